@@ -1,0 +1,141 @@
+"""Exceptions of functrans.
+
+Here: every exception class that functrans raises on purpose and the helpers that format values in
+messages. Not here: the checks that raise them, which stand beside the code they guard. Each class
+derives from the builtin a NumPy user would catch, and its docstring shows failing and repaired
+code. A message says what was received, what was expected and what to do next.
+
+Layer: ``errors`` (imports nothing from functrans).
+"""
+
+from __future__ import annotations
+
+
+class FunctransError(Exception):
+    """Base of all exceptions that functrans defines."""
+
+
+class ConcretizationError(FunctransError, TypeError):
+    """A Python value was asked of an array that has none while it is being traced.
+
+    Fails::
+
+        @ft.jit
+        def relu(x):
+            return x if x > 0 else 0.0      # bool() of a staged value
+
+    Repaired::
+
+        @ft.jit
+        def relu(x):
+            return np.where(x > 0, x, 0.0)  # or ft.lax.cond
+
+    ``float()`` and ``np.asarray`` of a traced value raise it too, since the plain number would
+    silently lose the derivative.
+    """
+
+
+class EscapedTracerError(FunctransError, RuntimeError):
+    """A traced value was used after the transformed function had returned.
+
+    Fails::
+
+        kept = []
+        ft.grad(lambda x: kept.append(x) or x * x)(2.0)
+        kept[0] + 1.0
+
+    Repaired: return the value (``has_aux=True`` carries it out as a plain array)::
+
+        g, kept = ft.grad(lambda x: (x * x, x), has_aux=True)(2.0)
+    """
+
+
+class NonDifferentiableError(FunctransError, TypeError):
+    """A derivative was asked where none is defined.
+
+    Fails::
+
+        ft.grad(lambda n: n * 2.0)(3)      # integer input
+
+    Repaired::
+
+        ft.grad(lambda n: n * 2.0)(3.0)
+    """
+
+
+class ShapeError(FunctransError, ValueError):
+    """Shapes do not fit the operation; the message names the primitive and the user's line.
+
+    Fails::
+
+        ft.grad(lambda x: (x + np.ones(4)).sum())(np.ones(3))
+
+    Repaired::
+
+        ft.grad(lambda x: (x + np.ones(3)).sum())(np.ones(3))
+    """
+
+
+class TreeMismatchError(FunctransError, ValueError):
+    """Two pytrees that should have one structure differ; the message names the key path.
+
+    Fails::
+
+        ft.vmap(f, in_axes={"w": 0})({"w": w, "b": b})
+
+    Repaired::
+
+        ft.vmap(f, in_axes=({"w": 0, "b": None},))({"w": w, "b": b})
+    """
+
+
+class UnsupportedOperationError(FunctransError, TypeError):
+    """An operation cannot be traced; the message names the call and its replacement.
+
+    Fails::
+
+        buf = np.zeros(3)
+        ft.grad(lambda x: np.copyto(buf, x) or buf.sum())(np.ones(3))
+
+    Repaired::
+
+        ft.grad(lambda x: np.array(x, like=x).sum())(np.ones(3))
+    """
+
+
+class AliasedWriteError(FunctransError, RuntimeError):
+    """An array of an enclosing trace was written to inside an inner traced function.
+
+    Fails::
+
+        def f(x):
+            def body(i, c):
+                x[i] = 0.0                 # x belongs to the enclosing trace
+                return c
+            return ft.lax.fori_loop(0, 3, body, 0.0)
+
+    Repaired: carry the array through the loop and return it.
+    """
+
+
+class CacheFormatError(FunctransError, ValueError):
+    """A saved Jaxpr cannot be read: damaged, not a Jaxpr, or of an unknown format version.
+
+    Fails::
+
+        ft.Jaxpr.load("notes.txt")
+
+    Repaired: pass a file written by ``Jaxpr.save``.
+    """
+
+
+class JaxprTypeError(FunctransError, TypeError):
+    """``check_jaxpr`` found an ill-formed program; the message names the equation.
+
+    Users see it only when a pass or a rule of a primitive is wrong.
+    """
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Write a shape as it stands in printed avals: ``3,4``."""
+    return ",".join(map(str, shape))

@@ -1,0 +1,120 @@
+"""The record of a primitive: everything functrans knows about one atomic operation.
+
+Here: ``Primitive``, its family data ``Elementwise``, and the marker values of the ``jvp`` field.
+Not here: the records themselves (``primitives/``, one file per family; ``control/`` for those
+whose rules run a pass), nor the code that interprets them (``passes/``).
+
+One calling convention: arrays are positional, static parameters are keywords with hashable values,
+every rule returns a tuple, also for one output.
+
+========== ======================================================================================
+field      signature
+========== ======================================================================================
+impl       ``(*arrays, **params) -> arrays``
+abstract_eval  ``(*avals, **params) -> avals``
+jvp        ``(primals, tangents, outs, **params) -> tangents``; a tangent may be ``Zero``;
+           or one of the markers ``linear``, ``multilinear``, ``nondifferentiable``
+transpose  ``(cts, operands, **params) -> cts``: operands in which the equation is linear come as
+           ``LinearOperand(aval)``; one cotangent per operand, ``None`` for the others
+batch      ``(size, operands, dims, **params) -> (outs, out_dims)``; dims are ints or ``None``
+lower      a function of an emitter (see docs/architecture)
+linearize  ``(needs, operands, **params) -> (outs, residuals, linear)``, only where the derived
+           form would redo expensive work: ``linear`` is a ``LinearProgram``
+effects    names of the effects, a frozenset; an equation that has one is never dropped
+========== ======================================================================================
+
+Layer: ``ir``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.ir.avals import ShapedArray
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A named constant in a field of a primitive; see ``linear`` and its siblings."""
+
+    name: str
+
+
+linear = Marker("linear")
+"""Jointly linear in all differentiable operands: the tangent is the same primitive."""
+
+multilinear = Marker("multilinear")
+"""Linear in each differentiable operand when the others are fixed."""
+
+nondifferentiable = Marker("nondifferentiable")
+"""Outputs have no tangent (booleans, integers, indices)."""
+
+
+class LinearOperand:
+    """Stands in a ``transpose`` rule for an operand in which the equation is linear.
+
+    Attributes:
+      aval: shape and dtype of the operand.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the operand."""
+        return self.aval.shape
+
+
+def is_linear(operand: Any) -> bool:
+    """Whether a ``transpose`` rule's operand is the linear one."""
+    return type(operand) is LinearOperand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elementwise:
+    """Family data of a primitive which acts on broadcast elements.
+
+    Attributes:
+      function: evaluates it on plain arrays, with NumPy's broadcasting and promotion.
+      partials: per operand, the partial derivative applied to a tangent, ``(t, *operands, out)``;
+        or a constant 0, 1, -1; or ``None`` where there is none (booleans, integers). A diagonal
+        map is its own transpose, so that it serves cotangents too.
+      saves: per operand, a bit mask of what its partial reads: bit ``i`` is operand ``i``, the
+        highest bit is the output. Only that is kept for the backward pass.
+    """
+
+    function: Callable[..., Any]
+    partials: tuple[Any, ...]
+    saves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive:
+    """One atomic operation with all its rules; see the module docstring for signatures.
+
+    Attributes:
+      reasons: why a field that is ``None`` is so, by field name; ``test_completeness`` reads it.
+    """
+
+    name: str
+    impl: Rule
+    abstract_eval: Rule
+    jvp: Rule | Marker
+    transpose: Rule | None = None
+    batch: Rule | None = None
+    lower: Rule | None = None
+    linearize: Rule | None = None
+    effects: frozenset[str] = frozenset()
+    elementwise: Elementwise | None = None
+    reasons: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        """The primitive's name."""
+        return f"Primitive({self.name})"

@@ -1,0 +1,80 @@
+"""Where in the user's code an operation came from.
+
+Here: a cheap capture of the innermost frame outside functrans and its description. Not here: the
+messages that use it. A captured source holds a code object and an instruction offset, never a
+frame, so that it keeps no local variable alive.
+
+Layer: ``ir``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SKIPPED_PARTS = (os.sep + "numpy" + os.sep, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
+_is_internal_code: dict[CodeType, bool] = {}
+_MAX_CODES = 1 << 14
+
+Captured = tuple[CodeType, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the user's program: file, line number, function name."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """``model.py:12 (loss)``."""
+        return f"{os.path.basename(self.file)}:{self.line} ({self.function})"
+
+
+def _is_internal(code: CodeType) -> bool:
+    """Whether frames of this code are left out when looking for the user's line."""
+    known = _is_internal_code.get(code)
+    if known is None:
+        if len(_is_internal_code) >= _MAX_CODES:
+            _is_internal_code.clear()
+        file = code.co_filename
+        known = (
+            file.startswith(_PACKAGE) or file.startswith("<__array_function__")
+            or any(part in file for part in _SKIPPED_PARTS)
+        )  # fmt: skip
+        _is_internal_code[code] = known
+    return known
+
+
+def capture(depth: int = 2) -> Captured | None:
+    """The innermost frame outside functrans, as a code object and an instruction offset."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if not (_is_internal_code.get(code) or _is_internal(code)):
+            return (code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def resolve(captured: Captured | SourceLine | None) -> SourceLine | None:
+    """File, line and function of a captured source."""
+    if captured is None or isinstance(captured, SourceLine):
+        return captured
+    code, offset = captured
+    line = code.co_firstlineno
+    for start, end, candidate in code.co_lines():
+        if start <= offset < end and candidate is not None:
+            line = candidate
+            break
+    return SourceLine(code.co_filename, line, code.co_qualname)
+
+
+def here(depth: int = 2) -> str:
+    """Describe the user's line for a message; empty when there is none."""
+    source = resolve(capture(depth))
+    return f" (at {source})" if source is not None else ""

@@ -1,0 +1,213 @@
+"""How a NumPy-shaped function finds its traced implementation, and how NumPy finds ours.
+
+Here: ``implements`` (plain arguments go to NumPy itself, traced ones to the function below it),
+``has_tracer``, and the two tables by which tracers answer NumPy's protocols: ufuncs and array
+functions. Not here: the functions.
+
+Layer: ``numpy`` (first module).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.operators import reject_out, write
+from functrans.trace import Tracer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def has_tracer(values: Iterable[Any]) -> bool:
+    """Whether a tracer is among values, or in lists and tuples among them."""
+    for value in values:
+        if isinstance(value, Tracer):
+            return True
+        if isinstance(value, (list, tuple)) and has_tracer(value):
+            return True
+    return False
+
+
+def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
+    """Make a function the traced implementation of a NumPy function.
+
+    Args:
+      *numpy_functions: the NumPy functions that it implements (several when NumPy has aliases);
+        the first is called when no argument is traced.
+
+    Returns:
+      A decorator. The decorated function has NumPy's name and signature, calls NumPy itself on
+      plain arguments, and carries ``numpy_functions`` and ``traced`` for the tables.
+    """
+
+    def decorate(traced: F) -> F:
+        plain = numpy_functions[0]
+
+        @functools.wraps(traced)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            for arg in args:
+                if isinstance(arg, Tracer):
+                    return traced(*args, **kwargs)
+            if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
+                return traced(*args, **kwargs)
+            return plain(*args, **kwargs)
+
+        function.traced = traced  # type: ignore[attr-defined]
+        function.numpy_functions = numpy_functions  # type: ignore[attr-defined]
+        return function  # type: ignore[return-value]
+
+    return decorate
+
+
+_array_functions: dict[Callable[..., Any], Callable[..., Any]] = {}
+_ufuncs: dict[np.ufunc, Callable[..., Any]] = {}
+_ufunc_methods: dict[str, Callable[..., Any]] = {}
+_replacements: dict[Callable[..., Any], str] = {}
+_modules: list[ModuleType] = []
+
+
+def install_tables(
+    modules: Iterable[ModuleType],
+    ufuncs: Mapping[np.ufunc, Callable[..., Any]],
+    ufunc_methods: Mapping[str, Callable[..., Any]],
+    replacements: Mapping[Callable[..., Any], str],
+) -> None:
+    """Hand over the tables; called once, when functrans is imported.
+
+    Args:
+      modules: modules whose functions made by ``implements`` are in the array-function table, which
+        is built at first use.
+      ufuncs: ufunc to the function of its operands.
+      ufunc_methods: ``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat`` to a function of
+        ufunc and arguments.
+      replacements: NumPy functions that cannot be traced, to what to use instead.
+    """
+    _modules[:] = modules
+    _ufuncs.update(ufuncs)
+    _ufunc_methods.update(ufunc_methods)
+    _replacements.update(replacements)
+
+
+def array_functions() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """NumPy function to traced implementation; built at first use."""
+    if not _array_functions:
+        for module in _modules:
+            for value in vars(module).values():
+                for function in getattr(value, "numpy_functions", ()):
+                    _array_functions[function] = value.traced
+    return _array_functions
+
+
+def supported_ufuncs() -> dict[np.ufunc, Callable[..., Any]]:
+    """Ufunc to function of its operands."""
+    return _ufuncs
+
+
+def _name(function: Any) -> str:
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module}.{getattr(function, '__name__', function)}"
+
+
+def array_function(
+    self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``__array_function__`` of tracers.
+
+    Raises:
+      UnsupportedOperationError: there is no traced implementation; names a replacement.
+    """
+    traced = array_functions().get(function)
+    if traced is None:
+        hint = _replacements.get(function)
+        remedy = (
+            hint
+            if hint is not None
+            else "compose it from functions that are (docs list them), or keep it out of the traced "
+            "function with ft.stop_gradient / ft.pure_callback"
+        )
+        raise UnsupportedOperationError(
+            f"{_name(function)} cannot be traced{here()}; {remedy}."
+        )
+    out = kwargs.pop("out", None)
+    result = traced(*args, **kwargs)
+    if not has_tracer(args) and not has_tracer(kwargs.values()) and type(result) is np.ndarray:
+        result = self._trace.lift(result)  # np.zeros(3, like=x): an array to write traced values to
+    return result if out is None else _store(_name(function), out, result)
+
+
+def _store(name: str, out: Any, result: Any) -> Any:
+    """Write a result to ``out=``."""
+    (target,) = out if isinstance(out, tuple) else (out,)
+    if not isinstance(target, Tracer):
+        reject_out(name, target)
+    write(target, result, name)
+    return target
+
+
+def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """``__array_ufunc__`` of tracers.
+
+    Raises:
+      UnsupportedOperationError: the ufunc or one of its options cannot be traced.
+    """
+    name = f"numpy.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
+    out = kwargs.pop("out", None)
+    if out is not None and method != "at":
+        for target in out if isinstance(out, tuple) else (out,):
+            if target is not None and not isinstance(target, Tracer):
+                reject_out(name, target)
+    if method != "__call__":
+        function = _ufunc_methods.get(method)
+        if function is None:
+            raise UnsupportedOperationError(f"{name} cannot be traced{here()}")
+        result = function(ufunc, *inputs, **kwargs)
+        return result if out is None else _store(name, out, result)
+    traced = _ufuncs.get(ufunc)
+    if traced is None:
+        raise UnsupportedOperationError(
+            f"{name} cannot be traced{here()}: it is {'' if ufunc.nin == 1 else 'not '}a function "
+            "of numbers that functrans has no rule for. Compose it from others, or give it one with "
+            "ft.custom_jvp / ft.pure_callback."
+        )
+    where = kwargs.pop("where", True)
+    dtype = kwargs.pop("dtype", None)
+    for option in ("casting", "order", "subok"):
+        kwargs.pop(option, None)
+    if kwargs:
+        raise UnsupportedOperationError(
+            f"{name}: option {sorted(kwargs)[0]}= cannot be traced{here()}; leave it out"
+        )
+    if any(isinstance(x, (list, tuple)) for x in inputs):
+        inputs = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in inputs)
+    if dtype is not None:
+        cast_to = array_functions().get(np.astype)
+        assert cast_to is not None
+        inputs = tuple(cast_to(x, dtype) if isinstance(x, Tracer) else x for x in inputs)
+    result = traced(*inputs)
+    if where is not True:
+        if out is None:
+            raise UnsupportedOperationError(
+                f"{name}: where= without out= leaves elements uninitialised{here()}; use "
+                "np.where(mask, f(x), fill)"
+            )
+        (target,) = out if isinstance(out, tuple) else (out,)
+        result = array_functions()[np.where](where, result, target)
+    if out is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple(
+            part if target is None else _store(name, target, part)
+            for target, part in zip(out, result, strict=True)
+        )
+    return _store(name, out, result)
+
+
+def protocol_table() -> dict[str, Any]:
+    """The NumPy protocols of tracers, by method name."""
+    return {"__array_ufunc__": array_ufunc, "__array_function__": array_function}

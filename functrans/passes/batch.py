@@ -1,0 +1,73 @@
+"""The batch pass: run a Jaxpr on arrays that have one more axis.
+
+Here: ``evaluate_batched``. Called on plain arrays it evaluates, called on tracers it rewrites.
+Not here: the batching rule of one primitive (its record).
+
+Layer: ``passes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.jaxpr import Jaxpr, Literal
+from functrans.passes.evaluate import last_uses
+from functrans.staging import source_text
+from functrans.state import batch_axis
+from functrans.trace import bind
+
+
+def evaluate_batched(
+    jaxpr: Jaxpr,
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    axis_name: str | None = None,
+    consts: Sequence[Any] | None = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Run a program with some arguments batched.
+
+    Args:
+      jaxpr: the program for one element of the batch.
+      size: extent of the batch axis.
+      args: arguments; batched ones have an extra axis of extent ``size``.
+      dims: position of the batch axis per argument, ``None`` for those that have none.
+      axis_name: name that collectives inside know the axis by.
+      consts: values for ``constvars`` in place of the captured ones.
+
+    Returns:
+      Results, and per result the position of its batch axis or ``None``.
+    """
+    env: dict[Any, tuple[Any, int | None]] = {
+        var: (value, None)
+        for var, value in zip(
+            jaxpr.constvars, jaxpr.consts if consts is None else consts, strict=True
+        )
+    }
+    env.update(zip(jaxpr.invars, zip(args, dims, strict=True), strict=True))
+    token = batch_axis.set(axis_name)
+    try:
+        for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+            pairs = [(a.value, None) if type(a) is Literal else env[a] for a in eqn.inputs]
+            operands = [pair[0] for pair in pairs]
+            own_dims = [pair[1] for pair in pairs]
+            primitive = eqn.primitive
+            is_collective = "axis_name" in eqn.params
+            if not is_collective and all(dim is None for dim in own_dims):
+                outs: Sequence[Any] = bind(primitive, *operands, **eqn.params)
+                out_dims: Sequence[int | None] = [None] * len(outs)
+            elif primitive.batch is None:
+                raise UnsupportedOperationError(
+                    f"vmap: primitive {primitive.name} has no batching rule{source_text(eqn)}"
+                )
+            else:
+                outs, out_dims = primitive.batch(size, operands, own_dims, **eqn.params)
+            env.update(zip(eqn.outputs, zip(outs, out_dims, strict=True), strict=True))
+            for var in dying:
+                del env[var]
+    finally:
+        batch_axis.reset(token)
+    results = [(a.value, None) if type(a) is Literal else env[a] for a in jaxpr.outvars]
+    return [value for value, _ in results], [dim for _, dim in results]

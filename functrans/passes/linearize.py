@@ -1,0 +1,518 @@
+"""The linear part of a computation: one node per recorded equation, pushed forward or pulled back.
+
+Here: ``Node`` (what an equation keeps for its derivative), ``record`` (make it), ``push_forward``
+and ``pull_back`` over all nodes that lead to a result. This is the one engine of derivatives: the
+recording trace makes nodes while the user's function runs on values, and when those values are
+staging tracers, the same nodes linearize a whole Jaxpr. Not here: the trace (``traces.recording``)
+and the transposition of linear programs (``transpose``).
+
+Nodes point from result to operands; nothing points back, so that what no result needs is freed at
+once. A node keeps only what its derivative reads:
+
+=============  ===================================  ===============================================
+kind           kept                                 pullback
+=============  ===================================  ===============================================
+elementwise    the operands its partials name       partials applied to the cotangent
+linear         operands that are not differentiated the primitive's ``transpose``
+multilinear    the other operands                   the primitive's ``transpose``, one at a time
+linearize      residuals of the augmented equation  transpose of its linear program
+derived        operands and results                 the jvp rule, staged in its tangents, transposed
+=============  ===================================  ===============================================
+
+Layer: ``passes``. Reference: Radul et al., You Only Linearize Once, POPL 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.primitive import (
+    LinearOperand,
+    Primitive,
+    linear,
+    multilinear,
+    nondifferentiable,
+)
+from functrans.ir.source import Captured, resolve
+from functrans.passes.cotangents import (
+    Masked,
+    add_cotangents,
+    materialize,
+    plain,
+    pull_elementwise,
+    zeros,
+)
+from functrans.passes.evaluate import evaluate
+from functrans.passes.transpose import transpose_linear
+from functrans.primitives.structural import (
+    broadcast_to,
+    broadcast_to_p,
+    cast,
+    reduce_sum_p,
+    reshape,
+    reshape_p,
+    transpose_p,
+)
+from functrans.staging import stage
+from functrans.state import current_config
+from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
+
+_numbers = count()
+_next_number = _numbers.__next__
+
+
+class Node:
+    """What a recorded equation keeps for its derivative.
+
+    Not frozen: creating it is on the path of every eager operation (0.18 us against 0.68 us for a
+    frozen dataclass of six fields). Nobody writes to it after creation.
+
+    Attributes:
+      primitive: the operation; ``None`` for an input of the traced function.
+      params: its static parameters.
+      saved: what the pullback reads, by kind; see the module docstring.
+      parents: the node of each operand, ``None`` where no derivative flows.
+      shape: shape of the result (``None`` for a node with several results).
+      dtype: dtype of the result.
+      number: increases with creation; the order of the backward pass.
+      source: the user's line.
+    """
+
+    __slots__ = ("dtype", "number", "params", "parents", "primitive", "saved", "shape", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive | None,
+        params: Mapping[str, Any],
+        saved: Any,
+        parents: tuple[Node | None, ...],
+        shape: Any,
+        dtype: Any,
+        source: Captured | None,
+    ) -> None:
+        self.primitive = primitive
+        self.params = params
+        self.saved = saved
+        self.parents = parents
+        self.shape = shape
+        self.dtype = dtype
+        self.number = _next_number()
+        self.source = source
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype of the result."""
+        return ShapedArray(self.shape, self.dtype)
+
+    def __repr__(self) -> str:
+        """``Node(sin: f64[3])``."""
+        name = self.primitive.name if self.primitive is not None else "input"
+        return f"Node({name}: {self.shape})"
+
+
+_OUTPUT = Primitive(
+    "output",
+    impl=lambda *values, index: (values[index],),
+    abstract_eval=lambda *avals, index: (avals[index],),
+    jvp=linear,
+)
+"""Marks the node of one result of an equation with several; its parent is the equation's node."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearProgram:
+    """The linear part of an equation whose primitive has a ``linearize`` rule.
+
+    Attributes:
+      jaxpr: takes residuals, then the tangents of the operands in ``targets``; gives the tangents
+        of all results.
+      targets: positions of the operands whose tangents it takes.
+      residuals: values of the first arguments.
+    """
+
+    jaxpr: Jaxpr
+    targets: tuple[int, ...]
+    residuals: tuple[Any, ...]
+
+
+def input_node(value: Any) -> Node:
+    """The node of an input of a traced function."""
+    return Node(None, {}, None, (), shape_of(value), dtype_of(value), None)
+
+
+def kept(value: Any) -> Any:
+    """A constant operand that a derivative will read: a writable ndarray is copied.
+
+    A plain ndarray has no version counter, so that a later write into it could not be seen.
+    """
+    if type(value) is np.ndarray and value.flags.writeable and current_config.get().copy_residuals:
+        return value.copy()
+    return value
+
+
+def record(
+    primitive: Primitive,
+    operands: Sequence[Any],
+    params: Mapping[str, Any],
+    parents: tuple[Node | None, ...],
+    source: Captured | None,
+) -> tuple[tuple[Any, ...], tuple[Node | None, ...]]:
+    """Evaluate an equation and make the node of each result.
+
+    Args:
+      primitive: the operation.
+      operands: values (of the enclosing trace).
+      params: static parameters.
+      parents: node per operand, ``None`` for constants.
+      source: the user's line.
+
+    Returns:
+      Results, and a node or ``None`` per result.
+    """
+    rule = primitive.jvp
+    is_constant = rule is nondifferentiable or not any(parents)
+    if not is_constant and primitive.linearize is not None:
+        needs = tuple(parent is not None for parent in parents)
+        outs, program = primitive.linearize(needs, operands, **params)
+        saved: Any = program
+    else:
+        outs = bind(primitive, *operands, **params)
+        if is_constant:
+            return outs, (None,) * len(outs)
+        if rule is linear:
+            saved = tuple(
+                kept(value) if parent is None else None
+                for value, parent in zip(operands, parents, strict=True)
+            )
+        elif rule is multilinear:
+            saved = _multilinear_residuals(operands, parents)
+        else:
+            saved = (
+                tuple(
+                    kept(value) if parent is None else value
+                    for value, parent in zip(operands, parents, strict=True)
+                ),
+                outs,
+            )
+    if len(outs) == 1:
+        (out,) = outs
+        dtype = dtype_of(out)
+        if not is_differentiable_dtype(dtype):
+            return outs, (None,)
+        return outs, (Node(primitive, params, saved, parents, shape_of(out), dtype, source),)
+    avals = tuple(aval_of(out) for out in outs)
+    main = Node(primitive, params, saved, parents, None, avals, source)
+    nodes = tuple(
+        Node(_OUTPUT, {"index": i}, None, (main,), aval.shape, aval.dtype, source)
+        if is_differentiable_dtype(aval.dtype)
+        else None
+        for i, aval in enumerate(avals)
+    )
+    return outs, nodes
+
+
+def _multilinear_residuals(
+    operands: Sequence[Any], parents: tuple[Node | None, ...]
+) -> tuple[Any, ...]:
+    """Operands that the transposes of the differentiated ones read."""
+    wanted = sum(parent is not None for parent in parents)
+    return tuple(
+        kept(value) if parent is None else (value if wanted > 1 else None)
+        for value, parent in zip(operands, parents, strict=True)
+    )
+
+
+# backward ---------------------------------------------------------------------------------------
+
+
+def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
+    """Operands for a ``transpose`` rule: those in ``targets`` as linear, the others saved."""
+    return [
+        LinearOperand(parent.aval) if is_target else value  # type: ignore[union-attr]
+        for parent, is_target, value in zip(node.parents, targets, node.saved, strict=True)
+    ]
+
+
+_CARRIES_MASK = frozenset({reshape_p, transpose_p, broadcast_to_p})
+
+
+def pull(node: Node, ct: Any) -> Sequence[Any]:
+    """Pull the cotangent of a node's result back to its parents.
+
+    Args:
+      node: a node which is no input.
+      ct: cotangent of the one result, or a list with one per result (``None`` where none came).
+
+    Returns:
+      A cotangent or ``None`` per parent.
+    """
+    primitive = node.primitive
+    assert primitive is not None
+    family = primitive.elementwise
+    if family is not None:
+        *operands, out = node.saved
+        return pull_elementwise(primitive, ct, operands, out, node.shape, node.parents)
+    if primitive is _OUTPUT:
+        return (ct,)
+    if primitive is reduce_sum_p:
+        shape, axes = node.parents[0].shape, node.params["axes"]  # type: ignore[union-attr]
+        narrow = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+        if type(ct) is Masked:
+            return (Masked(_narrow(ct.value, node.shape, narrow), _narrow(ct.mask, node.shape, narrow)),)
+        return (_narrow(ct, node.shape, narrow),)
+    if type(ct) is Masked and primitive in _CARRIES_MASK:
+        operands = _linear_operands(node, (True,))
+        shape = node.shape
+        mask = cast(broadcast_to(ct.mask, shape), np.float64)
+        (value,) = primitive.transpose((broadcast_to(ct.value, shape),), operands, **node.params)  # type: ignore[misc]
+        (mask,) = primitive.transpose((mask,), operands, **node.params)  # type: ignore[misc]
+        return (Masked(value, mask > 0),)
+    if node.shape is None:
+        avals = node.dtype
+        cts = tuple(
+            Zero(aval) if c is None else materialize(c, aval.shape)
+            for c, aval in zip(ct, avals, strict=True)
+        )
+    else:
+        cts = (materialize(ct, node.shape),)
+    if isinstance(node.saved, LinearProgram):
+        program = node.saved
+        pulled = transpose_linear(program.jaxpr, program.residuals, cts)
+        results: list[Any] = [None] * len(node.parents)
+        for position, value in zip(program.targets, pulled, strict=True):
+            results[position] = value
+        return results
+    if primitive.transpose is not None and primitive.jvp is linear:
+        targets = [parent is not None for parent in node.parents]
+        return primitive.transpose(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]
+    if primitive.transpose is not None and primitive.jvp is multilinear:
+        results = [None] * len(node.parents)
+        for i, parent in enumerate(node.parents):
+            if parent is not None:
+                targets = [j == i for j in range(len(node.parents))]
+                operands = _linear_operands(node, targets)
+                results[i] = primitive.transpose(cts, operands, **node.params)[i]
+        return results
+    jaxpr = tangent_program(node)
+    results = [None] * len(node.parents)
+    pulled = transpose_linear(jaxpr, (), cts)
+    wanted = [i for i, parent in enumerate(node.parents) if parent is not None]
+    for i, value in zip(wanted, pulled, strict=True):
+        results[i] = value
+    return results
+
+
+def _narrow(ct: Any, shape: tuple[int, ...], narrow: tuple[int, ...]) -> Any:
+    """The cotangent of a sum for its operand, not yet broadcast."""
+    if not shape and shape_of(ct) == ():
+        return ct
+    return reshape(broadcast_to(ct, shape), narrow)
+
+
+def tangent_program(node: Node) -> Jaxpr:
+    """The jvp rule of a node staged in the tangents of its parents: a linear Jaxpr.
+
+    Its constants are what the rule computed from the primals.
+    """
+    primitive = node.primitive
+    assert primitive is not None
+    rule = primitive.jvp
+    if not callable(rule):
+        line = resolve(node.source)
+        raise NonDifferentiableError(
+            f"primitive {primitive.name} has no derivative rule (field jvp is None)"
+            f"{f' (at {line})' if line else ''}; use ft.stop_gradient or give a custom rule "
+            "(ft.custom_jvp)"
+        )
+    primals, outs = node.saved
+    wanted = [i for i, parent in enumerate(node.parents) if parent is not None]
+
+    def tangents_out(*given: Any) -> list[Any]:
+        tangents: list[Any] = [Zero(aval_of(primal)) for primal in primals]  # type: ignore[arg-type]
+        for i, tangent in zip(wanted, given, strict=True):
+            tangents[i] = tangent
+        results = rule(primals, tuple(tangents), outs, **node.params)
+        return [zeros(t.aval) if type(t) is Zero else t for t in results]
+
+    avals = [node.parents[i].aval for i in wanted]  # type: ignore[union-attr]
+    return stage(tangents_out, avals, f"jvp of {primitive.name}")
+
+
+_number_of = attrgetter("number")
+
+
+def ordered_nodes(roots: Sequence[Node]) -> list[Node]:
+    """All nodes that roots depend on, in order of creation; iterative, for deep graphs."""
+    seen = set(roots)
+    pending = list(seen)
+    while pending:
+        for parent in pending.pop().parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    return sorted(seen, key=_number_of)
+
+
+def pull_back(
+    outputs: Sequence[tuple[Node, Any]], inputs: Sequence[Node], *, keep: bool = True
+) -> list[Any]:
+    """The backward pass: pull cotangents of results back to inputs.
+
+    Args:
+      outputs: node and cotangent of each result; a node may come more than once.
+      inputs: nodes whose cotangents are wanted.
+      keep: ``False`` lets each node go as soon as it was used, when the caller holds none.
+
+    Returns:
+      Per input its cotangent, full shape and own dtype, or ``None`` when no result depends on it.
+    """
+    cts: dict[Node, Any] = {}
+    for node, ct in outputs:
+        have = cts.get(node)
+        cts[node] = ct if have is None else add_cotangents(have, ct)
+    nodes = ordered_nodes([node for node, _ in outputs])
+    if not keep:
+        outputs = ()
+    node = None  # type: ignore[assignment]
+    with np.errstate(all="ignore"):
+        while nodes:
+            node = nodes.pop()
+            if node.primitive is None:
+                continue
+            ct = cts.pop(node, None)
+            if ct is None:
+                continue
+            pulled = pull(node, ct)
+            if node.primitive is _OUTPUT:
+                main = node.parents[0]
+                assert main is not None
+                slots = cts.get(main)
+                if slots is None:
+                    slots = cts[main] = [None] * len(main.dtype)
+                slots[node.params["index"]] = pulled[0]
+                continue
+            for parent, value in zip(node.parents, pulled):  # noqa: B905  # same by construction
+                if parent is not None and value is not None and type(value) is not Zero:
+                    have = cts.get(parent)
+                    cts[parent] = value if have is None else add_cotangents(have, value)
+            ct = pulled = value = have = None
+        return [
+            None if cts.get(i) is None else materialize(cts[i], i.shape) for i in inputs
+        ]
+
+
+# forward ----------------------------------------------------------------------------------------
+
+
+def push(node: Node, tangents: Sequence[Any]) -> Any:
+    """Push tangents of a node's parents forward to its result.
+
+    Args:
+      node: a node which is no input.
+      tangents: a tangent per parent; ``None`` where there is none or it is zero.
+
+    Returns:
+      The tangent of the result, or a list with one per result; ``None`` for zero.
+    """
+    primitive = node.primitive
+    assert primitive is not None
+    if primitive is _OUTPUT:
+        return tangents[0][node.params["index"]] if tangents[0] is not None else None
+    family = primitive.elementwise
+    if family is not None:
+        *operands, out = node.saved
+        total: Any = None
+        for partial, tangent in zip(family.partials, tangents, strict=True):
+            if tangent is None or partial is None or partial == 0:
+                continue
+            if partial == 1:
+                pushed = tangent
+            elif partial == -1:
+                pushed = -tangent
+            else:
+                pushed = partial(tangent, *operands, out)
+            total = pushed if total is None else total + pushed
+        return broadcast_to(cast(total, node.dtype), node.shape)
+    if isinstance(node.saved, LinearProgram):
+        program = node.saved
+        given = [_tangent(node, i, tangents[i]) for i in program.targets]
+        outs = evaluate(program.jaxpr, (*program.residuals, *given))
+    elif primitive.jvp is linear:
+        operands = [
+            value if parent is None else _tangent(node, i, tangents[i])
+            for i, (parent, value) in enumerate(zip(node.parents, node.saved, strict=True))
+        ]
+        if primitive.transpose is not None:
+            outs = list(bind(primitive, *operands, **node.params))
+        else:
+            raise NonDifferentiableError(f"primitive {primitive.name} has no transpose")
+    elif primitive.jvp is multilinear:
+        outs = []
+        for i, tangent in enumerate(tangents):
+            if tangent is not None:
+                operands = [tangent if j == i else v for j, v in enumerate(node.saved)]
+                term = bind(primitive, *operands, **node.params)
+                outs = [a + b for a, b in zip(outs, term, strict=True)] if outs else list(term)
+    else:
+        primals, results = node.saved
+        filled = tuple(
+            Zero(aval_of(p)) if t is None else t  # type: ignore[arg-type]
+            for p, t in zip(primals, tangents, strict=True)
+        )
+        outs = list(primitive.jvp(primals, filled, results, **node.params))  # type: ignore[operator]
+        outs = [None if type(t) is Zero else t for t in outs]
+    return outs if node.shape is None else outs[0]
+
+
+def _tangent(node: Node, i: int, tangent: Any) -> Any:
+    """A tangent that a rule needs as an array."""
+    return zeros(node.parents[i].aval) if tangent is None else tangent  # type: ignore[union-attr]
+
+
+def push_forward(
+    nodes: Sequence[Node], inputs: Sequence[tuple[Node, Any]], outputs: Sequence[Node | None]
+) -> list[Any]:
+    """The forward pass over recorded nodes.
+
+    Args:
+      nodes: all nodes in order of creation (``ordered_nodes``).
+      inputs: node and tangent of each input; ``None`` for zero.
+      outputs: node of each result.
+
+    Returns:
+      A tangent per result, ``None`` for zero.
+    """
+    tangents: dict[Node, Any] = dict(inputs)
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            if node.primitive is None:
+                continue
+            given = [None if p is None else tangents.get(p) for p in node.parents]
+            if any(t is not None for t in given):
+                tangents[node] = push(node, given)
+    return [None if node is None else tangents.get(node) for node in outputs]
+
+
+def default_dtype(value: Any) -> np.dtype:
+    """Dtype of a plain value, Python scalars included."""
+    weak = WEAK_DTYPES.get(type(value))
+    return weak if weak is not None else dtype_of(value)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a tracer."""
+    return isinstance(value, Tracer)
+
+
+def seed(ct: Any, shape: tuple[int, ...]) -> Any:
+    """A cotangent given by the user, in the full shape."""
+    return broadcast_to(plain(ct), shape)

@@ -1,0 +1,193 @@
+"""Primitives between real and complex arrays: real, imag, conjugate, complex, complex absolute.
+
+Here: the records and their functions. Not here: holomorphic functions (``elementwise``).
+
+Convention (JAX's): the transpose of a map on complex numbers is taken without conjugation, so that
+``grad`` of a holomorphic function with ``holomorphic=True`` is its complex derivative.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.primitives import elementwise as ew
+from functrans.primitives.family import broadcast_shapes, move_batch_axes
+from functrans.primitives.structural import cast, unbroadcast
+from functrans.trace import bind, dtype_of, shape_of
+
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of a complex dtype; a real dtype is its own."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The complex dtype with parts of a real dtype."""
+    return dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
+
+
+def _part_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(x.shape, real_dtype(x.dtype)),)
+
+
+def _same_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return (x.strong(),)
+
+
+def _batch_of(get: Any) -> Any:
+    def batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+        return bind(get(), operands[0]), dims
+
+    return batch
+
+
+def _real_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    return (cast(cts[0], operands[0].aval.dtype),)
+
+
+real_p = Primitive(
+    "real",
+    impl=lambda x: (np.real(x).copy(),),
+    abstract_eval=_part_aval,
+    jvp=linear,
+    transpose=_real_transpose,
+    batch=_batch_of(lambda: real_p),
+)
+
+
+def _imag_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    """Im(x) = Re(-i x), so that the cotangent is multiplied by -i."""
+    return (cast(cts[0], operands[0].aval.dtype) * -1j,)
+
+
+imag_p = Primitive(
+    "imag",
+    impl=lambda x: (np.imag(x).copy(),),
+    abstract_eval=_part_aval,
+    jvp=linear,
+    transpose=_imag_transpose,
+    batch=_batch_of(lambda: imag_p),
+)
+
+
+def _conjugate_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    return (conjugate(cts[0]),)
+
+
+conjugate_p = Primitive(
+    "conjugate",
+    impl=lambda x: (np.conjugate(x),),
+    abstract_eval=_same_aval,
+    jvp=linear,
+    transpose=_conjugate_transpose,
+    batch=_batch_of(lambda: conjugate_p),
+)
+
+
+def _complex_impl(re: Any, im: Any) -> tuple[Any, ...]:
+    dtype = complex_dtype(np.result_type(re, im))
+    out = np.empty(np.broadcast_shapes(np.shape(re), np.shape(im)), dtype)
+    out.real = re
+    out.imag = im
+    return (out,)
+
+
+def _complex_aval(re: ShapedArray, im: ShapedArray) -> tuple[ShapedArray, ...]:
+    dtype = complex_dtype(np.result_type(re.dtype, im.dtype))
+    return (ShapedArray(broadcast_shapes("complex", [re.shape, im.shape]), dtype),)
+
+
+def _complex_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    (ct,) = cts
+    parts = (real(ct), -imag(ct))
+    return tuple(
+        unbroadcast(part, operand.aval.shape, operand.aval.dtype) if is_linear(operand) else None
+        for part, operand in zip(parts, operands, strict=True)
+    )
+
+
+def _complex_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+    ndims = [len(shape_of(x)) - (dim is not None) for x, dim in zip(operands, dims, strict=True)]
+    return bind(complex_p, *move_batch_axes(operands, dims, ndims)), (0,)
+
+
+complex_p = Primitive(
+    "complex",
+    impl=_complex_impl,
+    abstract_eval=_complex_aval,
+    jvp=linear,
+    transpose=_complex_transpose,
+    batch=_complex_batch,
+)
+
+
+def _complex_abs_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    """d|x| = Re(conj(x) dx) / |x|, 0 at 0."""
+    (x,), (t,), (y,) = primals, tangents, outs
+    if type(t) is Zero:
+        return (Zero(ShapedArray(shape_of(y), dtype_of(y))),)
+    safe = ew.where(y == 0, 1, y)
+    return (real(t * (conjugate(x) / safe)),)
+
+
+complex_abs_p = Primitive(
+    "complex_abs",
+    impl=lambda x: (np.absolute(x),),
+    abstract_eval=_part_aval,
+    jvp=_complex_abs_jvp,
+    batch=_batch_of(lambda: complex_abs_p),
+    reasons=(("transpose", "not linear"),),
+)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    return dtype_of(x).kind == "c"
+
+
+def real(x: Any) -> Any:
+    """Real part; a real operand itself."""
+    return bind(real_p, x)[0] if is_complex(x) else x
+
+
+def imag(x: Any) -> Any:
+    """Imaginary part; zeros for a real operand."""
+    return bind(imag_p, x)[0] if is_complex(x) else ew.where(True, 0, x)
+
+
+def conjugate(x: Any) -> Any:
+    """Complex conjugate; a real operand itself."""
+    return bind(conjugate_p, x)[0] if is_complex(x) else x
+
+
+def complex_of(re: Any, im: Any) -> Any:
+    """``re + 1j * im`` without rounding or spurious NaN."""
+    return bind(complex_p, re, im)[0]
+
+
+def absolute(x: Any) -> Any:
+    """Absolute value, real for complex operands; its derivative at 0 is 0."""
+    if is_complex(x):
+        return bind(complex_abs_p, x)[0]
+    return _absolute(x)
+
+
+_absolute = ew.user_function(ew.absolute_p)
+
+
+def sign(x: Any) -> Any:
+    """Sign; ``x / |x|`` for complex operands (NumPy 2), 0 at 0."""
+    if not is_complex(x):
+        return ew.sign(x)
+    y = absolute(x)
+    return x / ew.where(y == 0, 1, y)
+
+
+PRIMITIVES = (real_p, imag_p, conjugate_p, complex_p, complex_abs_p)

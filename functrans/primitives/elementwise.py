@@ -1,0 +1,452 @@
+"""Elementwise primitives: arithmetic, exponentials, trigonometry, extrema, selection, comparisons.
+
+Here: one record per operation, derivative included, and the function that applies it. Not here:
+complex parts (``complex_parts``), casts and broadcasting (``structural``), the constructors and the
+meaning of ``partial`` and ``saves`` (``family``).
+
+``t`` is a tangent or cotangent, ``y`` the result. Conventions at kinks are those of docs/kinks.
+Sources: elementary calculus; complex branch cuts as in NumPy (C99 Annex G).
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
+from functrans.ir.primitive import nondifferentiable
+from functrans.primitives.family import (
+    binary,
+    broadcast_shapes,
+    promoted_dtype,
+    ternary,
+    unary,
+    user_function,
+)
+from functrans.primitives.structural import cast
+from functrans.trace import dtype_of
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+# Functions on plain values: Python's operators, since they are the fastest entry to NumPy's ufuncs
+# and keep Python scalars Python scalars; the two that raise on Python floats where NumPy does not
+# are mended.
+
+
+def _plain_divide(a: Any, b: Any) -> Any:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        return np.divide(a, b)
+
+
+def _plain_floor_divide(a: Any, b: Any) -> Any:
+    try:
+        return a // b
+    except ZeroDivisionError:
+        return np.floor_divide(a, b)
+
+
+def _plain_remainder(a: Any, b: Any) -> Any:
+    try:
+        return a % b
+    except ZeroDivisionError:
+        return np.remainder(a, b)
+
+
+def _plain_power(a: Any, b: Any) -> Any:
+    if type(a) is float and type(b) in PYTHON_SCALARS:  # Python gives complex for (-1.0) ** 0.5
+        return np.power(a, b).item()
+    return a**b
+
+
+# select -----------------------------------------------------------------------------------------
+
+
+def _where_aval(c: ShapedArray, a: ShapedArray, b: ShapedArray) -> tuple[ShapedArray, ...]:
+    shape = broadcast_shapes("where", [c.shape, a.shape, b.shape])
+    return (ShapedArray(shape, promoted_dtype((a, b)), a.weak and b.weak and not shape),)
+
+
+where_p = ternary(
+    "where",
+    np.where,
+    (None, lambda t, c, a, b, y: where(c, t, 0), lambda t, c, a, b, y: where(c, 0, t)),
+    ("", "a", "a"),
+    abstract_eval=_where_aval,
+)
+where = user_function(where_p, "``a`` where the condition holds, else ``b``.")
+
+
+def _plain_mul_strong_zero(a: Any, b: Any) -> Any:
+    return np.where(a == 0, 0, a * b)
+
+
+mul_strong_zero_p = binary(
+    "mul_strong_zero",
+    _plain_mul_strong_zero,
+    (lambda t, a, b, y: mul_strong_zero(t, b), lambda t, a, b, y: mul_strong_zero(a, t)),
+    ("b", "a"),
+    ufunc=np.multiply,
+)
+mul_strong_zero = user_function(
+    mul_strong_zero_p,
+    "``a * b``, but 0 where ``a`` is exactly 0, whatever ``b`` is: for derivatives infinite at 0.",
+)
+
+# arithmetic -------------------------------------------------------------------------------------
+
+add_p = binary("add", operator.add, (1, 1), ufunc=np.add, keeps_weak=True)
+subtract_p = binary("subtract", operator.sub, (1, -1), ufunc=np.subtract, keeps_weak=True)
+multiply_p = binary(
+    "multiply",
+    operator.mul,
+    (lambda t, a, b, y: t * b, lambda t, a, b, y: t * a),
+    ("b", "a"),
+    ufunc=np.multiply,
+    keeps_weak=True,
+)
+divide_p = binary(
+    "divide",
+    _plain_divide,
+    (lambda t, a, b, y: t / b, lambda t, a, b, y: -t * (y / b)),
+    ("b", "by"),
+    ufunc=np.divide,
+    keeps_weak=True,
+)
+floor_divide_p = binary(
+    "floor_divide", _plain_floor_divide, (0, 0), ufunc=np.floor_divide, keeps_weak=True
+)
+remainder_p = binary(
+    "remainder",
+    _plain_remainder,
+    (1, lambda t, a, b, y: -t * floor(a / b)),
+    ("", "ab"),
+    ufunc=np.remainder,
+    keeps_weak=True,
+)
+fmod_p = binary("fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(a / b)), ("", "ab"))
+negative_p = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
+
+
+def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
+    """``t * b * a**(b-1)``; 0 where ``b`` is 0 (also at ``a`` = 0)."""
+    if type(b) in PYTHON_SCALARS:
+        if b == 0:
+            return t * 0.0 if dtype_of(t).kind in "fc" else t * 0
+        if b == 1:
+            return t
+        if b == 2:
+            return t * (2 * a)
+        slope = b * a ** (b - 1)
+        return mul_strong_zero(t, slope) if not isinstance(b, complex) and 0 < b < 1 else t * slope
+    is_zero = b == 0
+    slope = where(is_zero, 0, b * power(a, where(is_zero, 1, b - 1)))
+    return mul_strong_zero(t, slope)
+
+
+def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
+    """``t * y * log(a)``; 0 at ``a`` = 0, the limit for positive ``b``; NaN for negative ``a``."""
+    is_zero = a == 0
+    return t * where(is_zero, 0, y * log(where(is_zero, 1, a)))
+
+
+power_p = binary(
+    "power",
+    _plain_power,
+    (_power_in_base, _power_in_exponent),
+    ("ab", "ay"),
+    ufunc=np.power,
+    keeps_weak=True,
+)
+
+# exponentials -----------------------------------------------------------------------------------
+
+exp_p = unary("exp", np.exp, lambda t, x, y: t * y, "y")
+exp2_p = unary("exp2", np.exp2, lambda t, x, y: t * (y * LN2), "y")
+expm1_p = unary("expm1", np.expm1, lambda t, x, y: t * (y + 1), "y")
+log_p = unary("log", np.log, lambda t, x, y: t / x, "x")
+log2_p = unary("log2", np.log2, lambda t, x, y: t / (x * LN2), "x")
+log10_p = unary("log10", np.log10, lambda t, x, y: t / (x * LN10), "x")
+log1p_p = unary("log1p", np.log1p, lambda t, x, y: t / (1 + x), "x")
+sqrt_p = unary("sqrt", np.sqrt, lambda t, x, y: mul_strong_zero(t, 0.5 / y), "y")
+cbrt_p = unary("cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 / (3 * y * y)), "y")
+
+
+def _logaddexp_weight(a: Any, b: Any, y: Any) -> Any:
+    """``exp(a - y)`` with the limits at infinities; half each where ``a`` equals ``b``."""
+    return where(a == b, 0.5, exp(where(a == y, 0, a - y)))
+
+
+def _logaddexp2_weight(a: Any, b: Any, y: Any) -> Any:
+    return where(a == b, 0.5, exp2(where(a == y, 0, a - y)))
+
+
+logaddexp_p = binary(
+    "logaddexp",
+    np.logaddexp,
+    (
+        lambda t, a, b, y: t * _logaddexp_weight(a, b, y),
+        lambda t, a, b, y: t * _logaddexp_weight(b, a, y),
+    ),
+    ("aby", "aby"),
+)
+logaddexp2_p = binary(
+    "logaddexp2",
+    np.logaddexp2,
+    (
+        lambda t, a, b, y: t * _logaddexp2_weight(a, b, y),
+        lambda t, a, b, y: t * _logaddexp2_weight(b, a, y),
+    ),
+    ("aby", "aby"),
+)
+
+# trigonometry -----------------------------------------------------------------------------------
+
+sin_p = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
+cos_p = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
+tan_p = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
+arcsin_p = unary("arcsin", np.arcsin, lambda t, x, y: t / sqrt((1 - x) * (1 + x)), "x")
+arccos_p = unary("arccos", np.arccos, lambda t, x, y: -t / sqrt((1 - x) * (1 + x)), "x")
+arctan_p = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
+sinh_p = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
+cosh_p = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
+tanh_p = unary("tanh", np.tanh, lambda t, x, y: t * (1 - y * y), "y")
+arcsinh_p = unary("arcsinh", np.arcsinh, lambda t, x, y: t / sqrt(x * x + 1), "x")
+arccosh_p = unary("arccosh", np.arccosh, lambda t, x, y: t / (sqrt(x - 1) * sqrt(x + 1)), "x")
+arctanh_p = unary("arctanh", np.arctanh, lambda t, x, y: t / ((1 - x) * (1 + x)), "x")
+
+
+arctan2_p = binary(
+    "arctan2",
+    np.arctan2,
+    (
+        lambda t, a, b, y: t * (b / hypot(a, b) / hypot(a, b)),
+        lambda t, a, b, y: -t * (a / hypot(a, b) / hypot(a, b)),
+    ),
+    ("ab", "ab"),
+)
+hypot_p = binary(
+    "hypot",
+    np.hypot,
+    (
+        lambda t, a, b, y: t * (a / where(y == 0, 1, y)),
+        lambda t, a, b, y: t * (b / where(y == 0, 1, y)),
+    ),
+    ("ay", "by"),
+)
+
+# extrema and rounding ---------------------------------------------------------------------------
+
+
+def _share(a: Any, b: Any, y: Any) -> Any:
+    """The part of the tangent that ``a`` gets in max/min: all, half at a tie, none.
+
+    A NaN operand is the result, so that it gets the tangent.
+    """
+    a_wins = (a == y) | (a != a)
+    b_wins = (b == y) | (b != b)
+    return where(a_wins, where(b_wins, 0.5, 1.0), 0.0)
+
+
+def _extremum_partials() -> tuple[Any, Any]:
+    return (
+        lambda t, a, b, y: t * cast_like(_share(a, b, y), t),
+        lambda t, a, b, y: t * cast_like(_share(b, a, y), t),
+    )
+
+
+def cast_like(x: Any, other: Any) -> Any:
+    """Convert a weight to the dtype of what it multiplies, so that float32 stays float32."""
+    return cast(x, dtype_of(other))
+
+
+maximum_p = binary("maximum", np.maximum, _extremum_partials(), ("aby", "aby"))
+minimum_p = binary("minimum", np.minimum, _extremum_partials(), ("aby", "aby"))
+
+
+def _fshare(a: Any, b: Any, y: Any) -> Any:
+    """Like ``_share`` for fmax/fmin: a NaN operand loses against a number."""
+    a_wins = (a == y) | ((a != a) & (b != b))
+    b_wins = (b == y) | ((a != a) & (b != b))
+    return where(a_wins, where(b_wins, 0.5, 1.0), 0.0)
+
+
+def _fextremum_partials() -> tuple[Any, Any]:
+    return (
+        lambda t, a, b, y: t * cast_like(_fshare(a, b, y), t),
+        lambda t, a, b, y: t * cast_like(_fshare(b, a, y), t),
+    )
+
+
+fmax_p = binary("fmax", np.fmax, _fextremum_partials(), ("aby", "aby"))
+fmin_p = binary("fmin", np.fmin, _fextremum_partials(), ("aby", "aby"))
+
+
+def _clip_aval(x: ShapedArray, lo: ShapedArray, hi: ShapedArray) -> tuple[ShapedArray, ...]:
+    shape = broadcast_shapes("clip", [x.shape, lo.shape, hi.shape])
+    return (ShapedArray(shape, promoted_dtype((x, lo, hi))),)
+
+
+clip_p = ternary(
+    "clip",
+    np.clip,
+    (
+        lambda t, x, lo, hi, y: where((x >= lo) & (x <= hi), t, 0),
+        lambda t, x, lo, hi, y: where((x < lo) & (lo <= hi), t, 0),
+        lambda t, x, lo, hi, y: where((x > hi) | (lo > hi), t, 0),
+    ),
+    ("abc", "abc", "abc"),
+    abstract_eval=_clip_aval,
+)
+absolute_p = unary("absolute", np.absolute, lambda t, x, y: t * sign(x), "x")
+sign_p = unary("sign", np.sign, 0)
+floor_p = unary("floor", np.floor, 0)
+ceil_p = unary("ceil", np.ceil, 0)
+trunc_p = unary("trunc", np.trunc, 0)
+rint_p = unary("rint", np.rint, 0)
+spacing_p = unary("spacing", np.spacing, 0)
+heaviside_p = binary("heaviside", np.heaviside, (0, 0))
+nextafter_p = binary("nextafter", np.nextafter, (1, 0))
+copysign_p = binary(
+    "copysign",
+    np.copysign,
+    (lambda t, a, b, y: where(signbit(a) == signbit(b), t, -t), 0),
+    ("ab", ""),
+)
+ldexp_p = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), None), ("b", ""))
+
+# no derivative: comparisons, logic, bits, tests --------------------------------------------------
+
+equal_p = binary("equal", operator.eq, nondifferentiable, ufunc=np.equal)
+not_equal_p = binary("not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal)
+less_p = binary("less", operator.lt, nondifferentiable, ufunc=np.less)
+less_equal_p = binary("less_equal", operator.le, nondifferentiable, ufunc=np.less_equal)
+greater_p = binary("greater", operator.gt, nondifferentiable, ufunc=np.greater)
+greater_equal_p = binary("greater_equal", operator.ge, nondifferentiable, ufunc=np.greater_equal)
+logical_and_p = binary("logical_and", np.logical_and, nondifferentiable)
+logical_or_p = binary("logical_or", np.logical_or, nondifferentiable)
+logical_xor_p = binary("logical_xor", np.logical_xor, nondifferentiable)
+logical_not_p = unary("logical_not", np.logical_not, nondifferentiable)
+bitwise_and_p = binary("bitwise_and", np.bitwise_and, nondifferentiable)
+bitwise_or_p = binary("bitwise_or", np.bitwise_or, nondifferentiable)
+bitwise_xor_p = binary("bitwise_xor", np.bitwise_xor, nondifferentiable)
+invert_p = unary("invert", np.invert, nondifferentiable)
+left_shift_p = binary("left_shift", np.left_shift, nondifferentiable)
+right_shift_p = binary("right_shift", np.right_shift, nondifferentiable)
+gcd_p = binary("gcd", np.gcd, nondifferentiable)
+lcm_p = binary("lcm", np.lcm, nondifferentiable)
+bitwise_count_p = unary("bitwise_count", np.bitwise_count, nondifferentiable)
+isnan_p = unary("isnan", np.isnan, nondifferentiable)
+isinf_p = unary("isinf", np.isinf, nondifferentiable)
+isfinite_p = unary("isfinite", np.isfinite, nondifferentiable)
+signbit_p = unary("signbit", np.signbit, nondifferentiable)
+
+
+def _plain_frexp_exponent(x: Any) -> Any:
+    return np.frexp(x)[1]
+
+
+def _frexp_exponent_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(x.shape, np.dtype(np.int32)),)
+
+
+frexp_exponent_p = unary(
+    "frexp_exponent",
+    _plain_frexp_exponent,
+    nondifferentiable,
+    abstract_eval=_frexp_exponent_aval,
+)
+
+add = user_function(add_p)
+subtract = user_function(subtract_p)
+multiply = user_function(multiply_p)
+divide = user_function(divide_p)
+floor_divide = user_function(floor_divide_p)
+remainder = user_function(remainder_p)
+fmod = user_function(fmod_p)
+negative = user_function(negative_p)
+power = user_function(power_p)
+exp = user_function(exp_p)
+exp2 = user_function(exp2_p)
+expm1 = user_function(expm1_p)
+log = user_function(log_p)
+log2 = user_function(log2_p)
+log10 = user_function(log10_p)
+log1p = user_function(log1p_p)
+sqrt = user_function(sqrt_p)
+cbrt = user_function(cbrt_p)
+logaddexp = user_function(logaddexp_p)
+logaddexp2 = user_function(logaddexp2_p)
+sin = user_function(sin_p)
+cos = user_function(cos_p)
+tan = user_function(tan_p)
+arcsin = user_function(arcsin_p)
+arccos = user_function(arccos_p)
+arctan = user_function(arctan_p)
+sinh = user_function(sinh_p)
+cosh = user_function(cosh_p)
+tanh = user_function(tanh_p)
+arcsinh = user_function(arcsinh_p)
+arccosh = user_function(arccosh_p)
+arctanh = user_function(arctanh_p)
+arctan2 = user_function(arctan2_p)
+hypot = user_function(hypot_p)
+maximum = user_function(maximum_p)
+minimum = user_function(minimum_p)
+fmax = user_function(fmax_p)
+fmin = user_function(fmin_p)
+clip = user_function(clip_p)
+sign = user_function(sign_p)
+floor = user_function(floor_p)
+ceil = user_function(ceil_p)
+trunc = user_function(trunc_p)
+rint = user_function(rint_p)
+spacing = user_function(spacing_p)
+heaviside = user_function(heaviside_p)
+nextafter = user_function(nextafter_p)
+copysign = user_function(copysign_p)
+ldexp = user_function(ldexp_p)
+equal = user_function(equal_p)
+not_equal = user_function(not_equal_p)
+less = user_function(less_p)
+less_equal = user_function(less_equal_p)
+greater = user_function(greater_p)
+greater_equal = user_function(greater_equal_p)
+logical_and = user_function(logical_and_p)
+logical_or = user_function(logical_or_p)
+logical_xor = user_function(logical_xor_p)
+logical_not = user_function(logical_not_p)
+bitwise_and = user_function(bitwise_and_p)
+bitwise_or = user_function(bitwise_or_p)
+bitwise_xor = user_function(bitwise_xor_p)
+invert = user_function(invert_p)
+left_shift = user_function(left_shift_p)
+right_shift = user_function(right_shift_p)
+gcd = user_function(gcd_p)
+lcm = user_function(lcm_p)
+bitwise_count = user_function(bitwise_count_p)
+isnan = user_function(isnan_p)
+isinf = user_function(isinf_p)
+isfinite = user_function(isfinite_p)
+signbit = user_function(signbit_p)
+frexp_exponent = user_function(frexp_exponent_p)
+
+PRIMITIVES = (
+    add_p, subtract_p, multiply_p, divide_p, floor_divide_p, remainder_p, fmod_p, negative_p,
+    power_p, exp_p, exp2_p, expm1_p, log_p, log2_p, log10_p, log1p_p, sqrt_p, cbrt_p, logaddexp_p,
+    logaddexp2_p, sin_p, cos_p, tan_p, arcsin_p, arccos_p, arctan_p, sinh_p, cosh_p, tanh_p,
+    arcsinh_p, arccosh_p, arctanh_p, arctan2_p, hypot_p, maximum_p, minimum_p, fmax_p, fmin_p,
+    clip_p, absolute_p, sign_p, floor_p, ceil_p, trunc_p, rint_p, spacing_p, heaviside_p,
+    nextafter_p, copysign_p, ldexp_p, where_p, mul_strong_zero_p, equal_p, not_equal_p, less_p,
+    less_equal_p, greater_p, greater_equal_p, logical_and_p, logical_or_p, logical_xor_p,
+    logical_not_p, bitwise_and_p, bitwise_or_p, bitwise_xor_p, invert_p, left_shift_p,
+    right_shift_p, gcd_p, lcm_p, bitwise_count_p, isnan_p, isinf_p, isfinite_p, signbit_p,
+    frexp_exponent_p,
+)  # fmt: skip

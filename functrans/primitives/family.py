@@ -1,0 +1,273 @@
+"""Constructors of primitive families.
+
+Here: ``unary``, ``binary``, ``ternary`` and ``elementwise_primitive`` (elementwise operations from
+one line each), and rules that families share. Not here: the records (one file per family).
+
+An elementwise primitive broadcasts and promotes as NumPy does. Its derivative is a diagonal linear
+map per operand, written as ``partial(t, *operands, y)``: tangent in, tangent out. A diagonal map is
+its own transpose, so that the same expression pulls cotangents back. ``saves`` names what the
+partial reads, so that only that is kept: letters ``x`` (unary), ``ab`` (binary), ``abc`` (ternary),
+``y`` for the result.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.primitive import Elementwise, Marker, Primitive, is_linear, nondifferentiable
+from functrans.primitives.structural import broadcast_to, cast, moveaxis, reshape, unbroadcast
+from functrans.trace import aval_of, elementwise, shape_of
+
+_WEAK_TYPES = {"f": float, "c": complex, "i": int}
+
+
+def _dtype_key(aval: ShapedArray) -> Any:
+    """What ``ufunc.resolve_dtypes`` wants: a dtype, or the Python type of a weak scalar."""
+    return _WEAK_TYPES.get(aval.dtype.kind, aval.dtype) if aval.weak else aval.dtype
+
+
+@lru_cache(maxsize=4096)
+def _resolve(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[np.dtype, ...]:
+    """Result dtypes of a ufunc (NumPy's own promotion)."""
+    all_weak = all(isinstance(key, type) for key in keys)
+    if all_weak:
+        keys = tuple(np.dtype(key) for key in keys)
+    resolved = ufunc.resolve_dtypes((*keys, *(None,) * ufunc.nout))
+    return resolved[ufunc.nin :]
+
+
+def promoted_dtype(avals: tuple[ShapedArray, ...]) -> np.dtype:
+    """NumPy's common dtype of several operands; weak ones give way."""
+    return np.result_type(*(aval.dtype.type(0).item() if aval.weak else aval.dtype for aval in avals))
+
+
+def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The broadcast shape.
+
+    Raises:
+      ShapeError: the shapes do not broadcast; names the primitive and both shapes.
+    """
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(str(tuple(shape)) for shape in shapes)
+        raise ShapeError(
+            f"{name}: operands of shapes {text} do not broadcast; extents must be equal or 1, "
+            "counted from the last axis"
+        ) from None
+
+
+def _ufunc_abstract_eval(name: str, ufunc: np.ufunc, keeps_weak: bool) -> Callable[..., Any]:
+    """``abstract_eval`` of an elementwise primitive whose dtypes are those of a ufunc."""
+
+    def abstract_eval(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
+        shape = broadcast_shapes(name, [aval.shape for aval in avals])
+        try:
+            dtypes = _resolve(ufunc, tuple(map(_dtype_key, avals)))
+        except TypeError as error:
+            text = ", ".join(map(str, avals))
+            raise TypeError(f"{name}: not defined for operands {text}; {error}") from None
+        weak = keeps_weak and all(aval.weak for aval in avals)
+        return tuple(ShapedArray(shape, dtype, weak) for dtype in dtypes)
+
+    return abstract_eval
+
+
+def add_tangents(first: Any, second: Any) -> Any:
+    """Sum of two tangents either of which may be ``Zero``."""
+    if type(first) is Zero:
+        return second
+    if type(second) is Zero:
+        return first
+    return first + second
+
+
+def apply_partial(partial: Any, tangent: Any, operands: tuple[Any, ...], out: Any) -> Any:
+    """One partial derivative applied to a tangent or cotangent."""
+    if partial == 1:
+        return tangent
+    if partial == -1:
+        return -tangent
+    return partial(tangent, *operands, out)
+
+
+def _elementwise_jvp(family: Elementwise) -> Callable[..., Any]:
+    """The jvp of an elementwise primitive: sum of partials applied to tangents."""
+
+    def jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+        (out,) = outs
+        aval = aval_of(out)
+        total: Any = Zero(aval)  # type: ignore[arg-type]
+        for partial, tangent in zip(family.partials, tangents, strict=True):
+            if type(tangent) is Zero or partial is None or partial == 0:
+                continue
+            total = add_tangents(total, apply_partial(partial, tangent, primals, out))
+        if type(total) is Zero:
+            return (total,)
+        return (broadcast_to(cast(total, aval.dtype), aval.shape),)
+
+    return jvp
+
+
+def _elementwise_transpose(name: str, family: Elementwise) -> Callable[..., Any]:
+    """The transpose of an elementwise primitive in the operands whose partials are constant."""
+
+    def transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+        (ct,) = cts
+        results: list[Any] = []
+        linear_bits = sum(1 << i for i, operand in enumerate(operands) if is_linear(operand))
+        linear_bits |= 1 << len(operands)
+        for i, operand in enumerate(operands):
+            if not is_linear(operand):
+                results.append(None)
+                continue
+            partial = family.partials[i]
+            if partial is None or family.saves[i] & linear_bits:
+                raise TypeError(f"{name} is not linear in operand {i}; it has no transpose there")
+            ct_in = apply_partial(partial, ct, operands, None)
+            results.append(unbroadcast(ct_in, operand.aval.shape, operand.aval.dtype))
+        return tuple(results)
+
+    return transpose
+
+
+def move_batch_axes(operands: Any, dims: Any, ndims: list[int]) -> list[Any]:
+    """Bring every batch axis to the front and pad ranks, so that NumPy broadcasting is right.
+
+    Args:
+      operands: arrays.
+      dims: batch axis per operand, or ``None``.
+      ndims: rank of each operand without its batch axis.
+
+    Returns:
+      Operands which broadcast over a common leading batch axis.
+    """
+    rank = max(ndims, default=0)
+    moved = []
+    for operand, dim, ndim in zip(operands, dims, ndims, strict=True):
+        if dim is None:
+            moved.append(operand)
+            continue
+        front = moveaxis(operand, dim, 0)
+        if ndim < rank:
+            shape = shape_of(front)
+            front = reshape(front, (shape[0],) + (1,) * (rank - ndim) + shape[1:])
+        moved.append(front)
+    return moved
+
+
+def _elementwise_batch(get: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The batching rule of an elementwise primitive."""
+
+    def batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+        ndims = [
+            len(shape_of(x)) - (dim is not None) for x, dim in zip(operands, dims, strict=True)
+        ]
+        moved = move_batch_axes(operands, dims, ndims)
+        return (elementwise(get(), *moved),), (0,)
+
+    return batch
+
+
+def elementwise_primitive(
+    name: str,
+    function: Callable[..., Any],
+    partials: tuple[Any, ...] | Marker,
+    saves: tuple[str, ...],
+    names: str,
+    *,
+    ufunc: np.ufunc | None = None,
+    abstract_eval: Callable[..., Any] | None = None,
+    keeps_weak: bool = False,
+    jvp: Any = None,
+    transpose: Any = None,
+) -> Primitive:
+    """An elementwise primitive; see the module docstring.
+
+    Args:
+      name: name in printed programs: NumPy's.
+      function: evaluates it on plain arrays.
+      partials: one per operand, or ``nondifferentiable``.
+      saves: letters that each partial reads.
+      names: letters of the operands in order.
+      ufunc: the ufunc whose dtype resolution holds; by default ``function`` itself.
+      abstract_eval: used instead of the ufunc's.
+      keeps_weak: Python scalars in give a Python scalar out (operators do).
+      jvp: where the derivative is no diagonal map over the operand's own field (complex parts).
+      transpose: the transpose that goes with ``jvp=linear``.
+    """
+    if abstract_eval is None:
+        abstract_eval = _ufunc_abstract_eval(name, ufunc or function, keeps_weak)  # type: ignore[arg-type]
+    is_differentiable = not isinstance(partials, Marker)
+    letters = names + "y"
+    family = Elementwise(
+        function,
+        partials if is_differentiable else (None,) * len(names),  # type: ignore[arg-type]
+        tuple(sum(1 << letters.index(c) for c in text) for text in saves)
+        if is_differentiable
+        else (0,) * len(names),
+    )
+
+    def impl(*operands: Any) -> tuple[Any, ...]:
+        return (function(*operands),)
+
+    if jvp is None:
+        jvp = _elementwise_jvp(family) if is_differentiable else nondifferentiable
+        transpose = _elementwise_transpose(name, family) if is_differentiable else None
+    primitive = Primitive(
+        name,
+        impl=impl,
+        abstract_eval=abstract_eval,
+        jvp=jvp,
+        transpose=transpose,
+        batch=_elementwise_batch(lambda: primitive),
+        elementwise=family,
+        reasons=() if is_differentiable else (("transpose", "has no derivative"),),
+    )
+    return primitive
+
+
+def unary(name: str, function: Any, partial: Any, saves: str = "", **options: Any) -> Primitive:
+    """An elementwise primitive of one operand ``x``."""
+    partials = partial if isinstance(partial, Marker) else (partial,)
+    return elementwise_primitive(name, function, partials, (saves,), "x", **options)
+
+
+def binary(
+    name: str, function: Any, partials: Any, saves: tuple[str, str] = ("", ""), **options: Any
+) -> Primitive:
+    """An elementwise primitive of two operands ``a`` and ``b``."""
+    return elementwise_primitive(name, function, partials, saves, "ab", **options)
+
+
+def ternary(
+    name: str, function: Any, partials: Any, saves: tuple[str, str, str], **options: Any
+) -> Primitive:
+    """An elementwise primitive of three operands ``a``, ``b`` and ``c``."""
+    return elementwise_primitive(name, function, partials, saves, "abc", **options)
+
+
+def user_function(primitive: Primitive, doc: str | None = None) -> Callable[..., Any]:
+    """The function of arrays that applies an elementwise primitive under the current trace."""
+    plain = primitive.elementwise.function  # type: ignore[union-attr]
+
+    def function(*operands: Any) -> Any:
+        for operand in operands:
+            if type(operand) is not np.ndarray:
+                return elementwise(primitive, *operands)
+        return plain(*operands)
+
+    function.__name__ = function.__qualname__ = primitive.name
+    function.__doc__ = doc or f"Apply ``{primitive.name}`` elementwise, as NumPy does."
+    return function

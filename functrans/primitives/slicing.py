@@ -1,0 +1,223 @@
+"""Basic indexing primitives: integers, slices, ``None`` and ``...``, all static.
+
+Here: ``slice`` (NumPy's basic indexing), ``embed`` (its transpose) and ``slice_update``. Not here:
+index arrays (``indexing``), or how ``x[...]`` is taken apart (``functrans.indexing``).
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import ShapedArray
+from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.primitives.structural import broadcast_to, moveaxis, reshape, sum_to_shape
+from functrans.trace import bind, shape_of
+
+
+class BasicIndex:
+    """A static basic index, hashable; prints as it would be written: ``[1:, ..., 0]``.
+
+    Attributes:
+      entries: ints, slices of ints, ``None`` and ``Ellipsis``.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: tuple[Any, ...]) -> None:
+        self.entries = entries
+
+    def _key(self) -> tuple[Any, ...]:
+        return tuple(
+            ("slice", e.start, e.stop, e.step) if isinstance(e, slice) else e for e in self.entries
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal entries, as written."""
+        return isinstance(other, BasicIndex) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        """Hash of the entries."""
+        return hash(self._key())
+
+    def __str__(self) -> str:
+        """``[1:, ..., 0]``."""
+        return f"[{', '.join(map(_entry_text, self.entries))}]"
+
+    __repr__ = __str__
+
+    def under_batch(self, ndim: int) -> BasicIndex:
+        """The index with a full slice in front, for an operand with a leading batch axis."""
+        return BasicIndex((slice(None), *self.entries))
+
+    def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of ``x[index]`` for ``x`` of a shape.
+
+        Raises:
+          IndexError: an integer is out of bounds, or there are too many indices.
+        """
+        return _shape_probe(shape)[self.entries].shape
+
+
+def _shape_probe(shape: tuple[int, ...]) -> np.ndarray:
+    """An array of a shape without memory: NumPy itself does the index arithmetic on it."""
+    return np.ndarray(shape, np.int8, _ONE_BYTE, 0, (0,) * len(shape))
+
+
+_ONE_BYTE = bytes(1)
+
+
+def _entry_text(entry: Any) -> str:
+    if entry is Ellipsis:
+        return "..."
+    if isinstance(entry, slice):
+        start = "" if entry.start is None else str(entry.start)
+        stop = "" if entry.stop is None else str(entry.stop)
+        return f"{start}:{stop}" + (f":{entry.step}" if entry.step is not None else "")
+    return str(entry)
+
+
+# slice ------------------------------------------------------------------------------------------
+
+
+def _slice_impl(x: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+    return (x[index.entries],)
+
+
+def _slice_aval(x: ShapedArray, *, index: BasicIndex) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(index.result_shape(x.shape), x.dtype),)
+
+
+def _slice_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+    return bind(embed_p, cts[0], index=index, shape=operands[0].aval.shape)
+
+
+def _slice_batch(size: int, operands: Any, dims: Any, *, index: BasicIndex) -> tuple[Any, Any]:
+    x = moveaxis(operands[0], dims[0], 0)
+    return bind(slice_p, x, index=index.under_batch(len(shape_of(x)) - 1)), (0,)
+
+
+slice_p = Primitive(
+    "slice",
+    impl=_slice_impl,
+    abstract_eval=_slice_aval,
+    jvp=linear,
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+)
+
+
+# embed ------------------------------------------------------------------------------------------
+
+
+def _embed_impl(v: Any, *, index: BasicIndex, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    out = np.zeros(shape, v.dtype)
+    out[index.entries] = v
+    return (out,)
+
+
+def _embed_aval(
+    v: ShapedArray, *, index: BasicIndex, shape: tuple[int, ...]
+) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(shape, v.dtype),)
+
+
+def _embed_transpose(
+    cts: Any, operands: Any, *, index: BasicIndex, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
+    return bind(slice_p, cts[0], index=index)
+
+
+def _embed_batch(
+    size: int, operands: Any, dims: Any, *, index: BasicIndex, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
+    v = moveaxis(operands[0], dims[0], 0)
+    return bind(embed_p, v, index=index.under_batch(len(shape)), shape=(size, *shape)), (0,)
+
+
+embed_p = Primitive(
+    "embed",
+    impl=_embed_impl,
+    abstract_eval=_embed_aval,
+    jvp=linear,
+    transpose=_embed_transpose,
+    batch=_embed_batch,
+)
+
+
+# slice_update -----------------------------------------------------------------------------------
+
+
+def _slice_update_impl(x: Any, v: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+    out = np.array(x)
+    out[index.entries] = v
+    return (out,)
+
+
+def _slice_update_aval(
+    x: ShapedArray, v: ShapedArray, *, index: BasicIndex
+) -> tuple[ShapedArray, ...]:
+    return (x.strong(),)
+
+
+def _slice_update_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+    (ct,) = cts
+    x, v = operands
+    ct_x = None
+    if is_linear(x):
+        hole = np.zeros((), ct.dtype)
+        (ct_x,) = bind(slice_update_p, ct, hole, index=index)
+    ct_v = None
+    if is_linear(v):
+        ct_v = sum_to_shape(bind(slice_p, ct, index=index)[0], v.aval.shape)
+    return (ct_x, ct_v)
+
+
+def _slice_update_batch(
+    size: int, operands: Any, dims: Any, *, index: BasicIndex
+) -> tuple[Any, Any]:
+    x, v = operands
+    x_dim, v_dim = dims
+    if x_dim is None:
+        x = broadcast_to(x, (size, *shape_of(x)))
+    else:
+        x = moveaxis(x, x_dim, 0)
+    shape = shape_of(x)[1:]
+    if v_dim is not None:  # the value broadcasts from the right: pad its rank behind the batch axis
+        v = moveaxis(v, v_dim, 0)
+        slot = index.result_shape(shape)
+        own = shape_of(v)[1:]
+        v = reshape(v, (size, *(1,) * (len(slot) - len(own)), *own))
+    batched = index.under_batch(len(shape))
+    return bind(slice_update_p, x, v, index=batched), (0,)
+
+
+slice_update_p = Primitive(
+    "slice_update",
+    impl=_slice_update_impl,
+    abstract_eval=_slice_update_aval,
+    jvp=linear,
+    transpose=_slice_update_transpose,
+    batch=_slice_update_batch,
+)
+
+
+def slice_index(x: Any, index: BasicIndex) -> Any:
+    """``x[index]`` for a static basic index."""
+    return bind(slice_p, x, index=index)[0]
+
+
+def embed(v: Any, index: BasicIndex, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape with ``v`` at an index."""
+    return bind(embed_p, v, index=index, shape=shape)[0]
+
+
+def slice_update(x: Any, v: Any, index: BasicIndex) -> Any:
+    """``x`` with ``x[index] = v``; ``v`` broadcasts and has the dtype of ``x``."""
+    return bind(slice_update_p, x, v, index=index)[0]
+
+
+PRIMITIVES = (slice_p, embed_p, slice_update_p)

@@ -1,0 +1,321 @@
+"""The five linear primitives in which broadcasting and promotion are expressed and undone.
+
+Here: ``cast``, ``reshape``, ``transpose``, ``broadcast_to``, ``reduce_sum``, and ``unbroadcast``,
+``moveaxis`` made of them. The rules of all other families are written in these; they use no other
+family. Not here: further movement (``movement``), further reductions (``reduction``).
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.primitive import Primitive, linear
+from functrans.trace import bind, dtype_of, shape_of
+
+_SMALL = 2048
+
+
+# cast -------------------------------------------------------------------------------------------
+
+
+def _cast_impl(x: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+    value = x if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        value = value.real if dtype.kind != "b" else value
+    return (value.astype(dtype),)
+
+
+def _cast_aval(x: ShapedArray, *, dtype: np.dtype) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(x.shape, dtype),)
+
+
+def _cast_jvp(primals: Any, tangents: Any, outs: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+    from_dtype = dtype_of(primals[0])
+    if is_differentiable_dtype(dtype) and is_differentiable_dtype(from_dtype):
+        return bind(cast_p, tangents[0], dtype=dtype)
+    return (zeros_like_aval(outs[0]),)
+
+
+def zeros_like_aval(value: Any) -> Any:
+    """The symbolic zero of a value's aval."""
+    from_value = ShapedArray(shape_of(value), dtype_of(value))
+    return Zero(from_value)
+
+
+def _cast_transpose(cts: Any, operands: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+    return (cast(cts[0], operands[0].aval.dtype),)
+
+
+def _cast_batch(size: int, operands: Any, dims: Any, *, dtype: np.dtype) -> tuple[Any, Any]:
+    return bind(cast_p, operands[0], dtype=dtype), dims
+
+
+cast_p = Primitive(
+    "cast",
+    impl=_cast_impl,
+    abstract_eval=_cast_aval,
+    jvp=_cast_jvp,
+    transpose=_cast_transpose,
+    batch=_cast_batch,
+)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Convert to a dtype; complex to real takes the real part. The same value if it has it."""
+    dtype = np.dtype(dtype)
+    if dtype_of(x) == dtype and isinstance(getattr(x, "dtype", None), np.dtype):
+        return x
+    return bind(cast_p, x, dtype=dtype)[0]
+
+
+# reshape ----------------------------------------------------------------------------------------
+
+
+def _reshape_impl(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return (np.reshape(x, shape),)
+
+
+def _reshape_aval(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+    if math.prod(shape) != x.size:
+        raise ShapeError(
+            f"reshape: cannot reshape {x} of {x.size} elements into {tuple(shape)}; the number of "
+            "elements must stay the same"
+        )
+    return (ShapedArray(shape, x.dtype, x.weak and not shape),)
+
+
+def _reshape_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return bind(reshape_p, cts[0], shape=operands[0].aval.shape)
+
+
+def _reshape_batch(
+    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
+    x = moveaxis(operands[0], dims[0], 0)
+    return bind(reshape_p, x, shape=(size, *shape)), (0,)
+
+
+reshape_p = Primitive(
+    "reshape",
+    impl=_reshape_impl,
+    abstract_eval=_reshape_aval,
+    jvp=linear,
+    transpose=_reshape_transpose,
+    batch=_reshape_batch,
+)
+
+
+def reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    """Row-major reshape to a complete shape (no -1); the same value if it has it."""
+    if shape_of(x) == shape:
+        return x
+    return bind(reshape_p, x, shape=shape)[0]
+
+
+# transpose --------------------------------------------------------------------------------------
+
+
+def _transpose_impl(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    return (np.asarray(x).transpose(axes),)
+
+
+def _transpose_aval(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+    if sorted(axes) != list(range(x.ndim)):
+        raise ShapeError(f"transpose: axes {axes} are no permutation of the {x.ndim} axes of {x}")
+    return (ShapedArray(tuple(x.shape[axis] for axis in axes), x.dtype),)
+
+
+def inverse_permutation(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes another one."""
+    inverse = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        inverse[axis] = position
+    return tuple(inverse)
+
+
+def _transpose_transpose(cts: Any, operands: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    return bind(transpose_p, cts[0], axes=inverse_permutation(axes))
+
+
+def _transpose_batch(
+    size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
+) -> tuple[Any, Any]:
+    (dim,) = dims
+    moved = tuple(axis + (axis >= dim) for axis in axes)
+    return bind(transpose_p, operands[0], axes=(dim, *moved)), (0,)
+
+
+transpose_p = Primitive(
+    "transpose",
+    impl=_transpose_impl,
+    abstract_eval=_transpose_aval,
+    jvp=linear,
+    transpose=_transpose_transpose,
+    batch=_transpose_batch,
+)
+
+
+def transpose(x: Any, axes: tuple[int, ...]) -> Any:
+    """Permute axes; the same value for the identity."""
+    if axes == tuple(range(len(axes))):
+        return x
+    return bind(transpose_p, x, axes=axes)[0]
+
+
+def moveaxis(x: Any, source: int, destination: int) -> Any:
+    """Move one axis; both positions are non-negative."""
+    if source == destination:
+        return x
+    axes = [axis for axis in range(len(shape_of(x))) if axis != source]
+    axes.insert(destination, source)
+    return bind(transpose_p, x, axes=tuple(axes))[0]
+
+
+# broadcast_to -----------------------------------------------------------------------------------
+
+
+def _broadcast_to_impl(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    if math.prod(shape) <= _SMALL:  # np.broadcast_to costs 3 us, filling a small array 0.5 us
+        out = np.empty(shape, dtype_of(x))
+        out[...] = x
+        return (out,)
+    return (np.broadcast_to(x, shape),)
+
+
+def _broadcast_to_aval(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+    padded = (1,) * (len(shape) - x.ndim) + x.shape
+    if len(shape) < x.ndim or any(
+        have not in (1, want) for have, want in zip(padded, shape, strict=True)
+    ):
+        raise ShapeError(
+            f"broadcast_to: {x} does not broadcast to {tuple(shape)}; extents must be equal or 1, "
+            "counted from the last axis"
+        )
+    return (ShapedArray(shape, x.dtype),)
+
+
+def _broadcast_to_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return (sum_to_shape(cts[0], operands[0].aval.shape),)
+
+
+def _broadcast_to_batch(
+    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
+    x = moveaxis(operands[0], dims[0], 0)
+    own = shape_of(x)[1:]
+    x = reshape(x, (size, *(1,) * (len(shape) - len(own)), *own))
+    return bind(broadcast_to_p, x, shape=(size, *shape)), (0,)
+
+
+broadcast_to_p = Primitive(
+    "broadcast_to",
+    impl=_broadcast_to_impl,
+    abstract_eval=_broadcast_to_aval,
+    jvp=linear,
+    transpose=_broadcast_to_transpose,
+    batch=_broadcast_to_batch,
+)
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """Broadcast as NumPy does; the same value if it has the shape."""
+    if shape_of(x) == shape:
+        return x
+    return bind(broadcast_to_p, x, shape=shape)[0]
+
+
+# reduce_sum -------------------------------------------------------------------------------------
+
+
+def _reduce_sum_impl(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    return (np.add.reduce(x, axis=axes, dtype=dtype_of(x)),)
+
+
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without some axes."""
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+
+
+def _reduce_sum_aval(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(reduced_shape(x.shape, axes), x.dtype),)
+
+
+def _reduce_sum_transpose(cts: Any, operands: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    return (expand_reduced(cts[0], operands[0].aval.shape, axes),)
+
+
+def expand_reduced(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Bring a result of a reduction over ``axes`` back to the shape before it."""
+    if not axes:
+        return x
+    kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    return broadcast_to(reshape(x, kept), shape)
+
+
+def batched_axes(axes: tuple[int, ...], dim: int) -> tuple[tuple[int, ...], int]:
+    """Axes of a reduction after a batch axis was put in, and where the batch axis ends up."""
+    moved = tuple(axis + (axis >= dim) for axis in axes)
+    return moved, dim - sum(axis < dim for axis in moved)
+
+
+def _reduce_sum_batch(
+    size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
+) -> tuple[Any, Any]:
+    moved, out_dim = batched_axes(axes, dims[0])
+    return bind(reduce_sum_p, operands[0], axes=moved), (out_dim,)
+
+
+reduce_sum_p = Primitive(
+    "reduce_sum",
+    impl=_reduce_sum_impl,
+    abstract_eval=_reduce_sum_aval,
+    jvp=linear,
+    transpose=_reduce_sum_transpose,
+    batch=_reduce_sum_batch,
+)
+
+
+def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """Sum over axes in the operand's own dtype; the same value for no axes."""
+    if not axes:
+        return x
+    return bind(reduce_sum_p, x, axes=axes)[0]
+
+
+def sum_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """Undo a broadcast: sum over the axes that a broadcast from ``shape`` made or stretched."""
+    have = shape_of(x)
+    if have == shape:
+        return x
+    lead = len(have) - len(shape)
+    axes = tuple(
+        axis
+        for axis, extent in enumerate(have)
+        if axis < lead or (shape[axis - lead] == 1 and extent != 1)
+    )
+    return reshape(reduce_sum(x, axes), shape)
+
+
+def unbroadcast(ct: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Bring a cotangent back to the aval of a broadcast or promoted operand (sum, then cast)."""
+    return cast(sum_to_shape(ct, shape), dtype)
+
+
+def normalize_axis(axis: Any, ndim: int, name: str) -> int:
+    """A non-negative axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+    """
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(index, ndim, name)
+    return index % ndim if ndim else 0

@@ -1,0 +1,231 @@
+"""Staging: tracing a function with avals only, into a Jaxpr.
+
+Here: ``StagingTrace``, its tracer, and ``stage``. Not here: traces that have values
+(``traces``), the transforms that call ``stage``.
+
+Arrays and tracers of enclosing traces that the function captures become constants of the Jaxpr
+(``consts``), by identity, not copied: a captured writable array is a hidden input.
+
+Layer: ``staging`` (runs abstract evaluation only, no pass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ConcretizationError, ShapeError
+from functrans.ir.avals import PYTHON_SCALARS, Aval, ShapedArray
+from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.ir.primitive import Primitive
+from functrans.ir.source import capture, here, resolve
+from functrans.state import name_scope
+from functrans.trace import Trace, Tracer, aval_of, tracing
+
+
+class StagingTrace(Trace):
+    """Collects equations.
+
+    Attributes:
+      axes: named axes of ``vmap`` being traced, name to size.
+    """
+
+    __slots__ = ("axes", "const_of", "consts", "constvars", "eqns", "var_names")
+    is_staging = True
+
+    def __init__(self, label: str, axes: Mapping[str, int] | None = None) -> None:
+        super().__init__(label)
+        self.eqns: list[Equation] = []
+        self.consts: list[Any] = []
+        self.constvars: list[Var] = []
+        self.const_of: dict[int, Var] = {}
+        self.var_names: dict[Var, str] = {}
+        self.axes: Mapping[str, int] = axes or {}
+
+    def argument(self, aval: Aval, name: str = "") -> StagingTracer:
+        """A tracer for a new argument."""
+        var = Var(aval)
+        if name:
+            self.var_names[var] = name
+        return StagingTracer(self, var)
+
+    def atom(self, value: Any) -> Any:
+        """The Var or Literal for an operand."""
+        if type(value) is StagingTracer and value._trace is self:
+            return value._var
+        if type(value) in PYTHON_SCALARS or isinstance(value, np.generic):
+            return Literal(value)
+        return self.const(value)
+
+    def const(self, value: Any) -> Var:
+        """The variable of a captured array or outer tracer, one per object."""
+        var = self.const_of.get(id(value))
+        if var is None:
+            aval = aval_of(value)
+            var = Var(aval)
+            self.const_of[id(value)] = var
+            self.consts.append(value)  # keeps the object alive, so that its id stays its own
+            self.constvars.append(var)
+        return var
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Append an equation."""
+        inputs = tuple([self.atom(operand) for operand in operands])
+        try:
+            avals = primitive.abstract_eval(*[atom.aval for atom in inputs], **params)
+        except ShapeError as error:
+            raise located(error) from None
+        outputs = tuple([Var(aval) for aval in avals])
+        self.eqns.append(
+            Equation(primitive, inputs, params, outputs, capture(2), name_scope.get())
+        )
+        return tuple([StagingTracer(self, var) for var in outputs])
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Append an equation with one result."""
+        return self.process(primitive, operands, {})[0]
+
+    def lift(self, value: Any) -> StagingTracer:
+        """A tracer of this trace for a constant."""
+        if type(value) is StagingTracer and value._trace is self:
+            return value
+        return StagingTracer(self, self.const(value))
+
+    def jaxpr(
+        self, invars: Sequence[Var], outs: Sequence[Any], name: str, arg_names: Sequence[str]
+    ) -> Jaxpr:
+        """Close the program over its results."""
+        outvars = tuple([self.atom(out) for out in outs])
+        return Jaxpr(
+            tuple(self.constvars),
+            tuple(self.consts),
+            tuple(invars),
+            tuple(self.eqns),
+            outvars,
+            name,
+            tuple(arg_names),
+        )
+
+
+def located(error: ShapeError) -> ShapeError:
+    """The same error with the user's line in its message."""
+    text = str(error)
+    where = here(3)
+    return error if " (at " in text else type(error)(text + where)
+
+
+class StagingTracer(Tracer):
+    """Stand-in for an array of which only shape and dtype are known."""
+
+    __slots__ = ("_var",)
+
+    def __init__(self, trace: StagingTrace, var: Var) -> None:
+        self._trace = trace
+        self._var = var
+        self._alias = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        return self._var.aval  # type: ignore[return-value]
+
+    def _rebind(self, other: StagingTracer) -> None:
+        self._var = other._var
+
+    def _describe(self) -> str:
+        """``x of jit of f: f64[3]``, for messages."""
+        origin = self._origin()
+        return f"a traced value of type {self._var.aval}{origin}"
+
+    def _origin(self) -> str:
+        """Which argument or operation it came from."""
+        trace: StagingTrace = self._trace  # type: ignore[assignment]
+        name = trace.var_names.get(self._var)
+        if name:
+            return f" (argument {name})"
+        names = trace_origins(trace, self._var)
+        return f" (computed from {', '.join(names)})" if names else ""
+
+    def _concrete(self, what: str) -> Any:
+        """Refuse to give a Python value."""
+        raise ConcretizationError(
+            f"{what} of {self._describe()} was asked{here()}, but {self._trace.label} traces with "
+            f"shapes and dtypes only, without values. {_REMEDY.get(what, _DEFAULT_REMEDY)}"
+        )
+
+    def __repr__(self) -> str:
+        """``Traced<f64[3]>``."""
+        return f"Traced<{self._var.aval}>"
+
+
+_DEFAULT_REMEDY = (
+    "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop), or make the argument static "
+    "(static_argnums) if it is not an array."
+)
+_REMEDY = {
+    "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, or "
+    "make the argument static (static_argnums=...).",
+    "a value-dependent shape": "Use np.where with a mask, or pass size= / a static argument, so "
+    "that the shape of the result does not depend on values.",
+}
+
+
+def trace_origins(trace: StagingTrace, var: Var, limit: int = 4) -> list[str]:
+    """Names of the arguments that a variable was computed from."""
+    maker = {out: eqn for eqn in trace.eqns for out in eqn.outputs}
+    seen: set[Var] = set()
+    names: list[str] = []
+    pending = [var]
+    while pending and len(names) < limit:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if current in trace.var_names:
+            names.append(trace.var_names[current])
+        elif current in maker:
+            pending.extend(a for a in maker[current].inputs if isinstance(a, Var))
+    return sorted(names)
+
+
+def stage(
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    label: str,
+    *,
+    name: str = "",
+    arg_names: Sequence[str] = (),
+    axes: Mapping[str, int] | None = None,
+) -> Jaxpr:
+    """Trace a function of flat arguments into a Jaxpr.
+
+    Args:
+      fun: takes one tracer per aval, returns a flat sequence of arrays.
+      avals: shapes and dtypes of the arguments.
+      label: what is traced, for messages: ``jit of loss``.
+      name: name of the program.
+      arg_names: key path of each argument, for messages.
+      axes: named axes that collectives inside may use.
+
+    Returns:
+      The program; captured arrays and outer tracers are its ``consts``.
+    """
+    trace = StagingTrace(label, axes)
+    names = list(arg_names) or [""] * len(avals)
+    with tracing(trace):
+        arguments = [
+            trace.argument(aval, arg) for aval, arg in zip(avals, names, strict=True)
+        ]
+        invars = [argument._var for argument in arguments]
+        outs = fun(*arguments)
+        return trace.jaxpr(invars, outs, name, arg_names)
+
+
+def source_text(eqn: Equation) -> str:
+    """The user's line of an equation, for messages."""
+    line = resolve(eqn.source)
+    return f" (at {line})" if line is not None else ""

@@ -1,0 +1,73 @@
+"""The whole global state of functrans: a short declared list of context variables.
+
+Here: the stack of open traces, the configuration, the name scope and the axis being batched. All are ``ContextVar``
+objects, so that threads and asyncio tasks do not disturb each other. Not here: caches (they belong
+to the object they serve).
+
+Layer: ``errors`` (imports nothing from functrans).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings that change what functrans does; see :func:`config`.
+
+    Attributes:
+      safe_where: the transpose of a selection keeps NaN and infinities of the branch that was not
+        taken out of the derivative.
+      copy_residuals: plain writable ndarrays that a derivative will need are copied when recorded,
+        so that later writes into them do no harm.
+      check_jaxprs: run ``check_jaxpr`` after every pass.
+      jit: ``False`` makes ``jit`` call the function as it is.
+      jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
+        is evaluated in chunks, and what the result may occupy before it is refused.
+    """
+
+    safe_where: bool = True
+    copy_residuals: bool = True
+    check_jaxprs: bool = False
+    jit: bool = True
+    jacobian_memory_bytes: int = 8 << 30
+
+
+open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", default=())
+current_config: ContextVar[Config] = ContextVar("functrans_config", default=Config())  # noqa: B039  # frozen
+batch_axis: ContextVar[str | None] = ContextVar("functrans_batch_axis", default=None)
+name_scope: ContextVar[str] = ContextVar("functrans_name_scope", default="")
+
+
+@contextmanager
+def config(**settings: Any) -> Iterator[Config]:
+    """Change settings for the duration of a ``with`` block, in this thread or task only.
+
+    Args:
+      **settings: fields of :class:`Config`.
+
+    Yields:
+      The configuration in force.
+
+    Raises:
+      TypeError: a setting does not exist; the message lists those that do.
+
+    Example:
+      >>> with config(safe_where=False) as current:
+      ...     current.safe_where
+      False
+    """
+    known = [field.name for field in fields(Config)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(f"config: unknown setting {unknown[0]!r}; settings are {', '.join(known)}")
+    token = current_config.set(replace(current_config.get(), **settings))
+    try:
+        yield current_config.get()
+    finally:
+        current_config.reset(token)

@@ -1,0 +1,236 @@
+"""Dispatch: which trace an operation belongs to.
+
+Here: the abstract ``Trace`` and ``Tracer``, ``bind`` and ``elementwise`` (the only two ways an
+operation comes to exist), and ``tracing`` (opening a trace). Not here: the three traces (``traces``)
+or the operators of ``Tracer`` (injected once, by ``install_operators``).
+
+The dispatch rule: an operation with no tracer operand and no effect is evaluated at once, under
+every trace. Otherwise the innermost open trace that owns an operand takes it; operands of enclosing
+traces are constants to it. An operand of a closed trace raises ``EscapedTracerError``. Which of two
+traces is inner is decided by following ``parent``, by identity, never by a number.
+
+Layer: ``trace``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import EscapedTracerError, UnsupportedOperationError
+from functrans.ir.avals import Aval, ShapedArray, aval_of_plain
+from functrans.ir.primitive import Primitive
+from functrans.ir.source import Captured, capture, here, resolve
+from functrans.state import open_traces
+
+
+class Trace:
+    """The owner of the operations on its tracers (abstract).
+
+    Attributes:
+      parent: the trace that was innermost when this one was opened, or ``None``.
+      is_open: whether the traced function is still running.
+      label: what is traced, for messages: ``grad of loss``.
+      source: the user's line that opened it.
+    """
+
+    __slots__ = ("is_open", "label", "parent", "source")
+    is_staging = False
+
+    def __init__(self, label: str) -> None:
+        self.parent: Trace | None = None
+        self.is_open = True
+        self.label = label
+        self.source: Captured | None = None
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive of which an operand belongs to this trace."""
+        raise NotImplementedError
+
+    def lift(self, value: Any) -> Tracer:
+        """A tracer of this trace for a constant."""
+        raise NotImplementedError
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Apply an elementwise primitive without parameters; the one result, not a tuple."""
+        raise NotImplementedError
+
+
+class Alias:
+    """How a tracer's memory is shared, as NumPy's basic slices share it.
+
+    Attributes:
+      base: the tracer it is a view of, or ``None``.
+      read: the view as a function of the base.
+      write: the base after the view was written, as a function of base and view.
+      views: weak references to the tracers that are views of it.
+    """
+
+    __slots__ = ("base", "read", "views", "write")
+
+    def __init__(self, base: Any = None, read: Any = None, write: Any = None) -> None:
+        self.base = base
+        self.read = read
+        self.write = write
+        self.views: list[Any] = []
+
+
+class Tracer:
+    """Stand-in for an array inside a traced function (abstract).
+
+    Its operators, NumPy protocols and ndarray methods are installed by ``install_operators``.
+    """
+
+    __slots__ = ("__weakref__", "_alias", "_trace")
+    _trace: Trace
+    _alias: Alias | None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        raise NotImplementedError
+
+    def _rebind(self, other: Any) -> None:
+        """Take over the contents of another tracer of the same trace (in-place syntax)."""
+        raise NotImplementedError
+
+    def _describe(self) -> str:
+        """What it is, for messages."""
+        raise NotImplementedError
+
+
+def install_operators(methods: Mapping[str, Any]) -> None:
+    """Give ``Tracer`` its operators and methods; called once, when functrans is imported."""
+    for name, method in methods.items():
+        setattr(Tracer, name, method)
+
+
+def escaped(tracer: Tracer) -> EscapedTracerError:
+    """The error for a tracer whose trace is closed."""
+    trace = tracer._trace
+    made = resolve(trace.source)
+    where = f", which started at {made}," if made is not None else ""
+    return EscapedTracerError(
+        f"{tracer._describe()} was used{here(3)} after {trace.label}{where} had returned. A traced "
+        "value lives only while its function runs: return it from the function (has_aux=True "
+        "carries extra results out) instead of storing it."
+    )
+
+
+def inner_trace(first: Trace, second: Trace) -> Trace:
+    """Which of two traces is the inner one."""
+    outer: Trace | None = first
+    while outer is not None:
+        if outer is second:
+            return first
+        outer = outer.parent
+    return second
+
+
+def owner(operands: tuple[Any, ...]) -> Trace | None:
+    """The innermost trace that owns an operand; ``None`` when there is no tracer among them.
+
+    Raises:
+      EscapedTracerError: a tracer's function has returned.
+    """
+    found: Trace | None = None
+    for operand in operands:
+        if isinstance(operand, Tracer):
+            trace = operand._trace
+            if trace is not found:
+                if not trace.is_open:
+                    raise escaped(operand)
+                found = trace if found is None else inner_trace(found, trace)
+    return found
+
+
+def bind(primitive: Primitive, *operands: Any, **params: Any) -> tuple[Any, ...]:
+    """Apply a primitive under the trace that its operands belong to.
+
+    Args:
+      primitive: the operation.
+      *operands: arrays, scalars or tracers.
+      **params: static parameters.
+
+    Returns:
+      One result per output, always a tuple.
+
+    Raises:
+      EscapedTracerError: an operand's traced function has returned.
+    """
+    trace = owner(operands)
+    if trace is None:
+        if primitive.effects:
+            trace = innermost_staging()
+        if trace is None:
+            return primitive.impl(*operands, **params)
+    return trace.process(primitive, operands, params)
+
+
+def elementwise(primitive: Primitive, *operands: Any) -> Any:
+    """Apply an elementwise primitive without parameters: ``bind`` for the hottest family."""
+    trace = owner(operands)
+    if trace is None:
+        return primitive.elementwise.function(*operands)  # type: ignore[union-attr]
+    return trace.elementwise(primitive, operands)
+
+
+def innermost_staging() -> Any:
+    """The innermost open staging trace of this context, which takes effects; or ``None``."""
+    for trace in reversed(open_traces.get()):
+        if trace.is_staging:
+            return trace
+    return None
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Any]:
+    """Open a trace for the duration of a ``with`` block; always closed, also after an error."""
+    stack = open_traces.get()
+    trace.parent = stack[-1] if stack else None
+    trace.source = capture(3)
+    token = open_traces.set((*stack, trace))
+    try:
+        yield trace
+    finally:
+        trace.is_open = False
+        open_traces.reset(token)
+
+
+def aval_of(value: Any) -> Aval:
+    """The aval of a tracer, an ndarray or a number.
+
+    Raises:
+      UnsupportedOperationError: the value is not an array of numbers.
+    """
+    if isinstance(value, Tracer):
+        return value.aval
+    aval = aval_of_plain(value)
+    if aval is None:
+        extra = f" of dtype {value.dtype}" if isinstance(value, np.ndarray) else ""
+        raise UnsupportedOperationError(
+            f"expected an array of numbers, got {type(value).__name__}{extra}{here()}; convert it "
+            "with np.asarray(value, dtype=float) before the traced function"
+        )
+    return aval
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Shape of a tracer, an ndarray or a number."""
+    try:
+        return value.shape  # type: ignore[no-any-return]
+    except AttributeError:
+        return aval_of(value).shape  # type: ignore[union-attr]
+
+
+def dtype_of(value: Any) -> np.dtype:
+    """Dtype of a tracer, an ndarray or a number."""
+    try:
+        return value.dtype  # type: ignore[no-any-return]
+    except AttributeError:
+        return aval_of(value).dtype  # type: ignore[union-attr]

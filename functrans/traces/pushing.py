@@ -1,0 +1,144 @@
+"""The pushing trace: values and tangents, no tape, for forward mode.
+
+Here: ``PushingTrace`` and its tracer. Not here: the jvp rules (records of the primitives).
+
+Layer: ``traces``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.primitive import Primitive, linear, multilinear, nondifferentiable
+from functrans.ir.source import here
+from functrans.passes.cotangents import zeros
+from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.traces.common import concrete_value, explained
+
+
+class PushingTrace(Trace):
+    """Evaluates every operation on values and tangents."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate an operation and its jvp."""
+        values = []
+        tangents: list[Any] = []
+        for operand in operands:
+            if type(operand) is PushingTracer and operand._trace is self:
+                values.append(operand._value)
+                tangents.append(operand._tangent)
+            else:
+                values.append(operand)
+                tangents.append(None)
+        try:
+            outs = bind(primitive, *values, **params)
+        except (ValueError, TypeError, IndexError) as error:
+            raise explained(primitive, tuple(values), params, error) from error
+        if primitive.jvp is nondifferentiable:
+            out_tangents: tuple[Any, ...] = (None,) * len(outs)
+        elif all(tangent is None for tangent in tangents):
+            out_tangents = (None,) * len(outs)
+        else:
+            with np.errstate(all="ignore"):
+                out_tangents = push_tangents(primitive, values, tangents, outs, params)
+        return tuple(
+            [
+                PushingTracer(self, out, tangent)
+                if is_differentiable_dtype(dtype_of(out))
+                else out
+                for out, tangent in zip(outs, out_tangents, strict=True)
+            ]
+        )
+
+    def lift(self, value: Any) -> PushingTracer:
+        """A tracer of this trace for a constant."""
+        if type(value) is PushingTracer and value._trace is self:
+            return value
+        return PushingTracer(self, value, None)
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Evaluate an elementwise operation and its jvp."""
+        return self.process(primitive, operands, {})[0]
+
+
+def push_tangents(
+    primitive: Primitive,
+    values: list[Any],
+    tangents: list[Any],
+    outs: tuple[Any, ...],
+    params: Mapping[str, Any],
+) -> tuple[Any, ...]:
+    """Tangents of the results; ``None`` stands for zero on both sides."""
+    rule = primitive.jvp
+    if rule is linear:
+        operands = [
+            value if not is_differentiable_dtype(dtype_of(value))
+            else _filled(value) if tangent is None else tangent
+            for value, tangent in zip(values, tangents, strict=True)
+        ]  # fmt: skip
+        return bind(primitive, *operands, **params)
+    if rule is multilinear:
+        total: tuple[Any, ...] = ()
+        for i, tangent in enumerate(tangents):
+            if tangent is not None:
+                operands = [tangent if j == i else value for j, value in enumerate(values)]
+                term = bind(primitive, *operands, **params)
+                total = tuple(a + b for a, b in zip(total, term, strict=True)) if total else term
+        return total
+    if not callable(rule):
+        raise NonDifferentiableError(
+            f"primitive {primitive.name} has no derivative rule (field jvp is None){here()}; use "
+            "ft.stop_gradient or give a custom rule (ft.custom_jvp)"
+        )
+    filled = tuple(
+        Zero(aval_of(value)) if tangent is None else tangent  # type: ignore[arg-type]
+        for value, tangent in zip(values, tangents, strict=True)
+    )
+    results = rule(tuple(values), filled, outs, **params)
+    return tuple(None if type(t) is Zero else t for t in results)
+
+
+def _filled(value: Any) -> Any:
+    """A zero tangent as an array."""
+    return zeros(ShapedArray(shape_of(value), dtype_of(value)))
+
+
+class PushingTracer(Tracer):
+    """Stand-in for an array that has its value and its tangent (``None`` for zero)."""
+
+    __slots__ = ("_tangent", "_value")
+
+    def __init__(self, trace: PushingTrace, value: Any, tangent: Any) -> None:
+        self._trace = trace
+        self._value = value
+        self._tangent = tangent
+        self._alias = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        return aval_of(self._value)  # type: ignore[return-value]
+
+    def _rebind(self, other: PushingTracer) -> None:
+        self._value = other._value
+        self._tangent = other._tangent
+
+    def _describe(self) -> str:
+        return f"a traced value of type {self.aval}"
+
+    def _concrete(self, what: str) -> Any:
+        """The value, for Python control flow; conversions that lose the derivative raise."""
+        return concrete_value(self, self._value, what)
+
+    def __repr__(self) -> str:
+        """``Traced<f64[3]>([1. 2. 3.])``."""
+        return f"Traced<{self.aval}>({self._value!r})"

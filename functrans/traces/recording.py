@@ -1,0 +1,199 @@
+"""The recording trace: values and nodes, for reverse mode and linearization.
+
+Here: ``RecordingTrace`` and its tracer. The user's function runs on values, so that Python's
+``if``, ``while`` and ``int`` work; each differentiable operation leaves a node. Not here: what a
+node keeps and how it is pulled back (``passes.linearize``).
+
+The values may be tracers of an enclosing trace; the same code then builds programs.
+
+Layer: ``traces``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import WEAK_DTYPES, ShapedArray, is_differentiable_dtype
+from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.source import capture
+from functrans.passes.linearize import Node, kept, record
+from functrans.primitives.slicing import BasicIndex, slice_update_p
+from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
+from functrans.traces.common import concrete_value, explained
+
+
+class RecordingTrace(Trace):
+    """Evaluates every operation and keeps what its derivative needs."""
+
+    __slots__ = ()
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Evaluate an elementwise operation and record it."""
+        values = []
+        parents = []
+        has_parent = False
+        for operand in operands:
+            if type(operand) is RecordingTracer and operand._trace is self:
+                values.append(operand._value)
+                node = operand._node
+                parents.append(node)
+                if node is not None:
+                    has_parent = True
+            else:
+                values.append(operand)
+                parents.append(None)
+        try:
+            out = elementwise(primitive, *values)
+        except (ValueError, TypeError) as error:
+            raise explained(primitive, tuple(values), {}, error) from error
+        family = primitive.elementwise
+        assert family is not None
+        if primitive.jvp is nondifferentiable:
+            return out
+        if not has_parent:
+            return RecordingTracer(self, out, None) if is_floating(out) else out
+        needed = 0
+        for parent, bits, partial in zip(parents, family.saves, family.partials):  # noqa: B905  # hot
+            if parent is not None and partial != 0:
+                needed |= bits | 1 << 31
+        if not needed:
+            return RecordingTracer(self, out, None) if is_floating(out) else out
+        saved = []
+        bit = 1
+        for value, parent in zip(values, parents):  # noqa: B905  # hot
+            if not needed & bit:
+                saved.append(None)
+            elif parent is None and type(value) is np.ndarray:
+                saved.append(kept(value))
+            else:
+                saved.append(value)
+            bit <<= 1
+        saved.append(out if needed & bit else None)
+        try:
+            shape = out.shape
+            dtype = out.dtype
+        except AttributeError:
+            shape = ()
+            dtype = WEAK_DTYPES[type(out)]
+        return RecordingTracer(
+            self, out, Node(primitive, _NO_PARAMS, saved, tuple(parents), shape, dtype, capture())
+        )
+
+    def lift(self, value: Any) -> RecordingTracer:
+        """A tracer of this trace for a constant."""
+        if type(value) is RecordingTracer and value._trace is self:
+            return value
+        return RecordingTracer(self, value, None)
+
+    def update_in_place(self, x: RecordingTracer, v: Any, index: BasicIndex) -> bool:
+        """Write into the array of a tracer if nothing else can see it; whether it was done.
+
+        This makes filling an array in a loop linear. The array must have been made by this trace
+        (it is no input), own its memory, and be held by nothing but the tracer: a view or a node
+        that saved it counts as a reference.
+        """
+        value = x._value
+        if (
+            type(value) is not np.ndarray
+            or not value.flags.owndata
+            or not value.flags.writeable
+            or isinstance(v, Tracer) and not (type(v) is RecordingTracer and v._trace is self)
+            or x._alias is not None
+            or (x._node is not None and x._node.primitive is None)
+            or getrefcount(value) > _SOLE_REFERENCES
+        ):  # fmt: skip
+            return False
+        v_value, v_node = (v._value, v._node) if type(v) is RecordingTracer else (v, None)
+        if isinstance(v_value, Tracer):
+            return False
+        value[index.entries] = v_value
+        if x._node is not None or v_node is not None:
+            x._node = Node(
+                slice_update_p, {"index": index}, (None, None), (x._node, v_node),
+                value.shape, value.dtype, capture(),
+            )  # fmt: skip
+        return True
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate an operation and record it."""
+        if primitive.elementwise is not None and not params:
+            return (self.elementwise(primitive, operands),)
+        values = []
+        parents = []
+        for operand in operands:
+            if type(operand) is RecordingTracer and operand._trace is self:
+                values.append(operand._value)
+                parents.append(operand._node)
+            else:
+                values.append(operand)
+                parents.append(None)
+        try:
+            outs, nodes = record(primitive, values, params, tuple(parents), capture())
+        except (ValueError, TypeError, IndexError) as error:
+            raise explained(primitive, tuple(values), params, error) from error
+        return tuple(
+            [
+                RecordingTracer(self, out, node) if node is not None or is_floating(out) else out
+                for out, node in zip(outs, nodes, strict=True)
+            ]
+        )
+
+
+_SOLE_REFERENCES = 3  # the tracer's slot, the local variable, getrefcount's argument
+_NO_PARAMS: Mapping[str, Any] = {}
+
+
+def is_floating(value: Any) -> bool:
+    """Whether a value has a dtype with tangents."""
+    return is_differentiable_dtype(dtype_of(value))
+
+
+class RecordingTracer(Tracer):
+    """Stand-in for an array that has its value and the node of its derivative."""
+
+    __slots__ = ("_node", "_value")
+
+    def __init__(self, trace: RecordingTrace, value: Any, node: Node | None) -> None:
+        self._trace = trace
+        self._value = value
+        self._node = node
+        self._alias = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        return aval_of(self._value)  # type: ignore[return-value]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        try:
+            return self._value.shape  # type: ignore[no-any-return]
+        except AttributeError:
+            return ()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype."""
+        return dtype_of(self._value)
+
+    def _rebind(self, other: RecordingTracer) -> None:
+        self._value = other._value
+        self._node = other._node
+
+    def _describe(self) -> str:
+        return f"a traced value of type {self.aval}"
+
+    def _concrete(self, what: str) -> Any:
+        """The value, for Python control flow; conversions that lose the derivative raise."""
+        return concrete_value(self, self._value, what)
+
+    def __repr__(self) -> str:
+        """``Traced<f64[3]>([1. 2. 3.])``."""
+        return f"Traced<{self.aval}>({self._value!r})"

@@ -1,0 +1,239 @@
+"""What all transforms share: arguments in, results out, and their checks.
+
+Here: the choice of arguments by ``argnums``, conversion and checks of leaves with key paths in
+messages, and the conversion of results to arrays of their own. Not here: the transforms.
+
+Layer: ``transforms`` (first module).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.errors import NonDifferentiableError, UnsupportedOperationError
+from functrans.ir.avals import aval_of_plain, is_differentiable_dtype
+from functrans.trace import Tracer, dtype_of
+
+_READY = frozenset({np.float64, np.float32, float})
+
+
+def name_of(fun: Any) -> str:
+    """The name of a function, for messages."""
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def check_callable(who: str, fun: Any) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+      TypeError: names the type received.
+    """
+    if not callable(fun):
+        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}")
+
+
+def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
+    """``argnums`` as an int or a tuple of ints.
+
+    Raises:
+      TypeError: it is neither.
+      ValueError: it is empty or names an argument twice.
+    """
+    if isinstance(argnums, (tuple, list)):
+        try:
+            numbers = tuple(operator.index(n) for n in argnums)
+        except TypeError:
+            raise TypeError(
+                f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}"
+            ) from None
+        if not numbers:
+            raise ValueError(f"{who}: argnums is empty; give at least one position")
+        if len(set(numbers)) != len(numbers):
+            raise ValueError(f"{who}: argnums={argnums!r} names an argument twice")
+        return numbers
+    try:
+        return operator.index(argnums)
+    except TypeError:
+        raise TypeError(
+            f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}"
+        ) from None
+
+
+def positions(who: str, argnums: int | tuple[int, ...], n_args: int) -> tuple[int, ...]:
+    """Non-negative positions of the differentiated arguments.
+
+    Raises:
+      ValueError: a position does not exist among the positional arguments of this call.
+    """
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    for number in numbers:
+        if not -n_args <= number < n_args:
+            raise ValueError(
+                f"{who}: argnums={argnums!r} asks for positional argument {number}, but the "
+                f"function was called with {n_args} positional argument{'s' * (n_args != 1)}; "
+                "arguments to differentiate must be passed by position"
+            )
+    found = tuple(number % n_args for number in numbers)
+    if len(set(found)) != len(found):
+        raise ValueError(f"{who}: argnums={argnums!r} names an argument twice")
+    return found
+
+
+def canonical(value: Any, describe: Callable[[], str]) -> Any:
+    """An argument leaf as a plain ndarray, NumPy scalar, Python number or tracer.
+
+    Args:
+      value: the leaf.
+      describe: gives its description for messages: ``grad of loss: args[0]['w']``.
+
+    Raises:
+      UnsupportedOperationError: it is no array of numbers, or a kind of array whose meaning would
+        be lost (masked arrays, matrices, objects of other libraries).
+    """
+    cls = type(value)
+    if cls in _READY or isinstance(value, Tracer):
+        return value
+    if cls is np.ndarray:
+        dtype = value.dtype
+        if dtype.kind in "fciub" or dtype.name == "bfloat16":
+            return value if dtype.isnative else value.astype(dtype.newbyteorder("="))
+        raise UnsupportedOperationError(
+            f"{describe()} is an array of dtype {dtype}; expected numbers. Convert it with "
+            ".astype(float) first."
+        )
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        hint = (
+            "fill it (x.filled(value)) and pass the mask apart"
+            if isinstance(value, np.ma.MaskedArray)
+            else "use np.asarray(x)"
+        )
+        raise UnsupportedOperationError(
+            f"{describe()} is a {cls.__name__}, whose arithmetic differs from ndarray's; {hint}."
+        )
+    if aval_of_plain(value) is not None:
+        return np.asarray(value) if isinstance(value, np.ndarray) else value
+    hint = (
+        "convert it with np.asarray(x) first"
+        if hasattr(value, "__array__")
+        else "pass it as a keyword argument bound with functools.partial, or in a pytree of arrays"
+    )
+    raise UnsupportedOperationError(
+        f"{describe()} is of type {cls.__module__}.{cls.__qualname__}, not an array of numbers; "
+        f"{hint}."
+    )
+
+
+def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:
+    """``grad of loss: args[0]['w']`` for the leaf of a number."""
+    return f"{who}: {tree.key_paths(arguments, root)[index]}"
+
+
+def differentiable_leaf(
+    value: Any, describe: Callable[[], str], *, allow_int: bool = False, is_complex_ok: bool = True
+) -> Any:
+    """A leaf that a derivative is taken in.
+
+    Raises:
+      NonDifferentiableError: it is of integer or boolean type and ``allow_int`` is off, or complex
+        where a real one is needed.
+    """
+    value = canonical(value, describe)
+    if type(value) is float:
+        return value
+    dtype = dtype_of(value)
+    if not is_differentiable_dtype(dtype):
+        if allow_int:
+            return value
+        kind = type(value).__name__ if type(value) in (int, bool) else f"dtype {dtype}"
+        raise NonDifferentiableError(
+            f"{describe()} is of {kind}; derivatives need floating-point inputs. Use a float "
+            "(2.0, x.astype(float)), or allow_int=True to pass it through with no gradient."
+        )
+    if dtype.kind == "c" and not is_complex_ok:
+        raise NonDifferentiableError(
+            f"{describe()} is complex ({dtype}); use holomorphic=True for the complex derivative "
+            "of a holomorphic function, or split it into real and imaginary parts."
+        )
+    return value
+
+
+def flatten_call(
+    args: Sequence[Any], numbers: tuple[int, ...]
+) -> tuple[list[Any], list[Any], list[int]]:
+    """Leaves of the differentiated arguments.
+
+    Returns:
+      Leaves, structure per argument, number of leaves per argument.
+    """
+    leaves: list[Any] = []
+    treedefs = []
+    counts = []
+    for number in numbers:
+        own, treedef = tree.flatten(args[number])
+        leaves.extend(own)
+        treedefs.append(treedef)
+        counts.append(len(own))
+    return leaves, treedefs, counts
+
+
+def unflatten_call(
+    args: Sequence[Any],
+    numbers: tuple[int, ...],
+    leaves: Sequence[Any],
+    treedefs: Sequence[Any],
+    counts: Sequence[int],
+) -> list[Any]:
+    """The arguments with new leaves in the differentiated ones."""
+    new = list(args)
+    start = 0
+    for number, treedef, n in zip(numbers, treedefs, counts, strict=True):
+        new[number] = tree.unflatten(treedef, leaves[start : start + n])
+        start += n
+    return new
+
+
+def split_leaves(leaves: Sequence[Any], treedefs: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+    """One tree per differentiated argument."""
+    trees = []
+    start = 0
+    for treedef, n in zip(treedefs, counts, strict=True):
+        trees.append(tree.unflatten(treedef, leaves[start : start + n]))
+        start += n
+    return trees
+
+
+def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
+    """A result as an ndarray that the caller may write to.
+
+    Args:
+      value: plain value or tracer.
+      foreign: arrays that are not the result's own (arguments): it is copied if it is one of them.
+
+    Returns:
+      Tracers as they are; everything else as a writable ndarray (0-d for a scalar) that shares no
+      memory with an argument.
+    """
+    if isinstance(value, Tracer):
+        return value
+    if type(value) is not np.ndarray:
+        return np.array(value)
+    if not value.flags.owndata or not value.flags.writeable or any(value is f for f in foreign):
+        return value.copy()
+    return value
+
+
+def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
+    """``own_array`` of each; a value that occurs twice is copied."""
+    seen = list(foreign)
+    results = []
+    for value in values:
+        result = own_array(value, seen)
+        if type(result) is np.ndarray:
+            seen.append(result)
+        results.append(result)
+    return results

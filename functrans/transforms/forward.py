@@ -1,0 +1,257 @@
+"""Forward mode and linearization: ``jvp``, ``linearize``, ``linear_transpose``.
+
+Here: JAX's interface over the pushing and the recording trace. Not here: Jacobians
+(``transforms.jacobian``).
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.errors import ShapeError
+from functrans.ir.avals import Zero, is_differentiable_dtype
+from functrans.passes.linearize import ordered_nodes, push_forward
+from functrans.passes.transpose import transpose_linear
+from functrans.primitives.structural import cast
+from functrans.staging import stage
+from functrans.trace import aval_of, dtype_of, tracing
+from functrans.traces.pushing import PushingTrace, PushingTracer
+from functrans.transforms.arguments import (
+    canonical,
+    check_callable,
+    differentiable_leaf,
+    leaf_description,
+    name_of,
+    own_array,
+    own_arrays,
+)
+from functrans.transforms.reverse import fit_tangent, record_primals, split_aux
+
+
+def _pairs(
+    label: str, primals: Any, tangents: Any
+) -> tuple[list[Any], list[Any], Any]:
+    """Flat primals and tangents of one structure, checked."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            f"{label}: primals and tangents must be tuples with one item per argument, got "
+            f"{type(primals).__name__} and {type(tangents).__name__}"
+        )
+    leaves, treedef = tree.flatten(tuple(primals))
+    given, given_treedef = tree.flatten(tuple(tangents))
+    tree.check_same(treedef, given_treedef, label, "primals", "tangents")
+    values, pushed = [], []
+    for i, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
+        value = differentiable_leaf(
+            leaf, lambda i=i: leaf_description(label, primals, i, "primals")  # type: ignore[misc]
+        )
+        pushed.append(
+            fit_tangent(
+                tangent,
+                aval_of(value),
+                lambda i=i: leaf_description(label, tangents, i, "tangents"),  # type: ignore[misc]
+            )
+        )
+        values.append(value)
+    return values, pushed, treedef
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Evaluate a function and its directional derivative, by forward mode.
+
+    Args:
+      fun: function of pytrees of floating arrays.
+      primals: tuple of arguments; leaves ``f64[...]``, ``f32[...]`` or complex.
+      tangents: tuple of the same structure and shapes: the direction.
+      has_aux: whether ``fun`` returns ``(out, aux)``; ``aux`` is not differentiated.
+
+    Returns:
+      ``(out, out_tangent)`` or ``(out, out_tangent, aux)``.
+
+    Raises:
+      NonDifferentiableError: a primal is not floating.
+      TreeMismatchError, ShapeError: tangents do not fit the primals; names the key path.
+
+    Example:
+      >>> jvp(lambda x: x**3, (2.0,), (1.0,))
+      (array(8.), array(12.))
+    """
+    check_callable("jvp", fun)
+    label = f"jvp of {name_of(fun)}"
+    values, pushed, treedef = _pairs(label, primals, tangents)
+    trace = PushingTrace(label)
+    with tracing(trace):
+        tracers = [PushingTracer(trace, v, t) for v, t in zip(values, pushed, strict=True)]
+        result = fun(*tree.unflatten(treedef, tracers))
+        aux = None
+        if has_aux:
+            result, aux = split_aux(result, label)
+            aux = tree.map(lambda leaf: _plain(trace, leaf), aux)
+        outs, out_treedef = tree.flatten(result)
+        out_values: list[Any] = []
+        out_tangents: list[Any] = []
+        for i, out in enumerate(outs):
+            if type(out) is PushingTracer and out._trace is trace:
+                value, tangent = out._value, out._tangent
+            else:
+                value = canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+                tangent = None
+            out_values.append(value)
+            out_tangents.append(zero_tangent(value) if tangent is None else fitted(tangent, value))
+    primal_out = tree.unflatten(out_treedef, own_arrays(out_values, values))
+    tangent_out = tree.unflatten(out_treedef, own_arrays(out_tangents, [*values, *pushed]))
+    return (primal_out, tangent_out, aux) if has_aux else (primal_out, tangent_out)
+
+
+def _plain(trace: PushingTrace, leaf: Any) -> Any:
+    if type(leaf) is PushingTracer and leaf._trace is trace:
+        return own_array(leaf._value)
+    return leaf
+
+
+def zero_tangent(value: Any) -> Any:
+    """A zero tangent: an array of zeros, of dtype ``float0`` for integers."""
+    aval = aval_of(value)
+    dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else np.dtype([("float0", "V")])  # type: ignore[union-attr]
+    return np.zeros(aval.shape, dtype)  # type: ignore[union-attr]
+
+
+def fitted(tangent: Any, value: Any) -> Any:
+    """A tangent in the dtype of its value."""
+    dtype = dtype_of(value)
+    return tangent if dtype_of(tangent) == dtype else cast(tangent, dtype)
+
+
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Evaluate a function and return its derivative at the point as a linear function.
+
+    Args:
+      fun: function of pytrees of floating arrays.
+      *primals: point of evaluation.
+      has_aux: whether ``fun`` returns ``(out, aux)``.
+
+    Returns:
+      ``(out, pushforward)`` or ``(out, pushforward, aux)``; ``pushforward(*tangents)`` gives the
+      tangent of ``out``. The function is not run again: only what its derivative needs is kept.
+
+    Raises:
+      NonDifferentiableError: a primal is not floating.
+
+    Example:
+      >>> out, pushforward = linearize(lambda x: x**3, 2.0)
+      >>> pushforward(1.0)
+      array(12.)
+
+    Reference: Radul et al., You Only Linearize Once, POPL 2023.
+    """
+    recorded, leaves, treedef = record_primals("linearize", fun, primals, has_aux)
+    label = f"pushforward of {name_of(fun)}"
+    nodes = ordered_nodes([node for node in recorded.out_nodes if node is not None])
+    outs, out_nodes, out_treedef = recorded.outs, recorded.out_nodes, recorded.treedef
+    inputs = recorded.inputs
+    in_avals = [aval_of(leaf) for leaf in leaves]
+    out_avals = [aval_of(out) for out in outs]
+
+    def pushforward(*tangents: Any) -> Any:
+        """Push tangents of the primals forward to the result."""
+        given, given_treedef = tree.flatten(tangents)
+        tree.check_same(treedef, given_treedef, label, "the primals", "the tangents")
+        pairs = []
+        for i, (tangent, aval, node) in enumerate(zip(given, in_avals, inputs, strict=True)):
+            value = fit_tangent(
+                tangent, aval, lambda i=i: leaf_description(label, tangents, i, "tangents")  # type: ignore[misc]
+            )
+            pairs.append((node, value))
+        results = push_forward(nodes, pairs, out_nodes)
+        filled = [
+            np.zeros(aval.shape, aval.dtype) if t is None else fitted(t, _Typed(aval.dtype))  # type: ignore[union-attr]
+            for t, aval in zip(results, out_avals, strict=True)
+        ]
+        return tree.unflatten(out_treedef, own_arrays(filled, given))
+
+    out = tree.unflatten(out_treedef, own_arrays(outs, leaves))
+    return (out, pushforward, recorded.aux) if has_aux else (out, pushforward)
+
+
+class _Typed:
+    """Something with a dtype."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], Any]:
+    """Transpose a function that is linear.
+
+    Args:
+      fun: linear function of pytrees of arrays.
+      *primals: arrays, or ``ShapeDtypeStruct``: only shapes and dtypes are used.
+
+    Returns:
+      Function of a cotangent shaped like the result; returns a tuple shaped like ``primals``.
+
+    Raises:
+      NonDifferentiableError: the function is not linear; names the operation and its line.
+
+    Example:
+      >>> transposed = linear_transpose(lambda x: 3.0 * x, 1.0)
+      >>> transposed(2.0)
+      (array(6.),)
+    """
+    check_callable("linear_transpose", fun)
+    label = f"linear_transpose of {name_of(fun)}"
+    leaves, treedef = tree.flatten(primals)
+    avals = [leaf_aval(leaf, label) for leaf in leaves]
+    structure: list[Any] = []
+
+    def flat(*tracers: Any) -> list[Any]:
+        outs, out_treedef = tree.flatten(fun(*tree.unflatten(treedef, tracers)))
+        structure.append(out_treedef)
+        return outs
+
+    jaxpr = stage(flat, avals, label)
+    out_treedef = structure[0]
+
+    def transposed(ct: Any) -> Any:
+        """Pull a cotangent of the result back."""
+        cts, ct_treedef = tree.flatten(ct)
+        tree.check_same(out_treedef, ct_treedef, label, "the result", "the cotangent")
+        fitted_cts = [
+            fit_tangent(value, aval, lambda i=i: leaf_description(label, ct, i, "ct"))  # type: ignore[misc]
+            for i, (value, aval) in enumerate(zip(cts, jaxpr.out_avals, strict=True))
+        ]
+        from_linear = transpose_linear(jaxpr, (), fitted_cts)
+        results = [
+            np.zeros(aval.shape, aval.dtype) if type(value) is Zero else value
+            for value, aval in zip(from_linear, avals, strict=True)
+        ]
+        return tree.unflatten(treedef, own_arrays(results, cts))
+
+    return transposed
+
+
+def leaf_aval(leaf: Any, label: str) -> Any:
+    """The aval of an array or of anything with ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: it has neither.
+    """
+    from_struct = getattr(leaf, "aval", None)
+    if from_struct is not None and not callable(from_struct):
+        return from_struct
+    try:
+        return aval_of(leaf)
+    except TypeError:
+        raise ShapeError(f"{label}: expected arrays, got {type(leaf).__name__}") from None

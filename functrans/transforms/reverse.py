@@ -1,0 +1,398 @@
+"""Reverse mode: ``vjp``, ``grad``, ``value_and_grad``.
+
+Here: the recording of a function and the backward pass behind JAX's interface. Not here: what is
+recorded (``traces.recording``), the backward pass (``passes.linearize``), Jacobians
+(``transforms.jacobian``).
+
+``grad(f)(x)`` from call to result: the leaves of ``x`` become tracers of a ``RecordingTrace``; ``f``
+runs on them, each operation evaluating and leaving a node; ``pull_back`` walks the nodes from the
+result back to the inputs.
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.passes.linearize import Node, input_node, pull_back
+from functrans.primitives.structural import cast
+from functrans.trace import Tracer, aval_of, dtype_of, shape_of, tracing
+from functrans.traces.recording import RecordingTrace, RecordingTracer
+from functrans.transforms.arguments import (
+    canonical,
+    check_argnums,
+    check_callable,
+    differentiable_leaf,
+    flatten_call,
+    leaf_description,
+    name_of,
+    own_array,
+    own_arrays,
+    positions,
+    split_leaves,
+    unflatten_call,
+)
+
+FLOAT0 = np.dtype([("float0", "V")])
+
+
+class Recorded:
+    """A function that has run under a recording trace.
+
+    Attributes:
+      outs: leaves of the result (values of the enclosing trace).
+      out_nodes: node of each leaf, ``None`` where it depends on no input.
+      treedef: structure of the result.
+      aux: second result when ``has_aux``.
+      inputs: node of each differentiated leaf.
+    """
+
+    __slots__ = ("aux", "inputs", "out_nodes", "outs", "treedef")
+
+    def __init__(
+        self, fun: Callable[[list[Any]], Any], leaves: Sequence[Any], label: str, has_aux: bool
+    ) -> None:
+        trace = RecordingTrace(label)
+        with tracing(trace):
+            self.inputs: list[Any] = [
+                input_node(leaf) if is_differentiable_dtype(dtype_of(leaf)) else None
+                for leaf in leaves
+            ]
+            tracers = [
+                RecordingTracer(trace, leaf, node) if node is not None else leaf
+                for leaf, node in zip(leaves, self.inputs, strict=True)
+            ]
+            result = fun(tracers)
+            self.aux = None
+            if has_aux:
+                result, aux = split_aux(result, label)
+                self.aux = tree.map(lambda leaf: plain_value(trace, leaf), aux)
+            outs, self.treedef = tree.flatten(result)
+            self.outs = []
+            self.out_nodes: list[Node | None] = []
+            for i, out in enumerate(outs):
+                if type(out) is RecordingTracer and out._trace is trace:
+                    self.outs.append(out._value)
+                    self.out_nodes.append(out._node)
+                else:
+                    self.outs.append(
+                        canonical(
+                            out, lambda i=i: leaf_description(label, result, i, "result")  # type: ignore[misc]
+                        )
+                    )
+                    self.out_nodes.append(None)
+
+
+def plain_value(trace: RecordingTrace, leaf: Any) -> Any:
+    """A leaf of an auxiliary result without this trace's tracers, as an array of its own."""
+    if type(leaf) is RecordingTracer and leaf._trace is trace:
+        return own_array(leaf._value)
+    return leaf
+
+
+def split_aux(result: Any, label: str) -> tuple[Any, Any]:
+    """``(out, aux)`` of a function with ``has_aux``.
+
+    Raises:
+      TypeError: the function did not return a pair.
+    """
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        raise TypeError(
+            f"{label}: has_aux=True needs the function to return a pair (out, aux), got {got}"
+        )
+    return result
+
+
+def _gradient(
+    who: str,
+    fun: Callable[..., Any],
+    argnums: int | tuple[int, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> tuple[Any, Any, Any]:
+    """Value, gradient and auxiliary result."""
+    label = f"{who} of {name_of(fun)}"
+    numbers = positions(label, argnums, len(args))
+    leaves, treedefs, counts = flatten_call(args, numbers)
+    chosen = tuple(args[number] for number in numbers)
+    checked = []
+    for i, leaf in enumerate(leaves):
+
+        def describe(i: int = i) -> str:
+            return _path(label, args, numbers, chosen, i)
+
+        value = differentiable_leaf(
+            leaf, describe, allow_int=allow_int, is_complex_ok=holomorphic
+        )
+        if holomorphic and dtype_of(value).kind != "c":
+            raise NonDifferentiableError(
+                f"{describe()} is {aval_of(value)}; holomorphic=True needs complex inputs"
+            )
+        checked.append(value)
+
+    def call(tracers: list[Any]) -> Any:
+        return fun(*unflatten_call(args, numbers, tracers, treedefs, counts), **kwargs)
+
+    recorded = Recorded(call, checked, label, has_aux)
+    outs = recorded.outs
+    if recorded.treedef is not tree.LEAF:
+        raise TypeError(
+            f"{label} needs a function with a scalar result, got a container "
+            f"{tree.describe(recorded.treedef)}; return one scalar (has_aux=True for more results)"
+        )
+    (out,) = outs
+    (node,) = recorded.out_nodes
+    aval = aval_of(out)
+    if aval.shape:  # type: ignore[union-attr]
+        raise ShapeError(
+            f"{label} needs a function with a scalar result, got {aval}; sum it (f(x).sum()) or "
+            "use ft.jacobian / ft.vjp"
+        )
+    dtype = aval.dtype  # type: ignore[union-attr]
+    if not is_differentiable_dtype(dtype):
+        raise NonDifferentiableError(
+            f"{label} needs a floating-point result, got {aval}, which has no derivative"
+        )
+    if dtype.kind == "c" and not holomorphic:
+        raise NonDifferentiableError(
+            f"{label} needs a real result, got {aval}; use abs(.)**2 or .real, or holomorphic=True "
+            "for a holomorphic function of complex inputs"
+        )
+    inputs = recorded.inputs
+    aux = recorded.aux
+    recorded.out_nodes = []
+    outputs = [] if node is None else [(node, dtype.type(1))]
+    node = None
+    cts = pull_back(outputs, [i for i in inputs if i is not None], keep=False)
+    gradients = finish_cotangents(checked, inputs, cts)
+    trees = split_leaves(gradients, treedefs, counts)
+    gradient = trees[0] if isinstance(argnums, int) else tuple(trees)
+    return own_array(out, checked), gradient, aux
+
+
+def _path(
+    label: str, args: tuple[Any, ...], numbers: tuple[int, ...], chosen: tuple[Any, ...], i: int
+) -> str:
+    """Key path of a leaf of the differentiated arguments."""
+    paths: list[str] = []
+    for number, value in zip(numbers, chosen, strict=True):
+        paths.extend(tree.key_paths(value, f"args[{number}]"))
+    return f"{label}: {paths[i]}"
+
+
+def finish_cotangents(
+    leaves: Sequence[Any], inputs: Sequence[Node | None], cts: Sequence[Any]
+) -> list[Any]:
+    """Cotangents as results: zeros where none came, each an array of its own."""
+    found = iter(cts)
+    results = []
+    for leaf, node in zip(leaves, inputs, strict=True):
+        if node is None:
+            results.append(np.zeros(shape_of(leaf), FLOAT0))
+            continue
+        ct = next(found)
+        if ct is None:
+            ct = np.zeros(node.shape, node.dtype)
+        results.append(ct if dtype_of(ct) == node.dtype else cast(ct, node.dtype))
+    return own_arrays(results, leaves)
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Transform a scalar function into one that gives value and gradient.
+
+    Args:
+      fun: function of pytrees of arrays with a scalar result ``f64[]`` or ``f32[]``. It runs on
+        values: Python's ``if`` and ``while`` work.
+      argnums: which positional arguments to differentiate.
+      has_aux: whether ``fun`` returns ``(out, aux)``; ``aux`` is passed through.
+      holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are accepted; their gradient has dtype ``float0``.
+
+    Returns:
+      Function with the arguments of ``fun`` that returns ``(value, gradient)``, or
+      ``((value, aux), gradient)``; the gradient has the structure of the argument (a tuple of them
+      for a tuple of ``argnums``), and its leaves shape and dtype of the argument's leaves.
+
+    Raises:
+      NonDifferentiableError: an argument or the result is not floating; names the key path.
+      ShapeError: the result is no scalar.
+      ValueError: ``argnums`` names an argument that the call does not have.
+
+    Example:
+      >>> import numpy as np
+      >>> value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+      (array(5.), array([2., 4.]))
+    """
+    check_callable("value_and_grad", fun)
+    numbers = check_argnums("value_and_grad", argnums)
+
+    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradient, aux = _gradient(
+            "value_and_grad", fun, numbers, args, kwargs,
+            has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,
+        )  # fmt: skip
+        return ((value, aux) if has_aux else value), gradient
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Transform a scalar function into its gradient, by reverse mode.
+
+    Args:
+      fun: function of pytrees of arrays with a scalar result ``f64[]`` or ``f32[]``. It runs on
+        values: Python's ``if`` and ``while`` work.
+      argnums: which positional arguments to differentiate.
+      has_aux: whether ``fun`` returns ``(out, aux)``; ``aux`` is passed through.
+      holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are accepted; their gradient has dtype ``float0``.
+
+    Returns:
+      Function with the arguments of ``fun`` that returns the gradient, or ``(gradient, aux)``.
+
+    Raises:
+      NonDifferentiableError: an argument or the result is not floating; names the key path.
+      ShapeError: the result is no scalar.
+      ValueError: ``argnums`` names an argument that the call does not have.
+
+    Example:
+      >>> import numpy as np
+      >>> grad(lambda x: np.sum(np.sin(x)))(np.zeros(3))
+      array([1., 1., 1.])
+
+    Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 3.
+    """
+    check_callable("grad", fun)
+    numbers = check_argnums("grad", argnums)
+
+    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        _, result, aux = _gradient(
+            "grad", fun, numbers, args, kwargs,
+            has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,
+        )  # fmt: skip
+        return (result, aux) if has_aux else result
+
+    return gradient
+
+
+def record_primals(
+    who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool
+) -> tuple[Recorded, list[Any], Any]:
+    """Record a function of several pytrees; copies writable inputs, since residuals may be them."""
+    check_callable(who, fun)
+    label = f"{who} of {name_of(fun)}"
+    if not primals:
+        raise TypeError(f"{label}: give at least one primal to differentiate at")
+    leaves, treedef = tree.flatten(primals)
+    checked = []
+    for i, leaf in enumerate(leaves):
+        value = differentiable_leaf(
+            leaf, lambda i=i: leaf_description(label, primals, i, "primals"), allow_int=False  # type: ignore[misc]
+        )
+        is_shared = type(value) is np.ndarray and value.flags.writeable
+        checked.append(value.copy() if is_shared else value)
+    recorded = Recorded(
+        lambda tracers: fun(*tree.unflatten(treedef, tracers)), checked, label, has_aux
+    )
+    return recorded, checked, treedef
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Evaluate a function and return its pullback.
+
+    Args:
+      fun: function of pytrees of floating arrays.
+      *primals: point of evaluation; leaves ``f64[...]``, ``f32[...]`` or complex.
+      has_aux: whether ``fun`` returns ``(out, aux)``; ``aux`` is not differentiated.
+
+    Returns:
+      ``(out, pullback)`` or ``(out, pullback, aux)``; ``pullback`` takes a cotangent shaped like
+      ``out`` and returns a tuple shaped like ``primals``. It can be called any number of times.
+
+    Raises:
+      NonDifferentiableError: a leaf of ``primals`` is not floating; names its key path.
+      TreeMismatchError, ShapeError: (by the pullback) the cotangent does not fit ``out``.
+
+    Example:
+      >>> import numpy as np
+      >>> out, pullback = vjp(lambda x, y: x * y, 3.0, 4.0)
+      >>> pullback(1.0)
+      (array(4.), array(3.))
+
+    Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 3.
+    """
+    recorded, leaves, treedef = record_primals("vjp", fun, primals, has_aux)
+    label = f"pullback of {name_of(fun)}"
+    out_avals = [aval_of(out) for out in recorded.outs]
+    out_nodes = list(recorded.out_nodes)
+    out_treedef = recorded.treedef
+    inputs = recorded.inputs
+
+    def pullback(ct: Any) -> Any:
+        """Pull a cotangent of the result back to the primals."""
+        cts, ct_treedef = tree.flatten(ct)
+        tree.check_same(out_treedef, ct_treedef, label, "the cotangent", "the result of the function")
+        seeds = []
+        for i, (value, aval, node) in enumerate(zip(cts, out_avals, out_nodes, strict=True)):
+            value = fit_tangent(  # noqa: PLW2901
+                value, aval, lambda i=i: leaf_description(label, ct, i, "ct")  # type: ignore[misc]
+            )
+            if node is not None:
+                seeds.append((node, value))
+        result = pull_back(seeds, [node for node in inputs if node is not None])
+        return tree.unflatten(treedef, finish_cotangents([*leaves], inputs, result))
+
+    out = tree.unflatten(out_treedef, own_arrays(recorded.outs, leaves))
+    return (out, pullback, recorded.aux) if has_aux else (out, pullback)
+
+
+def fit_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
+    """A tangent or cotangent given by the user, in the dtype of what it belongs to.
+
+    Raises:
+      ShapeError: the shape differs.
+      NonDifferentiableError: complex where real is expected, or no number.
+    """
+    value = canonical(value, describe)
+    if shape_of(value) != aval.shape:
+        raise ShapeError(
+            f"{describe()} has shape {shape_of(value)}, but what it belongs to is {aval}; shapes "
+            "must be equal"
+        )
+    dtype = dtype_of(value)
+    if dtype == aval.dtype and not isinstance(value, (int, float, complex)):
+        return value
+    if dtype.kind == "c" and aval.dtype.kind != "c":
+        raise NonDifferentiableError(
+            f"{describe()} is complex, but what it belongs to is real ({aval})"
+        )
+    if not is_differentiable_dtype(aval.dtype):
+        return value
+    return value if isinstance(value, Tracer) and dtype == aval.dtype else cast(value, aval.dtype)

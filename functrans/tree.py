@@ -1,0 +1,246 @@
+"""Pytrees: nested containers of arrays, and key paths for messages.
+
+Here: flatten and unflatten, ``map`` and its siblings (``ft.tree``), key paths. The containers are
+optree's, in the namespace ``"functrans"``: tuples, lists, dicts, namedtuples, what was registered
+with ``optree.register_pytree_node``, and dataclasses, which are registered when first met. ``None``
+is an empty container.
+
+optree is imported when a container is first met: a single array needs none of it, and its import
+costs a fifth of NumPy's.
+
+Layer: ``tree``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import TreeMismatchError
+
+NAMESPACE = "functrans"
+
+
+class LeafDef:
+    """The structure of a single leaf."""
+
+    __slots__ = ()
+    num_leaves = 1
+
+    def __repr__(self) -> str:
+        """``*``, as optree writes a leaf."""
+        return "PyTreeSpec(*)"
+
+
+LEAF = LeafDef()
+_LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.float32})
+
+
+@lru_cache(maxsize=1)
+def _optree() -> Any:
+    import optree
+
+    return optree
+
+
+def _register_dataclass(cls: type) -> None:
+    """Make a dataclass a container: its fields are the children."""
+    names = tuple(field.name for field in dataclasses.fields(cls) if field.init)
+
+    def flatten_one(value: Any) -> tuple[Any, ...]:
+        return tuple(getattr(value, name) for name in names), None, names
+
+    def unflatten_one(_: Any, children: Any) -> Any:
+        return cls(**dict(zip(names, children, strict=True)))
+
+    optree = _optree()
+    optree.register_pytree_node(
+        cls,
+        flatten_one,
+        unflatten_one,
+        path_entry_type=optree.GetAttrEntry,
+        namespace=NAMESPACE,
+    )
+
+
+def _unregistered_dataclasses(leaves: Sequence[Any]) -> set[type]:
+    return {
+        type(leaf)
+        for leaf in leaves
+        if type(leaf) not in _LEAF_TYPES
+        and dataclasses.is_dataclass(leaf)
+        and not isinstance(leaf, type)
+    }
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves and structure of a pytree.
+
+    Args:
+      tree: nested containers; anything that is no container is a leaf.
+
+    Returns:
+      List of leaves in order, and the structure for :func:`unflatten`.
+
+    Example:
+      >>> leaves, treedef = flatten({"b": 1.0, "a": (2.0, 3.0)})
+      >>> leaves
+      [2.0, 3.0, 1.0]
+    """
+    if type(tree) in _LEAF_TYPES:
+        return [tree], LEAF
+    optree = _optree()
+    leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
+    missing = _unregistered_dataclasses(leaves)
+    if missing:
+        for cls in missing:
+            _register_dataclass(cls)
+        return flatten(tree)
+    if treedef.is_leaf():
+        return leaves, LEAF
+    return leaves, treedef
+
+
+def unflatten(treedef: Any, leaves: Sequence[Any]) -> Any:
+    """Put leaves back into a structure."""
+    if treedef is LEAF:
+        return leaves[0]
+    return treedef.unflatten(leaves)
+
+
+def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # noqa: A001  # jax.tree.map's name
+    """Apply a function to corresponding leaves.
+
+    Args:
+      fun: function of as many leaves as there are trees.
+      tree: first tree, whose structure the result has.
+      *rest: trees of the same structure.
+
+    Returns:
+      Tree of the results.
+
+    Raises:
+      TreeMismatchError: structures differ; the message names both.
+
+    Example:
+      >>> map(lambda x, y: x + y, {"a": 1.0}, {"a": 2.0})
+      {'a': 3.0}
+    """
+    flat, treedef = flatten(tree)
+    columns = [flat]
+    for other in rest:
+        other_flat, other_def = flatten(other)
+        check_same(treedef, other_def, "tree.map", "first tree", "another tree")
+        columns.append(other_flat)
+    return unflatten(treedef, [fun(*row) for row in zip(*columns, strict=True)])
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a pytree in order."""
+    return flatten(tree)[0]
+
+
+def structure(tree: Any) -> Any:
+    """The structure of a pytree."""
+    return flatten(tree)[1]
+
+
+def all(tree: Any) -> bool:  # noqa: A001  # jax.tree.all's name
+    """Whether every leaf is true."""
+    return not any(not leaf for leaf in leaves(tree))
+
+
+def reduce(fun: Callable[[Any, Any], Any], tree: Any, initializer: Any) -> Any:
+    """Fold the leaves from the left."""
+    result = initializer
+    for leaf in leaves(tree):
+        result = fun(result, leaf)
+    return result
+
+
+def transpose(outer: Any, inner: Any, tree: Any) -> Any:
+    """Turn an outer structure of inner structures inside out.
+
+    Args:
+      outer: structure (``tree.structure``) of the outer container.
+      inner: structure of each inner container.
+      tree: tree of outer structure whose leaves have inner structure.
+    """
+    flat = leaves(tree)
+    n_outer, n_inner = outer.num_leaves, inner.num_leaves
+    if len(flat) != n_outer * n_inner:
+        raise TreeMismatchError(
+            f"tree.transpose: expected {n_outer} x {n_inner} leaves, got {len(flat)}"
+        )
+    return unflatten(
+        inner,
+        [unflatten(outer, flat[i::n_inner]) for i in range(n_inner)],
+    )
+
+
+def key_paths(tree: Any, root: str) -> list[str]:
+    """The key path of each leaf as Python would write it: ``args[0]['w']``."""
+    if type(tree) in _LEAF_TYPES:
+        return [root]
+    _, treedef = flatten(tree)
+    if treedef is LEAF:
+        return [root]
+    return [accessor.codify(root) for accessor in treedef.accessors()]
+
+
+def check_same(
+    expected: Any, received: Any, who: str, expected_name: str, received_name: str
+) -> None:
+    """Refuse two different structures.
+
+    Raises:
+      TreeMismatchError: names both structures.
+    """
+    if expected != received:
+        raise TreeMismatchError(
+            f"{who}: {received_name} has structure {describe(received)}, but {expected_name} has "
+            f"{describe(expected)}; both must be the same"
+        )
+
+
+def describe(treedef: Any) -> str:
+    """A structure as text."""
+    return "*" if treedef is LEAF else str(treedef).removeprefix("PyTreeSpec(").partition(", name")[0].removesuffix(")")
+
+
+def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list[Any]:
+    """Repeat the leaves of a tree prefix for the leaves of the tree below them.
+
+    ``None`` in the prefix is a leaf (axis specifications use it).
+
+    Raises:
+      TreeMismatchError: it is no prefix of the tree.
+    """
+    if prefix is None or type(prefix) in _LEAF_TYPES:
+        return [prefix] * len(leaves(tree))
+    optree = _optree()
+    flatten(tree)  # registers dataclasses
+    try:
+        result: list[Any] = []
+        spec_leaves = optree.tree_leaves(prefix, is_leaf=lambda x: x is None, namespace=NAMESPACE)
+        marks = optree.tree_map(
+            lambda _: _MARK, prefix, is_leaf=lambda x: x is None, namespace=NAMESPACE
+        )
+        spec = optree.tree_structure(marks, namespace=NAMESPACE)
+        subtrees = spec.flatten_up_to(tree)
+        for leaf, subtree in zip(spec_leaves, subtrees, strict=True):
+            result.extend([leaf] * len(leaves(subtree)))
+    except (ValueError, TypeError) as error:
+        raise TreeMismatchError(
+            f"{who}: {prefix_name}={prefix!r} is no tree prefix of the value it belongs to, which "
+            f"has structure {describe(structure(tree))}; give one entry per top-level item, or a "
+            f"single one for all ({error})"
+        ) from None
+    return result
+
+
+_MARK = object()

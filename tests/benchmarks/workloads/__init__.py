@@ -1,0 +1,44 @@
+"""All workloads, in the order of the reports.
+
+To add one: write a module with a tuple ``WORKLOADS`` beside the others and put it in ``MODULES``.
+"""
+
+from __future__ import annotations
+
+from tests.benchmarks.record import ProcessWorkload, Workload
+from tests.benchmarks.workloads import (
+    elementwise,
+    expfit,
+    gmm,
+    import_time,
+    logistic,
+    lstm,
+    mlp,
+    pairwise,
+    rk4,
+    rosenbrock,
+    sin_call,
+)
+
+MODULES = (
+    rosenbrock,
+    elementwise,
+    logistic,
+    mlp,
+    pairwise,
+    expfit,
+    rk4,
+    lstm,
+    gmm,
+    sin_call,
+    import_time,
+)
+
+ALL: tuple[Workload | ProcessWorkload, ...] = tuple(
+    workload for module in MODULES for workload in module.WORKLOADS
+)
+
+
+def find(name: str) -> Workload:
+    """Return the workload called ``name``, one that has contenders."""
+    return next(w for w in ALL if isinstance(w, Workload) and w.name == name)
