@@ -216,8 +216,8 @@ def _short(value: Any) -> str:
     return param_text(value)
 
 
-def repeated_subjaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, int]:
-    """Sub-programs that occur more than once, numbered from 1 in order of first occurrence."""
+def _repeated_subjaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, int]:
+    """Sub-programs that occur more than once; the values are 0, no number yet."""
     counts: dict[Jaxpr, int] = {}
     pending = [jaxpr]
     while pending:
@@ -227,7 +227,7 @@ def repeated_subjaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, int]:
                 counts[sub] = counts.get(sub, 0) + 1
                 if counts[sub] == 1:
                     pending.append(sub)
-    return {sub: 0 for sub, count in counts.items() if count > 1}
+    return dict.fromkeys((sub for sub, count in counts.items() if count > 1), 0)
 
 
 class _Printer:
@@ -236,7 +236,7 @@ class _Printer:
     def __init__(self, jaxpr: Jaxpr, source: bool, hooks: bool) -> None:
         self.resolve = line_resolver() if source else None
         self.hooks = hooks
-        self.repeated = repeated_subjaxprs(jaxpr)  # its number, or 0 when not yet printed
+        self.repeated = _repeated_subjaxprs(jaxpr)  # set to its number when it is printed
         self.printed = 0
 
     def program(self, jaxpr: Jaxpr, indent: str) -> list[str]:
@@ -364,7 +364,7 @@ def _graph(jaxpr: Jaxpr, prefix: str, indent: str, lines: list[str]) -> None:
         lines.append(f"{indent}{name} [label={_quoted(label)}{style}];")
 
     def edge(atom: Atom, target: str) -> None:
-        if isinstance(atom, Var):
+        if isinstance(atom, Var) and atom in home:
             lines.append(f"{indent}{home[atom]} -> {target} [label={_quoted(str(atom.aval))}];")
 
     for i, var in enumerate(jaxpr.constvars):

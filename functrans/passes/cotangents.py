@@ -24,10 +24,10 @@ import numpy as np
 
 from functrans.ir.avals import Zero
 from functrans.ir.primitive import Primitive
-from functrans.primitives.elementwise import logical_or, where, where_p
-from functrans.primitives.structural import broadcast_to, cast, sum_to_shape
+from functrans.primitives.elementwise import logical_and, logical_not, logical_or, where, where_p
+from functrans.primitives.structural import broadcast_to, cast, reshape, sum_to_shape
 from functrans.state import current_config
-from functrans.trace import dtype_of, shape_of
+from functrans.trace import dtype_of
 
 
 class Masked:
@@ -61,17 +61,37 @@ def add_cotangents(first: Any, second: Any) -> Any:
     return first + second
 
 
-def _fit(ct: Any, from_shape: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """Bring an operand's cotangent from the result's shape to its own shape and dtype."""
+def _fit(
+    ct: Any, from_shape: tuple[int, ...], target: Any, size: int | None
+) -> Any:
+    """Bring an operand's cotangent from the result's shape to its own shape and dtype.
+
+    Args:
+      ct: cotangent; with ``size``, it has a leading batch axis besides.
+      from_shape: shape of the result.
+      target: has ``shape`` and ``dtype`` of the operand.
+      size: extent of the batch axis, or ``None``.
+    """
+    shape = target.shape
     if type(ct) is Masked:
         mask = ct.mask
         if from_shape != shape:
-            wide = broadcast_to(mask, from_shape)
-            mask = sum_to_shape(cast(wide, np.int64), shape) > 0
-        return Masked(_fit(ct.value, from_shape, shape, dtype), mask)
+            mask = _sum_to(cast(mask, np.int64), from_shape, shape, size) > 0
+        return Masked(_fit(ct.value, from_shape, target, size), mask)
     if from_shape != shape:
-        ct = sum_to_shape(broadcast_to(ct, from_shape), shape)
-    return ct if dtype_of(ct) == dtype else cast(ct, dtype)
+        ct = _sum_to(ct, from_shape, shape, size)
+    return ct if dtype_of(ct) == target.dtype else cast(ct, target.dtype)
+
+
+def _sum_to(
+    x: Any, from_shape: tuple[int, ...], shape: tuple[int, ...], size: int | None
+) -> Any:
+    """Undo the broadcast from ``shape`` to ``from_shape``, under a batch axis or none."""
+    if size is None:
+        return sum_to_shape(broadcast_to(x, from_shape), shape)
+    lead = (1,) * (len(from_shape) - len(shape))
+    summed = sum_to_shape(broadcast_to(x, (size, *from_shape)), (size, *lead, *shape))
+    return reshape(summed, (size, *shape))
 
 
 def pull_elementwise(
@@ -81,6 +101,7 @@ def pull_elementwise(
     out: Any,
     shape: tuple[int, ...],
     targets: Sequence[Any],
+    size: int | None = None,
 ) -> list[Any]:
     """Pull a cotangent back through an elementwise operation.
 
@@ -92,16 +113,18 @@ def pull_elementwise(
       shape: shape of the result.
       targets: per operand an object with ``shape`` and ``dtype`` where a cotangent is wanted,
         else ``None``.
+      size: extent of a leading batch axis of the cotangent, or ``None``. Operands broadcast
+        against it as they are, since the axis is in front.
 
     Returns:
       A cotangent or ``None`` per operand.
     """
     family = primitive.elementwise
     assert family is not None
-    results: list[Any] = []
     if primitive is where_p and current_config.get().safe_where:
-        return _pull_where(ct, operands[0], shape, targets)
-    for partial, target in zip(family.partials, targets, strict=True):
+        return _pull_where(ct, operands[0], shape, targets, size)
+    results: list[Any] = []
+    for partial, target in zip(family.partials, targets):  # noqa: B905  # same by construction
         if target is None or partial is None or partial == 0:
             results.append(None)
             continue
@@ -116,34 +139,32 @@ def pull_elementwise(
             pulled = -ct
         else:
             pulled = partial(ct, *operands, out)
-        if shape != target.shape or (
-            pulled.dtype if type(pulled) is not Masked else None
-        ) is not target.dtype:
-            pulled = _fit(pulled, shape, target.shape, target.dtype)
+        if shape != target.shape or type(pulled) is Masked or pulled.dtype != target.dtype:
+            pulled = _fit(pulled, shape, target, size)
         results.append(pulled)
     return results
 
 
 def _pull_where(
-    ct: Any, condition: Any, shape: tuple[int, ...], targets: Sequence[Any]
+    ct: Any,
+    condition: Any,
+    shape: tuple[int, ...],
+    targets: Sequence[Any],
+    size: int | None,
 ) -> list[Any]:
     """The transpose of a selection: cotangent and mask to either branch."""
-    results: list[Any] = [None]
     outer = ct.mask if type(ct) is Masked else None
     value = plain(ct)
-    for target, mask, arms in (
-        (targets[1], condition, (value, 0)),
-        (targets[2], None, (0, value)),
-    ):
+    results: list[Any] = [None]
+    for target, is_first in ((targets[1], True), (targets[2], False)):
         if target is None:
             results.append(None)
             continue
-        if mask is None:
-            mask = condition == False  # noqa: E712, PLW2901  # elementwise not
+        mask = condition if is_first else logical_not(condition)
         if outer is not None:
-            mask = mask & outer  # noqa: PLW2901
-        pulled = Masked(where(condition, *arms), mask)
-        results.append(_fit(pulled, shape, target.shape, target.dtype))
+            mask = logical_and(mask, outer)
+        arms = (value, 0) if is_first else (0, value)
+        results.append(_fit(Masked(where(condition, *arms), mask), shape, target, size))
     return results
 
 
@@ -161,8 +182,3 @@ def zeros(aval: Any) -> Any:
 def instantiate(ct: Any) -> Any:
     """A symbolic zero as an array; anything else unmasked."""
     return zeros(ct.aval) if type(ct) is Zero else plain(ct)
-
-
-def shape_matches(ct: Any, shape: tuple[int, ...]) -> bool:
-    """Whether a cotangent already has its full shape."""
-    return shape_of(plain(ct)) == shape

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
@@ -43,6 +43,7 @@ from functrans.ir.primitive import (
     nondifferentiable,
 )
 from functrans.ir.source import Captured, resolve
+from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import (
     Masked,
     add_cotangents,
@@ -53,10 +54,12 @@ from functrans.passes.cotangents import (
 )
 from functrans.passes.evaluate import evaluate
 from functrans.passes.transpose import transpose_linear
+from functrans.primitives.slicing import slice_p
 from functrans.primitives.structural import (
     broadcast_to,
     broadcast_to_p,
     cast,
+    moveaxis,
     reduce_sum_p,
     reshape,
     reshape_p,
@@ -64,7 +67,7 @@ from functrans.primitives.structural import (
 )
 from functrans.staging import stage
 from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.trace import aval_of, bind, dtype_of, shape_of
 
 _numbers = count()
 _next_number = _numbers.__next__
@@ -190,7 +193,7 @@ def record(
             return outs, (None,) * len(outs)
         if rule is linear:
             saved = tuple(
-                kept(value) if parent is None else None
+                _linear_constant(value) if parent is None else None
                 for value, parent in zip(operands, parents, strict=True)
             )
         elif rule is multilinear:
@@ -220,6 +223,12 @@ def record(
     return outs, nodes
 
 
+def _linear_constant(value: Any) -> Any:
+    """What a jointly linear equation keeps of a constant operand: its tangent, if it has one."""
+    aval = aval_of(value)
+    return zeros(aval) if is_differentiable_dtype(aval.dtype) else kept(value)  # type: ignore[union-attr]
+
+
 def _multilinear_residuals(
     operands: Sequence[Any], parents: tuple[Node | None, ...]
 ) -> tuple[Any, ...]:
@@ -242,80 +251,143 @@ def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
     ]
 
 
-_CARRIES_MASK = frozenset({reshape_p, transpose_p, broadcast_to_p})
+_CARRIES_MASK = frozenset({reshape_p, transpose_p, broadcast_to_p, slice_p})
 
 
-def pull(node: Node, ct: Any) -> Sequence[Any]:
+def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     """Pull the cotangent of a node's result back to its parents.
 
     Args:
       node: a node which is no input.
       ct: cotangent of the one result, or a list with one per result (``None`` where none came).
+      size: extent of a leading batch axis of the cotangents, or ``None``.
 
     Returns:
       A cotangent or ``None`` per parent.
     """
     primitive = node.primitive
     assert primitive is not None
-    family = primitive.elementwise
-    if family is not None:
+    if primitive.elementwise is not None:
         *operands, out = node.saved
-        return pull_elementwise(primitive, ct, operands, out, node.shape, node.parents)
-    if primitive is _OUTPUT:
-        return (ct,)
+        return pull_elementwise(primitive, ct, operands, out, node.shape, node.parents, size)
     if primitive is reduce_sum_p:
-        shape, axes = node.parents[0].shape, node.params["axes"]  # type: ignore[union-attr]
-        narrow = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
-        if type(ct) is Masked:
-            return (Masked(_narrow(ct.value, node.shape, narrow), _narrow(ct.mask, node.shape, narrow)),)
-        return (_narrow(ct, node.shape, narrow),)
+        return (_pull_sum(node, ct, size),)
+    if size is not None:
+        return _pull_batched(node, ct, size)
     if type(ct) is Masked and primitive in _CARRIES_MASK:
-        operands = _linear_operands(node, (True,))
-        shape = node.shape
-        mask = cast(broadcast_to(ct.mask, shape), np.float64)
-        (value,) = primitive.transpose((broadcast_to(ct.value, shape),), operands, **node.params)  # type: ignore[misc]
-        (mask,) = primitive.transpose((mask,), operands, **node.params)  # type: ignore[misc]
-        return (Masked(value, mask > 0),)
+        return (_pull_masked(node, ct),)
     if node.shape is None:
-        avals = node.dtype
         cts = tuple(
             Zero(aval) if c is None else materialize(c, aval.shape)
-            for c, aval in zip(ct, avals, strict=True)
+            for c, aval in zip(ct, node.dtype, strict=True)
         )
     else:
         cts = (materialize(ct, node.shape),)
     if isinstance(node.saved, LinearProgram):
         program = node.saved
         pulled = transpose_linear(program.jaxpr, program.residuals, cts)
-        results: list[Any] = [None] * len(node.parents)
-        for position, value in zip(program.targets, pulled, strict=True):
-            results[position] = value
-        return results
-    if primitive.transpose is not None and primitive.jvp is linear:
+        return _spread(node, program.targets, pulled)
+    if primitive.jvp is linear:
         targets = [parent is not None for parent in node.parents]
-        return primitive.transpose(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]
-    if primitive.transpose is not None and primitive.jvp is multilinear:
-        results = [None] * len(node.parents)
-        for i, parent in enumerate(node.parents):
-            if parent is not None:
-                targets = [j == i for j in range(len(node.parents))]
-                operands = _linear_operands(node, targets)
-                results[i] = primitive.transpose(cts, operands, **node.params)[i]
+        return _transpose(primitive)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]
+    if primitive.jvp is multilinear:
+        results: list[Any] = [None] * len(node.parents)
+        for i in _wanted(node):
+            targets = [j == i for j in range(len(node.parents))]
+            operands = _linear_operands(node, targets)
+            results[i] = _transpose(primitive)(cts, operands, **node.params)[i]
         return results
-    jaxpr = tangent_program(node)
-    results = [None] * len(node.parents)
-    pulled = transpose_linear(jaxpr, (), cts)
-    wanted = [i for i, parent in enumerate(node.parents) if parent is not None]
-    for i, value in zip(wanted, pulled, strict=True):
-        results[i] = value
+    return _spread(node, _wanted(node), transpose_linear(tangent_program(node), (), cts))
+
+
+def _transpose(primitive: Primitive) -> Any:
+    """The transpose rule.
+
+    Raises:
+      NonDifferentiableError: the primitive has none.
+    """
+    if primitive.transpose is None:
+        raise NonDifferentiableError(
+            f"primitive {primitive.name} has no transpose rule (field transpose is None), so that "
+            "there is no reverse mode through it; use ft.jvp, or give it a custom rule "
+            "(ft.custom_vjp)"
+        )
+    return primitive.transpose
+
+
+def _wanted(node: Node) -> list[int]:
+    """Positions of the parents that get a cotangent."""
+    return [i for i, parent in enumerate(node.parents) if parent is not None]
+
+
+def _spread(node: Node, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """Values at positions among the parents, ``None`` elsewhere."""
+    results: list[Any] = [None] * len(node.parents)
+    for position, value in zip(positions, values, strict=True):
+        results[position] = value
     return results
 
 
-def _narrow(ct: Any, shape: tuple[int, ...], narrow: tuple[int, ...]) -> Any:
+def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
     """The cotangent of a sum for its operand, not yet broadcast."""
-    if not shape and shape_of(ct) == ():
+    if type(ct) is Masked:
+        return Masked(_pull_sum(node, ct.value, size), _pull_sum(node, ct.mask, size))
+    shape, axes = node.parents[0].shape, node.params["axes"]  # type: ignore[union-attr]
+    narrow = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    if size is not None:
+        full = broadcast_to(ct, (size, *node.shape))
+        return reshape(full, (size, *narrow))
+    if not node.shape and shape_of(ct) == ():
         return ct
-    return reshape(broadcast_to(ct, shape), narrow)
+    return reshape(broadcast_to(ct, node.shape), narrow)
+
+
+def _pull_masked(node: Node, ct: Masked) -> Masked:
+    """A masked cotangent through a movement operation: cotangent and mask go the same way."""
+    primitive, shape = node.primitive, node.shape
+    assert primitive is not None
+    operands = _linear_operands(node, (True,))
+    mask = cast(broadcast_to(ct.mask, shape), np.float64)
+    (value,) = _transpose(primitive)((broadcast_to(ct.value, shape),), operands, **node.params)
+    (mask,) = _transpose(primitive)((mask,), operands, **node.params)
+    return Masked(value, mask > 0)
+
+
+def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
+    """Pull a batch of cotangents back: the pullback staged for one of them, then batched."""
+    if node.shape is None:
+        avals = node.dtype
+        given = [None if c is None else plain(c) for c in ct]
+    else:
+        avals = (node.aval,)
+        given = [plain(ct)]
+    present = [i for i, c in enumerate(given) if c is not None]
+    found: list[int] = []
+
+    def one(*cts: Any) -> list[Any]:
+        slots = _fill(len(avals), present, cts)
+        pulled = pull(node, slots if node.shape is None else slots[0])
+        found.extend(i for i, c in enumerate(pulled) if c is not None and type(c) is not Zero)
+        return [plain(pulled[i]) for i in found]
+
+    jaxpr = stage(one, [avals[i] for i in present], "a batched pullback")
+    args = [broadcast_to(given[i], (size, *avals[i].shape)) for i in present]
+    outs, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
+    return _spread(node, found, [_batch_first(out, dim, size) for out, dim in zip(outs, dims, strict=True)])
+
+
+def _fill(n: int, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    slots: list[Any] = [None] * n
+    for position, value in zip(positions, values, strict=True):
+        slots[position] = value
+    return slots
+
+
+def _batch_first(value: Any, dim: int | None, size: int) -> Any:
+    """A result with its batch axis in front."""
+    if dim is None:
+        return broadcast_to(value, (size, *shape_of(value)))
+    return moveaxis(value, dim, 0)
 
 
 def tangent_program(node: Node) -> Jaxpr:
@@ -325,14 +397,7 @@ def tangent_program(node: Node) -> Jaxpr:
     """
     primitive = node.primitive
     assert primitive is not None
-    rule = primitive.jvp
-    if not callable(rule):
-        line = resolve(node.source)
-        raise NonDifferentiableError(
-            f"primitive {primitive.name} has no derivative rule (field jvp is None)"
-            f"{f' (at {line})' if line else ''}; use ft.stop_gradient or give a custom rule "
-            "(ft.custom_jvp)"
-        )
+    rule = _jvp_rule(node)
     primals, outs = node.saved
     wanted = [i for i, parent in enumerate(node.parents) if parent is not None]
 
@@ -345,6 +410,23 @@ def tangent_program(node: Node) -> Jaxpr:
 
     avals = [node.parents[i].aval for i in wanted]  # type: ignore[union-attr]
     return stage(tangents_out, avals, f"jvp of {primitive.name}")
+
+
+def _jvp_rule(node: Node) -> Any:
+    """The jvp rule of a node's primitive.
+
+    Raises:
+      NonDifferentiableError: it has none.
+    """
+    rule = node.primitive.jvp  # type: ignore[union-attr]
+    if not callable(rule):
+        line = resolve(node.source)
+        raise NonDifferentiableError(
+            f"primitive {node.primitive.name} has no derivative rule (field jvp is None)"  # type: ignore[union-attr]
+            f"{f' (at {line})' if line else ''}; use ft.stop_gradient or give a custom rule "
+            "(ft.custom_jvp)"
+        )
+    return rule
 
 
 _number_of = attrgetter("number")
@@ -363,7 +445,11 @@ def ordered_nodes(roots: Sequence[Node]) -> list[Node]:
 
 
 def pull_back(
-    outputs: Sequence[tuple[Node, Any]], inputs: Sequence[Node], *, keep: bool = True
+    outputs: Sequence[tuple[Node, Any]],
+    inputs: Sequence[Node],
+    *,
+    keep: bool = True,
+    size: int | None = None,
 ) -> list[Any]:
     """The backward pass: pull cotangents of results back to inputs.
 
@@ -371,6 +457,7 @@ def pull_back(
       outputs: node and cotangent of each result; a node may come more than once.
       inputs: nodes whose cotangents are wanted.
       keep: ``False`` lets each node go as soon as it was used, when the caller holds none.
+      size: extent of a leading batch axis of the cotangents, or ``None``.
 
     Returns:
       Per input its cotangent, full shape and own dtype, or ``None`` when no result depends on it.
@@ -382,7 +469,7 @@ def pull_back(
     nodes = ordered_nodes([node for node, _ in outputs])
     if not keep:
         outputs = ()
-    node = None  # type: ignore[assignment]
+    ct = have = value = None
     with np.errstate(all="ignore"):
         while nodes:
             node = nodes.pop()
@@ -391,34 +478,32 @@ def pull_back(
             ct = cts.pop(node, None)
             if ct is None:
                 continue
-            pulled = pull(node, ct)
             if node.primitive is _OUTPUT:
                 main = node.parents[0]
                 assert main is not None
-                slots = cts.get(main)
-                if slots is None:
-                    slots = cts[main] = [None] * len(main.dtype)
-                slots[node.params["index"]] = pulled[0]
+                slots = cts.setdefault(main, [None] * len(main.dtype))
+                slots[node.params["index"]] = ct
                 continue
-            for parent, value in zip(node.parents, pulled):  # noqa: B905  # same by construction
+            for parent, value in zip(node.parents, pull(node, ct, size)):  # noqa: B905  # same by construction
                 if parent is not None and value is not None and type(value) is not Zero:
                     have = cts.get(parent)
                     cts[parent] = value if have is None else add_cotangents(have, value)
-            ct = pulled = value = have = None
-        return [
-            None if cts.get(i) is None else materialize(cts[i], i.shape) for i in inputs
-        ]
+    lead = () if size is None else (size,)
+    return [
+        None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs
+    ]
 
 
 # forward ----------------------------------------------------------------------------------------
 
 
-def push(node: Node, tangents: Sequence[Any]) -> Any:
+def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
     """Push tangents of a node's parents forward to its result.
 
     Args:
       node: a node which is no input.
       tangents: a tangent per parent; ``None`` where there is none or it is zero.
+      size: extent of a leading batch axis of the tangents, or ``None``.
 
     Returns:
       The tangent of the result, or a list with one per result; ``None`` for zero.
@@ -427,34 +512,20 @@ def push(node: Node, tangents: Sequence[Any]) -> Any:
     assert primitive is not None
     if primitive is _OUTPUT:
         return tangents[0][node.params["index"]] if tangents[0] is not None else None
-    family = primitive.elementwise
-    if family is not None:
-        *operands, out = node.saved
-        total: Any = None
-        for partial, tangent in zip(family.partials, tangents, strict=True):
-            if tangent is None or partial is None or partial == 0:
-                continue
-            if partial == 1:
-                pushed = tangent
-            elif partial == -1:
-                pushed = -tangent
-            else:
-                pushed = partial(tangent, *operands, out)
-            total = pushed if total is None else total + pushed
-        return broadcast_to(cast(total, node.dtype), node.shape)
+    if primitive.elementwise is not None:
+        return _push_elementwise(node, tangents, size)
+    if size is not None:
+        return _push_batched(node, tangents, size)
     if isinstance(node.saved, LinearProgram):
         program = node.saved
-        given = [_tangent(node, i, tangents[i]) for i in program.targets]
+        given = [_filled_tangent(node, i, tangents[i]) for i in program.targets]
         outs = evaluate(program.jaxpr, (*program.residuals, *given))
     elif primitive.jvp is linear:
         operands = [
-            value if parent is None else _tangent(node, i, tangents[i])
+            value if parent is None else _filled_tangent(node, i, tangents[i])
             for i, (parent, value) in enumerate(zip(node.parents, node.saved, strict=True))
         ]
-        if primitive.transpose is not None:
-            outs = list(bind(primitive, *operands, **node.params))
-        else:
-            raise NonDifferentiableError(f"primitive {primitive.name} has no transpose")
+        outs = list(bind(primitive, *operands, **node.params))
     elif primitive.jvp is multilinear:
         outs = []
         for i, tangent in enumerate(tangents):
@@ -468,18 +539,72 @@ def push(node: Node, tangents: Sequence[Any]) -> Any:
             Zero(aval_of(p)) if t is None else t  # type: ignore[arg-type]
             for p, t in zip(primals, tangents, strict=True)
         )
-        outs = list(primitive.jvp(primals, filled, results, **node.params))  # type: ignore[operator]
+        outs = list(_jvp_rule(node)(primals, filled, results, **node.params))
         outs = [None if type(t) is Zero else t for t in outs]
     return outs if node.shape is None else outs[0]
 
 
-def _tangent(node: Node, i: int, tangent: Any) -> Any:
+def _push_elementwise(node: Node, tangents: Sequence[Any], size: int | None) -> Any:
+    """Sum of partials applied to tangents; a batch axis in front broadcasts by itself."""
+    *operands, out = node.saved
+    family = node.primitive.elementwise  # type: ignore[union-attr]
+    assert family is not None
+    rank = len(node.shape)
+    total: Any = None
+    for partial, tangent in zip(family.partials, tangents, strict=True):
+        if tangent is None or partial is None or partial == 0:
+            continue
+        if size is not None:
+            own = shape_of(tangent)[1:]
+            if len(own) < rank:
+                tangent = reshape(tangent, (size, *(1,) * (rank - len(own)), *own))  # noqa: PLW2901
+        if partial == 1:
+            pushed = tangent
+        elif partial == -1:
+            pushed = -tangent
+        else:
+            pushed = partial(tangent, *operands, out)
+        total = pushed if total is None else total + pushed
+    if total is None:
+        return None
+    shape = node.shape if size is None else (size, *node.shape)
+    return broadcast_to(cast(total, node.dtype), shape)
+
+
+def _push_batched(node: Node, tangents: Sequence[Any], size: int) -> Any:
+    """Push a batch of tangents: the pushforward staged for one of them, then batched."""
+    present = [i for i, t in enumerate(tangents) if t is not None]
+    found: list[int] = []
+    count_outs: list[int] = []
+
+    def one(*given: Any) -> list[Any]:
+        pushed = push(node, _fill(len(tangents), present, given))
+        outs = [pushed] if node.shape is not None else pushed
+        count_outs.append(len(outs))
+        found.extend(i for i, t in enumerate(outs) if t is not None)
+        return [outs[i] for i in found]
+
+    jaxpr = stage(one, [node.parents[i].aval for i in present], "a batched pushforward")  # type: ignore[union-attr]
+    args = [tangents[i] for i in present]
+    values, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
+    outs = _fill(
+        count_outs[0],
+        found,
+        [_batch_first(v, dim, size) for v, dim in zip(values, dims, strict=True)],
+    )
+    return outs if node.shape is None else outs[0]
+
+
+def _filled_tangent(node: Node, i: int, tangent: Any) -> Any:
     """A tangent that a rule needs as an array."""
     return zeros(node.parents[i].aval) if tangent is None else tangent  # type: ignore[union-attr]
 
 
 def push_forward(
-    nodes: Sequence[Node], inputs: Sequence[tuple[Node, Any]], outputs: Sequence[Node | None]
+    nodes: Sequence[Node],
+    inputs: Sequence[tuple[Node, Any]],
+    outputs: Sequence[Node | None],
+    size: int | None = None,
 ) -> list[Any]:
     """The forward pass over recorded nodes.
 
@@ -487,6 +612,7 @@ def push_forward(
       nodes: all nodes in order of creation (``ordered_nodes``).
       inputs: node and tangent of each input; ``None`` for zero.
       outputs: node of each result.
+      size: extent of a leading batch axis of the tangents, or ``None``.
 
     Returns:
       A tangent per result, ``None`` for zero.
@@ -498,21 +624,5 @@ def push_forward(
                 continue
             given = [None if p is None else tangents.get(p) for p in node.parents]
             if any(t is not None for t in given):
-                tangents[node] = push(node, given)
+                tangents[node] = push(node, given, size)
     return [None if node is None else tangents.get(node) for node in outputs]
-
-
-def default_dtype(value: Any) -> np.dtype:
-    """Dtype of a plain value, Python scalars included."""
-    weak = WEAK_DTYPES.get(type(value))
-    return weak if weak is not None else dtype_of(value)
-
-
-def is_traced(value: Any) -> bool:
-    """Whether a value is a tracer."""
-    return isinstance(value, Tracer)
-
-
-def seed(ct: Any, shape: tuple[int, ...]) -> Any:
-    """A cotangent given by the user, in the full shape."""
-    return broadcast_to(plain(ct), shape)

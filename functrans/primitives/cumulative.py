@@ -23,7 +23,7 @@ several elements of the prefix reach shares its tangent evenly among them, and a
 share it: the last element then has the derivative of the reduction (``reduce_max``). An infinite
 running logsumexp shares evenly among the elements equal to it, as ``logsumexp`` does.
 
-Layer: ``primitives``. Reference: Blelloch, Prefix Sums and Their Applications, CMU-CS-90-190 (1990).
+Layer: ``primitives``. Reference: Blelloch, Prefix Sums and Their Applications, CMU-CS-90-190.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
       ShapeError: the shapes differ.
     """
     dtype = promoted_dtype((aval_of(a), aval_of(b)))  # type: ignore[arg-type]  # arrays, no tapes
-    axis = normalize_axis(axis, len(shape_of(b)), "axis")
+    axis = normalize_axis(axis, len(shape_of(b)), "linear_recurrence")
     a, b = cast(a, dtype), cast(b, dtype)
     if shape_of(a) != shape_of(b):
         _linear_recurrence_aval(aval_of(a), aval_of(b), axis=axis, reverse=reverse)  # type: ignore[arg-type]  # raises
@@ -247,7 +247,7 @@ def _cumulative(
 
 def _apply(primitive: Primitive, x: Any, axis: int, reverse: bool) -> Any:
     """Apply a cumulative primitive along an axis that may be negative."""
-    axis = normalize_axis(axis, len(shape_of(x)), "axis")
+    axis = normalize_axis(axis, len(shape_of(x)), primitive.name)
     return bind(primitive, x, axis=axis, reverse=reverse)[0]
 
 
@@ -329,11 +329,11 @@ def cummin(x: Any, axis: int, reverse: bool = False) -> Any:
 
 
 def _cumlogsumexp_impl(x: Any, *, axis: int, reverse: bool) -> tuple[Any, ...]:
-    if x.dtype.kind != "c":
-        return (_accumulate(np.logaddexp, x, axis, reverse),)
-    out = np.array(x)  # NumPy's logaddexp has no complex loop
-    rows = np.moveaxis(out, axis, 0)[:: -1 if reverse else 1]
     with np.errstate(all="ignore"):
+        if x.dtype.kind != "c":
+            return (_accumulate(np.logaddexp, x, axis, reverse),)
+        out = np.array(x)  # NumPy's logaddexp has no complex loop
+        rows = np.moveaxis(out, axis, 0)[:: -1 if reverse else 1]
         for i in range(1, rows.shape[0]):
             rows[i] = _complex_logaddexp(rows[i - 1], rows[i])
     return (out,)
@@ -359,29 +359,29 @@ def _cumlogsumexp_jvp(
 
     For real operands both weights are logistic functions of ``x - p(y)``, written through
     ``logaddexp``, so that they keep their relative accuracy for large ``|y|``. Where ``y`` is
-    infinite and ``k`` elements so far equal it, the weight of the newest of them is ``1 / k``.
+    infinite and ``k`` elements so far equal it, the weight of the newest of them is ``1 / k``; the
+    first element above ``-inf`` has weight 1.
     """
     (x,), (t,), (y,) = primals, tangents, outs
     if type(t) is Zero:
         return (zeros_like_aval(y),)
     dtype = dtype_of(y)
     x_level, y_level = real(x), real(y)
+    before = shift(y, axis, reverse, fill=-math.inf)
     is_infinite = ew.isinf(y_level)
-    is_equal = x_level == y_level
     highs = cumsum(cast(x_level == math.inf, np.int64), axis, reverse)
     lows = cumsum(cast(x_level == -math.inf, np.int64), axis, reverse)
-    count = ew.maximum(ew.where(y_level > 0, highs, lows), 1)
-    share = cast(is_equal, dtype) / cast(count, dtype)
-    before = shift(y, axis, reverse, fill=-math.inf)
+    count = ew.where(is_infinite, ew.where(y_level > 0, highs, lows), 1)
+    share = cast(x_level == y_level, dtype) / cast(count, dtype)
+    is_settled = is_infinite | (real(before) == -math.inf)
+    x, y, before = (ew.where(is_settled, 0, value) for value in (x, y, before))
     if is_complex(x):
-        weight = ew.exp(ew.where(is_infinite, 0, x - y))
-        carry = ew.exp(ew.where(is_infinite, 0, before - y))
+        weight, carry = ew.exp(x - y), ew.exp(before - y)
     else:
-        gap = ew.where(is_infinite, 0, x - before)
-        weight = ew.exp(-ew.logaddexp(0, -gap))
-        carry = ew.exp(-ew.logaddexp(0, gap))
-    weight = ew.where(is_infinite, share, weight)
-    carry = ew.where(is_infinite, 1 - share, carry)
+        gap = x - before
+        weight, carry = ew.exp(-ew.logaddexp(0, -gap)), ew.exp(-ew.logaddexp(0, gap))
+    weight = ew.where(is_settled, share, weight)
+    carry = ew.where(is_settled, 1 - share, carry)
     return bind(linear_recurrence_p, carry, t * weight, axis=axis, reverse=reverse)
 
 

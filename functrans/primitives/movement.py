@@ -79,7 +79,7 @@ def _instantiated(cts: Sequence[Any]) -> list[Any]:
             aval = ct.aval
             if aval not in zeros:
                 zeros[aval] = np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
-            ct = zeros[aval]  # noqa: PLW2901  # the array in place of the symbol
+            ct = zeros[aval]  # the array in place of the symbol
         results.append(ct)
     return results
 
@@ -501,7 +501,7 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int]) -> Any:
     shape = shape_of(x)
     total: dict[int, int] = {}
     for shift, axis in zip(shifts, axes, strict=True):
-        axis = normalize_axis(axis, len(shape), "axis")  # noqa: PLW2901  # made non-negative
+        axis = normalize_axis(axis, len(shape), "axis")  # made non-negative
         total[axis] = total.get(axis, 0) + operator.index(shift)
     for axis, shift in total.items():
         amount = shift % shape[axis] if shape[axis] else 0

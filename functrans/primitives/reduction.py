@@ -101,8 +101,8 @@ def _check_not_empty(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -
     """
     if 0 in shape and any(shape[axis] == 0 for axis in axes):
         raise ShapeError(
-            f"{name}: zero-size array of shape {tuple(shape)} reduced over axes {tuple(axes)} has "
-            "no identity; give initial=, or test the size first"
+            f"{name}: zero-size array of shape {tuple(shape)} has no element to choose over axes "
+            f"{tuple(axes)}; test the size first, or give the reduction an initial value"
         )
 
 
@@ -195,9 +195,10 @@ def _logsumexp_impl(x: Any, axes: tuple[int, ...]) -> Any:
     """
     with np.errstate(all="ignore"):
         level = x.real
-        m = np.max(level, axis=axes, keepdims=True, initial=-math.inf)
+        m = np.maximum.reduce(level, axis=axes, keepdims=True, initial=-math.inf)
         m = np.where(np.isfinite(m), m, 0).astype(level.dtype, copy=False)
-        e = np.exp(x - m)
+        e = np.asarray(x - m)
+        np.exp(e, out=e)
         if x.dtype.kind == "c":
             total = np.log(np.add.reduce(e, axis=axes, keepdims=True))
         else:
@@ -219,13 +220,13 @@ def _logsumexp_jvp(
     Where ``y`` is infinite the elements equal to it have weight ``exp(0)``, the others 0.
     """
     (x,), (t,), (y,) = primals, tangents, outs
-    if type(t) is Zero:
-        return (zeros_like_aval(y),)
     shape = shape_of(x)
-    level = real(y)
-    is_infinite = expand_reduced(ew.isinf(level), shape, axes)
-    ties = is_infinite & (real(x) == expand_reduced(level, shape, axes))
-    weights = ew.exp(ew.where(ties, 0, x - expand_reduced(y, shape, axes)))
+    if type(t) is Zero or any(shape[axis] == 0 for axis in axes):
+        return (zeros_like_aval(y),)
+    wide = expand_reduced(y, shape, axes)
+    is_infinite = expand_reduced(ew.isinf(real(y)), shape, axes)
+    ties = is_infinite & (real(x) == real(wide))
+    weights = ew.exp(ew.where(ties, 0, x) - ew.where(ties, 0, wide))
     return (reduce_sum(t * weights, axes) / reduce_sum(weights, axes),)
 
 
@@ -280,12 +281,12 @@ argmin_p = _position("argmin", np.argmin)
 
 def argmax(x: Any, axis: int) -> Any:
     """First position of the maximum along an axis, ``i64``; of the first NaN if there is one."""
-    return bind(argmax_p, x, axis=normalize_axis(axis, len(shape_of(x)), "axis"))[0]
+    return bind(argmax_p, x, axis=normalize_axis(axis, len(shape_of(x)), "argmax"))[0]
 
 
 def argmin(x: Any, axis: int) -> Any:
     """First position of the minimum along an axis, ``i64``; of the first NaN if there is one."""
-    return bind(argmin_p, x, axis=normalize_axis(axis, len(shape_of(x)), "axis"))[0]
+    return bind(argmin_p, x, axis=normalize_axis(axis, len(shape_of(x)), "argmin"))[0]
 
 
 # truth and bits ---------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ def _no_environment(_threads: int, _dtype: str) -> dict[str, str]:
 
 
 def _jax_environment(threads: int, dtype: str) -> dict[str, str]:
+    """XLA's flag alone leaves its thread pool as large as the machine; ``NPROC`` sets the size."""
     multi = "true" if threads > 1 else "false"
     return {
         "JAX_PLATFORMS": "cpu",

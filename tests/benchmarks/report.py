@@ -42,6 +42,11 @@ def _quotient(ours: float | None, theirs: float | None) -> float | None:
     return ours / theirs if ours is not None and theirs else None
 
 
+def _times(ratio: float) -> str:
+    """Three significant digits at most, two decimals at most."""
+    return f"{ratio:.3g}" if ratio >= 10.0 or ratio < 0.01 else f"{ratio:.2f}"
+
+
 def ratios(outcome: Outcome) -> dict[str, dict[str, dict[str, float]]]:
     """Time of each functrans contender over that of every other: medians and minima."""
     table: dict[str, dict[str, dict[str, float]]] = {}
@@ -87,7 +92,7 @@ def text(outcome: Outcome) -> str:
         row.append(duration(each.imports()))
         for peers in table.values():
             pair = peers.get(each.label)
-            row.append(f"{pair['median']:.2f} ({pair['minimum']:.2f})" if pair else "-")
+            row.append(f"{_times(pair['median'])} ({_times(pair['minimum'])})" if pair else "-")
         rows.append(row)
         if each.status != "ok":
             notes.append(f"  {each.label}: {each.status}: {each.reason}")
@@ -218,7 +223,7 @@ def _markdown_ratios(outcomes: Sequence[Outcome], labels: Sequence[str]) -> list
     rows = []
     for outcome in outcomes:
         for ours, pairs in ratios(outcome).items():
-            shown = [f"{pairs[p]['median']:.2f}" if p in pairs else "" for p in peers]
+            shown = [_times(pairs[p]["median"]) if p in pairs else "" for p in peers]
             rows.append([f"`{outcome.workload.name}`", ours, *shown])
     if not rows:
         return []

@@ -1,0 +1,456 @@
+"""Derivatives in one call, in the form of ``torch.autograd.functional``.
+
+Here: ``jacobian``, ``hessian``, ``vjp``, ``jvp``, ``vhp``, ``hvp`` of a function at a point:
+functions of arrays, not transforms. Inputs and outputs are one array or a tuple of them; results
+are nested as in torch. Not here: the machinery (``transforms``).
+
+Layer: ``functional``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.passes.linearize import Node, pull_back
+from functrans.trace import aval_of, dtype_of, shape_of
+from functrans.transforms.arguments import differentiable_leaf, name_of, own_array, own_arrays
+from functrans.transforms.forward import jvp as _jvp_transform
+from functrans.transforms.jacobian import _Call
+from functrans.transforms.reverse import Recorded, finish_cotangents, fit_tangent, value_and_grad
+
+Arrays = Any
+_STRATEGIES = ("reverse-mode", "forward-mode")
+
+
+def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
+    """Values as a tuple of checked arrays, and whether they came as one.
+
+    Raises:
+      TypeError: they are neither an array nor a tuple of arrays.
+    """
+    is_tuple = isinstance(values, tuple)
+    items = values if is_tuple else (values,)
+    if isinstance(values, (list, dict, set)):
+        raise TypeError(
+            f"functional.{who}: {name} must be an array or a tuple of arrays, got "
+            f"{type(values).__name__}; use a tuple, or ft.{who} for pytrees"
+        )
+    checked = []
+    for i, item in enumerate(items):
+        where = f"{name}[{i}]" if is_tuple else name
+        checked.append(differentiable_leaf(item, lambda where=where: f"functional.{who}: {where}"))  # type: ignore[misc]
+    return tuple(checked), is_tuple
+
+
+def _record(who: str, func: Callable[..., Any], inputs: Any) -> tuple[Recorded, tuple[Any, ...], bool, bool]:
+    """Run a function under the recording trace; results must be an array or a tuple of arrays."""
+    if not callable(func):
+        raise TypeError(f"functional.{who}: expected a function, got {type(func).__name__}")
+    values, is_in_tuple = _as_tuple(who, "inputs", inputs)
+    kind: list[bool] = []
+
+    def call(tracers: list[Any]) -> Any:
+        result = func(*tracers)
+        kind.append(isinstance(result, tuple))
+        items = result if kind[0] else (result,)
+        if not isinstance(result, tuple) and isinstance(result, (list, dict)):
+            raise TypeError(
+                f"functional.{who}: the function must return an array or a tuple of arrays, got "
+                f"{type(result).__name__}"
+            )
+        return tuple(items)
+
+    recorded = Recorded(call, values, f"functional.{who} of {name_of(func)}", False)
+    return recorded, values, is_in_tuple, kind[0]
+
+
+def _check_dependence(who: str, what: str, rows: Sequence[Sequence[bool]]) -> None:
+    """``strict=True``: every result must depend on every input.
+
+    Raises:
+      RuntimeError: names the first pair that is independent.
+    """
+    for i, row in enumerate(rows):
+        for j, depends in enumerate(row):
+            if not depends:
+                raise RuntimeError(
+                    f"functional.{who}: {what} {i} of the function is independent of input {j}, "
+                    "which strict=True does not allow; use strict=False to get zeros"
+                )
+
+
+def _depends(node: Node | None, inputs: Sequence[Node]) -> list[bool]:
+    """Which inputs a result depends on, by its nodes."""
+    if node is None:
+        return [False] * len(inputs)
+    seen = {node}
+    pending = [node]
+    while pending:
+        for parent in pending.pop().parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    return [i in seen for i in inputs]
+
+
+def _nested(values: Any, is_tuple: bool) -> Any:
+    return tuple(values) if is_tuple else values[0]
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Arrays,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of a function at a point.
+
+    Args:
+      func: function of arrays that returns an array or a tuple of arrays. It runs once, on values.
+      inputs: array or tuple of arrays of floating type.
+      create_graph: accepted; results on traced inputs are differentiable in any case.
+      strict: raise when a result does not depend on an input, in place of giving zeros.
+      vectorize: accepted; the basis always goes through as one batch.
+      strategy: ``"forward-mode"`` forces it. Both directions give the same numbers: the default
+        takes the cheaper one for the shapes at hand.
+
+    Returns:
+      Array of shape ``output.shape + input.shape``; a tuple over inputs, over outputs, or of
+      tuples over outputs then inputs where those are tuples.
+
+    Raises:
+      NonDifferentiableError: an input or output is not floating.
+      RuntimeError: ``strict`` and a result is independent of an input; names both.
+      ValueError: unknown ``strategy``.
+
+    Example:
+      >>> import numpy as np
+      >>> jacobian(lambda x: x**2, np.array([1.0, 2.0]))
+      array([[2., 0.],
+             [0., 4.]])
+    """
+    if strategy not in _STRATEGIES:
+        raise ValueError(
+            f"functional.jacobian: strategy must be one of {_STRATEGIES}, got {strategy!r}"
+        )
+    values, is_in_tuple = _as_tuple("jacobian", "inputs", inputs)
+    is_out_tuple: list[bool] = []
+
+    def as_tuple(*args: Any) -> tuple[Any, ...]:
+        result = func(*args)
+        is_out_tuple.append(isinstance(result, tuple))
+        return result if is_out_tuple[0] else (result,)
+
+    as_tuple.__name__ = name_of(func)
+    argnums = tuple(range(len(values)))
+    call = _Call(
+        "functional.jacobian", as_tuple, argnums, values, {},
+        has_aux=False, holomorphic=_is_holomorphic(values), allow_int=False,
+    )  # fmt: skip
+    call.check_size()
+    if strict:
+        nodes = call.recorded.inputs
+        _check_dependence(
+            "jacobian", "output", [_depends(node, nodes) for node in call.recorded.out_nodes]
+        )
+    n_out = sum(np.prod(shape_of(out), dtype=int) for out in call.outs)
+    n_in = sum(np.prod(shape_of(value), dtype=int) for value in values)
+    is_forward = strategy == "forward-mode" or n_in < n_out
+    rows = call.assemble(call.forward() if is_forward else call.reverse())
+    return _nested([_nested(row, is_in_tuple) for row in rows], is_out_tuple[0])
+
+
+def _is_holomorphic(values: Sequence[Any]) -> bool:
+    return any(dtype_of(value).kind == "c" for value in values)
+
+
+def _scalar_result(who: str, func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its one-element result as a scalar.
+
+    Raises:
+      ShapeError: (when called) the result has not exactly one element.
+    """
+
+    def scalar(*args: Any) -> Any:
+        result = func(*args)
+        if isinstance(result, tuple) and len(result) == 1:
+            result = result[0]
+        if isinstance(result, (tuple, list, dict)):
+            raise ShapeError(
+                f"functional.{who}: the function must return one scalar, got "
+                f"{type(result).__name__} of {len(result)}"
+            )
+        shape = shape_of(result)
+        if np.prod(shape, dtype=int) != 1:
+            raise ShapeError(
+                f"functional.{who}: the function must return a scalar (one element), got "
+                f"{aval_of(result)}"
+            )
+        return result.reshape(()) if shape else result
+
+    scalar.__name__ = name_of(func)
+    return scalar
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Arrays,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The Hessian of a scalar function at a point: forward mode over reverse mode.
+
+    Args:
+      func: function of arrays that returns one element.
+      inputs: array or tuple of arrays of floating type.
+      create_graph: accepted; see :func:`jacobian`.
+      strict: raise when the gradient does not depend on an input.
+      vectorize: accepted; see :func:`jacobian`.
+      outer_jacobian_strategy: accepted; both directions give the same numbers.
+
+    Returns:
+      Array of shape ``input.shape + input.shape``; for a tuple of inputs a tuple of tuples.
+
+    Raises:
+      ShapeError: the result has not exactly one element.
+      RuntimeError: ``strict`` and the gradient is independent of an input.
+
+    Example:
+      >>> import numpy as np
+      >>> hessian(lambda x: (x**3).sum(), np.array([1.0, 2.0]))
+      array([[ 6.,  0.],
+             [ 0., 12.]])
+    """
+    if outer_jacobian_strategy not in _STRATEGIES:
+        raise ValueError(
+            "functional.hessian: outer_jacobian_strategy must be one of "
+            f"{_STRATEGIES}, got {outer_jacobian_strategy!r}"
+        )
+    values, is_in_tuple = _as_tuple("hessian", "inputs", inputs)
+    argnums = tuple(range(len(values)))
+    scalar = _scalar_result("hessian", func)
+    gradient = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
+
+    def gradients(*args: Any) -> tuple[Any, ...]:
+        return gradient(*args)[1]  # type: ignore[no-any-return]
+
+    gradients.__name__ = name_of(func)
+    call = _Call(
+        "functional.hessian", gradients, argnums, values, {},
+        has_aux=False, holomorphic=_is_holomorphic(values), allow_int=False,
+    )  # fmt: skip
+    call.check_size()
+    if strict:
+        nodes = call.recorded.inputs
+        _check_dependence(
+            "hessian", "the gradient in input", [_depends(n, nodes) for n in call.recorded.out_nodes]
+        )
+    rows = call.assemble(call.forward())
+    return _nested([_nested(row, is_in_tuple) for row in rows], is_in_tuple)
+
+
+def _vectors(
+    who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool
+) -> list[Any]:
+    """The vector of a product: given, or one where there is a single element.
+
+    Raises:
+      RuntimeError: it is missing where there is more than one element, or its length differs.
+    """
+    if v is None:
+        if len(avals) != 1 or avals[0].size != 1:
+            raise RuntimeError(
+                f"functional.{who}: v is needed unless {name} is a single element; got "
+                f"{', '.join(map(str, avals))}"
+            )
+        return [np.ones(avals[0].shape, avals[0].dtype)[()]]
+    items = v if isinstance(v, tuple) else (v,)
+    if len(items) != len(avals):
+        raise RuntimeError(
+            f"functional.{who}: v has {len(items)} arrays, but {name} has {len(avals)}"
+        )
+    return [
+        fit_tangent(
+            item,
+            aval,
+            lambda i=i: f"functional.{who}: v[{i}]" if is_tuple else f"functional.{who}: v",  # type: ignore[misc]
+        )
+        for i, (item, aval) in enumerate(zip(items, avals, strict=True))
+    ]
+
+
+def vjp(
+    func: Callable[..., Any],
+    inputs: Arrays,
+    v: Arrays | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The function's value, and the product of a vector with its Jacobian.
+
+    Args:
+      func: function of arrays that returns an array or a tuple of arrays.
+      inputs: array or tuple of arrays of floating type.
+      v: vector shaped like the result; may be left out when that is a single element.
+      create_graph: accepted; see :func:`jacobian`.
+      strict: raise when the result does not depend on an input.
+
+    Returns:
+      ``(outputs, product)``; the product is shaped like ``inputs``.
+
+    Raises:
+      RuntimeError: ``v`` is missing or has the wrong length, or ``strict`` is violated.
+      ShapeError: ``v`` has the wrong shape.
+
+    Example:
+      >>> import numpy as np
+      >>> vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+      (array([1., 4.]), array([2., 4.]))
+    """
+    recorded, values, is_in_tuple, is_out_tuple = _record("vjp", func, inputs)
+    avals = [aval_of(out) for out in recorded.outs]
+    vectors = _vectors("vjp", "the result", v, avals, isinstance(v, tuple))
+    _refuse_integers("vjp", avals)
+    if strict:
+        depends = [_depends(node, recorded.inputs) for node in recorded.out_nodes]
+        _check_dependence("vjp", "the output for input", [[any(c)] for c in zip(*depends, strict=True)])
+    seeds = [
+        (node, vector)
+        for node, vector in zip(recorded.out_nodes, vectors, strict=True)
+        if node is not None
+    ]
+    cts = pull_back(seeds, recorded.inputs)
+    products = finish_cotangents(values, recorded.inputs, cts)
+    outs = own_arrays(recorded.outs, values)
+    return _nested(outs, is_out_tuple), _nested(products, is_in_tuple)
+
+
+def _refuse_integers(who: str, avals: Sequence[Any]) -> None:
+    """Refuse results without derivative.
+
+    Raises:
+      NonDifferentiableError: a result is of integer type.
+    """
+    for i, aval in enumerate(avals):
+        if aval.dtype.kind not in "fc" and aval.dtype.name != "bfloat16":
+            raise NonDifferentiableError(
+                f"functional.{who}: result {i} is {aval}, which has no derivative"
+            )
+
+
+def jvp(
+    func: Callable[..., Any],
+    inputs: Arrays,
+    v: Arrays | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The function's value, and the product of its Jacobian with a vector (forward mode).
+
+    Args:
+      func: function of arrays that returns an array or a tuple of arrays.
+      inputs: array or tuple of arrays of floating type.
+      v: vector shaped like ``inputs``; may be left out when that is a single element.
+      create_graph: accepted; see :func:`jacobian`.
+      strict: raise when a result does not depend on the inputs.
+
+    Returns:
+      ``(outputs, product)``, both shaped like the result.
+
+    Raises:
+      RuntimeError: ``v`` is missing or has the wrong length, or ``strict`` is violated.
+      ShapeError: ``v`` has the wrong shape.
+
+    Example:
+      >>> import numpy as np
+      >>> jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+      (array([1., 4.]), array([2., 0.]))
+    """
+    values, is_in_tuple = _as_tuple("jvp", "inputs", inputs)
+    vectors = _vectors("jvp", "inputs", v, [aval_of(x) for x in values], is_in_tuple)
+    if strict:
+        recorded, _, _, _ = _record("jvp", func, inputs)
+        _check_dependence(
+            "jvp", "output", [[any(_depends(n, recorded.inputs))] for n in recorded.out_nodes]
+        )
+    return _jvp_transform(func, values, tuple(vectors))  # type: ignore[return-value]
+
+
+def hvp(
+    func: Callable[..., Any],
+    inputs: Arrays,
+    v: Arrays | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The value of a scalar function, and the product of its Hessian with a vector.
+
+    Args:
+      func: function of arrays that returns one element.
+      inputs: array or tuple of arrays of floating type.
+      v: vector shaped like ``inputs``; may be left out when that is a single element.
+      create_graph: accepted; see :func:`jacobian`.
+      strict: raise when the result does not depend on an input.
+
+    Returns:
+      ``(output, product)``; the product is shaped like ``inputs``.
+
+    Raises:
+      ShapeError: the result has not exactly one element, or ``v`` has the wrong shape.
+      RuntimeError: ``v`` is missing or has the wrong length, or ``strict`` is violated.
+
+    Example:
+      >>> import numpy as np
+      >>> hvp(lambda x: (x**3).sum(), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+      (array(9.), array([6., 0.]))
+    """
+    return _hessian_product("hvp", func, inputs, v, strict)
+
+
+def vhp(
+    func: Callable[..., Any],
+    inputs: Arrays,
+    v: Arrays | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The value of a scalar function, and the product of a vector with its Hessian.
+
+    The Hessian is symmetric: arguments, result and errors as :func:`hvp`.
+
+    Example:
+      >>> import numpy as np
+      >>> vhp(lambda x: (x**3).sum(), np.array([1.0, 2.0]), np.array([0.0, 1.0]))
+      (array(9.), array([ 0., 12.]))
+    """
+    return _hessian_product("vhp", func, inputs, v, strict)
+
+
+def _hessian_product(
+    who: str, func: Callable[..., Any], inputs: Any, v: Any, strict: bool
+) -> tuple[Any, Any]:
+    values, is_in_tuple = _as_tuple(who, "inputs", inputs)
+    vectors = _vectors(who, "inputs", v, [aval_of(x) for x in values], is_in_tuple)
+    argnums = tuple(range(len(values)))
+    scalar = _scalar_result(who, func)
+    if strict:
+        recorded, _, _, _ = _record(who, scalar, inputs)
+        _check_dependence(
+            who, "output", [_depends(n, recorded.inputs) for n in recorded.out_nodes]
+        )
+    transform = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
+
+    def gradient(*args: Any) -> tuple[Any, ...]:
+        value, gradients = transform(*args)
+        return (value, *gradients)
+
+    out, products = _jvp_transform(gradient, values, tuple(vectors))
+    return own_array(out[0], values), _nested(products[1:], is_in_tuple)

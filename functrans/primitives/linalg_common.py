@@ -1,0 +1,202 @@
+"""What the families of dense linear algebra share: stacks of matrices, weights, checks, LAPACK.
+
+Here: adjoints and sums of stacks of matrices, constant weights of triangles, checks of avals, the
+batching rule, and the access to LAPACK. Not here: records (``linalg_solve``, ``linalg_det``,
+``linalg_factor``, ``linalg_spectral``, ``linalg_lstsq``; ``linalg`` lists them).
+
+All these primitives act on the last two axes; the axes before them are a stack. Batching is
+therefore to move the batch axis to the front. The operands of one equation have equal stacks.
+
+Evaluation uses NumPy, and SciPy's LAPACK where NumPy has no such routine (LU factors, triangular
+systems). Without SciPy, and for big stacks of small matrices, where a Python loop over LAPACK calls
+is the slower way, loops over the columns of all matrices at once take their place.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.ir.avals import ShapedArray
+from functrans.primitives import elementwise as ew
+from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.structural import broadcast_to, moveaxis, reduce_sum, reshape, transpose
+from functrans.trace import bind, shape_of
+
+NOT_LINEAR = (("transpose", "not linear"),)
+INDEX_DTYPE = np.dtype(np.int32)
+
+# stacks of matrices -----------------------------------------------------------------------------
+
+
+def matrix_transpose(x: Any) -> Any:
+    """Swap the last two axes."""
+    ndim = len(shape_of(x))
+    return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """Conjugate transpose of each matrix."""
+    return conjugate(matrix_transpose(x))
+
+
+def hermitian_part(x: Any) -> Any:
+    """Half the sum of each matrix and its adjoint."""
+    return (x + adjoint(x)) * 0.5
+
+
+def frobenius_product(a: Any, b: Any) -> Any:
+    """``sum_ij a_ij b_ij`` of each pair of matrices; nothing is conjugated."""
+    ndim = len(shape_of(b))
+    return reduce_sum(a * b, (ndim - 2, ndim - 1))
+
+
+def sum_over_rows(x: Any) -> Any:
+    """``[..., m, n]`` to ``[..., n]``."""
+    return reduce_sum(x, (len(shape_of(x)) - 2,))
+
+
+def as_column(x: Any) -> Any:
+    """``[..., n]`` to ``[..., n, 1]``."""
+    return reshape(x, (*shape_of(x), 1))
+
+
+def as_row(x: Any) -> Any:
+    """``[..., n]`` to ``[..., 1, n]``."""
+    *stack, n = shape_of(x)
+    return reshape(x, (*stack, 1, n))
+
+
+def reciprocal_or_zero(x: Any) -> Any:
+    """``1 / x``, but 0 where ``x`` is exactly 0."""
+    is_zero = x == 0
+    return ew.where(is_zero, 0, 1 / ew.where(is_zero, 1, x))
+
+
+# constants of derivative rules ------------------------------------------------------------------
+
+
+def frozen(x: np.ndarray) -> np.ndarray:
+    """The array, read-only: recording need not copy it."""
+    x.flags.writeable = False
+    return x
+
+
+def identity(n: int, dtype: np.dtype) -> np.ndarray:
+    """The identity matrix."""
+    return frozen(np.eye(n, dtype=dtype))
+
+
+def lower_half(n: int, dtype: np.dtype) -> np.ndarray:
+    """Weights 1 below the diagonal, 1/2 on it, 0 above it."""
+    weights = np.tri(n, dtype=dtype)
+    np.fill_diagonal(weights, 0.5)
+    return frozen(weights)
+
+
+def strict_lower(rows: int, columns: int) -> np.ndarray:
+    """Mask of what is below the diagonal."""
+    return frozen(np.tri(rows, columns, -1, dtype=bool))
+
+
+# checks of avals --------------------------------------------------------------------------------
+
+
+def check_matrices(name: str, *avals: ShapedArray, square: bool = False) -> None:
+    """Refuse what is no stack of (square) matrices of a supported dtype.
+
+    Raises:
+      ShapeError: fewer than two axes, or not square.
+      TypeError: not f32, f64, c64 or c128.
+    """
+    for aval in avals:
+        check_dtype(name, aval)
+        if aval.ndim < 2:
+            raise ShapeError(
+                f"{name}: expected matrices, got {aval}; the last two axes are rows and columns"
+            )
+        if square and aval.shape[-1] != aval.shape[-2]:
+            raise ShapeError(
+                f"{name}: expected square matrices, got {aval}; the last two extents must be equal"
+            )
+
+
+def check_dtype(name: str, aval: ShapedArray) -> None:
+    """Refuse dtypes that LAPACK does not know.
+
+    Raises:
+      TypeError: not f32, f64, c64 or c128.
+    """
+    if aval.dtype.char not in "fdFD":
+        raise TypeError(
+            f"{name}: array type {aval.dtype.name} is unsupported in linalg; cast it to float32, "
+            "float64, complex64 or complex128"
+        )
+
+
+def check_stacks(name: str, *avals: ShapedArray, core: int = 2) -> None:
+    """Refuse operands whose leading axes differ.
+
+    Raises:
+      ShapeError: names the avals.
+    """
+    first = avals[0].shape[:-2]
+    for aval in avals[1:]:
+        if aval.shape[: aval.ndim - core] != first:
+            raise ShapeError(
+                f"{name}: the axes before the last {core} of {aval} must be those before the last "
+                f"two of {avals[0]}; broadcast the operands first"
+            )
+
+
+# batching ---------------------------------------------------------------------------------------
+
+
+def to_front(size: int, operands: Any, dims: Any) -> list[Any]:
+    """Operands with the batch axis in front; one that has none is broadcast."""
+    return [
+        broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
+        for x, dim in zip(operands, dims, strict=True)
+    ]
+
+
+def batch_in_front(get: Callable[[], Any]) -> Callable[..., Any]:
+    """The batching rule of a primitive on stacks of matrices."""
+
+    def batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+        outs = bind(get(), *to_front(size, operands, dims), **params)
+        return outs, (0,) * len(outs)
+
+    return batch
+
+
+# evaluation -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def scipy_linalg() -> ModuleType | None:
+    """SciPy's ``linalg``, imported at first use; ``None`` where SciPy is not installed."""
+    try:
+        from scipy import linalg
+    except ImportError:
+        return None
+    return linalg  # type: ignore[no-any-return]  # SciPy ships no types
+
+
+def flat_stack(x: np.ndarray) -> np.ndarray:
+    """``[..., m, n]`` to ``[stack, m, n]``."""
+    shape = x.shape
+    return x.reshape(math.prod(shape[:-2]), *shape[-2:])
+
+
+def working_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy's linear algebra computes: double precision always."""
+    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)

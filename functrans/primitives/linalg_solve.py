@@ -1,0 +1,456 @@
+"""Primitives for linear systems: triangular solves, LU factors, and solves with given factors.
+
+Here: ``triangular_solve``, ``lu`` (differentiable), ``lu_factor`` (constants for the next one) and
+``linear_solve``. Not here: right-hand sides that are vectors and stacks that broadcast
+(``functrans.numpy.linalg``), inverses (``linalg_det``), least squares (``linalg_lstsq``).
+
+A system ``a @ x = b`` is two equations: ``factors = lu_factor(a)`` and
+``x = linear_solve(a, *factors, b)``. The factors carry no derivative; ``linear_solve`` is
+differentiated in ``a`` and ``b`` themselves, and its tangent and its transpose are
+``linear_solve`` with the same factors. So one factorization serves every order of derivative.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.primitive import Primitive, is_linear, nondifferentiable
+from functrans.primitives import elementwise as ew
+from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.dot import matmul
+from functrans.primitives.linalg_common import (
+    INDEX_DTYPE,
+    NOT_LINEAR,
+    adjoint,
+    as_column,
+    batch_in_front,
+    check_dtype,
+    check_matrices,
+    check_stacks,
+    flat_stack,
+    identity,
+    matrix_transpose,
+    scipy_linalg,
+    strict_lower,
+    to_front,
+    working_dtype,
+)
+from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.sorting import select_along
+from functrans.primitives.structural import broadcast_to, moveaxis, reshape, zeros_like_aval
+from functrans.trace import bind, dtype_of, shape_of
+
+TRANSPOSED = {"N": "T", "T": "N"}
+"""``trans`` of the transposed system; that of ``"C"`` is the conjugate of ``"N"``."""
+
+_LAPACK_LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
+_TRANS_CODE = {"N": 0, "T": 1, "C": 2}
+
+
+def _applied(a: Any, trans: str) -> Any:
+    """``a``, its transpose or its adjoint."""
+    return a if trans == "N" else matrix_transpose(a) if trans == "T" else adjoint(a)
+
+
+def _fold_batch(b: Any, dim: int) -> tuple[Any, int, tuple[int, ...]]:
+    """Put the batch axis of right-hand sides among their columns: ``[..., n, batch * k]``.
+
+    Returns:
+      The wide right-hand sides, where the batch axis ends up in the result, and the result's shape.
+    """
+    position = len(shape_of(b)) - 2
+    moved = moveaxis(b, dim, position)
+    shape = shape_of(moved)
+    wide = (*shape[:position], shape[position] * shape[position + 1])
+    return reshape(moved, wide), position, shape
+
+
+# triangular_solve -------------------------------------------------------------------------------
+
+
+def substitute(t: np.ndarray, b: np.ndarray, lower: bool, unit_diagonal: bool) -> np.ndarray:
+    """Forward or backward substitution in all systems of a stack at once.
+
+    A zero on the diagonal gives infinities and NaN, as BLAS does.
+    """
+    n = t.shape[-1]
+    x = b.copy()
+    with np.errstate(all="ignore"):
+        for i in range(n) if lower else range(n - 1, -1, -1):
+            known = slice(0, i) if lower else slice(i + 1, n)
+            x[:, i] -= np.matmul(t[:, i, None, known], x[:, known])[:, 0]
+            if not unit_diagonal:
+                x[:, i] /= t[:, i, i, None]
+    return x
+
+
+def _triangular_solve_impl(
+    a: Any, b: Any, *, lower: bool, trans: str, unit_diagonal: bool
+) -> tuple[Any, ...]:
+    shape = b.shape
+    n, k = shape[-2:]
+    if b.size == 0:
+        return (np.empty(shape, b.dtype),)
+    a, b = flat_stack(a), flat_stack(b)
+    linalg = scipy_linalg()
+    if linalg is None or 2 * len(b) > n * n + 4:
+        if trans != "N":
+            a, lower = a.swapaxes(-1, -2), not lower
+        x = substitute(a.conj() if trans == "C" else a, b, lower, unit_diagonal)
+        return (x.reshape(shape),)
+    trsm = getattr(linalg.blas, _LAPACK_LETTER[b.dtype.char] + "trsm")
+    out = np.empty((len(b), n, k), b.dtype)
+    for matrix, rhs, x in zip(a, b, out, strict=True):
+        code, is_lower = _TRANS_CODE[trans], lower
+        if code != 2 and not matrix.flags.f_contiguous:  # BLAS reads the transpose without a copy
+            matrix, code, is_lower = matrix.T, 1 - code, not lower  # noqa: PLW2901  # the same system
+        x[...] = trsm(1.0, matrix, rhs, lower=is_lower, trans_a=code, diag=unit_diagonal)
+    return (out.reshape(shape),)
+
+
+def _triangular_solve_aval(
+    a: ShapedArray, b: ShapedArray, **params: Any
+) -> tuple[ShapedArray, ...]:
+    _check_system("triangular_solve", a, b)
+    return (b.strong(),)
+
+
+def _check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
+    check_matrices(name, a, square=True)
+    check_matrices(name, b)
+    check_stacks(name, a, b)
+    if a.dtype != b.dtype:
+        raise TypeError(f"{name}: operands {a} and {b} must have one dtype; cast them first")
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: {a} and {b} do not fit; the rows of the right-hand side must be as many as "
+            "those of the matrix"
+        )
+
+
+def _triangular_solve_jvp(
+    primals: Any, tangents: Any, outs: Any, *, lower: bool, trans: str, unit_diagonal: bool
+) -> tuple[Any, ...]:
+    """``op(a) x = b`` gives ``op(a) x_dot = b_dot - op(a_dot) x``, of ``a_dot`` its triangle."""
+    (a, _), (a_dot, b_dot), (x,) = primals, tangents, outs
+    if type(a_dot) is not Zero:
+        triangle = triangle_of(a_dot, lower, unit_diagonal)
+        b_dot = _minus(b_dot, matmul(_applied(triangle, trans), x))
+    if type(b_dot) is Zero:
+        return (zeros_like_aval(x),)
+    return bind(
+        triangular_solve_p, a, b_dot, lower=lower, trans=trans, unit_diagonal=unit_diagonal
+    )
+
+
+def _minus(tangent: Any, other: Any) -> Any:
+    return -other if type(tangent) is Zero else tangent - other
+
+
+def triangle_of(x: Any, lower: bool, strict: bool = False) -> Any:
+    """The lower or upper triangle, with or without the diagonal; 0 elsewhere."""
+    rows, columns = shape_of(x)[-2:]
+    if lower:
+        mask = np.tri(rows, columns, -1 if strict else 0, dtype=bool)
+    else:
+        mask = ~np.tri(rows, columns, 0 if strict else -1, dtype=bool)
+    return ew.where(mask, x, 0)
+
+
+def _triangular_solve_transpose(
+    cts: Any, operands: Any, *, lower: bool, trans: str, unit_diagonal: bool
+) -> tuple[Any, ...]:
+    a, b = operands
+    if is_linear(a) or not is_linear(b):
+        raise TypeError("triangular_solve is linear in its right-hand side only")
+    if trans == "C":
+        a, trans = conjugate(a), "T"
+    solved = bind(
+        triangular_solve_p,
+        a,
+        cts[0],
+        lower=lower,
+        trans=TRANSPOSED[trans],
+        unit_diagonal=unit_diagonal,
+    )
+    return (None, *solved)
+
+
+def _triangular_solve_batch(
+    size: int, operands: Any, dims: Any, **params: Any
+) -> tuple[Any, Any]:
+    if dims[0] is None:
+        wide, out_dim, shape = _fold_batch(operands[1], dims[1])
+        (x,) = bind(triangular_solve_p, operands[0], wide, **params)
+        return (reshape(x, shape),), (out_dim,)
+    return bind(triangular_solve_p, *to_front(size, operands, dims), **params), (0,)
+
+
+triangular_solve_p = Primitive(
+    "triangular_solve",
+    impl=_triangular_solve_impl,
+    abstract_eval=_triangular_solve_aval,
+    jvp=_triangular_solve_jvp,
+    transpose=_triangular_solve_transpose,
+    batch=_triangular_solve_batch,
+)
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    lower: bool,
+    trans: str = "N",
+    unit_diagonal: bool = False,
+    left_side: bool = True,
+) -> Any:
+    """Solve ``op(a) @ x = b``, or ``x @ op(a) = b``, with a triangular matrix.
+
+    Args:
+      a: ``[..., n, n]``; only the named triangle is read.
+      b: ``[..., n, k]``, or ``[..., k, n]`` if ``left_side`` is false.
+      lower: whether the lower triangle is read.
+      trans: ``"N"``, ``"T"`` or ``"C"``: ``op(a)`` is ``a``, its transpose or its adjoint.
+      unit_diagonal: take the diagonal to be 1 and do not read it.
+      left_side: whether the matrix stands to the left of ``x``.
+
+    Returns:
+      ``x``, shaped as ``b``. A zero on the diagonal gives infinities and NaN, no error.
+    """
+    options = {"lower": lower, "unit_diagonal": unit_diagonal}
+    if left_side:
+        return bind(triangular_solve_p, a, b, trans=trans, **options)[0]
+    if trans == "C":
+        a, trans = conjugate(a), "T"
+    x = bind(triangular_solve_p, a, matrix_transpose(b), trans=TRANSPOSED[trans], **options)[0]
+    return matrix_transpose(x)
+
+
+# LU factors -------------------------------------------------------------------------------------
+
+
+def _eliminate(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian elimination with partial pivoting in all matrices of a stack at once."""
+    lu = a.copy()
+    count, rows, columns = lu.shape
+    steps = min(rows, columns)
+    pivots = np.empty((count, steps), INDEX_DTYPE)
+    lanes = np.arange(count)
+    with np.errstate(all="ignore"):
+        for j in range(steps):
+            pivot = j + np.argmax(np.abs(lu[:, j:, j]), axis=1) if count else lanes
+            pivots[:, j] = pivot
+            row = lu[lanes, pivot]
+            lu[lanes, pivot] = lu[:, j]
+            lu[:, j] = row
+            divisor = lu[:, j, j]
+            lu[:, j + 1 :, j] /= np.where(divisor == 0, 1, divisor)[:, None]
+            lu[:, j + 1 :, j + 1 :] -= lu[:, j + 1 :, j, None] * lu[:, j, None, j + 1 :]
+    return lu, pivots
+
+
+def factorize(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Packed LU factors and LAPACK's row interchanges, counted from 0, in the operand's dtype."""
+    stack = a.shape[:-2]
+    steps = min(a.shape[-2:])
+    linalg = scipy_linalg()
+    matrices = flat_stack(a)
+    if a.size == 0 or linalg is None or len(matrices) > 4 * steps * steps:
+        lu, pivots = _eliminate(matrices)
+        return lu.reshape(a.shape), pivots.reshape(*stack, steps)
+    getrf = getattr(linalg.lapack, _LAPACK_LETTER[a.dtype.char] + "getrf")
+    if not stack:
+        lu, pivots, _ = getrf(a)
+        return lu, pivots.astype(INDEX_DTYPE, copy=False)
+    lu = np.empty(matrices.shape, a.dtype)
+    pivots = np.empty((len(matrices), steps), INDEX_DTYPE)
+    for i, matrix in enumerate(matrices):
+        lu[i], pivots[i], _ = getrf(matrix)
+    return lu.reshape(a.shape), pivots.reshape(*stack, steps)
+
+
+def permutation_of(pivots: np.ndarray, rows: int) -> np.ndarray:
+    """The order of rows that interchanges lead to: ``a[permutation]`` is ``l @ u``."""
+    stack = pivots.shape[:-1]
+    flat = pivots.reshape(-1, pivots.shape[-1]) if pivots.size else pivots.reshape(-1, 0)
+    count = int(np.prod(stack))
+    order = np.tile(np.arange(rows, dtype=INDEX_DTYPE), (count, 1))
+    lanes = np.arange(count)
+    for j in range(pivots.shape[-1]):
+        other = flat[:, j]
+        swapped = order[lanes, other]
+        order[lanes, other] = order[:, j]
+        order[:, j] = swapped
+    return order.reshape(*stack, rows)
+
+
+def _lu_impl(a: Any) -> tuple[Any, ...]:
+    lu, pivots = factorize(a)
+    return lu, pivots, permutation_of(pivots, a.shape[-2])
+
+
+def _lu_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_matrices("lu", a)
+    *stack, rows, columns = a.shape
+    return (
+        a.strong(),
+        ShapedArray((*stack, min(rows, columns)), INDEX_DTYPE),
+        ShapedArray((*stack, rows), INDEX_DTYPE),
+    )
+
+
+def _lu_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    """From ``p a = l u``, with ``p`` locally constant.
+
+    For square ``l`` and ``u``: ``l^-1 p a_dot u^-1 = l^-1 l_dot + u_dot u^-1``, whose first term is
+    strictly lower and whose second is upper triangular, so that the triangles of the left side are
+    the two. Rows below and columns beyond the square part follow from ``p a = l u`` there.
+
+    Reference: de Hoog, Anderssen & Lukas, Differentiation of matrix functionals using triangular
+    factorization, Math. Comp. 80 (2011).
+    """
+    (a_dot,) = tangents
+    lu, _, permutation = outs
+    shape = shape_of(lu)
+    rows, columns = shape[-2:]
+    k = min(rows, columns)
+    wide = broadcast_to(as_column(permutation), shape)
+    pa_dot = select_along(a_dot, wide, len(shape) - 2)
+    square = _block(lu, slice(0, k), slice(0, k))
+    eye = identity(k, dtype_of(lu))
+    lower = triangle_of(square, True, strict=True) + eye
+    upper = triangle_of(square, False)
+
+    def left_divide(x: Any) -> Any:
+        return triangular_solve(square, x, lower=True, unit_diagonal=True)
+
+    def right_divide(x: Any) -> Any:
+        return triangular_solve(square, x, lower=False, left_side=False)
+
+    inner = right_divide(left_divide(_block(pa_dot, slice(0, k), slice(0, k))))
+    below = strict_lower(k, k)
+    lower_dot = matmul(lower, ew.where(below, inner, 0))
+    upper_dot = matmul(ew.where(below, 0, inner), upper)
+    lu_dot = lower_dot + upper_dot
+    if rows > k:
+        rest = _block(lu, slice(k, None), slice(0, k))
+        rest_dot = _block(pa_dot, slice(k, None), slice(0, k)) - matmul(rest, upper_dot)
+        lu_dot = concatenate((lu_dot, right_divide(rest_dot)), axis=len(shape) - 2)
+    if columns > k:
+        rest = _block(lu, slice(0, k), slice(k, None))
+        rest_dot = _block(pa_dot, slice(0, k), slice(k, None)) - matmul(lower_dot, rest)
+        lu_dot = concatenate((lu_dot, left_divide(rest_dot)), axis=len(shape) - 1)
+    return (lu_dot, zeros_like_aval(outs[1]), zeros_like_aval(outs[2]))
+
+
+def _block(x: Any, rows: slice, columns: slice) -> Any:
+    """``x[..., rows, columns]``."""
+    return slice_index(x, BasicIndex((Ellipsis, rows, columns)))
+
+
+lu_p = Primitive(
+    "lu",
+    impl=_lu_impl,
+    abstract_eval=_lu_aval,
+    jvp=_lu_jvp,
+    batch=batch_in_front(lambda: lu_p),
+    reasons=NOT_LINEAR,
+)
+
+
+def lu(a: Any) -> tuple[Any, Any, Any]:
+    """LU factorization with partial pivoting.
+
+    Args:
+      a: ``[..., m, n]``.
+
+    Returns:
+      ``(lu, pivots, permutation)``: ``l`` (below the diagonal; its diagonal is 1) and ``u`` in one
+      array; LAPACK's row interchanges counted from 0, ``[..., min(m, n)]``; the order of rows
+      ``[..., m]`` for which ``a[permutation]`` is ``l @ u``. Indices are int32.
+    """
+    return bind(lu_p, a)  # type: ignore[return-value]
+
+
+def _lu_factor_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
+    factors, pivots = factorize(a.astype(working_dtype(a.dtype), copy=False))
+    if check and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():
+        raise np.linalg.LinAlgError("Singular matrix")
+    return factors, pivots
+
+
+def _lu_factor_aval(a: ShapedArray, *, check: bool) -> tuple[ShapedArray, ...]:
+    check_matrices("lu_factor", a, square=True)
+    return (
+        ShapedArray(a.shape, working_dtype(a.dtype)),
+        ShapedArray(a.shape[:-1], INDEX_DTYPE),
+    )
+
+
+lu_factor_p = Primitive(
+    "lu_factor",
+    impl=_lu_factor_impl,
+    abstract_eval=_lu_factor_aval,
+    jvp=nondifferentiable,
+    batch=batch_in_front(lambda: lu_factor_p),
+    reasons=(("transpose", "has no derivative: linear_solve is differentiated in the matrix"),),
+)
+
+
+def lu_factor(a: Any, *, check: bool = True) -> tuple[Any, Any]:
+    """Factors of square matrices for ``linear_solve``; they carry no derivative.
+
+    Args:
+      a: ``[..., n, n]``.
+      check: raise for an exactly singular matrix, as ``numpy.linalg.solve`` does.
+
+    Returns:
+      Packed factors in double precision, as NumPy computes, and row interchanges.
+
+    Raises:
+      LinAlgError: a matrix is singular.
+    """
+    return bind(lu_factor_p, a, check=check)  # type: ignore[return-value]
+
+
+# linear_solve -----------------------------------------------------------------------------------
+
+
+def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str) -> tuple[Any, ...]:
+    if b.size == 0:
+        return (np.empty(b.shape, b.dtype),)
+    factors, rhs = flat_stack(factors), flat_stack(b)
+    n = rhs.shape[-2]
+    pivots = pivots.reshape(-1, n)
+    linalg = scipy_linalg()
+    if linalg is None or 2 * len(rhs) > n * n + 4:
+        x = _solve_by_substitution(factors, pivots, rhs.astype(factors.dtype, copy=False), trans)
+        return (x.astype(b.dtype, copy=False).reshape(b.shape),)
+    getrs = getattr(linalg.lapack, _LAPACK_LETTER[factors.dtype.char] + "getrs")
+    out = np.empty(rhs.shape, b.dtype)
+    for lu, order, right, x in zip(factors, pivots, rhs, out, strict=True):
+        x[...] = getrs(lu, order, right, trans=_TRANS_CODE[trans])[0]
+    return (out.reshape(b.shape),)
+
+
+def _solve_by_substitution(
+    lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, trans: str
+) -> np.ndarray:
+    """The two substitutions of each system of a stack, and the permutation."""
+    order = permutation_of(pivots, b.shape[-2])[:, :, None]
+    if trans == "N":
+        x = substitute(lu, np.take_along_axis(b, order, axis=1), True, True)
+        return substitute(lu, x, False, False)
+    lu = lu.swapaxes(-1, -2)
+    if trans == "C":
+        lu = lu.conj()
+    x = substitute(substitute(lu, b, True, False), False, True) if False else None
+    return x  # type: ignore[return-value]

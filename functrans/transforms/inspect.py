@@ -1,0 +1,195 @@
+"""Looking at programs: ``make_jaxpr``, ``eval_shape``, ``eval_jaxpr``, ``ShapeDtypeStruct``.
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.ir.avals import ShapedArray, dtype_name
+from functrans.ir.jaxpr import Jaxpr
+from functrans.passes.evaluate import evaluate
+from functrans.staging import stage
+from functrans.transforms.arguments import (
+    canonical,
+    check_callable,
+    leaf_description,
+    name_of,
+    own_arrays,
+)
+from functrans.transforms.forward import leaf_aval
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype in place of an array, for ``make_jaxpr`` and ``eval_shape``.
+
+    Args:
+      shape: extents.
+      dtype: anything ``np.dtype`` accepts.
+
+    Example:
+      >>> ShapeDtypeStruct((2, 3), np.float32)
+      ShapeDtypeStruct(f32[2,3])
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal shape and dtype."""
+        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
+
+    def __hash__(self) -> int:
+        """Hash of shape and dtype."""
+        return hash(self.aval)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value."""
+        return ShapedArray(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    def __repr__(self) -> str:
+        """``ShapeDtypeStruct(f64[3])``."""
+        return f"ShapeDtypeStruct({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
+
+
+def _stage_call(
+    who: str,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: frozenset[int],
+) -> tuple[Jaxpr, Any]:
+    """The Jaxpr of a call and the structure of its result."""
+    label = f"{who} of {name_of(fun)}"
+    traced = [arg for i, arg in enumerate(args) if i not in static]
+    leaves, treedef = tree.flatten((traced, kwargs))
+    names = []
+    for i, arg in enumerate(args):
+        if i not in static:
+            names.extend(tree.key_paths(arg, f"args[{i}]"))
+    names.extend(tree.key_paths(kwargs, "kwargs"))
+    structure: list[Any] = []
+
+    def flat(*tracers: Any) -> list[Any]:
+        own_args, own_kwargs = tree.unflatten(treedef, tracers)
+        given = iter(own_args)
+        full = [arg if i in static else next(given) for i, arg in enumerate(args)]
+        result = fun(*full, **own_kwargs)
+        outs, out_treedef = tree.flatten(result)
+        structure.append(out_treedef)
+        return [
+            canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+            for i, out in enumerate(outs)
+        ]
+
+    avals = [leaf_aval(leaf, f"{label}: {name}") for leaf, name in zip(leaves, names, strict=True)]
+    jaxpr = stage(flat, avals, label, name=name_of(fun), arg_names=names)
+    return jaxpr, structure[0]
+
+
+def make_jaxpr(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), return_shape: bool = False
+) -> Callable[..., Any]:
+    """Transform a function into one that returns its program.
+
+    Args:
+      fun: function of pytrees of arrays.
+      static_argnums: positional arguments that are passed as they are.
+      return_shape: whether to return ``(jaxpr, shapes of the result)``.
+
+    Returns:
+      Function with the arguments of ``fun`` (arrays or ``ShapeDtypeStruct``) that returns a
+      ``Jaxpr``.
+
+    Raises:
+      ConcretizationError: ``fun`` asks for the value of an argument.
+
+    Example:
+      >>> make_jaxpr(lambda x: 2.0 * x)(1.0).eqns[0].primitive.name
+      'multiply'
+    """
+    check_callable("make_jaxpr", fun)
+    static = frozenset(
+        (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    )
+
+    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        numbers = frozenset(i % len(args) for i in static) if args else frozenset()
+        jaxpr, out_treedef = _stage_call("make_jaxpr", fun, args, kwargs, numbers)
+        if not return_shape:
+            return jaxpr
+        return jaxpr, _shapes(jaxpr, out_treedef)
+
+    return jaxpr_maker
+
+
+def _shapes(jaxpr: Jaxpr, out_treedef: Any) -> Any:
+    structs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.out_avals]
+    return tree.unflatten(out_treedef, structs)
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of a function's result, without computing it.
+
+    Args:
+      fun: function of pytrees of arrays.
+      *args: arrays or ``ShapeDtypeStruct``.
+      **kwargs: likewise.
+
+    Returns:
+      The result's structure with ``ShapeDtypeStruct`` leaves.
+
+    Example:
+      >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((3, 3), np.float32))
+      ShapeDtypeStruct(f32[3,3])
+    """
+    check_callable("eval_shape", fun)
+    jaxpr, out_treedef = _stage_call("eval_shape", fun, args, kwargs, frozenset())
+    return _shapes(jaxpr, out_treedef)
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[Any]:
+    """Evaluate a program.
+
+    Args:
+      jaxpr: the program.
+      consts: values for its constants, or ``None`` for its own.
+      *args: one array per argument.
+
+    Returns:
+      List of results.
+
+    Raises:
+      TypeError: a wrong number of arguments.
+
+    Example:
+      >>> eval_jaxpr(make_jaxpr(lambda x: 2.0 * x)(1.0), None, 3.0)
+      [array(6.)]
+    """
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(
+            f"eval_jaxpr: the program takes {len(jaxpr.invars)} arguments, got {len(args)}"
+        )
+    values = [canonical(arg, lambda i=i: f"eval_jaxpr: args[{i}]") for i, arg in enumerate(args)]  # type: ignore[misc]
+    return own_arrays(evaluate(jaxpr, values, consts), values)

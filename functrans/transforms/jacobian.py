@@ -1,0 +1,395 @@
+"""Jacobians and Hessians: ``jacrev``, ``jacfwd``, ``jacobian``, ``hessian``, ``hvp``, ``vhp``.
+
+Here: the choice of direction, the basis of tangents or cotangents pushed or pulled as one batch
+(in chunks within the memory budget), and the assembly of the result. Not here: the passes over the
+recorded nodes (``passes.linearize``).
+
+The function runs once on values, so that Python's ``if`` and ``while`` work.
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.passes.linearize import Node, ordered_nodes, pull_back, push_forward
+from functrans.primitives.movement import concatenate
+from functrans.primitives.structural import cast, reshape
+from functrans.state import current_config
+from functrans.trace import aval_of, dtype_of, shape_of
+from functrans.transforms.arguments import (
+    check_argnums,
+    check_callable,
+    differentiable_leaf,
+    flatten_call,
+    name_of,
+    own_arrays,
+    positions,
+    split_leaves,
+    unflatten_call,
+)
+from functrans.transforms.forward import jvp
+from functrans.transforms.reverse import Recorded, grad
+
+
+class _Call:
+    """One recorded call of a function, and what its Jacobian needs."""
+
+    def __init__(
+        self,
+        who: str,
+        fun: Callable[..., Any],
+        argnums: int | tuple[int, ...],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+    ) -> None:
+        self.label = label = f"{who} of {name_of(fun)}"
+        self.argnums = argnums
+        numbers = positions(label, argnums, len(args))
+        leaves, self.treedefs, self.counts = flatten_call(args, numbers)
+        paths: list[str] = []
+
+        def path(i: int) -> str:
+            if not paths:
+                for number in numbers:
+                    paths.extend(tree.key_paths(args[number], f"args[{number}]"))
+            return f"{label}: {paths[i]}"
+
+        self.leaves = [
+            differentiable_leaf(
+                leaf, lambda i=i: path(i), allow_int=allow_int, is_complex_ok=holomorphic  # type: ignore[misc]
+            )
+            for i, leaf in enumerate(leaves)
+        ]
+        if holomorphic:
+            for i, leaf in enumerate(self.leaves):
+                if dtype_of(leaf).kind != "c":
+                    raise NonDifferentiableError(
+                        f"{path(i)} is {aval_of(leaf)}; holomorphic=True needs complex inputs"
+                    )
+
+        def call(tracers: list[Any]) -> Any:
+            return fun(
+                *unflatten_call(args, numbers, tracers, self.treedefs, self.counts), **kwargs
+            )
+
+        self.recorded = Recorded(call, self.leaves, label, has_aux)
+        self.outs = self.recorded.outs
+        for i, out in enumerate(self.outs):
+            dtype = dtype_of(out)
+            if not is_differentiable_dtype(dtype):
+                raise NonDifferentiableError(
+                    f"{label}: result {i} is {aval_of(out)}, which has no derivative"
+                )
+            if dtype.kind == "c" and not holomorphic:
+                raise NonDifferentiableError(
+                    f"{label}: result {i} is complex ({aval_of(out)}); use holomorphic=True for a "
+                    "holomorphic function of complex inputs, or its real and imaginary parts"
+                )
+
+    def reverse(self) -> list[list[Any]]:
+        """Blocks by result and input, a batch of cotangents pulled back."""
+        inputs = self.recorded.inputs
+        wanted = [node for node in inputs if node is not None]
+        rows = []
+        for out, node in zip(self.outs, self.recorded.out_nodes, strict=True):
+            blocks = self._rows(out, node, wanted)
+            found = iter(blocks)
+            row = []
+            for leaf, own in zip(self.leaves, inputs, strict=True):
+                shape = shape_of(out) + shape_of(leaf)
+                block = next(found) if own is not None else None
+                if own is None:
+                    row.append(np.zeros(shape, np.dtype([("float0", "V")])))
+                elif block is None:
+                    row.append(np.zeros(shape, own.dtype))
+                else:
+                    row.append(reshape(cast(block, own.dtype), shape))
+            rows.append(row)
+        return rows
+
+    def _rows(self, out: Any, node: Node | None, wanted: list[Node]) -> list[Any]:
+        """The rows of one result: a cotangent batch per input, or ``None``."""
+        if node is None:
+            return [None] * len(wanted)
+        shape, dtype = shape_of(out), dtype_of(out)
+        n = math.prod(shape)
+        if n == 1:
+            seed = np.ones(shape, dtype)[()]
+            return pull_back([(node, seed)], wanted)
+        step = self._chunk(n, [node])
+        pieces = []
+        for start in range(0, n, step):
+            size = min(step, n - start)
+            seeds = _basis(n, start, size, shape, dtype)
+            pieces.append(pull_back([(node, seeds)], wanted, size=size))
+        return [_join(column) for column in zip(*pieces, strict=True)]
+
+    def forward(self) -> list[list[Any]]:
+        """Blocks by result and input, a batch of tangents pushed forward."""
+        out_nodes = self.recorded.out_nodes
+        nodes = ordered_nodes([node for node in out_nodes if node is not None])
+        columns = []
+        for leaf, node in zip(self.leaves, self.recorded.inputs, strict=True):
+            shape = shape_of(leaf)
+            n = math.prod(shape)
+            pieces = []
+            step = self._chunk(n, nodes)
+            for start in range(0, n if node is not None else 0, step):
+                size = min(step, n - start)
+                seeds = _basis(n, start, size, shape, node.dtype)
+                pieces.append(push_forward(nodes, [(node, seeds)], out_nodes, size=size))
+            column = []
+            for k, out in enumerate(self.outs):
+                full = shape_of(out) + shape
+                block = _join([piece[k] for piece in pieces]) if pieces else None
+                if node is None:
+                    column.append(np.zeros(full, np.dtype([("float0", "V")])))
+                elif block is None:
+                    column.append(np.zeros(full, dtype_of(out)))
+                else:
+                    moved = _last(cast(block, dtype_of(out)))
+                    column.append(reshape(moved, full))
+            columns.append(column)
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _chunk(self, n: int, roots: Sequence[Node]) -> int:
+        """How many rows or columns to evaluate at a time within the memory budget.
+
+        The estimate: about four arrays of the largest intermediate's size live at once.
+        """
+        budget = current_config.get().jacobian_memory_bytes
+        largest = max(
+            (
+                math.prod(node.shape) * np.dtype(node.dtype).itemsize
+                for node in ordered_nodes(roots)
+                if node.shape is not None
+            ),
+            default=1,
+        )
+        return max(1, min(n, budget // max(1, 4 * largest))) if n else 1
+
+    def check_size(self) -> None:
+        """Refuse a result that cannot fit.
+
+        Raises:
+          MemoryError: with the estimate and the budget.
+        """
+        n_out = sum(math.prod(shape_of(out)) for out in self.outs)
+        n_in = sum(math.prod(shape_of(leaf)) for leaf in self.leaves)
+        n_bytes = n_out * n_in * max((dtype_of(x).itemsize for x in self.outs), default=8)
+        budget = current_config.get().jacobian_memory_bytes
+        if n_bytes > budget:
+            raise MemoryError(
+                f"{self.label}: the dense result of {n_out} x {n_in} entries needs "
+                f"{n_bytes / 2**30:.1f} GiB, more than the budget of {budget / 2**30:.1f} GiB. Use "
+                "products with vectors (ft.jvp, ft.vjp, ft.hvp), or raise the budget with "
+                "ft.config(jacobian_memory_bytes=...)."
+            )
+
+    def assemble(self, rows: list[list[Any]]) -> Any:
+        """Trees of results over trees of arguments."""
+        flat = own_arrays([block for row in rows for block in row], self.leaves)
+        n = len(self.leaves)
+        built = []
+        for i in range(len(rows)):
+            trees = split_leaves(flat[i * n : (i + 1) * n], self.treedefs, self.counts)
+            built.append(trees[0] if isinstance(self.argnums, int) else tuple(trees))
+        return tree.unflatten(self.recorded.treedef, built)
+
+
+def _basis(n: int, start: int, size: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Rows ``start`` to ``start + size`` of the identity, each in a shape."""
+    rows = np.zeros((size, n), dtype)
+    rows[np.arange(size), np.arange(start, start + size)] = 1
+    return rows.reshape((size, *shape))
+
+
+def _join(pieces: Sequence[Any]) -> Any:
+    """The chunks of a batch as one, ``None`` where none has anything."""
+    if pieces[0] is None:
+        return None
+    return pieces[0] if len(pieces) == 1 else concatenate(pieces, 0)
+
+
+def _last(block: Any) -> Any:
+    """Move the leading batch axis to the end."""
+    axes = (*range(1, len(shape_of(block))), 0)
+    return block.transpose(axes)
+
+
+def _jacobian_transform(
+    who: str, fun: Callable[..., Any], argnums: Any, direction: str, options: dict[str, Any]
+) -> Callable[..., Any]:
+    check_callable(who, fun)
+    numbers = check_argnums(who, argnums)
+    has_aux = options["has_aux"]
+
+    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    def jacobian_function(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(who, fun, numbers, args, kwargs, **options)
+        call.check_size()
+        is_reverse = direction == "reverse"
+        if direction == "auto":
+            n_out = sum(math.prod(shape_of(out)) for out in call.outs)
+            n_in = sum(math.prod(shape_of(leaf)) for leaf in call.leaves)
+            is_reverse = n_out <= n_in
+        result = call.assemble(call.reverse() if is_reverse else call.forward())
+        return (result, call.recorded.aux) if has_aux else result
+
+    return jacobian_function
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Jacobian by reverse mode: good when there are fewer results than arguments.
+
+    Args:
+      fun: function of pytrees of arrays; it runs on values, once.
+      argnums: which positional arguments to differentiate.
+      has_aux: whether ``fun`` returns ``(out, aux)``.
+      holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are accepted (gradient of dtype ``float0``).
+
+    Returns:
+      Function that gives, in the structure of the result, per leaf the structure of the argument,
+      blocks of shape ``out.shape + in.shape``.
+
+    Raises:
+      NonDifferentiableError: an argument or result is not floating; names the key path.
+      MemoryError: the dense result exceeds ``ft.config(jacobian_memory_bytes=...)``.
+
+    Example:
+      >>> import numpy as np
+      >>> jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+      array([[2., 0.],
+             [0., 4.]])
+    """
+    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": allow_int}
+    return _jacobian_transform("jacrev", fun, argnums, "reverse", options)
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Jacobian by forward mode: good when there are fewer arguments than results.
+
+    Arguments, result and errors as :func:`jacrev`.
+
+    Example:
+      >>> import numpy as np
+      >>> jacfwd(lambda x: np.stack([x, x**2]))(3.0)
+      array([1., 6.])
+    """
+    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": False}
+    return _jacobian_transform("jacfwd", fun, argnums, "forward", options)
+
+
+def jacobian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Jacobian in the cheaper direction: reverse when results are no more than arguments.
+
+    Arguments, result and errors as :func:`jacrev`. A batch of tangents or cotangents goes through
+    the recorded function at once, in chunks within ``ft.config(jacobian_memory_bytes=...)``.
+
+    Example:
+      >>> import numpy as np
+      >>> jacobian(np.sin)(np.zeros(2))
+      array([[1., 0.],
+             [0., 1.]])
+    """
+    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": False}
+    return _jacobian_transform("jacobian", fun, argnums, "auto", options)
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Hessian: forward mode over reverse mode.
+
+    Args:
+      fun: function of pytrees of arrays, scalar or not; it runs on values, once.
+      argnums: which positional arguments to differentiate twice.
+      has_aux: whether ``fun`` returns ``(out, aux)``.
+      holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
+
+    Returns:
+      Function that gives blocks of shape ``out.shape + in.shape + in.shape``, nested by result,
+      argument, argument.
+
+    Raises:
+      NonDifferentiableError: an argument or result is not floating; names the key path.
+      MemoryError: the dense result exceeds ``ft.config(jacobian_memory_bytes=...)``.
+
+    Example:
+      >>> import numpy as np
+      >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+      array([[ 6.,  0.],
+             [ 0., 12.]])
+    """
+    check_callable("hessian", fun)
+    first = jacrev(fun, argnums, has_aux, holomorphic)
+    second = jacfwd(first, argnums, has_aux, holomorphic)
+    return functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))(
+        second
+    )
+
+
+def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """Hessian-vector product of a scalar function: forward mode over reverse mode.
+
+    Args:
+      fun: scalar function of pytrees of floating arrays.
+      primals: tuple of arguments.
+      tangents: tuple of the same structure: the vector.
+
+    Returns:
+      Product, shaped like the primals (a single one is not wrapped in a tuple).
+
+    Raises:
+      NonDifferentiableError, ShapeError, TreeMismatchError: as :func:`ft.jvp` and :func:`ft.grad`.
+
+    Example:
+      >>> import numpy as np
+      >>> hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+      array([6., 0.])
+    """
+    argnums = tuple(range(len(primals)))
+    gradient = grad(fun, argnums if len(argnums) > 1 else 0)
+    return jvp(gradient, primals, tangents)[1]
+
+
+def vhp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
+    """Vector-Hessian product of a scalar function: equal to :func:`hvp`, by symmetry.
+
+    Arguments, result and errors as :func:`hvp`.
+    """
+    return hvp(fun, primals, cotangents)

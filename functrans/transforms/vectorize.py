@@ -1,0 +1,302 @@
+"""``vmap``: a function of one example becomes a function of a batch.
+
+Here: the interface; the function is staged over its mapped arguments and the program batched.
+Unmapped arguments go in as they are, so that Python control flow on them works. Not here: the
+batch pass (``passes.batch``) and the rules (records of the primitives).
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from functrans import tree
+from functrans.errors import ShapeError, TreeMismatchError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Jaxpr
+from functrans.passes.batch import evaluate_batched
+from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.structural import broadcast_to, moveaxis
+from functrans.staging import stage
+from functrans.trace import aval_of, shape_of
+from functrans.transforms.arguments import (
+    canonical,
+    check_callable,
+    leaf_description,
+    name_of,
+    own_arrays,
+)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: str | None = None,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Map a function over an axis of its arguments, as one batched computation.
+
+    Args:
+      fun: function of pytrees of arrays for one example.
+      in_axes: per positional argument (a tree prefix) the axis mapped over, or ``None`` for an
+        argument that every example shares. Keyword arguments are mapped over axis 0.
+      out_axes: per result (a tree prefix) where the batch axis goes; ``None`` for a result that
+        does not depend on mapped arguments.
+      axis_name: name by which collectives inside ``fun`` (``ft.lax.psum``) know the axis.
+      axis_size: extent of the axis; needed only where no argument is mapped.
+      chunk_size: evaluate this many examples at a time, to bound memory.
+
+    Returns:
+      Function of batched arguments.
+
+    Raises:
+      ShapeError: a mapped axis does not exist, or extents differ; names the key path.
+      TreeMismatchError: ``in_axes`` or ``out_axes`` is no tree prefix.
+      ConcretizationError: ``fun`` asks for the value of a mapped array (``if x > 0``).
+
+    Example:
+      >>> import numpy as np
+      >>> vmap(lambda x, y: x @ y, in_axes=(0, None))(np.eye(2), np.array([1.0, 2.0]))
+      array([1., 2.])
+    """
+    check_callable("vmap", fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
+
+    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        label = f"vmap of {name_of(fun)}"
+        leaves, treedef = tree.flatten((args, kwargs))
+        dims = _in_dims(label, in_axes, args, kwargs)
+        paths = _LazyPaths(args, kwargs)
+        values = [
+            leaf
+            if dim is None
+            else canonical(leaf, lambda i=i: f"{label}: {paths[i]}")  # type: ignore[misc]
+            for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True))
+        ]
+        mapped = [i for i, dim in enumerate(dims) if dim is not None]
+        axes = [_axis(label, paths, i, values[i], dims[i]) for i in mapped]
+        size = _axis_size(label, paths, mapped, values, axes, axis_size)
+        structure: list[Any] = []
+
+        def flat(*tracers: Any) -> list[Any]:
+            filled = list(values)
+            for i, tracer in zip(mapped, tracers, strict=True):
+                filled[i] = tracer
+            own_args, own_kwargs = tree.unflatten(treedef, filled)
+            result = fun(*own_args, **own_kwargs)
+            outs, out_treedef = tree.flatten(result)
+            structure.append(out_treedef)
+            return [
+                canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+                for i, out in enumerate(outs)
+            ]
+
+        avals = []
+        for i, axis in zip(mapped, axes, strict=True):
+            shape = shape_of(values[i])
+            aval = aval_of(values[i])
+            avals.append(ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype))  # type: ignore[union-attr]
+        jaxpr = stage(
+            flat,
+            avals,
+            label,
+            name=name_of(fun),
+            arg_names=[paths[i] for i in mapped],
+            axes={axis_name: size} if axis_name is not None else None,
+        )
+        (out_treedef,) = structure
+        arrays = [values[i] for i in mapped]
+        step = size if chunk_size is None else chunk_size
+        if step >= size:
+            outs, out_dims = evaluate_batched(jaxpr, size, arrays, axes, axis_name)
+        else:
+            outs, out_dims = _in_chunks(jaxpr, size, step, arrays, axes, label, axis_name)
+        specs = _out_specs(label, out_axes, out_treedef, len(outs))
+        placed = [
+            _place(label, i, out, dim, spec, size)
+            for i, (out, dim, spec) in enumerate(zip(outs, out_dims, specs, strict=True))
+        ]
+        return tree.unflatten(out_treedef, own_arrays(placed, leaves))
+
+    return vmapped
+
+
+class _LazyPaths:
+    """Key paths of the leaves of a call, made when a message needs one."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._args = args
+        self._kwargs = kwargs
+        self._paths: list[str] | None = None
+
+    def __getitem__(self, i: int) -> str:
+        if self._paths is None:
+            self._paths = [
+                *tree.key_paths(self._args, "args"),
+                *tree.key_paths(self._kwargs, "kwargs"),
+            ]
+        return self._paths[i]
+
+
+def _in_dims(
+    label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Any]:
+    """The mapped axis of every leaf of ``(args, kwargs)``."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise TreeMismatchError(
+            f"{label}: in_axes has {len(in_axes)} entries, but the function was called with "
+            f"{len(args)} positional arguments; give one entry per argument, or a single one"
+        )
+    if in_axes is None or isinstance(in_axes, int):
+        dims = [in_axes] * len(tree.leaves(args))
+    elif isinstance(in_axes, tuple):
+        dims = []
+        for number, (spec, arg) in enumerate(zip(in_axes, args, strict=True)):
+            dims.extend(tree.broadcast_prefix(spec, arg, label, f"in_axes[{number}]"))
+    else:
+        raise TypeError(
+            f"{label}: in_axes must be an int, None, or a tuple with one entry per positional "
+            f"argument, got {type(in_axes).__name__}"
+        )
+    for dim in dims:
+        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
+            raise TypeError(f"{label}: in_axes entries must be ints or None, got {dim!r}")
+    return dims + [0] * len(tree.leaves(kwargs))
+
+
+def _axis(label: str, paths: _LazyPaths, i: int, value: Any, dim: int) -> int:
+    """A mapped axis, non-negative.
+
+    Raises:
+      ShapeError: it does not exist.
+    """
+    aval = aval_of(value)
+    ndim = len(aval.shape)  # type: ignore[union-attr]
+    if ndim == 0:
+        raise ShapeError(
+            f"{label}: {paths[i]} ({aval}) is a scalar and has no axis {dim} to map over; use "
+            "in_axes=None for it"
+        )
+    if not -ndim <= dim < ndim:
+        raise ShapeError(
+            f"{label}: axis {dim} of {paths[i]} ({aval}) does not exist; in_axes must be in "
+            f"[{-ndim}, {ndim - 1}] or None"
+        )
+    return dim % ndim
+
+
+def _axis_size(
+    label: str,
+    paths: _LazyPaths,
+    mapped: list[int],
+    values: list[Any],
+    axes: list[int],
+    axis_size: int | None,
+) -> int:
+    """The extent of the mapped axis.
+
+    Raises:
+      ShapeError: extents differ.
+      ValueError: nothing is mapped and no ``axis_size`` is given.
+    """
+    sizes = [shape_of(values[i])[axis] for i, axis in zip(mapped, axes, strict=True)]
+    if not sizes:
+        if axis_size is None:
+            raise ValueError(
+                f"{label}: no argument is mapped (in_axes is None for all); give axis_size, or an "
+                "axis for at least one argument"
+            )
+        return axis_size
+    for i, axis, size in zip(mapped, axes, sizes, strict=True):
+        if size != sizes[0] or (axis_size is not None and size != axis_size):
+            expected = (
+                f"axis_size={axis_size}"
+                if axis_size is not None and size != axis_size
+                else f"{sizes[0]} of {paths[mapped[0]]} (axis {axes[0]})"
+            )
+            raise ShapeError(
+                f"{label}: mapped axes differ in extent: {paths[i]} "
+                f"({aval_of(values[i])}, axis {axis}) has {size}, but {expected} was expected"
+            )
+    return sizes[0]
+
+
+def _out_specs(label: str, out_axes: Any, out_treedef: Any, n: int) -> list[Any]:
+    """Where the batch axis of each result goes."""
+    if out_axes is None or isinstance(out_axes, int):
+        return [out_axes] * n
+    dummy = tree.unflatten(out_treedef, list(range(n)))
+    return tree.broadcast_prefix(out_axes, dummy, label, "out_axes")
+
+
+def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) -> Any:
+    """Put the batch axis of a result where it is wanted."""
+    if spec is None:
+        if dim is not None:
+            raise ShapeError(
+                f"{label}: out_axes is None for result {i}, but that result differs between "
+                "examples; give it an axis"
+            )
+        return out
+    shape = shape_of(out)
+    ndim = len(shape) + (dim is None)
+    if not -ndim <= spec < ndim:
+        raise ShapeError(
+            f"{label}: out_axes={spec} for result {i} of {ndim - 1} axes does not exist; it must "
+            f"be in [{-ndim}, {ndim - 1}]"
+        )
+    axis = spec % ndim
+    if dim is None:
+        out = broadcast_to(out, (size, *shape))
+        dim = 0
+    return moveaxis(out, dim, axis)
+
+
+def _in_chunks(
+    jaxpr: Jaxpr,
+    size: int,
+    step: int,
+    arrays: list[Any],
+    axes: list[int],
+    label: str,
+    axis_name: str | None,
+) -> tuple[list[Any], list[int | None]]:
+    """Evaluate a batch in pieces and join the results.
+
+    Raises:
+      ValueError: collectives need the whole axis at once.
+    """
+    if axis_name is not None:
+        raise ValueError(
+            f"{label}: chunk_size cannot be used with axis_name, since collectives need the whole "
+            "axis at once"
+        )
+    pieces: list[list[Any]] = []
+    for start in range(0, size, step):
+        stop = min(start + step, size)
+        parts = [
+            slice_index(array, BasicIndex((*[slice(None)] * axis, slice(start, stop))))
+            for array, axis in zip(arrays, axes, strict=True)
+        ]
+        outs, dims = evaluate_batched(jaxpr, stop - start, parts, axes, axis_name)
+        pieces.append(
+            [
+                out if dim is None else moveaxis(out, dim, 0)
+                for out, dim in zip(outs, dims, strict=True)
+            ]
+        )
+    joined = [
+        column[0] if dim is None else concatenate(column, 0)
+        for column, dim in zip(zip(*pieces, strict=True), dims, strict=True)
+    ]
+    return joined, [None if dim is None else 0 for dim in dims]
