@@ -198,6 +198,8 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 def basic_index(index: Any) -> BasicIndex | None:
     """The static basic index an object stands for, or ``None`` if it holds arrays or lists."""
+    if type(index) is int:
+        return BasicIndex((index,))
     entries = index if type(index) is tuple else (index,)
     plain = []
     for entry in entries:
@@ -206,7 +208,11 @@ def basic_index(index: Any) -> BasicIndex | None:
             plain.append(entry)
         elif cls is slice:
             start, stop, step = entry.start, entry.stop, entry.step
-            if not all(part is None or type(part) is int for part in (start, stop, step)):
+            if not (
+                (start is None or type(start) is int)
+                and (stop is None or type(stop) is int)
+                and (step is None or type(step) is int)
+            ):
                 entry = slice(*map(_slice_bound, (start, stop, step)))  # noqa: PLW2901
             plain.append(entry)
         elif isinstance(entry, np.integer):

@@ -81,7 +81,7 @@ class StagingTrace(Trace):
             raise located(error) from None
         outputs = tuple([Var(aval) for aval in avals])
         self.eqns.append(
-            Equation(primitive, inputs, params, outputs, capture(2), name_scope.get())
+            Equation(primitive, inputs, params, outputs, capture(), name_scope.get())
         )
         return tuple([StagingTracer(self, var) for var in outputs])
 

@@ -14,14 +14,13 @@ Layer: ``trace``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from functrans.errors import EscapedTracerError, UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, aval_of_plain
+from functrans.errors import EscapedTracerError, FunctransError, UnsupportedOperationError
+from functrans.ir.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, capture, here, resolve
 from functrans.state import open_traces
@@ -188,18 +187,35 @@ def innermost_staging() -> Any:
     return None
 
 
-@contextmanager
-def tracing(trace: Trace) -> Iterator[Any]:
-    """Open a trace for the duration of a ``with`` block; always closed, also after an error."""
-    stack = open_traces.get()
-    trace.parent = stack[-1] if stack else None
-    trace.source = capture(3)
-    token = open_traces.set((*stack, trace))
-    try:
-        yield trace
-    finally:
-        trace.is_open = False
-        open_traces.reset(token)
+class tracing:  # noqa: N801  # used as a function, like contextlib's
+    """Open a trace for the duration of a ``with`` block; always closed, also after an error.
+
+    A class and not a generator: entering is on the path of every eager gradient (0.5 us against
+    1.5 us).
+    """
+
+    __slots__ = ("token", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        trace = self.trace
+        stack = open_traces.get()
+        if stack:
+            trace.parent = stack[-1]
+        trace.source = capture(2)
+        self.token = open_traces.set((*stack, trace))
+        return trace
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        """Close the trace; an error of ours that NumPy wrapped into its own comes out again."""
+        self.trace.is_open = False
+        open_traces.reset(self.token)
+        if error is not None and not isinstance(error, FunctransError):
+            cause = error.__cause__
+            if isinstance(cause, FunctransError):
+                raise cause from None
 
 
 def aval_of(value: Any) -> Aval:
@@ -222,6 +238,8 @@ def aval_of(value: Any) -> Aval:
 
 def shape_of(value: Any) -> tuple[int, ...]:
     """Shape of a tracer, an ndarray or a number."""
+    if type(value) in PYTHON_SCALARS:
+        return ()
     try:
         return value.shape  # type: ignore[no-any-return]
     except AttributeError:
@@ -230,6 +248,9 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 def dtype_of(value: Any) -> np.dtype:
     """Dtype of a tracer, an ndarray or a number."""
+    weak = WEAK_DTYPES.get(type(value))
+    if weak is not None:
+        return weak
     try:
         return value.dtype  # type: ignore[no-any-return]
     except AttributeError:

@@ -229,7 +229,7 @@ def decode_dtype(text: str) -> np.dtype:
     if text == "bfloat16":
         import ml_dtypes  # only where a program uses it
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]  # typed as Any there
     return np.dtype(text)
 
 

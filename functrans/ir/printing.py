@@ -35,6 +35,7 @@ _WIDTH = 100
 _INDENT = "    "
 _MAX_ARGUMENT_NAME = 20
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ARGUMENTS = re.compile(r"^(args\[\d+\]|kwargs(?=\[))")
 _KEYWORDS = frozenset({"_", "lambda", "let", "in"})
 
 Names = dict[Var, str]
@@ -54,8 +55,11 @@ def letters(number: int) -> str:
 
 
 def _argument_name(path: str) -> str:
-    """An identifier from a key path (``params['w']`` gives ``params_w``); empty if too long."""
-    text = re.sub(r"\W+", "_", path).strip("_")
+    """An identifier from a key path: ``layers_0_w`` from ``args[1]['layers'][0]['w']``.
+
+    Empty where there is none or a long one (``args[0]``), so that a letter is used.
+    """
+    text = re.sub(r"\W+", "_", _ARGUMENTS.sub("", path)).strip("_")
     return text if text.isidentifier() and len(text) <= _MAX_ARGUMENT_NAME else ""
 
 
@@ -98,7 +102,7 @@ def _read_vars(jaxpr: Jaxpr) -> set[Any]:
     """Variables that get a letter: arguments, constants and whatever is read or annotated."""
     read: set[Any] = {*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars, *jaxpr.annotations}
     for eqn in jaxpr.eqns:
-        read.update(eqn.inputs)
+        read.update([atom for atom in eqn.inputs if type(atom) is Var])
     return read
 
 

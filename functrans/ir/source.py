@@ -16,8 +16,8 @@ from types import CodeType, FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SKIPPED_PARTS = (os.sep + "numpy" + os.sep, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
-_is_internal_code: dict[CodeType, bool] = {}
-_MAX_CODES = 1 << 14
+_is_internal_file: dict[str, bool] = {}
+_MAX_FILES = 1 << 12
 
 Captured = tuple[CodeType, int]
 
@@ -35,27 +35,32 @@ class SourceLine:
         return f"{os.path.basename(self.file)}:{self.line} ({self.function})"
 
 
-def _is_internal(code: CodeType) -> bool:
-    """Whether frames of this code are left out when looking for the user's line."""
-    known = _is_internal_code.get(code)
-    if known is None:
-        if len(_is_internal_code) >= _MAX_CODES:
-            _is_internal_code.clear()
-        file = code.co_filename
-        known = (
-            file.startswith(_PACKAGE) or file.startswith("<__array_function__")
-            or any(part in file for part in _SKIPPED_PARTS)
-        )  # fmt: skip
-        _is_internal_code[code] = known
+def _is_internal(file: str) -> bool:
+    """Whether frames of this file are left out when looking for the user's line."""
+    if len(_is_internal_file) >= _MAX_FILES:
+        _is_internal_file.clear()
+    known = (
+        file.startswith(_PACKAGE)
+        or file.startswith("<__array_function__")
+        or any(part in file for part in _SKIPPED_PARTS)
+    )
+    _is_internal_file[file] = known
     return known
 
 
-def capture(depth: int = 2) -> Captured | None:
-    """The innermost frame outside functrans, as a code object and an instruction offset."""
+def capture(depth: int = 3) -> Captured | None:
+    """The innermost frame outside functrans, as a code object and an instruction offset.
+
+    Args:
+      depth: frames to skip without a look; from a trace's method at least three are ours.
+    """
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if not (_is_internal_code.get(code) or _is_internal(code)):
+        is_internal = _is_internal_file.get(code.co_filename)
+        if is_internal is None:
+            is_internal = _is_internal(code.co_filename)
+        if not is_internal:
             return (code, frame.f_lasti)
         frame = frame.f_back
     return None

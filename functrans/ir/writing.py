@@ -38,6 +38,7 @@ class Table:
         self.number: dict[Any, int] = {}
 
     def __call__(self, key: Any) -> int:
+        """The number of a value."""
         return self.number.setdefault(key, len(self.number))
 
 

@@ -26,8 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -53,8 +55,9 @@ from functrans.passes.cotangents import (
     zeros,
 )
 from functrans.passes.evaluate import evaluate
+from functrans.passes.simplify import simplify
 from functrans.passes.transpose import transpose_linear
-from functrans.primitives.slicing import slice_p
+from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
     broadcast_to_p,
@@ -63,6 +66,7 @@ from functrans.primitives.structural import (
     reduce_sum_p,
     reshape,
     reshape_p,
+    sum_to_shape,
     transpose_p,
 )
 from functrans.staging import stage
@@ -168,6 +172,7 @@ def record(
     params: Mapping[str, Any],
     parents: tuple[Node | None, ...],
     source: Captured | None,
+    is_plain: bool = False,
 ) -> tuple[tuple[Any, ...], tuple[Node | None, ...]]:
     """Evaluate an equation and make the node of each result.
 
@@ -177,6 +182,7 @@ def record(
       params: static parameters.
       parents: node per operand, ``None`` for constants.
       source: the user's line.
+      is_plain: no operand is a tracer, so that the dispatch can be left out.
 
     Returns:
       Results, and a node or ``None`` per result.
@@ -188,13 +194,18 @@ def record(
         outs, program = primitive.linearize(needs, operands, **params)
         saved: Any = program
     else:
-        outs = bind(primitive, *operands, **params)
+        if is_plain:
+            outs = primitive.impl(*operands, **params)
+        else:
+            outs = bind(primitive, *operands, **params)
         if is_constant:
             return outs, (None,) * len(outs)
         if rule is linear:
             saved = tuple(
-                _linear_constant(value) if parent is None else None
-                for value, parent in zip(operands, parents, strict=True)
+                [
+                    _linear_constant(value) if parent is None else None
+                    for value, parent in zip(operands, parents, strict=True)
+                ]
             )
         elif rule is multilinear:
             saved = _multilinear_residuals(operands, parents)
@@ -208,10 +219,13 @@ def record(
             )
     if len(outs) == 1:
         (out,) = outs
-        dtype = dtype_of(out)
+        try:
+            shape, dtype = out.shape, out.dtype
+        except AttributeError:
+            shape, dtype = shape_of(out), dtype_of(out)
         if not is_differentiable_dtype(dtype):
             return outs, (None,)
-        return outs, (Node(primitive, params, saved, parents, shape_of(out), dtype, source),)
+        return outs, (Node(primitive, params, saved, parents, shape, dtype, source),)
     avals = tuple(aval_of(out) for out in outs)
     main = Node(primitive, params, saved, parents, None, avals, source)
     nodes = tuple(
@@ -297,7 +311,7 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
             operands = _linear_operands(node, targets)
             results[i] = _transpose(primitive)(cts, operands, **node.params)[i]
         return results
-    return _spread(node, _wanted(node), transpose_linear(tangent_program(node), (), cts))
+    return _pull_derived(node, cts)
 
 
 def _transpose(primitive: Primitive) -> Any:
@@ -390,26 +404,74 @@ def _batch_first(value: Any, dim: int | None, size: int) -> Any:
     return moveaxis(value, dim, 0)
 
 
-def tangent_program(node: Node) -> Jaxpr:
-    """The jvp rule of a node staged in the tangents of its parents: a linear Jaxpr.
-
-    Its constants are what the rule computed from the primals.
-    """
-    primitive = node.primitive
-    assert primitive is not None
-    rule = _jvp_rule(node)
+def _pull_derived(node: Node, cts: tuple[Any, ...]) -> list[Any]:
+    """The pullback derived from the jvp rule: a program of primals, results and cotangents."""
     primals, outs = node.saved
-    wanted = [i for i, parent in enumerate(node.parents) if parent is not None]
+    _jvp_rule(node)
+    wanted = tuple(_wanted(node))
+    present = tuple(i for i, ct in enumerate(cts) if type(ct) is not Zero)
+    jaxpr, found = _derived_pullback(
+        node.primitive,  # type: ignore[arg-type]
+        tuple(node.params.items()),
+        tuple([aval_of(value) for value in primals]),
+        tuple([aval_of(value) for value in outs]),
+        wanted,
+        present,
+    )
+    values = evaluate(jaxpr, [*primals, *outs, *(cts[i] for i in present)])
+    return _spread(node, [wanted[i] for i in found], values)
 
-    def tangents_out(*given: Any) -> list[Any]:
-        tangents: list[Any] = [Zero(aval_of(primal)) for primal in primals]  # type: ignore[arg-type]
-        for i, tangent in zip(wanted, given, strict=True):
-            tangents[i] = tangent
-        results = rule(primals, tuple(tangents), outs, **node.params)
-        return [zeros(t.aval) if type(t) is Zero else t for t in results]
 
-    avals = [node.parents[i].aval for i in wanted]  # type: ignore[union-attr]
-    return stage(tangents_out, avals, f"jvp of {primitive.name}")
+@lru_cache(maxsize=1024)
+def _derived_pullback(
+    primitive: Primitive,
+    params: tuple[tuple[str, Any], ...],
+    in_avals: tuple[Any, ...],
+    out_avals: tuple[Any, ...],
+    wanted: tuple[int, ...],
+    present: tuple[int, ...],
+) -> tuple[Jaxpr, tuple[int, ...]]:
+    """The transposed jvp rule of an equation.
+
+    The rule is staged in its tangents, which gives a linear program, and that is transposed, under
+    a staging trace of primals, results and cotangents.
+
+    Args:
+      primitive: the operation.
+      params: its parameters as items.
+      in_avals: avals of the operands.
+      out_avals: avals of the results.
+      wanted: operands that get a cotangent.
+      present: results that have one.
+
+    Returns:
+      Program ``(*primals, *outs, *cts) -> cotangents``, and which of ``wanted`` it gives.
+    """
+    n, m = len(in_avals), len(out_avals)
+    found: list[int] = []
+
+    def run(*args: Any) -> list[Any]:
+        primals, outs = args[:n], args[n : n + m]
+        cts: list[Any] = [Zero(aval) for aval in out_avals]
+        for i, ct in zip(present, args[n + m :], strict=True):
+            cts[i] = ct
+
+        def tangents_out(*given: Any) -> list[Any]:
+            tangents: list[Any] = [Zero(aval) for aval in in_avals]
+            for i, tangent in zip(wanted, given, strict=True):
+                tangents[i] = tangent
+            results = primitive.jvp(primals, tuple(tangents), outs, **dict(params))  # type: ignore[operator]
+            return [zeros(t.aval) if type(t) is Zero else t for t in results]
+
+        tangent_avals = [in_avals[i].strong() for i in wanted]
+        linear_jaxpr = stage(tangents_out, tangent_avals, f"jvp of {primitive.name}")
+        pulled = transpose_linear(linear_jaxpr, (), cts)
+        found.extend(i for i, ct in enumerate(pulled) if type(ct) is not Zero)
+        return [pulled[i] for i in found]
+
+    avals = [*in_avals, *out_avals, *(out_avals[i].strong() for i in present)]
+    jaxpr = stage(run, avals, f"pullback of {primitive.name}", name=f"pullback_{primitive.name}")
+    return simplify(jaxpr), tuple(found)
 
 
 def _jvp_rule(node: Node) -> Any:
@@ -484,6 +546,8 @@ def pull_back(
                 slots = cts.setdefault(main, [None] * len(main.dtype))
                 slots[node.params["index"]] = ct
                 continue
+            if size is None and _pull_slice_in_place(node, ct, cts):
+                continue
             for parent, value in zip(node.parents, pull(node, ct, size)):  # noqa: B905  # same by construction
                 if parent is not None and value is not None and type(value) is not Zero:
                     have = cts.get(parent)
@@ -492,6 +556,66 @@ def pull_back(
     return [
         None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs
     ]
+
+
+def _is_exclusive(array: Any, references: int) -> bool:
+    """Whether an array may be written to: it owns its memory and nobody else holds it.
+
+    Args:
+      array: the candidate.
+      references: references that the caller knows of, its argument to this function included.
+    """
+    return (
+        type(array) is np.ndarray
+        and array.flags.owndata
+        and array.flags.writeable
+        and getrefcount(array) <= references + 1
+    )
+
+
+def _pull_slice_in_place(node: Node, ct: Any, cts: dict[Node, Any]) -> bool:
+    """Pull back through a slice, or a write to one, in place; whether it was done.
+
+    The derivative of n slices of one array would otherwise add n arrays of its size, and that of
+    filling an array of n in a loop would copy it n times. The buffers are this pass's own; what
+    somebody else may hold is copied first.
+    """
+    primitive = node.primitive
+    if primitive is slice_p:
+        if not isinstance(ct, (np.ndarray, np.generic)):
+            return False
+        parent = node.parents[0]
+        assert parent is not None
+        have = cts.get(parent)
+        entries = node.params["index"].entries
+        if have is None:
+            have = np.zeros(parent.shape, parent.dtype)
+            have[entries] = ct
+            cts[parent] = have
+            return True
+        if _is_exclusive(have, 3) and have.shape == parent.shape:  # cts, have, argument
+            have[entries] += ct
+            return True
+        return False
+    if primitive is slice_update_p:
+        if type(ct) is not np.ndarray or ct.shape != node.shape:
+            return False
+        parent, source = node.parents
+        entries = node.params["index"].entries
+        if source is not None:
+            slot = np.array(ct[entries])
+            if slot.shape != source.shape:
+                slot = sum_to_shape(slot, source.shape)
+            have = cts.get(source)
+            cts[source] = slot if have is None else add_cotangents(have, slot)
+        if parent is not None:
+            have = cts.get(parent)
+            if not _is_exclusive(ct, 4):  # two locals and two arguments
+                ct = ct.copy()
+            ct[entries] = 0
+            cts[parent] = ct if have is None else add_cotangents(have, ct)
+        return True
+    return False
 
 
 # forward ----------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from functrans.ir.avals import ShapedArray, aval_of_plain
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.passes.algebra import rewrite_exactly
+from functrans.primitives.elementwise import power_p
 from functrans.state import current_config
 
 _LARGEST_INT = np.iinfo(np.int64).max
@@ -113,11 +114,11 @@ class Walk:
 
     def current(self, atom: Atom) -> Atom:
         """The atom that stands for an atom of the original program."""
-        return atom if type(atom) is Literal else self.replaced.get(atom, atom)
+        return self.replaced.get(atom, atom) if isinstance(atom, Var) else atom
 
     def maker(self, atom: Atom) -> Equation | None:
         """The equation of which the atom is the only output, if rules may look through it."""
-        return None if type(atom) is Literal else self.makers.get(atom)
+        return self.makers.get(atom) if isinstance(atom, Var) else None
 
     def may_drop(self, atom: Atom) -> bool:
         """Whether nothing that an operand depends on carries an annotation."""
@@ -234,12 +235,14 @@ def fold(eqn: Equation, walk: Walk) -> Found:
     for atom in eqn.inputs:
         if type(atom) is not Literal:
             return None
+    if not eqn.inputs or "axis_name" in eqn.params:  # a collective depends on the batch around it
+        return None
     if any(var.aval.shape for var in eqn.outputs if type(var.aval) is ShapedArray) or not all(
         _is_data(value) for value in eqn.params.values()
     ):
         return None
     operands = [atom.value for atom in eqn.inputs]  # type: ignore[union-attr]  # literals
-    if all(type(value) is int for value in operands) and eqn.primitive.name == "power":
+    if all(type(value) is int for value in operands) and eqn.primitive is power_p:
         return None  # a Python integer may grow without bound
     try:
         with np.errstate(all="ignore"):
@@ -332,7 +335,7 @@ def dce(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     for eqn in reversed(jaxpr.eqns):
         if any(var in live for var in eqn.outputs) or eqn.effects:
             kept.append(eqn)
-            live.update(eqn.inputs)
+            live.update([atom for atom in eqn.inputs if type(atom) is Var])
     consts_used = [var in live for var in jaxpr.constvars]
     if len(kept) == len(jaxpr.eqns) and all(consts_used) and len(outvars) == len(jaxpr.outvars):
         return jaxpr

@@ -40,7 +40,7 @@ from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.family import promoted_dtype
 from functrans.primitives.movement import reverse
 from functrans.primitives.structural import cast, moveaxis, reshape, transpose
-from functrans.trace import bind, dtype_of, shape_of
+from functrans.trace import aval_of, bind, dtype_of, shape_of
 
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -95,18 +95,19 @@ def _conv_general_aval(
     what = f"conv: operands {lhs} [batch, channels, space] and {rhs} [out, in, space]"
     if lhs.ndim != rhs.ndim or lhs.ndim < 2:
         raise ShapeError(f"{what} must have the same number of axes, at least two")
-    for name, value in (
-        ("strides", strides),
-        ("padding", padding),
-        ("lhs_dilation", lhs_dilation),
-        ("rhs_dilation", rhs_dilation),
-    ):
+    entries: dict[str, tuple[Any, ...]] = {
+        "strides": strides,
+        "lhs_dilation": lhs_dilation,
+        "rhs_dilation": rhs_dilation,
+        "padding": padding,
+    }
+    for name, value in entries.items():
         if len(value) != lhs.ndim - 2:
             raise ShapeError(
                 f"{what}: {name}={value} has {len(value)} entries; one is needed for each of the "
                 f"{lhs.ndim - 2} spatial axes"
             )
-        if name != "padding" and min(value, default=1) < 1:  # type: ignore[type-var]  # ints then
+        if name != "padding" and min(value, default=1) < 1:
             raise ShapeError(f"{what}: {name}={value} must be positive")
     features, batches = feature_group_count, batch_group_count
     if min(features, batches) < 1 or (max(features, batches) > 1 and min(features, batches) != 1):
@@ -119,10 +120,12 @@ def _conv_general_aval(
             f"{what}: the kernel's input channels, {rhs.shape[1]}, times feature_group_count="
             f"{features} must be the channels of the first operand, {lhs.shape[1]}"
         )
-    if lhs.shape[0] % batches or rhs.shape[0] % (features * batches):
+    if lhs.shape[0] % batches:
+        raise ShapeError(f"{what}: batch_group_count={batches} must divide the batch extent")
+    if rhs.shape[0] % (features * batches):
         raise ShapeError(
-            f"{what}: batch_group_count={batches} must divide the batch extent {lhs.shape[0]}, and "
-            f"both group counts the output channels {rhs.shape[0]}"
+            f"{what}: the number of groups, {features * batches}, must divide the kernel's output "
+            f"channels, {rhs.shape[0]}"
         )
     shape = _conv_shape(lhs.shape, rhs.shape, strides, padding, lhs_dilation, rhs_dilation, batches)
     return (ShapedArray(shape, promoted_dtype((lhs, rhs))),)
@@ -146,8 +149,6 @@ def _conv_general_impl(
     shape = _conv_shape(
         lhs.shape, rhs.shape, strides, padding, lhs_dilation, rhs_dilation, batch_group_count
     )
-    if lhs.shape[1] != rhs.shape[1] * feature_group_count:
-        raise ValueError("conv: channels of the operands do not fit")
     if not (math.prod(shape) and rhs.size):
         return (np.zeros(shape, dtype),)
     x = _spread(lhs.astype(dtype, copy=False), padding, lhs_dilation)
@@ -172,20 +173,20 @@ def _spread(x: Any, padding: Padding, dilation: Shape) -> Any:
     """The left operand with zeros between and around its elements; negative padding crops."""
     if not any(low or high for low, high in padding) and all(d == 1 for d in dilation):
         return x
-    extents, sources, targets = [], [], []
+    extents: list[int] = []
+    sources: list[Any] = [...]
+    targets: list[Any] = [...]
     for n, (low, high), d in zip(x.shape[2:], padding, dilation, strict=True):
         extent = max(_dilated(n, d) + low + high, 0)
         # Element k goes to low + k * d; those outside [0, extent) are cropped.
         first = max(0, -(low // d))
         last = max(first, min(n, -((low - extent) // d)))
-        start = low + first * d
+        end = low + (last - 1) * d + 1 if last > first else low + first * d
         extents.append(extent)
         sources.append(slice(first, last))
-        targets.append(
-            slice(start, start + (last - first - 1) * d + 1 if last > first else start, d)
-        )
+        targets.append(slice(low + first * d, end, d))
     out = np.zeros((*x.shape[:2], *extents), x.dtype)
-    out[(..., *targets)] = x[(..., *sources)]
+    out[tuple(targets)] = x[tuple(sources)]
     return out
 
 
@@ -224,10 +225,9 @@ def _correlate_windows(x: Any, w: Any, strides: Shape, dilation: Shape, out: Any
     lanes = max(1, step // rows)
     for lane in range(0, n, lanes):
         for row in range(0, rows, min(step, rows)):
-            block = (slice(lane, lane + lanes), ...)
+            block: tuple[Any, ...] = (slice(lane, lane + lanes), ...)
             if space:
-                at = slice(row, row + step)
-                block = (*block, at, *(slice(None),) * (len(space) - 1))
+                block += (slice(row, row + step), *(slice(None),) * (len(space) - 1))
             part, target = windows[block], out[block]
             count = part.shape[0]
             if by_window:
@@ -262,10 +262,7 @@ def _conv_general_transpose(
     """
     (ct,) = cts
     lhs, rhs = operands
-    lhs_shape, rhs_shape = (
-        shape_of(lhs) if not is_linear(lhs) else lhs.aval.shape,
-        (shape_of(rhs) if not is_linear(rhs) else rhs.aval.shape),
-    )
+    lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     ct_shape = shape_of(ct)
     space = tuple(range(2, len(ct_shape)))
     extents = [
@@ -400,7 +397,7 @@ def conv(
     lhs: Any,
     rhs: Any,
     strides: int | Sequence[int] = 1,
-    padding: str | int | Sequence[Sequence[int]] = "VALID",
+    padding: str | Sequence[tuple[int, int]] = "VALID",
     lhs_dilation: int | Sequence[int] = 1,
     rhs_dilation: int | Sequence[int] = 1,
     feature_group_count: int = 1,
@@ -433,21 +430,19 @@ def conv(
     )
     if isinstance(padding, str):
         pads = _named_padding(padding, lhs_shape, rhs_shape, steps, spread, dilation)
-    elif isinstance(padding, Sequence):
-        pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
     else:
-        pads = ((operator.index(padding),) * 2,) * rank
-    return bind(
-        conv_general_p,
-        lhs,
-        rhs,
-        strides=steps,
-        padding=pads,
-        lhs_dilation=spread,
-        rhs_dilation=dilation,
-        feature_group_count=operator.index(feature_group_count),
-        batch_group_count=operator.index(batch_group_count),
-    )[0]
+        pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
+    params = {
+        "strides": steps,
+        "padding": pads,
+        "lhs_dilation": spread,
+        "rhs_dilation": dilation,
+        "feature_group_count": operator.index(feature_group_count),
+        "batch_group_count": operator.index(batch_group_count),
+    }
+    if type(lhs) is np.ndarray and type(rhs) is np.ndarray:  # a trace checks by itself
+        _conv_general_aval(aval_of(lhs), aval_of(rhs), **params)  # type: ignore[arg-type]  # arrays
+    return bind(conv_general_p, lhs, rhs, **params)[0]
 
 
 def _per_axis(value: int | Sequence[int], rank: int) -> Shape:

@@ -248,6 +248,7 @@ accumulate_p = Primitive(
 def scatter_aval(
     x: ShapedArray, v: ShapedArray, *indices: ShapedArray, axes: Axes, **params: Any
 ) -> tuple[ShapedArray, ...]:
+    """Abstract evaluation of all primitives that write into an array."""
     _check_value("scatter", x, v, _check("scatter", x.shape, indices, axes))
     return (ShapedArray(x.shape, x.dtype),)
 

@@ -452,5 +452,82 @@ def _solve_by_substitution(
     lu = lu.swapaxes(-1, -2)
     if trans == "C":
         lu = lu.conj()
-    x = substitute(substitute(lu, b, True, False), False, True) if False else None
-    return x  # type: ignore[return-value]
+    permuted = substitute(lu, substitute(lu, b, True, False), False, True)
+    x = np.empty_like(permuted)
+    np.put_along_axis(x, order, permuted, axis=1)
+    return x
+
+
+def _linear_solve_aval(
+    a: ShapedArray, factors: ShapedArray, pivots: ShapedArray, b: ShapedArray, *, trans: str
+) -> tuple[ShapedArray, ...]:
+    _check_system("linear_solve", a, b)
+    check_dtype("linear_solve", factors)
+    check_stacks("linear_solve", a, factors)
+    check_stacks("linear_solve", a, pivots, core=1)
+    return (b.strong(),)
+
+
+def _linear_solve_jvp(
+    primals: Any, tangents: Any, outs: Any, *, trans: str
+) -> tuple[Any, ...]:
+    """``op(a) x = b`` gives ``op(a) x_dot = b_dot - op(a_dot) x``: the same factors again.
+
+    The factors' tangents are not read: what they would contribute comes through ``a_dot``.
+    """
+    a, factors, pivots, _ = primals
+    a_dot, _, _, b_dot = tangents
+    (x,) = outs
+    if type(a_dot) is not Zero:
+        b_dot = _minus(b_dot, matmul(_applied(a_dot, trans), x))
+    if type(b_dot) is Zero:
+        return (zeros_like_aval(x),)
+    return bind(linear_solve_p, a, factors, pivots, b_dot, trans=trans)
+
+
+def _linear_solve_transpose(cts: Any, operands: Any, *, trans: str) -> tuple[Any, ...]:
+    a, factors, pivots, b = operands
+    if is_linear(a) or not is_linear(b):
+        raise TypeError("linear_solve is linear in its right-hand side only")
+    if trans == "C":
+        a, factors, trans = conjugate(a), conjugate(factors), "T"
+    solved = bind(linear_solve_p, a, factors, pivots, cts[0], trans=TRANSPOSED[trans])
+    return (None, None, None, *solved)
+
+
+def _linear_solve_batch(size: int, operands: Any, dims: Any, *, trans: str) -> tuple[Any, Any]:
+    *system, b = operands
+    if dims[:3] == (None, None, None):
+        wide, out_dim, shape = _fold_batch(b, dims[3])
+        (x,) = bind(linear_solve_p, *system, wide, trans=trans)
+        return (reshape(x, shape),), (out_dim,)
+    return bind(linear_solve_p, *to_front(size, operands, dims), trans=trans), (0,)
+
+
+linear_solve_p = Primitive(
+    "linear_solve",
+    impl=_linear_solve_impl,
+    abstract_eval=_linear_solve_aval,
+    jvp=_linear_solve_jvp,
+    transpose=_linear_solve_transpose,
+    batch=_linear_solve_batch,
+)
+
+
+def linear_solve(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str = "N") -> Any:
+    """Solve ``op(a) @ x = b`` with factors that ``lu_factor`` made of ``a``.
+
+    Args:
+      a: ``[..., n, n]``; read by derivatives only.
+      factors: packed LU factors of ``a``.
+      pivots: row interchanges of ``a``.
+      b: ``[..., n, k]``, of the dtype of ``a``.
+      trans: ``"N"``, ``"T"`` or ``"C"``: ``op(a)`` is ``a``, its transpose or its adjoint.
+
+    Returns:
+      ``x``, shaped as ``b``. Factors of a singular matrix give infinities and NaN.
+    """
+    return bind(linear_solve_p, a, factors, pivots, b, trans=trans)[0]
+
+
+PRIMITIVES = (triangular_solve_p, lu_p, lu_factor_p, linear_solve_p)

@@ -46,12 +46,15 @@ class RecordingTrace(Trace):
             else:
                 values.append(operand)
                 parents.append(None)
-        try:
-            out = elementwise(primitive, *values)
-        except (ValueError, TypeError) as error:
-            raise explained(primitive, tuple(values), {}, error) from error
         family = primitive.elementwise
         assert family is not None
+        try:
+            if self.parent is None:  # no enclosing trace: the values are plain
+                out = family.function(*values)
+            else:
+                out = elementwise(primitive, *values)
+        except (ValueError, TypeError) as error:
+            raise explained(primitive, tuple(values), {}, error) from error
         if primitive.jvp is nondifferentiable:
             return out
         if not has_parent:
@@ -134,7 +137,9 @@ class RecordingTrace(Trace):
                 values.append(operand)
                 parents.append(None)
         try:
-            outs, nodes = record(primitive, values, params, tuple(parents), capture())
+            outs, nodes = record(
+                primitive, values, params, tuple(parents), capture(), self.parent is None
+            )
         except (ValueError, TypeError, IndexError) as error:
             raise explained(primitive, tuple(values), params, error) from error
         return tuple(

@@ -75,7 +75,11 @@ class Recorded:
             if has_aux:
                 result, aux = split_aux(result, label)
                 self.aux = tree.map(lambda leaf: plain_value(trace, leaf), aux)
-            outs, self.treedef = tree.flatten(result)
+            if type(result) is RecordingTracer:
+                outs: list[Any] = [result]
+                self.treedef: Any = tree.LEAF
+            else:
+                outs, self.treedef = tree.flatten(result)
             self.outs = []
             self.out_nodes: list[Node | None] = []
             for i, out in enumerate(outs):
@@ -155,20 +159,19 @@ def _gradient(
         )
     (out,) = outs
     (node,) = recorded.out_nodes
-    aval = aval_of(out)
-    if aval.shape:  # type: ignore[union-attr]
+    if shape_of(out):
         raise ShapeError(
-            f"{label} needs a function with a scalar result, got {aval}; sum it (f(x).sum()) or "
+            f"{label} needs a function with a scalar result, got {aval_of(out)}; sum it (f(x).sum()) or "
             "use ft.jacobian / ft.vjp"
         )
-    dtype = aval.dtype  # type: ignore[union-attr]
+    dtype = dtype_of(out)
     if not is_differentiable_dtype(dtype):
         raise NonDifferentiableError(
-            f"{label} needs a floating-point result, got {aval}, which has no derivative"
+            f"{label} needs a floating-point result, got {aval_of(out)}, which has no derivative"
         )
     if dtype.kind == "c" and not holomorphic:
         raise NonDifferentiableError(
-            f"{label} needs a real result, got {aval}; use abs(.)**2 or .real, or holomorphic=True "
+            f"{label} needs a real result, got {aval_of(out)}; use abs(.)**2 or .real, or holomorphic=True "
             "for a holomorphic function of complex inputs"
         )
     inputs = recorded.inputs

@@ -1,0 +1,162 @@
+"""Creating arrays: counting, constant, triangular and diagonal ones.
+
+Here: ``iota``, ``full_like`` and its relatives, ``eye``, ``tri``, ``tril``, ``triu``, ``diagonal``,
+``diag``. Not here: a primitive. An operation without a traced operand is evaluated at once, so that
+an array which depends on nothing traced is a plain array, a constant of the program; what depends
+on a traced value is made of ``structural`` and ``slicing``.
+
+Results are writable and belong to the caller. Zeros that only a rule reads are broadcast scalars
+instead (``Zero``, instantiated by the passes).
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.primitives import elementwise as ew
+from functrans.primitives.slicing import BasicIndex, embed, slice_index
+from functrans.primitives.structural import (
+    broadcast_to,
+    cast,
+    normalize_axis,
+    reshape,
+    transpose,
+)
+from functrans.trace import Tracer, dtype_of, shape_of
+
+Shape = tuple[int, ...]
+
+
+def iota(shape: Shape, dtype: Any = np.int64, axis: int = 0) -> np.ndarray:
+    """The position along one axis, for each element of an array of a shape."""
+    axis = normalize_axis(axis, len(shape), "axis")
+    out = np.empty(shape, dtype)
+    out[...] = np.arange(shape[axis], dtype=dtype).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return out
+
+
+def full(shape: Shape, value: Any, dtype: Any = None) -> Any:
+    """An array of one value, which may be traced."""
+    if not isinstance(value, Tracer):
+        return np.full(shape, value, dtype)
+    return broadcast_to(cast(value, dtype_of(value) if dtype is None else dtype), shape)
+
+
+def full_like(x: Any, value: Any, dtype: Any = None, shape: Shape | None = None) -> Any:
+    """An array of one value with the shape and dtype of another, unless they are given."""
+    return full(
+        shape_of(x) if shape is None else shape, value, dtype_of(x) if dtype is None else dtype
+    )
+
+
+def zeros_like(x: Any, dtype: Any = None, shape: Shape | None = None) -> np.ndarray:
+    """Zeros with the shape and dtype of an array, unless they are given."""
+    return np.zeros(
+        shape_of(x) if shape is None else shape, dtype_of(x) if dtype is None else dtype
+    )
+
+
+def ones_like(x: Any, dtype: Any = None, shape: Shape | None = None) -> np.ndarray:
+    """Ones with the shape and dtype of an array, unless they are given."""
+    return np.ones(shape_of(x) if shape is None else shape, dtype_of(x) if dtype is None else dtype)
+
+
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = np.float64) -> np.ndarray:
+    """Ones on the ``k``-th diagonal of an ``n`` by ``m`` matrix (``m = n`` by default)."""
+    return np.eye(n, m, k, dtype)
+
+
+def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = np.float64) -> np.ndarray:
+    """Ones on and below the ``k``-th diagonal of an ``n`` by ``m`` matrix."""
+    return np.tri(n, m, k, dtype)
+
+
+def _matrix_shape(name: str, x: Any) -> tuple[int, int]:
+    """The last two extents.
+
+    Raises:
+      ShapeError: there are less than two axes.
+    """
+    shape = shape_of(x)
+    if len(shape) < 2:
+        raise ShapeError(f"{name}: a matrix or a stack of matrices is needed, got shape {shape}")
+    return shape[-2], shape[-1]
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """Matrices with zeros above the ``k``-th diagonal."""
+    n, m = _matrix_shape("tril", x)
+    return ew.where(np.tri(n, m, k, bool), x, dtype_of(x).type(0))
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """Matrices with zeros below the ``k``-th diagonal."""
+    n, m = _matrix_shape("triu", x)
+    return ew.where(np.tri(n, m, k - 1, bool), dtype_of(x).type(0), x)
+
+
+def _diagonal_index(n: int, m: int, offset: int) -> tuple[int, slice]:
+    """Length of a diagonal, and where it lies in the flat memory of an ``n`` by ``m`` matrix.
+
+    Neighbours on a diagonal are ``m + 1`` elements apart.
+    """
+    length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
+    if not length:
+        return 0, slice(0, 0)
+    start = offset if offset >= 0 else -offset * m
+    return length, slice(start, start + (length - 1) * (m + 1) + 1, m + 1)
+
+
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of the matrices in two axes, as the last axis of the result.
+
+    Raises:
+      ShapeError: the axes are the same.
+    """
+    ndim = len(shape_of(x))
+    first = normalize_axis(axis1, ndim, "axis1")
+    second = normalize_axis(axis2, ndim, "axis2")
+    if first == second:
+        raise ShapeError(f"diagonal: axis1 and axis2 are the same axis {first}")
+    lead = [axis for axis in range(ndim) if axis not in (first, second)]
+    x = transpose(x, (*lead, first, second))
+    *stack, n, m = shape_of(x)
+    _, places = _diagonal_index(n, m, offset)
+    return slice_index(reshape(x, (*stack, n * m)), BasicIndex((Ellipsis, places)))
+
+
+def diagonal_matrix(v: Any, k: int = 0) -> Any:
+    """Square matrices with vectors (the last axis) on the ``k``-th diagonal, else zeros.
+
+    Raises:
+      ShapeError: there is no axis.
+    """
+    shape = shape_of(v)
+    if not shape:
+        raise ShapeError("diagonal_matrix: a vector or a stack of vectors is needed, got a scalar")
+    n = shape[-1] + abs(k)
+    _, places = _diagonal_index(n, n, k)
+    flat = embed(v, BasicIndex((Ellipsis, places)), (*shape[:-1], n * n))
+    return reshape(flat, (*shape[:-1], n, n))
+
+
+def diag(x: Any, k: int = 0) -> Any:
+    """The ``k``-th diagonal of a matrix, or the matrix with a vector on it, as ``np.diag``.
+
+    Raises:
+      ShapeError: neither a vector nor a matrix.
+    """
+    ndim = len(shape_of(x))
+    if ndim == 1:
+        return diagonal_matrix(x, k)
+    if ndim == 2:
+        return diagonal(x, k)
+    raise ShapeError(f"diag: a vector or a matrix is needed, got shape {shape_of(x)}")
+
+
+PRIMITIVES: tuple[Any, ...] = ()

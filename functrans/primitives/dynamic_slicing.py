@@ -1,0 +1,370 @@
+"""Windows of static size whose start is traced: ``lax.dynamic_slice`` and its relatives.
+
+Here: ``dynamic_slice``, ``dynamic_embed`` (its transpose: zeros with a window in them),
+``dynamic_update_slice``, and ``dynamic_roll``. Not here: static starts (``slicing``), single
+elements and arbitrary index arrays (``indexing``).
+
+Starts are integer scalars, one per axis: a negative one counts from the end, then it is moved so
+that the whole window is inside. With starts of its own for each element of a batch, a window is
+read and written by index arrays.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.primitives import elementwise as ew
+from functrans.primitives.gather_scatter import accumulate_p, gather_p, scatter_set_p
+from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
+from functrans.primitives.structural import (
+    broadcast_to,
+    cast,
+    inverse_permutation,
+    moveaxis,
+    normalize_axis,
+    reduce_sum,
+    reshape,
+    transpose,
+)
+from functrans.trace import bind, dtype_of, shape_of
+
+Shape = tuple[int, ...]
+
+
+def _start(start: Any, extent: int, size: int) -> int:
+    """Where a window really starts."""
+    position = int(start)
+    if position < 0:
+        position += extent
+    return min(max(position, 0), extent - size)
+
+
+def _window(starts: Sequence[Any], shape: Shape, sizes: Shape) -> tuple[slice, ...]:
+    """A window as a basic index."""
+    entries = []
+    for start, extent, size in zip(starts, shape, sizes, strict=True):
+        first = _start(start, extent, size)
+        entries.append(slice(first, first + size))
+    return tuple(entries)
+
+
+def _check(name: str, starts: Sequence[ShapedArray], shape: Shape, sizes: Shape) -> None:
+    if not len(starts) == len(shape) == len(sizes) or any(
+        not 0 <= size <= extent for size, extent in zip(sizes, shape, strict=True)
+    ):
+        raise ShapeError(
+            f"{name}: a window of sizes {sizes} at {len(starts)} starts does not fit an array of "
+            f"shape {shape}; one start and one size per axis are needed, no size larger than its "
+            "extent"
+        )
+    for start in starts:
+        if start.shape or start.dtype.kind not in "iu":
+            raise ShapeError(f"{name}: starts must be integer scalars, got {start}")
+
+
+# batches whose elements have starts of their own ------------------------------------------------
+
+
+class _Windows:
+    """How windows with a batch of starts are read and written by index arrays.
+
+    Attributes:
+      axes: the axes along which the window is smaller than the array; the others have no start.
+      indices: one index array per such axis, shape ``(size, *window)`` or broadcasting to it.
+      order: axes of a window of the array's rank as ``(*axes, *others)``.
+    """
+
+    __slots__ = ("axes", "indices", "order")
+
+    def __init__(
+        self, starts: Sequence[Any], dims: Sequence[int | None], shape: Shape, sizes: Shape
+    ) -> None:
+        self.axes = tuple([a for a, n in enumerate(shape) if sizes[a] < n])
+        self.order = self.axes + tuple([a for a, n in enumerate(shape) if sizes[a] == n])
+        self.indices: list[Any] = []
+        rank = len(self.axes)
+        for position, axis in enumerate(self.axes):
+            start, extent, size = cast(starts[axis], np.int64), shape[axis], sizes[axis]
+            start = ew.clip(ew.where(start < 0, start + extent, start), 0, extent - size)
+            if dims[axis] is not None:
+                start = reshape(start, shape_of(start) + (1,) * rank)
+            span = np.arange(size).reshape((size,) + (1,) * (rank - position - 1))
+            self.indices.append(start + span)
+
+    def to_front(self, v: Any) -> Any:
+        """A batched window with its axes in ``order``."""
+        return transpose(v, (0, *(axis + 1 for axis in self.order)))
+
+    def from_front(self, v: Any) -> Any:
+        """The inverse of ``to_front``."""
+        return transpose(v, inverse_permutation((0, *(axis + 1 for axis in self.order))))
+
+    def counted(self, size: int) -> list[Any]:
+        """The index arrays after one for the batch axis."""
+        return [np.arange(size).reshape((size,) + (1,) * len(self.axes)), *self.indices]
+
+
+def _needed_starts(
+    starts: Sequence[Any], dims: Sequence[int | None], shape: Shape, sizes: Shape
+) -> tuple[list[Any], list[int | None]]:
+    """Starts and their batch axes; 0 where the window is as large as the array."""
+    is_needed = [size < extent for size, extent in zip(sizes, shape, strict=True)]
+    kept = [start if needed else 0 for start, needed in zip(starts, is_needed, strict=True)]
+    kept_dims = [dim if needed else None for dim, needed in zip(dims, is_needed, strict=True)]
+    return kept, kept_dims
+
+
+def _front(size: int, x: Any, dim: int | None) -> Any:
+    """An array with a leading batch axis."""
+    return broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
+
+
+def _without(x: Any, dim: int | None) -> Shape:
+    shape = shape_of(x)
+    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
+
+
+# dynamic_slice ----------------------------------------------------------------------------------
+
+
+def _dynamic_slice_impl(x: Any, *starts: Any, sizes: Shape) -> tuple[Any, ...]:
+    return (x[_window(starts, x.shape, sizes)],)
+
+
+def _dynamic_slice_aval(
+    x: ShapedArray, *starts: ShapedArray, sizes: Shape
+) -> tuple[ShapedArray, ...]:
+    _check("dynamic_slice", starts, x.shape, sizes)
+    return (ShapedArray(sizes, x.dtype),)
+
+
+def _dynamic_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) -> tuple[Any, ...]:
+    x, *starts = operands
+    (ct,) = bind(dynamic_embed_p, cts[0], *starts, shape=shape_of(x))
+    return (ct, *(None,) * len(starts))
+
+
+def _dynamic_slice_batch(size: int, operands: Any, dims: Any, *, sizes: Shape) -> tuple[Any, Any]:
+    x, *starts = operands
+    x_dim, *start_dims = dims
+    shape = _without(x, x_dim)
+    starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
+    if all(dim is None for dim in start_dims):
+        if x_dim is None:
+            return bind(dynamic_slice_p, x, *starts, sizes=sizes), (None,)
+        starts.insert(x_dim, 0)
+        moved = (*sizes[:x_dim], size, *sizes[x_dim:])
+        return bind(dynamic_slice_p, x, *starts, sizes=moved), (x_dim,)
+    windows = _Windows(starts, start_dims, shape, sizes)
+    if x_dim is None:
+        (out,) = bind(gather_p, x, *windows.indices, axes=windows.axes, mode="raise")
+    else:
+        x = moveaxis(x, x_dim, 0)
+        axes = (0, *(axis + 1 for axis in windows.axes))
+        (out,) = bind(gather_p, x, *windows.counted(size), axes=axes, mode="raise")
+    return (windows.from_front(out),), (0,)
+
+
+dynamic_slice_p = Primitive(
+    "dynamic_slice",
+    impl=_dynamic_slice_impl,
+    abstract_eval=_dynamic_slice_aval,
+    jvp=linear,
+    transpose=_dynamic_slice_transpose,
+    batch=_dynamic_slice_batch,
+)
+
+
+# dynamic_embed ----------------------------------------------------------------------------------
+
+
+def _dynamic_embed_impl(v: Any, *starts: Any, shape: Shape) -> tuple[Any, ...]:
+    out = np.zeros(shape, dtype_of(v))
+    out[_window(starts, shape, shape_of(v))] = v
+    return (out,)
+
+
+def _dynamic_embed_aval(
+    v: ShapedArray, *starts: ShapedArray, shape: Shape
+) -> tuple[ShapedArray, ...]:
+    _check("dynamic_embed", starts, shape, v.shape)
+    return (ShapedArray(shape, v.dtype),)
+
+
+def _dynamic_embed_transpose(cts: Any, operands: Any, *, shape: Shape) -> tuple[Any, ...]:
+    v, *starts = operands
+    (ct,) = bind(dynamic_slice_p, cts[0], *starts, sizes=shape_of(v))
+    return (ct, *(None,) * len(starts))
+
+
+def _dynamic_embed_batch(size: int, operands: Any, dims: Any, *, shape: Shape) -> tuple[Any, Any]:
+    v, *starts = operands
+    v_dim, *start_dims = dims
+    sizes = _without(v, v_dim)
+    starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
+    if all(dim is None for dim in start_dims):
+        if v_dim is None:
+            return bind(dynamic_embed_p, v, *starts, shape=shape), (None,)
+        starts.insert(v_dim, 0)
+        moved = (*shape[:v_dim], size, *shape[v_dim:])
+        return bind(dynamic_embed_p, v, *starts, shape=moved), (v_dim,)
+    windows = _Windows(starts, start_dims, shape, sizes)
+    v = windows.to_front(_front(size, v, v_dim))
+    axes = (0, *(axis + 1 for axis in windows.axes))
+    return bind(
+        accumulate_p, v, *windows.counted(size), shape=(size, *shape), axes=axes, mode="raise"
+    ), (0,)
+
+
+dynamic_embed_p = Primitive(
+    "dynamic_embed",
+    impl=_dynamic_embed_impl,
+    abstract_eval=_dynamic_embed_aval,
+    jvp=linear,
+    transpose=_dynamic_embed_transpose,
+    batch=_dynamic_embed_batch,
+)
+
+
+# dynamic_update_slice ---------------------------------------------------------------------------
+
+
+def _dynamic_update_slice_impl(x: Any, v: Any, *starts: Any, sizes: Shape) -> tuple[Any, ...]:
+    out = np.array(x)
+    out[_window(starts, out.shape, sizes)] = v
+    return (out,)
+
+
+def _dynamic_update_slice_aval(
+    x: ShapedArray, v: ShapedArray, *starts: ShapedArray, sizes: Shape
+) -> tuple[ShapedArray, ...]:
+    _check("dynamic_update_slice", starts, x.shape, sizes)
+    if v.shape not in ((), sizes) or v.dtype != x.dtype:
+        raise ShapeError(
+            f"dynamic_update_slice: the value is {v}, the window has shape {sizes} and dtype "
+            f"{x.dtype}"
+        )
+    return (ShapedArray(x.shape, x.dtype),)
+
+
+def _dynamic_update_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) -> tuple[Any, ...]:
+    (ct,) = cts
+    x, v, *starts = operands
+    ct_x = ct_v = None
+    if is_linear(x):
+        hole = np.zeros((), dtype_of(ct))[()]
+        (ct_x,) = bind(dynamic_update_slice_p, ct, hole, *starts, sizes=sizes)
+    if is_linear(v):
+        (ct_v,) = bind(dynamic_slice_p, ct, *starts, sizes=sizes)
+        if shape_of(v) != sizes:
+            ct_v = reduce_sum(ct_v, tuple(range(len(sizes))))
+    return (ct_x, ct_v, *(None,) * len(starts))
+
+
+def _dynamic_update_slice_batch(
+    size: int, operands: Any, dims: Any, *, sizes: Shape
+) -> tuple[Any, Any]:
+    x, v, *starts = operands
+    x_dim, v_dim, *start_dims = dims
+    shape = _without(x, x_dim)
+    starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
+    x = _front(size, x, x_dim)
+    if v_dim is not None or shape_of(v):  # one scalar for all windows stays one
+        v = _front(size, v, v_dim)
+        if len(shape_of(v)) == 1 and sizes:
+            v = broadcast_to(reshape(v, (size,) + (1,) * len(sizes)), (size, *sizes))
+    if all(dim is None for dim in start_dims):
+        return bind(dynamic_update_slice_p, x, v, 0, *starts, sizes=(size, *sizes)), (0,)
+    windows = _Windows(starts, start_dims, shape, sizes)
+    if shape_of(v):
+        v = windows.to_front(v)
+    axes = (0, *(axis + 1 for axis in windows.axes))
+    return bind(
+        scatter_set_p, x, v, *windows.counted(size), axes=axes, mode="raise", unique_indices=True
+    ), (0,)
+
+
+dynamic_update_slice_p = Primitive(
+    "dynamic_update_slice",
+    impl=_dynamic_update_slice_impl,
+    abstract_eval=_dynamic_update_slice_aval,
+    jvp=linear,
+    transpose=_dynamic_update_slice_transpose,
+    batch=_dynamic_update_slice_batch,
+)
+
+
+# functions --------------------------------------------------------------------------------------
+
+
+def _is_static(start: Any) -> bool:
+    """Whether a start is a number that cannot change (an ndarray could be written to)."""
+    return isinstance(start, (int, np.integer))
+
+
+def _checked(name: str, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Shape:
+    shape = shape_of(x)
+    own_sizes = tuple([operator.index(size) for size in sizes])
+    avals = [ShapedArray(shape_of(start), dtype_of(start)) for start in starts]
+    _check(name, avals, shape, own_sizes)
+    return own_sizes
+
+
+def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """A window of static size whose start may be traced.
+
+    Args:
+      x: array.
+      starts: integer scalar per axis; negative ones count from the end, and a window that would
+        reach over an end is moved inside.
+      sizes: extents of the window.
+
+    Raises:
+      ShapeError: the window is larger than the array.
+    """
+    sizes = _checked("dynamic_slice", x, starts, sizes)
+    if all(map(_is_static, starts)):
+        return slice_index(x, BasicIndex(_window(starts, shape_of(x), sizes)))
+    return bind(dynamic_slice_p, x, *starts, sizes=sizes)[0]
+
+
+def dynamic_update_slice(x: Any, v: Any, starts: Sequence[Any]) -> Any:
+    """An array with a window overwritten; the start may be traced.
+
+    Args:
+      x: array; it is not changed.
+      v: the window, of the rank of ``x``; converted to its dtype.
+      starts: as in ``dynamic_slice``.
+
+    Raises:
+      ShapeError: the window is larger than the array.
+    """
+    sizes = _checked("dynamic_update_slice", x, starts, shape_of(v))
+    v = cast(v, dtype_of(x))
+    if all(map(_is_static, starts)):
+        return slice_update(x, v, BasicIndex(_window(starts, shape_of(x), sizes)))
+    return bind(dynamic_update_slice_p, x, v, *starts, sizes=sizes)[0]
+
+
+def dynamic_roll(x: Any, shift: Any, axis: int) -> Any:
+    """Shift cyclically along an axis by an amount that may be traced, as ``np.roll``."""
+    shape = shape_of(x)
+    axis = normalize_axis(axis, len(shape), "axis")
+    extent = shape[axis]
+    if not extent:
+        return x
+    places = ew.remainder(np.arange(extent) - shift, extent)
+    (out,) = bind(gather_p, x, places, axes=(axis,), mode="raise")
+    return moveaxis(out, 0, axis)
+
+
+PRIMITIVES = (dynamic_slice_p, dynamic_embed_p, dynamic_update_slice_p)

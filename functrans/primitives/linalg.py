@@ -1,0 +1,48 @@
+"""Dense linear algebra: all its records, and the functions that apply them.
+
+Here: the list. The records are in ``linalg_solve`` (triangular and general systems, LU),
+``linalg_det`` (inverse, determinant, cofactors), ``linalg_factor`` (Cholesky, QR),
+``linalg_spectral`` (eigen- and singular values) and ``linalg_lstsq`` (pseudo-inverse, least
+squares, the square root of norms). NumPy-shaped functions are in ``functrans.numpy.linalg``.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from functrans.primitives import (
+    linalg_det,
+    linalg_factor,
+    linalg_lstsq,
+    linalg_solve,
+    linalg_spectral,
+)
+from functrans.primitives.linalg_common import adjoint as adjoint
+from functrans.primitives.linalg_common import matrix_transpose as matrix_transpose
+from functrans.primitives.linalg_det import cofactor as cofactor
+from functrans.primitives.linalg_det import det as det
+from functrans.primitives.linalg_det import inv as inv
+from functrans.primitives.linalg_det import slogdet as slogdet
+from functrans.primitives.linalg_factor import cholesky as cholesky
+from functrans.primitives.linalg_factor import qr as qr
+from functrans.primitives.linalg_lstsq import lstsq as lstsq
+from functrans.primitives.linalg_lstsq import norm_sqrt as norm_sqrt
+from functrans.primitives.linalg_lstsq import pinv as pinv
+from functrans.primitives.linalg_solve import linear_solve as linear_solve
+from functrans.primitives.linalg_solve import lu as lu
+from functrans.primitives.linalg_solve import lu_factor as lu_factor
+from functrans.primitives.linalg_solve import triangular_solve as triangular_solve
+from functrans.primitives.linalg_spectral import eig as eig
+from functrans.primitives.linalg_spectral import eigh as eigh
+from functrans.primitives.linalg_spectral import eigvals as eigvals
+from functrans.primitives.linalg_spectral import eigvalsh as eigvalsh
+from functrans.primitives.linalg_spectral import svd as svd
+from functrans.primitives.linalg_spectral import svdvals as svdvals
+
+PRIMITIVES = (
+    *linalg_solve.PRIMITIVES,
+    *linalg_det.PRIMITIVES,
+    *linalg_factor.PRIMITIVES,
+    *linalg_spectral.PRIMITIVES,
+    *linalg_lstsq.PRIMITIVES,
+)

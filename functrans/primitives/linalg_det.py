@@ -1,0 +1,306 @@
+"""Primitives around the determinant: inverse, determinant, its logarithm, and cofactors.
+
+Here: ``inv``, ``det``, ``slogdet`` and ``cofactor``, the derivatives of the determinant, which are
+exact at singular matrices too, to every order. Not here: linear systems (``linalg_solve``).
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.primitive import Primitive, is_linear
+from functrans.primitives.complex_parts import imag, real, real_dtype
+from functrans.primitives.dot import matmul
+from functrans.primitives.linalg_common import (
+    NOT_LINEAR,
+    batch_in_front,
+    check_matrices,
+    check_stacks,
+    flat_stack,
+    frobenius_product,
+    matrix_transpose,
+    working_dtype,
+)
+from functrans.primitives.structural import zeros_like_aval
+from functrans.trace import bind, dtype_of
+
+# inverse ----------------------------------------------------------------------------------------
+
+
+def _inv_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
+    try:
+        return (np.linalg.inv(a),)
+    except np.linalg.LinAlgError:
+        if check:
+            raise
+    out = np.full(a.shape, np.nan, a.dtype)
+    for matrix, inverse in zip(flat_stack(a), flat_stack(out), strict=True):
+        if np.linalg.det(matrix) != 0:
+            inverse[...] = np.linalg.inv(matrix)
+    return (out,)
+
+
+def _square_aval(name: str) -> Any:
+    def abstract_eval(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+        check_matrices(name, a, square=True)
+        return (a.strong(),)
+
+    return abstract_eval
+
+
+def _inv_jvp(primals: Any, tangents: Any, outs: Any, *, check: bool) -> tuple[Any, ...]:
+    """``a x = 1`` gives ``x_dot = -x a_dot x``."""
+    (a_dot,), (x,) = tangents, outs
+    return (-matmul(matmul(x, a_dot), x),)
+
+
+inv_p = Primitive(
+    "inv",
+    impl=_inv_impl,
+    abstract_eval=_square_aval("inv"),
+    jvp=_inv_jvp,
+    batch=batch_in_front(lambda: inv_p),
+    reasons=NOT_LINEAR,
+)
+
+
+def inv(a: Any, *, check: bool = True) -> Any:
+    """Inverses of square matrices.
+
+    Args:
+      a: ``[..., n, n]``.
+      check: raise for a singular matrix; else its inverse is NaN.
+
+    Raises:
+      LinAlgError: a matrix is singular.
+    """
+    return bind(inv_p, a, check=check)[0]
+
+
+# determinant ------------------------------------------------------------------------------------
+
+
+def _per_matrix_aval(name: str) -> Any:
+    def abstract_eval(a: ShapedArray) -> tuple[ShapedArray, ...]:
+        check_matrices(name, a, square=True)
+        return (ShapedArray(a.shape[:-2], a.dtype),)
+
+    return abstract_eval
+
+
+def _det_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    """Jacobi's formula: ``det_dot = sum_ij cofactor(a)_ij a_dot_ij``; it needs no inverse."""
+    return (frobenius_product(cofactor(primals[0]), tangents[0]),)
+
+
+det_p = Primitive(
+    "det",
+    impl=lambda a: (np.linalg.det(a),),
+    abstract_eval=_per_matrix_aval("det"),
+    jvp=_det_jvp,
+    batch=batch_in_front(lambda: det_p),
+    reasons=NOT_LINEAR,
+)
+
+
+def det(a: Any) -> Any:
+    """Determinants of square matrices ``[..., n, n]``."""
+    return bind(det_p, a)[0]
+
+
+def _slogdet_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_matrices("slogdet", a, square=True)
+    return ShapedArray(a.shape[:-2], a.dtype), ShapedArray(a.shape[:-2], real_dtype(a.dtype))
+
+
+def _slogdet_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    """``log det`` has the derivative ``trace(a^-1 a_dot)``: real part of modulus, rest of phase.
+
+    At a singular matrix the logarithm is ``-inf`` and its derivative NaN.
+    """
+    (a,), (a_dot,), (sign, logabsdet) = primals, tangents, outs
+    log_dot = frobenius_product(matrix_transpose(inv(a, check=False)), a_dot)
+    if dtype_of(a).kind != "c":
+        return zeros_like_aval(sign), log_dot
+    return imag(log_dot) * (sign * 1j), real(log_dot)
+
+
+slogdet_p = Primitive(
+    "slogdet",
+    impl=lambda a: tuple(np.linalg.slogdet(a)),
+    abstract_eval=_slogdet_aval,
+    jvp=_slogdet_jvp,
+    batch=batch_in_front(lambda: slogdet_p),
+    reasons=NOT_LINEAR,
+)
+
+
+def slogdet(a: Any) -> tuple[Any, Any]:
+    """Sign (phase) and logarithm of the absolute value of the determinant."""
+    return bind(slogdet_p, a)  # type: ignore[return-value]
+
+
+# cofactors --------------------------------------------------------------------------------------
+#
+# The derivatives of the determinant form one family. Write F_k(a; h_1 .. h_k) for its k-th
+# derivative at a in the directions h_1 .. h_k, and C_k(a; h_1 .. h_k) for the gradient of
+# F_{k+1}(a; h_1 .. h_k, h) in h. C_0 is the matrix of cofactors. Then
+#
+#   d/da C_k(a; h_1 .. h_k) [h] = C_{k+1}(a; h_1 .. h_k, h),
+#
+# C_k is linear in each h_i, and since F_{k+1} is symmetric, the transpose of C_k in h_i is C_k with
+# the cotangent in place of h_i. So one primitive serves all orders, and nothing is divided by the
+# determinant.
+#
+# Evaluation: with a = u s v^H, det(a) = det(u) det(v^H) det(m) for m = u^H a v with u, v held
+# fixed. At the diagonal m = s the Leibniz formula gives, for the direction m_i in m,
+#
+#   F_k = sum over distinct i_1 .. i_k of p(i_1 .. i_k) sum over permutations q of
+#         sign(q) prod_j h_j[i_j, i_q(j)],     p = product of the s_i not listed,
+#
+# and C_k leaves out h_{k+1}, whose row i_{k+1} and column i_q(k+1) index the result.
+# A well-conditioned matrix has C_0 = det(a) a^-T, which costs a tenth.
+#
+# Reference: Jacobi's formula; Bhatia & Jain, Higher order derivatives and perturbation bounds for
+# determinants, Linear Algebra Appl. 431 (2009).
+
+_WELL_CONDITIONED = 1e4
+"""Largest condition number for cofactors by the inverse: they lose that factor times eps."""
+
+
+def _products_of_others(s: np.ndarray, order: int) -> np.ndarray:
+    """``p[..., i_1, .., i_order]``: the product of all but the listed; 0 if one is listed twice."""
+    n = s.shape[-1]
+    if order == 0:
+        return np.prod(s, axis=-1)
+    eye = np.eye(n, dtype=bool)
+    taken = np.zeros((n,), bool)
+    for position in range(order - 1):  # taken[i_1 .. i_position, j]: j is among them
+        taken = taken[..., None, :] | eye.reshape(*(1,) * position, n, n)
+    s = np.where(taken, 1.0, s.reshape(*s.shape[:-1], *(1,) * (order - 1), n))
+    ones = np.ones((*s.shape[:-1], 1), s.dtype)
+    before = np.cumprod(np.concatenate((ones, s[..., :-1]), axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate((ones, s[..., :0:-1]), axis=-1), axis=-1)[..., ::-1]
+    return np.where(taken, 0.0, before * after)
+
+
+def _parity(order: tuple[int, ...]) -> int:
+    """Sign of a permutation."""
+    inversions = sum(order[i] > order[j] for j in range(len(order)) for i in range(j))
+    return -1 if inversions % 2 else 1
+
+
+def _cofactor_of_diagonal(s: np.ndarray, directions: list[np.ndarray]) -> np.ndarray:
+    """``C_k`` at diagonal matrices ``s[stack, n]``; the directions are ``[stack, n, n]``."""
+    k = len(directions)
+    n = s.shape[-1]
+    products = _products_of_others(s, k + 1)
+    batch = k + 1  # einsum's label of the stack; labels 0 .. k are i_1 .. i_{k+1}
+    out = np.zeros((len(s), n, n), np.result_type(s, *directions))
+    diagonal = np.einsum("...ii->...i", out)
+    operands: list[Any]
+    for order in permutations(range(k + 1)):
+        operands = [products, [batch, *range(k + 1)]]
+        for j, direction in enumerate(directions):
+            operands += [direction, [batch, j, order[j]]]
+        row, column = k, order[k]
+        if row == column:
+            diagonal += _parity(order) * np.einsum(*operands, [batch, row])
+        else:
+            out += _parity(order) * np.einsum(*operands, [batch, row, column])
+    return out
+
+
+def _cofactor_impl(a: Any, *directions: Any) -> tuple[Any, ...]:
+    work = working_dtype(a.dtype)
+    matrices = flat_stack(a).astype(work, copy=False)
+    flat = [flat_stack(h).astype(work, copy=False) for h in directions]
+    out = np.empty(matrices.shape, work)
+    if not directions and a.size:
+        out, is_done = _cofactor_by_inverse(matrices)
+        left = np.flatnonzero(~is_done)
+        if len(left):
+            out[left] = _cofactor_by_svd(matrices[left], [])
+    elif a.size:
+        out = _cofactor_by_svd(matrices, flat)
+    return (out.reshape(a.shape).astype(a.dtype, copy=False),)
+
+
+def _cofactor_by_inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cofactors of the well-conditioned matrices of a stack, and which those are."""
+    (inverse,) = _inv_impl(a, check=False)
+    with np.errstate(all="ignore"):
+        condition = np.linalg.norm(a, 1, (-2, -1)) * np.linalg.norm(inverse, 1, (-2, -1))
+        cofactors = np.linalg.det(a)[:, None, None] * inverse.swapaxes(-1, -2)
+    return cofactors, condition < _WELL_CONDITIONED  # NaN is not
+
+
+def _cofactor_by_svd(a: np.ndarray, directions: list[np.ndarray]) -> np.ndarray:
+    """Cofactors by singular values; NaN for matrices that are not finite."""
+    out = np.full(a.shape, np.nan, a.dtype)
+    finite = np.isfinite(a).all(axis=(-2, -1))
+    u, s, vh = np.linalg.svd(a[finite])
+    u_conj, v = u.conj(), vh.conj().swapaxes(-1, -2)
+    rotated = [u_conj.swapaxes(-1, -2) @ h[finite] @ v for h in directions]
+    unit = (np.linalg.det(u) * np.linalg.det(vh))[:, None, None]
+    out[finite] = unit * (u_conj @ _cofactor_of_diagonal(s, rotated) @ vh.conj())
+    return out
+
+
+def _cofactor_aval(a: ShapedArray, *directions: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_matrices("cofactor", a, *directions, square=True)
+    check_stacks("cofactor", a, *directions)
+    return (a.strong(),)
+
+
+def _cofactor_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    a, *directions = primals
+    a_dot, *direction_dots = tangents
+    terms = [] if type(a_dot) is Zero else [cofactor(a, *directions, a_dot)]
+    for i, h_dot in enumerate(direction_dots):
+        if type(h_dot) is not Zero:
+            terms.append(cofactor(a, *directions[:i], h_dot, *directions[i + 1 :]))
+    if not terms:
+        return (zeros_like_aval(outs[0]),)
+    return (sum(terms[1:], start=terms[0]),)
+
+
+def _cofactor_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    flags = [is_linear(operand) for operand in operands]
+    if flags[0] or sum(flags) != 1:
+        raise TypeError("cofactor is linear in each of its directions, one at a time")
+    pulled = cofactor(*(cts[0] if flag else x for flag, x in zip(flags, operands, strict=True)))
+    return tuple(pulled if flag else None for flag in flags)
+
+
+cofactor_p = Primitive(
+    "cofactor",
+    impl=_cofactor_impl,
+    abstract_eval=_cofactor_aval,
+    jvp=_cofactor_jvp,
+    transpose=_cofactor_transpose,
+    batch=batch_in_front(lambda: cofactor_p),
+)
+
+
+def cofactor(a: Any, *directions: Any) -> Any:
+    """Cofactors of square matrices, or their derivative of any order in given directions.
+
+    Args:
+      a: ``[..., n, n]``, singular or not.
+      *directions: ``[..., n, n]`` each; their number is the order. Order ``k`` takes memory for
+        ``n ** (k + 1)`` numbers a matrix.
+
+    Returns:
+      ``[..., n, n]``: the gradient of the determinant, or its derivative in the directions.
+    """
+    return bind(cofactor_p, a, *directions)[0]
+
+
+PRIMITIVES = (inv_p, det_p, slogdet_p, cofactor_p)

@@ -1,0 +1,172 @@
+"""Primitives for Cholesky and QR factors.
+
+Here: ``cholesky`` and ``qr``. Not here: LU (``linalg_solve``), eigen- and singular values
+(``linalg_spectral``).
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.primitive import Primitive
+from functrans.primitives.complex_parts import real_dtype
+from functrans.primitives.dot import matmul
+from functrans.primitives.linalg_common import (
+    NOT_LINEAR,
+    adjoint,
+    batch_in_front,
+    check_matrices,
+    hermitian_part,
+    lower_half,
+)
+from functrans.primitives.linalg_solve import triangular_solve
+from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.trace import bind, dtype_of, shape_of
+
+# cholesky ---------------------------------------------------------------------------------------
+
+
+def _cholesky_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_matrices("cholesky", a, square=True)
+    return (a.strong(),)
+
+
+def _cholesky_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    """From ``a = l l^H``: ``l^-1 a_dot l^-H = l^-1 l_dot + (l^-1 l_dot)^H``.
+
+    ``l^-1 l_dot`` is lower triangular with a real diagonal, so it is the lower triangle of the left
+    side with half of its diagonal.
+
+    The function lives on Hermitian matrices, and the tangent is made Hermitian first: the gradient
+    is a Hermitian matrix, although the evaluation reads one triangle only.
+
+    Reference: Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527 (2016).
+    """
+    (l_factor,) = outs
+    a_dot = hermitian_part(tangents[0])
+    half = triangular_solve(l_factor, a_dot, lower=True)
+    inner = triangular_solve(l_factor, adjoint(half), lower=True)  # Hermitian
+    dtype = dtype_of(l_factor)
+    weights = lower_half(shape_of(l_factor)[-1], real_dtype(dtype))
+    return (matmul(l_factor, inner * weights),)
+
+
+cholesky_p = Primitive(
+    "cholesky",
+    impl=lambda a: (np.linalg.cholesky(a),),
+    abstract_eval=_cholesky_aval,
+    jvp=_cholesky_jvp,
+    batch=batch_in_front(lambda: cholesky_p),
+    reasons=NOT_LINEAR,
+)
+
+
+def cholesky(a: Any) -> Any:
+    """Lower Cholesky factors of Hermitian positive definite matrices ``[..., n, n]``.
+
+    The lower triangle is read. The derivative is that on Hermitian matrices: cotangents of ``a``
+    are Hermitian.
+
+    Raises:
+      LinAlgError: a matrix is not positive definite.
+    """
+    return bind(cholesky_p, a)[0]
+
+
+# qr ---------------------------------------------------------------------------------------------
+
+
+def _qr_impl(a: Any, *, mode: str) -> tuple[Any, ...]:
+    return tuple(np.linalg.qr(a, mode=mode))
+
+
+def _qr_aval(a: ShapedArray, *, mode: str) -> tuple[ShapedArray, ...]:
+    check_matrices("qr", a)
+    *stack, rows, columns = a.shape
+    k = rows if mode == "complete" else min(rows, columns)
+    if mode == "raw":
+        shapes = (*stack, columns, rows), (*stack, k)
+    else:
+        shapes = (*stack, rows, k), (*stack, k, columns)
+    return tuple(ShapedArray(shape, a.dtype) for shape in shapes)
+
+
+def _qr_jvp(primals: Any, tangents: Any, outs: Any, *, mode: str) -> tuple[Any, ...]:
+    """From ``a = q r`` with ``q^H q = 1``, ``r`` upper triangular with a real diagonal.
+
+    For at least as many rows as columns let ``w = a_dot r^-1`` and ``t = r_dot r^-1``, upper
+    triangular with a real diagonal. Then ``q^H w = q^H q_dot + t``, where ``q^H q_dot`` is
+    anti-Hermitian, so that ``q^H w + w^H q = t + t^H`` determines ``t``; ``r_dot = t r`` and
+    ``q_dot = w - q t``.
+
+    A wide matrix ``[x y]`` with square ``x`` has ``r = [u v]``: ``x = q u`` as above, and
+    ``v_dot = q_dot^H y + q^H y_dot``. Where ``r`` (or ``u``) is singular there is no derivative:
+    infinities and NaN.
+
+    Reference: Roberts & Roberts, QR and LQ decomposition matrix backpropagation algorithms,
+    arXiv:2009.10071 (2020); Walter & Lehmann, AIP Conf. Proc. 1389 (2011).
+    """
+    (a,), (a_dot,), (q, r) = primals, tangents, outs
+    rows, columns = shape_of(a)[-2:]
+    if mode == "raw" or (mode == "complete" and rows > columns):
+        raise NonDifferentiableError(
+            f"qr: mode={mode!r} of a matrix with {rows} rows and {columns} columns has no "
+            "derivative: it depends on reflections that are no function of q and r. Use "
+            "mode='reduced'; for a projection on the complement of the range use 1 - q q^H."
+        )
+    left, right = (Ellipsis, slice(0, rows)), (Ellipsis, slice(rows, None))
+    is_wide = columns > rows
+    square = _part(r, left) if is_wide else r
+    w = triangular_solve(
+        square, _part(a_dot, left) if is_wide else a_dot, lower=False, left_side=False
+    )
+    symmetric = matmul(adjoint(q), w)
+    symmetric = symmetric + adjoint(symmetric)
+    weights = lower_half(shape_of(q)[-1], real_dtype(dtype_of(q))).T
+    t = symmetric * weights
+    q_dot = w - matmul(q, t)
+    r_dot = matmul(t, square)
+    if is_wide:
+        v_dot = matmul(adjoint(q_dot), _part(a, right)) + matmul(adjoint(q), _part(a_dot, right))
+        r_dot = concatenate((r_dot, v_dot), axis=len(shape_of(r)) - 1)
+    return q_dot, r_dot
+
+
+def _part(x: Any, entries: tuple[Any, ...]) -> Any:
+    return slice_index(x, BasicIndex(entries))
+
+
+qr_p = Primitive(
+    "qr",
+    impl=_qr_impl,
+    abstract_eval=_qr_aval,
+    jvp=_qr_jvp,
+    batch=batch_in_front(lambda: qr_p),
+    reasons=NOT_LINEAR,
+)
+
+
+def qr(a: Any, mode: str = "reduced") -> tuple[Any, Any]:
+    """QR factors of matrices ``[..., m, n]``.
+
+    Args:
+      a: the matrices; their first ``min(m, n)`` columns must be independent for a derivative.
+      mode: ``"reduced"``, ``"complete"`` or ``"raw"``, as in ``numpy.linalg.qr``.
+
+    Returns:
+      ``(q, r)``, in raw mode ``(h, tau)``.
+
+    Raises:
+      NonDifferentiableError: the derivative of a raw or really complete factorization is asked for.
+    """
+    return bind(qr_p, a, mode=mode)  # type: ignore[return-value]
+
+
+PRIMITIVES = (cholesky_p, qr_p)
