@@ -94,6 +94,16 @@ class Tracer:
         """Shape and dtype."""
         raise NotImplementedError
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype."""
+        return self.aval.dtype
+
     def _rebind(self, other: Any) -> None:
         """Take over the contents of another tracer of the same trace (in-place syntax)."""
         raise NotImplementedError

@@ -221,7 +221,8 @@ def test_dot_has_a_node_per_equation_and_a_cluster_per_subprogram():
     jaxpr = staged(lambda x: bind(call_p, ew.sin(x), jaxpr=inner, label='a"b'), SCALAR)
     text = to_dot(jaxpr)
     assert text == jaxpr.to_dot()
-    assert text.startswith("digraph") and text.count("{") >= text.count("subgraph cluster_") + 1
+    assert text.startswith("digraph jaxpr {")
+    assert text.count("{") == text.count("}")
     assert text.count("subgraph cluster_") == 1
     nodes = re.findall(r"^ +(\w+) \[label=", text, re.MULTILINE)
     assert len(nodes) == len(set(nodes)) == 7  # 2 arguments, 3 equations, 2 results
@@ -347,7 +348,7 @@ def test_hash_does_not_depend_on_process_or_version():
     assert structural_hash(jaxpr) == KNOWN_HASH
 
 
-KNOWN_HASH = ""
+KNOWN_HASH = "fbcee4d4eaa29c2d06bc5c95a792983aefab2f9e77541ad475e00fb358738591"
 
 
 def _programs_that_differ():
@@ -430,7 +431,7 @@ def test_hash_counts_annotations_that_are_no_functions():
 
 def test_hash_of_a_captured_tracer_is_refused():
     def outer(x):
-        with pytest.raises(UnsupportedOperationError, match="constant 0 .* StagingTracer"):
+        with pytest.raises(UnsupportedOperationError, match=r"constant 0 .* StagingTracer"):
             structural_hash(staged(lambda y: [x * y], VECTOR))
         return [x]
 
@@ -473,14 +474,16 @@ def test_program_survives_file_and_pickle(tmp_path):
     ],
     ids=repr,
 )  # fmt: skip
-def test_parameters_survive_a_file(value, tmp_path, _known_primitives):
+@pytest.mark.usefixtures("_known_primitives")
+def test_parameters_survive_a_file(value, tmp_path):
     found = through_file(opaque(value=value), tmp_path).eqns[0].params["value"]
     assert type(found) is type(value)
     assert found == value
     assert repr(found) == repr(value)
 
 
-def test_nan_and_slice_parameters_survive_a_file(tmp_path, _known_primitives):
+@pytest.mark.usefixtures("_known_primitives")
+def test_nan_and_slice_parameters_survive_a_file(tmp_path):
     jaxpr = program(equation(opaque_p, [X], Y, value=np.nan, scalar=np.float32(np.nan)))
     params = through_file(jaxpr, tmp_path).eqns[0].params
     assert type(params["value"]) is float
@@ -527,7 +530,8 @@ def test_bfloat16_survives_a_file(tmp_path):
     assert loaded.eqns[0].inputs[1] == jaxpr.eqns[0].inputs[1]
 
 
-def test_subprograms_survive_and_stay_shared(tmp_path, _known_primitives):
+@pytest.mark.usefixtures("_known_primitives")
+def test_subprograms_survive_and_stay_shared(tmp_path):
     inner = staged(lambda x: [x * WEIGHTS], VECTOR, name="inner")
     middle = staged(lambda x: bind(call_p, x, jaxpr=inner), VECTOR)
     jaxpr = staged(
@@ -569,7 +573,8 @@ def test_equal_programs_make_equal_files(tmp_path):
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
-def test_a_function_parameter_is_refused_by_files_and_named(tmp_path, _known_primitives):
+@pytest.mark.usefixtures("_known_primitives")
+def test_a_function_parameter_is_refused_by_files_and_named(tmp_path):
     target = tmp_path / "program"
     target.write_bytes(b"precious")
     with pytest.raises(
@@ -580,11 +585,12 @@ def test_a_function_parameter_is_refused_by_files_and_named(tmp_path, _known_pri
     assert target.read_bytes() == b"precious"
     with pytest.raises(UnsupportedOperationError, match="structural_hash: parameter callback"):
         structural_hash(opaque(callback=test_methods_print))
-    with pytest.raises(UnsupportedOperationError, match="parameter stuff .* is of type object"):
+    with pytest.raises(UnsupportedOperationError, match=r"parameter stuff .* is of type object"):
         save(opaque(stuff=object()), target)
 
 
-def test_a_pickle_refers_to_functions_by_name(_known_primitives):
+@pytest.mark.usefixtures("_known_primitives")
+def test_a_pickle_refers_to_functions_by_name():
     loaded = pickle.loads(pickle.dumps(opaque(callback=(test_methods_print, 1))))
     assert loaded.eqns[0].params["callback"] == (test_methods_print, 1)
 
@@ -592,7 +598,7 @@ def test_a_pickle_refers_to_functions_by_name(_known_primitives):
 def test_a_captured_tracer_is_refused(tmp_path):
     def outer(x):
         inner = staged(lambda y: [x * y], VECTOR)
-        with pytest.raises(UnsupportedOperationError, match="save: constant 0 .* as an argument"):
+        with pytest.raises(UnsupportedOperationError, match=r"save: constant 0 .* as an argument"):
             save(inner, tmp_path / "program")
         with pytest.raises(UnsupportedOperationError, match="pickle: constant 0"):
             pickle.dumps(inner)
@@ -657,11 +663,11 @@ def test_foreign_and_damaged_files_are_refused(tmp_path):
     path = tmp_path / "program"
     for data in (b"", b"hello", b"PK\x03\x04", pickle.dumps({})):
         path.write_bytes(data)
-        with pytest.raises(CacheFormatError, match="not written by Jaxpr.save, or it is damaged"):
+        with pytest.raises(CacheFormatError, match=r"not written by Jaxpr\.save, or it is damaged"):
             load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(CacheFormatError, match="without program.json"):
+    with pytest.raises(CacheFormatError, match=r"without program\.json"):
         load(path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing")

@@ -138,10 +138,10 @@ def array_function(
     result = traced(*args, **kwargs)
     if not has_tracer(args) and not has_tracer(kwargs.values()) and type(result) is np.ndarray:
         result = self._trace.lift(result)  # np.zeros(3, like=x): an array to write traced values to
-    return result if out is None else _store(_name(function), out, result)
+    return result if out is None else store(_name(function), out, result)
 
 
-def _store(name: str, out: Any, result: Any) -> Any:
+def store(name: str, out: Any, result: Any) -> Any:
     """Write a result to ``out=``."""
     (target,) = out if isinstance(out, tuple) else (out,)
     if not isinstance(target, Tracer):
@@ -167,7 +167,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         if function is None:
             raise UnsupportedOperationError(f"{name} cannot be traced{here()}")
         result = function(ufunc, *inputs, **kwargs)
-        return result if out is None else _store(name, out, result)
+        return result if out is None else store(name, out, result)
     traced = _ufuncs.get(ufunc)
     if traced is None:
         raise UnsupportedOperationError(
@@ -202,10 +202,10 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         return result
     if isinstance(result, tuple):
         return tuple(
-            part if target is None else _store(name, target, part)
+            part if target is None else store(name, target, part)
             for target, part in zip(out, result, strict=True)
         )
-    return _store(name, out, result)
+    return store(name, out, result)
 
 
 def protocol_table() -> dict[str, Any]:

@@ -10,16 +10,16 @@ With ``w = exp(-2 pi i / n)``, per axis::
     rfft:   x real,     y_k = sum over j of x_j w^(jk),        k = 0 ... n // 2
     irfft:  y real,     y_j = Re sum over k of c_k x_k w^(-jk),  k = 0 ... n // 2
 
-where ``c_k`` is 1 for ``k = 0`` and ``k = n / 2`` and 2 for the others, which stand for their mirror
-images too. ``rfft`` and ``irfft`` do this along the last of ``axes`` and ``fft_c2c`` along the
-others. Transposes (no conjugation; that of taking the real part embeds in the complex numbers):
+where ``c_k`` is 1 for ``k = 0`` and ``k = n / 2`` and 2 for the others, which stand for their
+mirror images too. ``rfft`` and ``irfft`` do this along the last of ``axes`` and ``fft_c2c`` along
+the others. Transposes (no conjugation; that of taking the real part embeds in the complex numbers):
 
 - the matrix ``w^(jk)`` is symmetric, so that ``fft_c2c`` is its own transpose;
 - ``rfft``: ``x_bar_j = Re sum_k y_bar_k w^(jk) = irfft(conj(y_bar) / c)_j``;
 - ``irfft``: ``x_bar_k = c_k sum_j y_bar_j w^(-jk) = c_k conj(rfft(y_bar))_k``.
 
-With further axes both follow from ``F conj(x) = conj(F_inverse x)`` for the unnormalized transforms.
-All three are linear and act on each row apart, so that a batch axis is one more axis.
+With further axes both follow from ``F conj(x) = conj(F_inverse x)``, unnormalized. All three are
+linear and act on each row apart, so that a batch axis is one more axis.
 
 Layer: ``primitives``. Reference: Van Loan, Computational Frameworks for the Fast Fourier Transform
 (1992), ch. 1 and 4.

@@ -104,7 +104,7 @@ def _resolve(
         is_inside: Any = True
         for index, n in zip(whole, extents, strict=True):
             is_inside = is_inside & (index >= -n) & (index < n)
-        if np.all(is_inside):
+        if np.size(is_inside) and np.all(is_inside):
             return whole, None
         return tuple([np.where(is_inside, index, 0) for index in whole]), is_inside
     if 0 in extents and math.prod(index_shape(name, [index.shape for index in whole])) > 0:

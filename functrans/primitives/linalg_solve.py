@@ -14,6 +14,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -280,8 +281,8 @@ def factorize(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def permutation_of(pivots: np.ndarray, rows: int) -> np.ndarray:
     """The order of rows that interchanges lead to: ``a[permutation]`` is ``l @ u``."""
     stack = pivots.shape[:-1]
-    flat = pivots.reshape(-1, pivots.shape[-1]) if pivots.size else pivots.reshape(-1, 0)
-    count = int(np.prod(stack))
+    count = math.prod(stack)
+    flat = pivots.reshape(count, pivots.shape[-1])
     order = np.tile(np.arange(rows, dtype=INDEX_DTYPE), (count, 1))
     lanes = np.arange(count)
     for j in range(pivots.shape[-1]):
@@ -429,7 +430,7 @@ def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str)
         return (np.empty(b.shape, b.dtype),)
     factors, rhs = flat_stack(factors), flat_stack(b)
     n = rhs.shape[-2]
-    pivots = pivots.reshape(-1, n)
+    pivots = pivots.reshape(len(rhs), n)
     linalg = scipy_linalg()
     if linalg is None or 2 * len(rhs) > n * n + 4:
         x = _solve_by_substitution(factors, pivots, rhs.astype(factors.dtype, copy=False), trans)

@@ -82,7 +82,9 @@ def _scatter_reduce_impl(
     x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool, op: str
 ) -> tuple[Any, ...]:
     out = np.array(x, order="C")
-    write_with(UFUNCS[op], out, v, indices, axes, mode, unique_indices)
+    # np.maximum.at reports NaN operands as invalid, np.maximum does not.
+    with np.errstate(invalid=None if op == "multiply" else "ignore"):
+        write_with(UFUNCS[op], out, v, indices, axes, mode, unique_indices)
     return (out,)
 
 
@@ -127,7 +129,8 @@ def _extremum_weights(
     (count,) = bind(
         scatter_add_p, x_wins, v_wins, *indices, unique_indices=unique_indices, **places
     )
-    return x_wins / count, v_wins / bind(gather_p, count, *indices, **places)[0]
+    (count_at,) = bind(gather_p, count, *indices, **places)
+    return x_wins / count, v_wins / ew.maximum(count_at, 1)  # it is 0 where the write is dropped
 
 
 def _product_weights(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from tests.benchmarks import report, rounds, startup
 from tests.benchmarks.record import ProcessWorkload, Workload
@@ -15,7 +16,13 @@ from tests.benchmarks.report import Outcome
 from tests.benchmarks.rounds import Settings
 from tests.benchmarks.workloads import ALL
 
-QUICK = {"rounds": 3, "block_s": 0.02, "budget_s": 1.0, "first_call_timeout_s": 20.0}
+QUICK: dict[str, Any] = {
+    "rounds": 3,
+    "block_s": 0.02,
+    "budget_s": 1.0,
+    "processes": 1,
+    "first_call_timeout_s": 20.0,
+}
 QUICK_PROCESSES = 3
 
 
@@ -29,12 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="print the workloads and their contenders")
     add("--only", action="append", metavar="PATTERN", help="workloads, by substring or glob")
     add("--libraries", metavar="NAMES", help="comma-separated libraries or labels (jax-jit)")
-    add("--quick", action="store_true", help="few short rounds, first calls cut off at 20 s")
+    add("--quick", action="store_true", help="one process, 3 short rounds, 20 s per first call")
     add("--rounds", type=int, help=f"timed blocks per contender (default {default.rounds})")
     add("--block", type=float, metavar="S", help=f"seconds per block ({default.block_s})")
     add("--budget", type=float, metavar="S", help=f"seconds per contender ({default.budget_s})")
+    add("--processes", type=int, help=f"processes per contender ({default.processes})")
     add("--threads", type=int, default=1, help="threads per library (1)")
-    add("--first-calls", type=int, default=1, help="fresh processes per first call (1)")
     add("--first-call-timeout", type=float, metavar="S", help="cut first calls off earlier")
     add("--warm-cache", action="store_true", help="first calls find a filled disk cache")
     add("--seed", type=int, default=0, help="seed of the inputs (0)")
@@ -48,6 +55,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         "rounds": options.rounds,
         "block_s": options.block,
         "budget_s": options.budget,
+        "processes": options.processes,
         "first_call_timeout_s": options.first_call_timeout,
     }
     chosen = dict(QUICK) if options.quick else {}
@@ -55,7 +63,6 @@ def _settings(options: argparse.Namespace) -> Settings:
     return Settings(
         **chosen,
         threads=options.threads,
-        first_calls=options.first_calls,
         warm_cache=options.warm_cache,
         seed=options.seed,
     )

@@ -20,10 +20,12 @@ class Agreement:
     """Outcome of the comparison of all results of a workload.
 
     Attributes:
+      contenders: how many delivered a result.
       largest: largest relative difference over all pairs whose shapes match.
       mismatches: one line per pair or result that is not acceptable.
     """
 
+    contenders: int
     largest: float
     mismatches: tuple[str, ...]
 
@@ -83,4 +85,4 @@ def compare(results: Mapping[str, Sequence[Arrays]], rtol: float, dtype: str) ->
             mismatches.append(
                 f"{left} and {right} differ by {worst:.2e} > {rtol:.0e} in result {where}"
             )
-    return Agreement(largest, tuple(mismatches))
+    return Agreement(len(results), largest, tuple(mismatches))

@@ -108,6 +108,8 @@ def _agreement_lines(outcome: Outcome) -> list[str]:
         return []
     if agreement.mismatches:
         return ["  RESULTS DISAGREE", *(f"    {line}" for line in agreement.mismatches)]
+    if agreement.contenders < 2:
+        return [f"  {agreement.contenders} result(s): nothing to compare"]
     return [
         f"  results agree to {agreement.largest:.0e} (tolerance {workload.rtol:.0e}, "
         f"{workload.dtype})"

@@ -1,8 +1,10 @@
 """Measure one workload: first calls in fresh processes, then timed blocks that alternate.
 
-All workers of a workload stay alive together; the parent asks each in turn for one block, starting
-with another one every round, so that noise of the machine hits all alike. A contender that fails
-drops out and is reported; the others go on. Layer: above ``process`` and ``agreement``.
+The workers of all contenders stay alive together; the parent asks each in turn for one block,
+starting with another one every round, so that noise of the machine hits all alike. This is repeated
+with fresh processes, because the layout of memory lasts as long as a process and can change a time
+by half. A contender that fails drops out and is reported; the others go on. Layer: above
+``process`` and ``agreement``.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,10 +32,11 @@ class Settings:
     """How to measure.
 
     Attributes:
-      rounds: timed blocks per contender.
+      rounds: timed blocks per contender, over all its processes.
       block_s: length of a block in seconds; a slower call makes a block of its own.
       budget_s: a contender whose blocks took longer than this together sits out further rounds.
-      first_calls: fresh processes per contender whose first call is measured.
+      processes: fresh processes per contender, one after the other; each has a first call and its
+        share of the rounds.
       first_call_timeout_s: overrides the workloads' own limits when smaller.
       warm_cache: whether first calls find what an earlier process left in the disk cache.
       threads: threads per library.
@@ -43,7 +46,7 @@ class Settings:
     rounds: int = 15
     block_s: float = 0.05
     budget_s: float = 10.0
-    first_calls: int = 1
+    processes: int = 3
     first_call_timeout_s: float = float("inf")
     warm_cache: bool = False
     threads: int = 1
@@ -66,7 +69,7 @@ class Measurement:
     import_s: list[float] = field(default_factory=list)
     first_call_s: list[float] = field(default_factory=list)
     late_import_s: list[float] = field(default_factory=list)
-    calls_per_block: int = 1
+    calls_per_block: list[int] = field(default_factory=list)
     block_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     peak_bytes: int = 0
@@ -111,13 +114,13 @@ class Competitor:
         self._settings = settings
         self._folder = folder
         self._worker: Worker | None = None
+        self._calls = 1
+        self._spent_s = 0.0
 
     @property
     def is_ready(self) -> bool:
         """Whether it has not failed and its budget is not used up."""
-        measurement = self.measurement
-        spent = sum(measurement.block_s) * measurement.calls_per_block
-        return measurement.status == "ok" and spent < self._settings.budget_s
+        return self.measurement.status == "ok" and self._spent_s < self._settings.budget_s
 
     def attempt(self, action: Callable[[], None]) -> None:
         """Run ``action`` unless the contender is out; a failure puts it out."""
@@ -161,21 +164,20 @@ class Competitor:
 
     def calibrate(self) -> None:
         """Choose the number of calls per block."""
-        block_s = self._settings.block_s
-        calls = self._ask("calibrate", block_s, timeout_s=START_TIMEOUT_S)
-        self.measurement.calls_per_block = calls
+        self._calls = self._ask("calibrate", self._settings.block_s, timeout_s=START_TIMEOUT_S)
 
     def block(self) -> None:
         """Time one block."""
-        calls = self.measurement.calls_per_block
-        timed = self._ask("time", calls, timeout_s=START_TIMEOUT_S)
-        self.measurement.block_s.append(timed["seconds"] / calls)
-        self.measurement.cpu_s.append(timed["cpu_seconds"] / calls)
+        timed = self._ask("time", self._calls, timeout_s=START_TIMEOUT_S)
+        self._spent_s += timed["seconds"]
+        self.measurement.calls_per_block.append(self._calls)
+        self.measurement.block_s.append(timed["seconds"] / self._calls)
+        self.measurement.cpu_s.append(timed["cpu_seconds"] / self._calls)
 
     def finish(self) -> None:
         """Take one more result (a call must not depend on the calls before it)."""
         last = self._ask("result", timeout_s=START_TIMEOUT_S)
-        self.measurement.peak_bytes = last["peak_bytes"]
+        self.measurement.peak_bytes = max(self.measurement.peak_bytes, last["peak_bytes"])
         self.results.append(last["result"])
 
     def end(self) -> None:
@@ -215,19 +217,31 @@ def measure(
 
 
 def _run(ring: list[Competitor], settings: Settings, progress: Progress) -> None:
-    starts = settings.first_calls + settings.warm_cache
-    for repeat in range(starts):
+    if settings.warm_cache:
         for competitor in ring:
-            progress(f"first call {repeat + 1}/{starts}: {competitor.measurement.label}")
+            progress(f"fill the cache: {competitor.measurement.label}")
             competitor.attempt(competitor.start)
-            if settings.warm_cache and repeat == 0:
-                competitor.forget_first_calls()
+            competitor.forget_first_calls()
+    rounds = range(settings.rounds)
+    for process in range(settings.processes):
+        share = rounds[process :: settings.processes]
+        _run_processes(ring, share, f"process {process + 1}/{settings.processes}", progress)
+
+
+def _run_processes(
+    ring: list[Competitor], rounds: Sequence[int], title: str, progress: Progress
+) -> None:
+    """Make the first calls in fresh processes, then go through ``rounds`` with them."""
     for competitor in ring:
-        progress(f"calibrate {competitor.measurement.label}")
-        competitor.attempt(competitor.calibrate)
-    for number in range(settings.rounds):
-        progress(f"round {number + 1}/{settings.rounds}")
-        shift = number % len(ring) if ring else 0
+        progress(f"{title}: first call of {competitor.measurement.label}")
+        competitor.attempt(competitor.start)
+    for competitor in ring:
+        if rounds and competitor.is_ready:
+            progress(f"{title}: calibrate {competitor.measurement.label}")
+            competitor.attempt(competitor.calibrate)
+    for number in rounds:
+        progress(f"{title}: round {number + 1}")
+        shift = number % len(ring)
         for competitor in ring[shift:] + ring[:shift]:
             if competitor.is_ready:
                 competitor.attempt(competitor.block)

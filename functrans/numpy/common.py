@@ -1,0 +1,286 @@
+"""What the NumPy-shaped functions share: operands, axes, views, results.
+
+Here: conversion of operands (lists of traced values included), axes and ``keepdims``, ``out=``,
+values that Python needs, and the registration of views. Not here: functions of NumPy's namespace.
+
+Layer: ``numpy`` (below its other modules).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.avals import PYTHON_SCALARS
+from functrans.ir.source import here
+from functrans.numpy.dispatch import has_tracer, store
+from functrans.operators import register_view
+from functrans.primitives.movement import stack
+from functrans.primitives.structural import cast, normalize_axis, reshape
+from functrans.state import open_traces
+from functrans.trace import Tracer, dtype_of, shape_of
+
+NO_VALUE: Any = np._NoValue
+"""NumPy's mark of an option that was not given."""
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+
+
+# operands ---------------------------------------------------------------------------------------
+
+
+def as_operand(x: Any) -> Any:
+    """A tracer, an ndarray or a number; a Python number stays one, so that it is weak (NEP 50)."""
+    if isinstance(x, Tracer) or type(x) is np.ndarray or type(x) in PYTHON_SCALARS:
+        return x
+    return as_array(x)
+
+
+def as_array(x: Any) -> Any:
+    """A tracer or an ndarray; lists and tuples of traced values are joined."""
+    if isinstance(x, Tracer) or type(x) is np.ndarray:
+        return x
+    if isinstance(x, (list, tuple)):
+        return from_sequence(x)
+    return plain_array(x)
+
+
+def plain_array(x: Any, dtype: Any = None) -> np.ndarray:
+    """A value that holds no tracer as an array of numbers.
+
+    Raises:
+      UnsupportedOperationError: it is none, or a kind of array whose meaning would be lost.
+    """
+    for cls in type(x).__mro__:
+        if cls.__name__ in ("MaskedArray", "matrix") and cls.__module__.startswith("numpy"):
+            remedy = (
+                "use x.filled(value) and np.where with the mask"
+                if cls.__name__ == "MaskedArray"
+                else "use np.asarray(x)"
+            )
+            raise UnsupportedOperationError(
+                f"a {type(x).__name__} meets a traced value{here()}; its arithmetic differs from "
+                f"ndarray's and would be lost. {remedy[0].upper()}{remedy[1:]}."
+            )
+    array = np.asarray(x, dtype)
+    if array.dtype.kind not in "fciub" and array.dtype.name != "bfloat16":
+        raise UnsupportedOperationError(
+            f"expected an array of numbers, got {type(x).__name__} of dtype {array.dtype}{here()}; "
+            "convert it with np.asarray(value, dtype=float) first"
+        )
+    return array
+
+
+def from_sequence(values: Sequence[Any], dtype: Any = None) -> Any:
+    """An array of nested lists and tuples, which may hold traced values.
+
+    All elements are joined in one equation. Python numbers are strong, as in ``np.array``.
+
+    Raises:
+      ValueError: the shapes of the elements differ.
+    """
+    if not has_tracer(values):
+        return plain_array(values, dtype)
+    lead: Shape = (len(values),)
+    level = list(values)
+    while all(isinstance(item, (list, tuple)) for item in level):
+        extents = {len(item) for item in level}
+        if len(extents) > 1:
+            raise _ragged(lead, extents)
+        lead = (*lead, extents.pop())
+        level = [item for row in level for item in row]
+    level = [
+        item if isinstance(item, Tracer) or type(item) in PYTHON_SCALARS else as_array(item)
+        for item in level
+    ]
+    shapes = {shape_of(item) for item in level}
+    if len(shapes) > 1:
+        raise _ragged(lead, shapes)
+    if dtype is None:
+        dtype = np.result_type(*{dtype_of(item) for item in level})
+    return reshape(stack(level, 0, dtype), lead + shapes.pop())
+
+
+def _ragged(lead: Shape, found: set[Any]) -> ValueError:
+    some = " and ".join(map(str, sorted(found)[:2]))
+    return ValueError(
+        f"setting an array element with a sequence: elements of the list have different shapes "
+        f"({some}) behind the first {len(lead)} axes{here()}; pad them to one shape, or keep the "
+        "list"
+    )
+
+
+def inexact(x: Any) -> Any:
+    """The operand in floating point: integers and booleans become float64."""
+    return cast(x, np.float64) if dtype_of(x).kind in "biu" else x
+
+
+@lru_cache(maxsize=512)
+def _ufunc_input(ufunc: np.ufunc, dtype: np.dtype) -> np.dtype:
+    return ufunc.resolve_dtypes((dtype, *(None,) * (ufunc.nargs - 1)))[0]
+
+
+def ufunc_operand(ufunc: np.ufunc, x: Any) -> Any:
+    """The operand in the dtype in which a ufunc of one operand computes."""
+    return cast(x, _ufunc_input(ufunc, dtype_of(x)))
+
+
+def value_of(x: Any, what: str = "a value-dependent shape") -> Any:
+    """The plain value behind an operand, where results cannot be formed without it.
+
+    Raises:
+      ConcretizationError: it has none, since the trace has avals only.
+    """
+    return x._concrete(what) if isinstance(x, Tracer) else x
+
+
+def layout_of(x: Any) -> Any:
+    """The plain array behind a tracer; ``None`` where there is none (staging)."""
+    while isinstance(x, Tracer):
+        x = getattr(x, "_value", None)
+    return x
+
+
+def is_known(x: Any) -> bool:
+    """Whether an operand has a value, as in recording and pushing."""
+    return not isinstance(x, Tracer) or layout_of(x) is not None
+
+
+# axes -------------------------------------------------------------------------------------------
+
+
+def axes_of(axis: Any, ndim: int, name: str = "axis") -> Axes:
+    """The axes that an ``axis`` argument names: all for ``None``.
+
+    Raises:
+      AxisError: an axis does not exist.
+      ValueError: an axis is named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, tuple):
+        if not ndim and operator.index(axis) in (0, -1):
+            return ()
+        return (normalize_axis(axis, ndim, name),)
+    axes = tuple([normalize_axis(one, ndim, name) for one in axis])
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in {name!r}: {axis}")
+    return axes
+
+
+def kept_shape(shape: Shape, axes: Axes) -> Shape:
+    """The shape after a reduction with ``keepdims``."""
+    return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
+
+
+def is_given(option: Any) -> bool:
+    """Whether an option was given: neither NumPy's mark nor ``None``."""
+    return option is not NO_VALUE and option is not None
+
+
+def flag(option: Any) -> bool:
+    """A boolean option whose default is NumPy's mark for false."""
+    return option is not NO_VALUE and bool(option)
+
+
+def count_of(shape: Shape, axes: Axes) -> int:
+    """How many elements a reduction joins."""
+    return math.prod([shape[axis] for axis in axes])
+
+
+# results ----------------------------------------------------------------------------------------
+
+
+def fresh(x: Any) -> Any:
+    """The same value with memory of its own: later writes to either do not reach the other."""
+    if not isinstance(x, Tracer):
+        return np.array(x)
+    twin = object.__new__(type(x))
+    twin._trace = x._trace
+    twin._alias = None
+    twin._rebind(x)
+    return twin
+
+
+def stored(name: str, result: Any, out: Any) -> Any:
+    """The result, written to ``out`` if there is one."""
+    return result if out is None else store(f"numpy.{name}", out, result)
+
+
+def lifted(value: Any, like: Any) -> Any:
+    """A new plain array as one that traced values can be written to.
+
+    It belongs to the innermost open trace, so that it may be filled inside an inner function also
+    when ``like`` belongs to an enclosing one.
+    """
+    stack_of_traces = open_traces.get()
+    if stack_of_traces:
+        return stack_of_traces[-1].lift(value)
+    return like._trace.lift(value) if isinstance(like, Tracer) else value
+
+
+# views ------------------------------------------------------------------------------------------
+
+
+def view(
+    base: Any, out: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]
+) -> Any:
+    """Note that a result shares memory with its operand, as it does in NumPy.
+
+    Args:
+      base: operand.
+      out: result.
+      read: the view as a function of the base.
+      write: the base after the view was written, as a function of base and view.
+    """
+    if out is base or not isinstance(base, Tracer):
+        return out
+    return register_view(base, out, read, write)
+
+
+def read_only_view(base: Any, out: Any, read: Callable[[Any], Any]) -> Any:
+    """A view that NumPy does not allow to be written to."""
+    if out is base and isinstance(base, Tracer):
+        out = fresh(base)
+
+    def write(base: Any, new: Any) -> Any:
+        raise ValueError(
+            f"assignment destination is read-only{here()}: the array is a view with repeated or "
+            "derived elements; write to a copy (np.array(x, like=x)) or to the array itself"
+        )
+
+    return view(base, out, read, write)
+
+
+def uncertain_view(base: Any, out: Any, what: str) -> Any:
+    """A result that is a view or a copy depending on a memory layout that staging does not know.
+
+    Writing to either while both are in use raises: the other might have to change, or not.
+    """
+    if out is base:
+        out = fresh(base)
+
+    def fail(*_: Any) -> Any:
+        raise UnsupportedOperationError(
+            f"an array was written to{here()} that {what} made or was made from. Whether NumPy's "
+            "result shares memory with its operand depends on the memory layout, which is not known "
+            f"while shapes and dtypes only are traced. Copy one of them first: x.copy(), or "
+            "np.array(x, like=x)."
+        )
+
+    return view(base, out, fail, fail)
+
+
+def shares_memory(base: Any, out: Any) -> bool | None:
+    """Whether a result shares memory with its operand; ``None`` where that is not known."""
+    first, second = layout_of(base), layout_of(out)
+    if type(first) is not np.ndarray or type(second) is not np.ndarray:
+        return None
+    return bool(np.may_share_memory(first, second))

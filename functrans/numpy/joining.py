@@ -1,0 +1,395 @@
+"""Joining and splitting: concatenate, stack, split, block, tile, repeat, insert, delete, append.
+
+Here: functions that make one array of several or several of one. Joining any number of traced
+values is one equation. Not here: padding (``padding``), shape functions (``shaping``).
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.source import here
+from functrans.numpy.common import (
+    as_array,
+    axes_of,
+    fresh,
+    stored,
+    value_of,
+    view,
+)
+from functrans.numpy.dispatch import implements
+from functrans.numpy.shaping import at_least, broadcast_to, reshape_view
+from functrans.primitives import movement, structural
+from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
+from functrans.primitives.structural import cast, normalize_axis
+from functrans.trace import dtype_of, shape_of
+
+# joining ----------------------------------------------------------------------------------------
+
+
+def _parts(arrays: Any, casting: str, dtype: Any) -> list[Any]:
+    """The arrays to join, in the dtype asked for."""
+    parts = [as_array(x) for x in _sequence(arrays)]
+    if not parts:
+        raise ValueError("need at least one array to concatenate")
+    if dtype is not None:
+        for x in parts:
+            if not np.can_cast(dtype_of(x), dtype, casting):  # type: ignore[arg-type]  # a rule
+                raise TypeError(
+                    f"Cannot cast array data from {dtype_of(x)!r} to {np.dtype(dtype)!r} according "
+                    f"to the rule {casting!r}{here()}"
+                )
+    return parts
+
+
+def _sequence(arrays: Any) -> Any:
+    """The arrays to join: a sequence of them, or the slices of one along its first axis."""
+    return arrays if isinstance(arrays, (list, tuple)) else list(arrays)
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """Join arrays along an axis they have."""
+    parts = _parts(arrays, casting, dtype)
+    if axis is None:
+        parts = [structural.reshape(x, (math.prod(shape_of(x)),)) for x in parts]
+        axis = 0
+    if not shape_of(parts[0]):
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    return stored("concatenate", movement.concatenate(parts, axis, dtype), out)
+
+
+concat = concatenate
+
+
+@implements(np.stack)
+def stack(
+    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """Join arrays of one shape along a new axis."""
+    parts = _parts(arrays, casting, dtype)
+    return stored("stack", movement.stack(parts, axis, dtype), out)
+
+
+@implements(np.vstack)
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Join along the first axis; vectors are rows."""
+    parts = [at_least(x, 2) for x in _parts(tup, casting, dtype)]
+    return movement.concatenate(parts, 0, dtype)
+
+
+@implements(np.hstack)
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Join along the second axis; vectors along their only one."""
+    parts = [at_least(x, 1) for x in _parts(tup, casting, dtype)]
+    return movement.concatenate(parts, min(len(shape_of(parts[0])), 2) - 1, dtype)
+
+
+@implements(np.dstack)
+def dstack(tup: Any) -> Any:
+    """Join along the third axis."""
+    return movement.concatenate([at_least(x, 3) for x in _parts(tup, "same_kind", None)], 2)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    """Join along the second axis; vectors are columns."""
+    columns = []
+    for x in _parts(tup, "same_kind", None):
+        shape = shape_of(x)
+        columns.append(structural.reshape(x, (math.prod(shape), 1)) if len(shape) < 2 else x)
+    return movement.concatenate(columns, 1)
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """An array with values joined to its end."""
+    x, new = as_array(arr), as_array(values)
+    if axis is None:
+        x, new = (structural.reshape(v, (math.prod(shape_of(v)),)) for v in (x, new))
+        axis = 0
+    return movement.concatenate((x, new), normalize_axis(axis, len(shape_of(x)), "axis"))
+
+
+def _block_depth(arrays: Any) -> int:
+    """How deep lists are nested.
+
+    Raises:
+      ValueError: not all of them equally deep, or one is empty.
+    """
+    if isinstance(arrays, tuple):
+        raise TypeError("block: only lists can be used to arrange blocks, not tuples")
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise ValueError("block: lists cannot be empty")
+    depths = {_block_depth(item) for item in arrays}
+    if len(depths) > 1:
+        raise ValueError(f"block: lists are nested to different depths: {sorted(depths)}")
+    return depths.pop() + 1
+
+
+def _largest_rank(arrays: Any) -> int:
+    if isinstance(arrays, list):
+        return max(map(_largest_rank, arrays))
+    return len(shape_of(as_array(arrays)))
+
+
+def _join_blocks(arrays: Any, depth: int, ndim: int) -> Any:
+    if not depth:
+        x = as_array(arrays)
+        return structural.reshape(x, (1,) * (ndim - len(shape_of(x))) + shape_of(x))
+    return movement.concatenate(
+        [_join_blocks(item, depth - 1, ndim) for item in arrays], ndim - depth
+    )
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    """An array of nested lists of blocks."""
+    depth = _block_depth(arrays)
+    out = _join_blocks(arrays, depth, max(depth, _largest_rank(arrays)))
+    return fresh(out) if not depth else out
+
+
+# splitting --------------------------------------------------------------------------------------
+
+
+def _split_views(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+    """Consecutive parts along an axis, in one equation; each is a view."""
+    parts = []
+    stop = 0
+    for n, part in zip(sizes, movement.split(x, sizes, axis), strict=True):
+        start, stop = stop, stop + n
+        index = BasicIndex((*(slice(None),) * axis, slice(start, stop)))
+        parts.append(
+            view(
+                x,
+                part,
+                lambda base, index=index: slice_index(base, index),
+                lambda base, new, index=index: slice_update(base, new, index),
+            )
+        )
+    return parts
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Consecutive parts along an axis, at positions or nearly equal; views."""
+    x = as_array(ary)
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    extent = shape_of(x)[k]
+    if np.ndim(indices_or_sections):
+        cuts = [operator.index(c) for c in np.asarray(value_of(indices_or_sections))]
+        bounds = [0, *cuts, extent]
+        parts = []
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            parts.append(range(extent)[start:stop])
+        if all(p.start == q.stop for p, q in zip(parts[1:], parts[:-1], strict=True)):
+            return _split_views(x, [len(p) for p in parts], k)
+        lead = (slice(None),) * k
+        return [x[(*lead, slice(p.start, p.stop))] for p in parts]
+    n = operator.index(indices_or_sections)
+    if n <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    each, extra = divmod(extent, n)
+    return _split_views(x, [each + 1] * extra + [each] * (n - extra), k)
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Consecutive parts along an axis, at positions or equal; views."""
+    x = as_array(ary)
+    if not np.ndim(indices_or_sections):
+        extent = shape_of(x)[normalize_axis(axis, len(shape_of(x)), "axis")]
+        if extent % operator.index(indices_or_sections):
+            raise ValueError("array split does not result in an equal division")
+    return array_split.traced(x, indices_or_sections, axis)  # type: ignore[attr-defined,no-any-return]
+
+
+def _split_along(name: str, ary: Any, sections: Any, axis: int, least: int) -> list[Any]:
+    x = as_array(ary)
+    ndim = len(shape_of(x))
+    if ndim < least:
+        raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
+    return split.traced(x, sections, axis)  # type: ignore[attr-defined,no-any-return]
+
+
+@implements(np.vsplit)
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Parts along the first axis."""
+    return _split_along("vsplit", ary, indices_or_sections, 0, 2)
+
+
+@implements(np.hsplit)
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Parts along the second axis; of vectors along their only one."""
+    axis = 1 if len(shape_of(as_array(ary))) > 1 else 0
+    return _split_along("hsplit", ary, indices_or_sections, axis, 1)
+
+
+@implements(np.dsplit)
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Parts along the third axis."""
+    return _split_along("dsplit", ary, indices_or_sections, 2, 3)
+
+
+@implements(np.unstack)
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
+    """The slices along an axis, without that axis; views."""
+    x = as_array(x)
+    if not shape_of(x):
+        raise ValueError("Input array must be at least 1-d.")
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    parts = []
+    for i, part in enumerate(movement.unstack(x, k)):
+        index = BasicIndex((*(slice(None),) * k, i))
+        if shape_of(part):
+            part = view(  # noqa: PLW2901  # the part as a view
+                x,
+                part,
+                lambda base, index=index: slice_index(base, index),
+                lambda base, new, index=index: slice_update(base, new, index),
+            )
+        parts.append(part)
+    return tuple(parts)
+
+
+# repetition -------------------------------------------------------------------------------------
+
+
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> Any:
+    """An array repeated along its axes."""
+    x = as_array(A)
+    counts = tuple(map(operator.index, reps)) if isinstance(reps, (tuple, list)) else (
+        tuple(np.asarray(value_of(reps)).ravel().tolist())
+    )  # fmt: skip
+    shape = shape_of(x)
+    ndim = max(len(counts), len(shape))
+    counts = (1,) * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - len(shape)) + shape
+    if all(n == 1 for n in counts):
+        return fresh(structural.reshape(x, shape))
+    apart: tuple[int, ...] = ()
+    wide: tuple[int, ...] = ()
+    for count, extent in zip(counts, shape, strict=True):
+        apart += (1, extent)
+        wide += (count, extent)
+    spread = structural.broadcast_to(structural.reshape(x, apart), wide)
+    return structural.reshape(
+        spread, tuple([c * n for c, n in zip(counts, shape, strict=True)])
+    )
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Each element, or each slice along an axis, repeated."""
+    x = as_array(a)
+    if axis is None:
+        x = structural.reshape(x, (math.prod(shape_of(x)),))
+        axis = 0
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    shape = shape_of(x)
+    counts = np.asarray(value_of(repeats))
+    if counts.size == 1:
+        n = operator.index(counts.reshape(())[()])
+        if n < 0:
+            raise ValueError("repeats may not contain negative values.")
+        head, tail = shape[: k + 1], shape[k + 1 :]
+        spread = structural.broadcast_to(
+            structural.reshape(x, (*head, 1, *tail)), (*head, n, *tail)
+        )
+        return structural.reshape(spread, (*shape[:k], shape[k] * n, *tail))
+    places = np.repeat(np.arange(shape[k]), counts)
+    return _taken(x, places, k)
+
+
+def _taken(x: Any, places: np.ndarray, axis: int) -> Any:
+    """Slices of an array along an axis, at concrete positions."""
+    out = gather(x, (places,), (axis,))
+    return structural.moveaxis(out, 0, axis)
+
+
+# insert and delete ------------------------------------------------------------------------------
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """An array without some of its slices along an axis."""
+    x = as_array(arr)
+    if axis is None:
+        x = structural.reshape(x, (math.prod(shape_of(x)),))
+        axis = 0
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    places = np.delete(np.arange(shape_of(x)[k]), value_of(obj))
+    return _taken(x, places, k)
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """An array with values inserted before positions along an axis."""
+    x, new = as_array(arr), as_array(values)
+    if axis is None:
+        x = structural.reshape(x, (math.prod(shape_of(x)),))
+        axis = 0
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    shape = shape_of(x)
+    where = value_of(obj)
+    old = np.insert(np.arange(shape[k]), where, -1)  # NumPy finds out where things go
+    is_new = old == -1
+    count = int(is_new.sum())
+    new = cast(new, dtype_of(x))
+    slot = (*shape[:k], count, *shape[k + 1 :])
+    is_scalar = not isinstance(where, slice) and np.ndim(where) == 0
+    if is_scalar and len(shape_of(new)) > 1:  # a scalar position moves the values' first axis
+        count_of_values = shape_of(new)[0]
+        if len(shape_of(new)) == len(shape) and count_of_values != 1:
+            old = np.insert(np.arange(shape[k]), [where] * count_of_values, -1)
+            is_new = old == -1
+            slot = (*shape[:k], count_of_values, *shape[k + 1 :])
+            new = structural.moveaxis(new, 0, k)
+    elif not is_scalar and len(shape_of(new)) == 1 and len(shape) > 1 and count > 1:
+        new = reshape_view(new, (shape_of(new)[0], *(1,) * (len(shape) - k - 1)))
+    elif is_scalar and len(shape_of(new)) == 1 and len(shape) == 1:
+        count_of_values = shape_of(new)[0]
+        old = np.insert(np.arange(shape[k]), [where] * count_of_values, -1)
+        is_new = old == -1
+        slot = (count_of_values,)
+    base = _taken(x, np.where(is_new, 0, old), k) if shape[k] else np.zeros(
+        (*shape[:k], len(old), *shape[k + 1 :]), dtype_of(x)
+    )  # fmt: skip
+    block_of_new = structural.moveaxis(broadcast_to(new, slot), k, 0)
+    return scatter(base, block_of_new, (np.flatnonzero(is_new),), (k,), unique_indices=True)
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """An array without its margins of zeros."""
+    x = as_array(filt)
+    nonzero = np.argwhere(np.asarray(value_of(x)))
+    shape = shape_of(x)
+    axes = axes_of(tuple(axis) if isinstance(axis, (list, tuple)) else axis, len(shape))
+    entries: list[slice] = []
+    for k, extent in enumerate(shape):
+        if k not in axes:
+            entries.append(slice(None))
+            continue
+        start, stop = (
+            (int(nonzero[:, k].min()), int(nonzero[:, k].max()) + 1) if len(nonzero) else (0, 0)
+        )
+        kinds = trim.lower()
+        entries.append(
+            slice(start if "f" in kinds or not len(nonzero) else 0, stop if "b" in kinds else extent)
+        )
+    return x[tuple(entries)]

@@ -1,0 +1,516 @@
+"""Shape functions: reshape, permutations of axes, axes of extent 1, broadcasting, flips.
+
+Here: functions whose results are views in NumPy, so that a write to the result of ``reshape`` or
+``transpose`` reaches the operand. Not here: joining and splitting (``joining``), diagonals
+(``diagonals``).
+
+A reshape is a view or a copy depending on the memory layout: with values at hand the real strides
+tell which; in staging, only those reshapes are known to be views that merge no axes, and a write
+through another one raises.
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError, UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.numpy.common import (
+    Axes,
+    Shape,
+    as_array,
+    as_operand,
+    axes_of,
+    fresh,
+    is_known,
+    layout_of,
+    read_only_view,
+    shares_memory,
+    uncertain_view,
+    view,
+)
+from functrans.numpy.dispatch import implements
+from functrans.primitives import movement, structural
+from functrans.primitives.indexing import gather
+from functrans.primitives.structural import inverse_permutation, normalize_axis
+from functrans.trace import Tracer, shape_of
+
+# reshape ----------------------------------------------------------------------------------------
+
+
+def full_shape(shape: Any, size: int) -> Shape:
+    """A shape argument as a complete tuple: an int, or a sequence with one ``-1``.
+
+    Raises:
+      ValueError: it does not fit the number of elements.
+    """
+    if isinstance(shape, (tuple, list)):
+        extents = tuple([operator.index(n) for n in shape])
+    elif isinstance(shape, np.ndarray):
+        extents = tuple(map(int, np.atleast_1d(shape)))
+    else:
+        extents = (operator.index(shape),)
+    if -1 in extents:
+        known = -math.prod(extents)
+        if extents.count(-1) > 1:
+            raise ValueError("can only specify one unknown dimension")
+        if known > 0 and size % known == 0:
+            extents = tuple([size // known if n == -1 else n for n in extents])
+    if math.prod(extents) != size or any(n < 0 for n in extents):
+        raise ShapeError(
+            f"cannot reshape array of size {size} into shape {shape}{here()}; the number of "
+            "elements must stay the same"
+        )
+    return extents
+
+
+def _only_splits(shape: Shape, new: Shape) -> bool:
+    """Whether a reshape merges no axes, so that it is a view for all strides."""
+    if 0 in shape:
+        return True
+    old = [n for n in shape if n != 1]
+    position, rest = 0, 1
+    for extent in new:
+        if extent == 1:
+            continue
+        if rest == 1:
+            if position == len(old):
+                return False
+            rest = old[position]
+            position += 1
+        if rest % extent:
+            return False
+        rest //= extent
+    return True
+
+
+def reshape_view(x: Any, shape: Shape) -> Any:
+    """A row-major reshape, which shares memory with ``x`` where NumPy's does."""
+    out = structural.reshape(x, shape)
+    if out is x or not isinstance(x, Tracer):
+        return out
+    own = shape_of(x)
+    shared = shares_memory(x, out)
+    if shared is None:
+        if not _only_splits(own, shape):
+            return uncertain_view(x, out, f"a reshape from {own} to {shape}")
+    elif not shared:
+        return out
+    return view(
+        x,
+        out,
+        lambda base: structural.reshape(base, shape),
+        lambda base, new: structural.reshape(new, own),
+    )
+
+
+def order_of(x: Any, order: str | None) -> str:
+    """``C`` or ``F`` for an order argument.
+
+    Raises:
+      UnsupportedOperationError: it depends on the memory layout, which staging does not know.
+    """
+    if order in (None, "C", "c"):
+        return "C"
+    if order in ("F", "f"):
+        return "F"
+    if order not in ("A", "K", "a", "k"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if len(shape_of(x)) < 2:
+        return "C"
+    if not is_known(x):
+        raise UnsupportedOperationError(
+            f"order={order!r} depends on the memory layout{here()}, which is not known while "
+            "shapes and dtypes only are traced; use order='C' or order='F'"
+        )
+    flags = layout_of(x).flags
+    if order in ("A", "a") or flags.forc:
+        return "F" if flags.fnc else "C"
+    return "K"
+
+
+@implements(np.reshape)
+def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
+    """The same elements in another shape; a view where NumPy's is."""
+    x = as_array(a)
+    new = full_shape(shape, math.prod(shape_of(x)))
+    if order == "C" or order_of(x, "C" if order in ("K", "k") else order) == "C":
+        out = reshape_view(x, new)
+    else:
+        out = transposed(reshape_view(transposed(x), new[::-1]))
+    if copy:
+        return fresh(out)
+    if copy is False and is_known(x) and not shares_memory(x, out) and math.prod(new):
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    return out
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: Any = "C") -> Any:
+    """The elements as a vector; a view where the operand is contiguous."""
+    x = as_array(a)
+    kind = order_of(x, order)
+    if kind == "K":
+        strides = layout_of(x).strides
+        x = transposed(x, tuple(sorted(range(len(strides)), key=lambda k: -abs(strides[k]))))
+    elif kind == "F":
+        x = transposed(x)
+    size = (math.prod(shape_of(x)),)
+    if len(shape_of(x)) != 1:
+        return reshape_view(x, size)
+    if not isinstance(x, Tracer):
+        return np.ravel(x)
+    plain = layout_of(x)
+    if type(plain) is np.ndarray:
+        return x if plain.flags.c_contiguous else fresh(x)
+    return uncertain_view(x, x, "ravel")
+
+
+def flattened(x: Any, order: Any = "C") -> Any:
+    """The elements as a vector of its own, as ``ndarray.flatten``."""
+    kind = order_of(x, order)
+    if kind == "K":
+        strides = layout_of(x).strides
+        x = transposed(x, tuple(sorted(range(len(strides)), key=lambda k: -abs(strides[k]))))
+    elif kind == "F":
+        x = transposed(x)
+    return fresh(structural.reshape(x, (math.prod(shape_of(x)),)))
+
+
+# permutations of axes ---------------------------------------------------------------------------
+
+
+def transposed(x: Any, axes: Axes | None = None) -> Any:
+    """A permutation of axes (their reversal by default), as a view."""
+    if axes is None:
+        axes = tuple(range(len(shape_of(x)) - 1, -1, -1))
+    out = structural.transpose(x, axes)
+    if out is x:
+        return x
+    back = inverse_permutation(axes)
+    return view(
+        x,
+        out,
+        lambda base: structural.transpose(base, axes),
+        lambda base, new: structural.transpose(new, back),
+    )
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Permute axes; a view."""
+    x = as_array(a)
+    if axes is None:
+        return transposed(x)
+    ndim = len(shape_of(x))
+    order = (axes,) if isinstance(axes, int) else tuple(axes)
+    if len(order) != ndim:
+        raise ValueError(f"axes don't match array: got {len(order)} axes for shape {shape_of(x)}")
+    return transposed(x, axes_of(order, ndim, "axes"))
+
+
+permute_dims = transpose
+
+
+@implements(np.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    """Exchange the last two axes; a view."""
+    x = as_array(x)
+    ndim = len(shape_of(x))
+    if ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {ndim}")
+    return transposed(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    """Exchange two axes; a view."""
+    x = as_array(a)
+    ndim = len(shape_of(x))
+    first, second = normalize_axis(axis1, ndim, "axis1"), normalize_axis(axis2, ndim, "axis2")
+    order = list(range(ndim))
+    order[first], order[second] = second, first
+    return transposed(x, tuple(order))
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Move axes to new positions; a view."""
+    x = as_array(a)
+    ndim = len(shape_of(x))
+    sources = axes_of(_as_tuple(source), ndim, "source")
+    targets = axes_of(_as_tuple(destination), ndim, "destination")
+    if len(sources) != len(targets):
+        raise ValueError(
+            "`source` and `destination` arguments must have the same number of elements"
+        )
+    order = [axis for axis in range(ndim) if axis not in sources]
+    for target, own in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, own)
+    return transposed(x, tuple(order))
+
+
+def _as_tuple(axis: Any) -> tuple[Any, ...]:
+    return tuple(axis) if isinstance(axis, (list, tuple, np.ndarray)) else (axis,)
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    """Move an axis backwards until it lies at a position; a view."""
+    x = as_array(a)
+    ndim = len(shape_of(x))
+    source = normalize_axis(axis, ndim, "axis")
+    target = operator.index(start)
+    if target < 0:
+        target += ndim
+    if not 0 <= target <= ndim:
+        raise np.exceptions.AxisError(
+            f"'start' arg requires {-ndim} <= start < {ndim + 1}, but {start} was passed in"
+        )
+    order = [k for k in range(ndim) if k != source]
+    order.insert(target - (source < target), source)
+    return transposed(x, tuple(order))
+
+
+# axes of extent 1 -------------------------------------------------------------------------------
+
+
+@implements(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Remove axes of extent 1; a view."""
+    x = as_array(a)
+    shape = shape_of(x)
+    if axis is None:
+        return reshape_view(x, tuple([n for n in shape if n != 1]))
+    axes = axes_of(axis, len(shape))
+    if any(shape[k] != 1 for k in axes):
+        raise ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one: axis "
+            f"{axis} of shape {shape}{here()}"
+        )
+    return reshape_view(x, tuple([n for k, n in enumerate(shape) if k not in axes]))
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    """Insert axes of extent 1; a view."""
+    x = as_array(a)
+    shape = shape_of(x)
+    axes = _as_tuple(axis)
+    ndim = len(shape) + len(axes)
+    places = axes_of(axes, ndim)
+    extents = iter(shape)
+    return reshape_view(x, tuple([1 if k in places else next(extents) for k in range(ndim)]))
+
+
+def at_least(x: Any, ndim: int) -> Any:
+    """The operand with axes of extent 1 as ``np.atleast_1d`` and its siblings add them."""
+    x = as_array(x)
+    shape = shape_of(x)
+    if len(shape) >= ndim:
+        return x
+    if ndim == 3:
+        n, m = (1, *shape)[-2:] if len(shape) < 2 else shape
+        return reshape_view(x, (n, m, 1) if shape else (1, 1, 1))
+    return reshape_view(x, (1,) * (ndim - len(shape)) + shape)
+
+
+def _all_at_least(arrays: Sequence[Any], ndim: int) -> Any:
+    results = tuple([at_least(x, ndim) for x in arrays])
+    return results[0] if len(results) == 1 else results
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """Scalars as vectors of one element."""
+    return _all_at_least(arys, 1)
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """Vectors as rows."""
+    return _all_at_least(arys, 2)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """Vectors and matrices with three axes."""
+    return _all_at_least(arys, 3)
+
+
+# broadcasting -----------------------------------------------------------------------------------
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """Broadcast to a shape; a read-only view."""
+    x = as_array(array)
+    target = (
+        tuple([operator.index(n) for n in shape])
+        if isinstance(shape, (tuple, list))
+        else (operator.index(shape),)
+    )
+    return read_only_view(
+        x, structural.broadcast_to(x, target), lambda base: structural.broadcast_to(base, target)
+    )
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    """Broadcast arrays against each other."""
+    arrays = [as_array(x) for x in args]
+    shape = np.broadcast_shapes(*map(shape_of, arrays))
+    return tuple([x if shape_of(x) == shape else broadcast_to(x, shape) for x in arrays])
+
+
+# flips ------------------------------------------------------------------------------------------
+
+
+def reversed_view(x: Any, axes: Axes) -> Any:
+    """Reverse the order along axes, as a view."""
+    out = movement.reverse(x, axes)
+    return view(
+        x,
+        out,
+        lambda base: movement.reverse(base, axes),
+        lambda base, new: movement.reverse(new, axes),
+    )
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    """Reverse the order along axes; a view."""
+    x = as_array(m)
+    return reversed_view(x, axes_of(axis, len(shape_of(x))))
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> Any:
+    """Reverse the order along the first axis; a view."""
+    return _flipped(m, 0)
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> Any:
+    """Reverse the order along the second axis; a view."""
+    return _flipped(m, 1)
+
+
+def _flipped(m: Any, axis: int) -> Any:
+    x = as_array(m)
+    if len(shape_of(x)) <= axis:
+        raise ValueError(f"Input must be >= {axis + 1}-d.")
+    return reversed_view(x, (axis,))
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Rotate by quarter turns in the plane of two axes; a view."""
+    x = as_array(m)
+    ndim = len(shape_of(x))
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
+    first, second = (normalize_axis(axis, ndim, "axes") for axis in axes)
+    if first == second:
+        raise ValueError("Axes must be different.")
+    turns = operator.index(k) % 4
+    if turns == 0:
+        return reshape_view(x, shape_of(x))
+    if turns == 2:
+        return reversed_view(x, (first, second))
+    order = list(range(ndim))
+    order[first], order[second] = second, first
+    if turns == 1:
+        return transposed(reversed_view(x, (second,)), tuple(order))
+    return reversed_view(transposed(x, tuple(order)), (second,))
+
+
+# other ------------------------------------------------------------------------------------------
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Shift cyclically along axes."""
+    x = as_array(a)
+    if axis is None:
+        flat = structural.reshape(x, (math.prod(shape_of(x)),))
+        return fresh_from(x, structural.reshape(roll(flat, shift, 0), shape_of(x)))
+    pairs = np.broadcast_arrays(np.atleast_1d(shift), np.atleast_1d(axis))
+    if pairs[0].ndim > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    shifts, axes = (part.tolist() for part in pairs)
+    return fresh_from(x, movement.roll(x, shifts, axes))
+
+
+def fresh_from(x: Any, out: Any) -> Any:
+    """The result of a function that copies: the operand itself is copied, anything else is new."""
+    return fresh(out) if out is x else out
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> Any:
+    """An array of a shape, filled with repetitions of the elements."""
+    x = as_array(a)
+    shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    if any(n < 0 for n in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    size, total = math.prod(shape_of(x)), math.prod(shape)
+    if not size or not total:
+        return np.zeros(shape, x.dtype)
+    flat = structural.reshape(x, (size,))
+    return structural.reshape(gather(flat, (np.arange(total) % size,), (0,)), shape)
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """All windows of an array, with the axes of the window last; a read-only view."""
+    x = as_array(x)
+    shape = shape_of(x)
+    window = _as_tuple(window_shape)
+    axes = axes_of(None if axis is None else _as_tuple(axis), len(shape))
+    if len(window) != len(axes):
+        raise ValueError("Must provide matching length window_shape and axis")
+    indices = []
+    for k, n in zip(axes, window, strict=True):
+        if not 0 <= n <= shape[k]:
+            raise ValueError("window shape cannot be larger than input array shape")
+        indices.append(np.arange(shape[k] - n + 1)[:, None] + np.arange(n))
+
+    def windows(base: Any) -> Any:
+        out = base
+        for k, places in zip(axes, indices, strict=True):
+            ndim = len(shape_of(out))
+            taken = gather(out, (places,), (k,))
+            order = [*range(2, 2 + k), 0, *range(2 + k, ndim + 1), 1]
+            out = structural.transpose(taken, tuple(order))
+        return out
+
+    return read_only_view(x, windows(x), windows)
+
+
+@implements(np.shape)
+def shape(a: Any) -> Shape:
+    """Extents of an array."""
+    return shape_of(as_operand(a))
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    """Number of axes of an array."""
+    return len(shape_of(as_operand(a)))
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    """Number of elements of an array, in all or along axes."""
+    own = shape_of(as_operand(a))
+    return math.prod([own[axis] for axis in axes_of(axis, len(own))])
