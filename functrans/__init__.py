@@ -4,9 +4,17 @@ This module re-exports the public names and hands over the tables that go down b
 (operators of tracers, NumPy's ufuncs and array functions, the methods of ``Jaxpr``).
 """
 
+from functrans import conventions as conventions
+from functrans import errors as errors
 from functrans import tree as tree
+from functrans.ir.check import check_jaxpr as check_jaxpr
+from functrans.ir.encoding import install_primitives
 from functrans.ir.jaxpr import Jaxpr as Jaxpr
+from functrans.ir.jaxpr import install_jaxpr_methods
+from functrans.ir.printing import pretty, to_dot
+from functrans.ir.serialize import load, reduce, save, structural_hash
 from functrans.operators import operator_table
+from functrans.primitives import PRIMITIVES
 from functrans.state import config as config
 from functrans.trace import install_operators
 from functrans.transforms.forward import jvp as jvp
@@ -28,3 +36,7 @@ from functrans.transforms.reverse import vjp as vjp
 from functrans.transforms.vectorize import vmap as vmap
 
 install_operators(operator_table())
+install_jaxpr_methods(
+    pretty=pretty, to_dot=to_dot, structural_hash=structural_hash, save=save, load=load, reduce=reduce
+)
+install_primitives(PRIMITIVES)

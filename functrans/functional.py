@@ -46,7 +46,9 @@ def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
     return tuple(checked), is_tuple
 
 
-def _record(who: str, func: Callable[..., Any], inputs: Any) -> tuple[Recorded, tuple[Any, ...], bool, bool]:
+def _record(
+    who: str, func: Callable[..., Any], inputs: Any
+) -> tuple[Recorded, tuple[Any, ...], bool, bool]:
     """Run a function under the recording trace; results must be an array or a tuple of arrays."""
     if not callable(func):
         raise TypeError(f"functional.{who}: expected a function, got {type(func).__name__}")
@@ -251,15 +253,15 @@ def hessian(
     if strict:
         nodes = call.recorded.inputs
         _check_dependence(
-            "hessian", "the gradient in input", [_depends(n, nodes) for n in call.recorded.out_nodes]
+            "hessian",
+            "the gradient in input",
+            [_depends(n, nodes) for n in call.recorded.out_nodes],
         )
     rows = call.assemble(call.forward())
     return _nested([_nested(row, is_in_tuple) for row in rows], is_in_tuple)
 
 
-def _vectors(
-    who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool
-) -> list[Any]:
+def _vectors(who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool) -> list[Any]:
     """The vector of a product: given, or one where there is a single element.
 
     Raises:
@@ -321,7 +323,9 @@ def vjp(
     _refuse_integers("vjp", avals)
     if strict:
         depends = [_depends(node, recorded.inputs) for node in recorded.out_nodes]
-        _check_dependence("vjp", "the output for input", [[any(c)] for c in zip(*depends, strict=True)])
+        _check_dependence(
+            "vjp", "the output for input", [[any(c)] for c in zip(*depends, strict=True)]
+        )
     seeds = [
         (node, vector)
         for node, vector in zip(recorded.out_nodes, vectors, strict=True)
@@ -443,9 +447,7 @@ def _hessian_product(
     scalar = _scalar_result(who, func)
     if strict:
         recorded, _, _, _ = _record(who, scalar, inputs)
-        _check_dependence(
-            who, "output", [_depends(n, recorded.inputs) for n in recorded.out_nodes]
-        )
+        _check_dependence(who, "output", [_depends(n, recorded.inputs) for n in recorded.out_nodes])
     transform = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
 
     def gradient(*args: Any) -> tuple[Any, ...]:

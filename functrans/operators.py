@@ -213,11 +213,11 @@ def basic_index(index: Any) -> BasicIndex | None:
                 and (stop is None or type(stop) is int)
                 and (step is None or type(step) is int)
             ):
-                entry = slice(*map(_slice_bound, (start, stop, step)))  # noqa: PLW2901
+                entry = slice(*map(_slice_bound, (start, stop, step)))
             plain.append(entry)
-        elif isinstance(entry, np.integer):
-            plain.append(int(entry))
-        elif (isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu"):
+        elif isinstance(entry, np.integer) or (
+            isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu"
+        ):
             plain.append(int(entry))
         else:
             return None

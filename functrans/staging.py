@@ -74,15 +74,15 @@ class StagingTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """Append an equation."""
+        if primitive.stage is not None:
+            operands, params = primitive.stage(operands, **params)
         inputs = tuple([self.atom(operand) for operand in operands])
         try:
             avals = primitive.abstract_eval(*[atom.aval for atom in inputs], **params)
         except ShapeError as error:
             raise located(error) from None
         outputs = tuple([Var(aval) for aval in avals])
-        self.eqns.append(
-            Equation(primitive, inputs, params, outputs, capture(), name_scope.get())
-        )
+        self.eqns.append(Equation(primitive, inputs, params, outputs, capture(), name_scope.get()))
         return tuple([StagingTracer(self, var) for var in outputs])
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
@@ -217,9 +217,7 @@ def stage(
     trace = StagingTrace(label, axes)
     names = list(arg_names) or [""] * len(avals)
     with tracing(trace):
-        arguments = [
-            trace.argument(aval, arg) for aval, arg in zip(avals, names, strict=True)
-        ]
+        arguments = [trace.argument(aval, arg) for aval, arg in zip(avals, names, strict=True)]
         invars = [argument._var for argument in arguments]
         outs = fun(*arguments)
         return trace.jaxpr(invars, outs, name, arg_names)

@@ -21,8 +21,10 @@ import numpy as np
 
 from functrans.errors import EscapedTracerError, FunctransError, UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
+from functrans.ir.jaxpr import subjaxprs
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, capture, here, resolve
+from functrans.ir.tapes import TapeValue
 from functrans.state import open_traces
 
 
@@ -112,6 +114,10 @@ class Tracer:
         """What it is, for messages."""
         raise NotImplementedError
 
+    def _concrete(self, what: str) -> Any:
+        """The plain value, for Python control flow; raises where there is none."""
+        raise NotImplementedError
+
 
 def install_operators(methods: Mapping[str, Any]) -> None:
     """Give ``Tracer`` its operators and methods; called once, when functrans is imported."""
@@ -173,11 +179,10 @@ def bind(primitive: Primitive, *operands: Any, **params: Any) -> tuple[Any, ...]
       EscapedTracerError: an operand's traced function has returned.
     """
     trace = owner(operands)
+    if primitive.effects or (primitive.holds_programs and program_effects(params)):
+        trace = effect_owner(trace)
     if trace is None:
-        if primitive.effects:
-            trace = innermost_staging()
-        if trace is None:
-            return primitive.impl(*operands, **params)
+        return primitive.impl(*operands, **params)  # type: ignore[no-any-return]
     return trace.process(primitive, operands, params)
 
 
@@ -187,6 +192,22 @@ def elementwise(primitive: Primitive, *operands: Any) -> Any:
     if trace is None:
         return primitive.elementwise.function(*operands)  # type: ignore[union-attr]
     return trace.elementwise(primitive, operands)
+
+
+def program_effects(params: Mapping[str, Any]) -> bool:
+    """Whether a program among the parameters of an equation has an effect."""
+    return any(jaxpr.effects for jaxpr in subjaxprs(params))
+
+
+def effect_owner(trace: Trace | None) -> Trace | None:
+    """The trace of an operation with an effect, of which ``trace`` owns the operands.
+
+    An effect inside a function that is being staged belongs to its program, whatever it acts on.
+    """
+    staging: Trace | None = innermost_staging()
+    if staging is None or trace is None:
+        return staging or trace
+    return inner_trace(staging, trace)
 
 
 def innermost_staging() -> Any:
@@ -238,6 +259,8 @@ def aval_of(value: Any) -> Aval:
         return value.aval
     aval = aval_of_plain(value)
     if aval is None:
+        if type(value) is TapeValue:
+            return value.aval
         extra = f" of dtype {value.dtype}" if isinstance(value, np.ndarray) else ""
         raise UnsupportedOperationError(
             f"expected an array of numbers, got {type(value).__name__}{extra}{here()}; convert it "

@@ -112,7 +112,7 @@ def unflatten(treedef: Any, leaves: Sequence[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # noqa: A001  # jax.tree.map's name
+def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # jax.tree.map's name
     """Apply a function to corresponding leaves.
 
     Args:
@@ -149,7 +149,7 @@ def structure(tree: Any) -> Any:
     return flatten(tree)[1]
 
 
-def all(tree: Any) -> bool:  # noqa: A001  # jax.tree.all's name
+def all(tree: Any) -> bool:  # jax.tree.all's name
     """Whether every leaf is true."""
     return not any(not leaf for leaf in leaves(tree))
 
@@ -209,7 +209,9 @@ def check_same(
 
 def describe(treedef: Any) -> str:
     """A structure as text."""
-    return "*" if treedef is LEAF else str(treedef).removeprefix("PyTreeSpec(").partition(", name")[0].removesuffix(")")
+    if treedef is LEAF:
+        return "*"
+    return str(treedef).removeprefix("PyTreeSpec(").partition(", name")[0].removesuffix(")")
 
 
 def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list[Any]:

@@ -139,7 +139,10 @@ def _random_operation(rng, values):
         return UNARY[rng.integers(len(UNARY))](x)
     if kind in (1, 2, 3):
         operands = (x, pick()) if rng.random() < 0.5 else (pick(), x)
-        return BINARY[rng.integers(len(BINARY))](*operands)
+        function = BINARY[rng.integers(len(BINARY))]
+        if function is ew.power and dtype.kind != "f":  # integers to negative powers raise
+            function = ew.subtract
+        return function(*operands)
     if kind == 4:
         condition = pick() if rng.random() < 0.5 else bool(rng.integers(2))
         return ew.where(condition, x, x if rng.random() < 0.3 else pick())
@@ -419,21 +422,14 @@ def test_an_evaluation_that_raises_is_left_to_the_program():
 @pytest.mark.parametrize("writeable", [True, False])
 def test_captured_arrays_are_never_folded(writeable):
     weights, scalar = np.ones(3), np.array(2.0)
+    jaxpr = staged(lambda w, s: [ew.sin(w), ew.cos(s) * 1.0], VECTOR, SCALAR)
+    jaxpr = replace(jaxpr, constvars=jaxpr.invars, consts=(weights, scalar), invars=(), cache={})
     weights.flags.writeable = scalar.flags.writeable = writeable
-    jaxpr = staged(lambda x: [ew.sin(weights) + x * ew.cos(scalar)], VECTOR)
-    jaxpr = staged(lambda x: evaluate(replace(jaxpr, cache={}), [x]), VECTOR)
-
-    def captures(x):
-        a, b = bind(call_p, x, jaxpr=hidden)
-        return [ew.sin(a) + x * ew.cos(b)]
-
-    hidden = staged(lambda x: [weights, scalar], VECTOR)
-    jaxpr = simplify(staged(captures, VECTOR))
-    base_w, base_s = weights, scalar
-    before = run(jaxpr, [np.ones(3)])
-    base_w.flags.writeable = base_s.flags.writeable = True
-    base_w[0], base_s[()] = 5.0, 7.0
-    assert run(jaxpr, [np.ones(3)]) != before
+    result = simplify(jaxpr)
+    assert names(result) == ["sin", "cos"]
+    weights.flags.writeable = scalar.flags.writeable = True
+    weights[0], scalar[()] = 5.0, 7.0
+    assert run(result, []) == [bits(np.sin(weights)), bits(np.cos(scalar))]
 
 
 def test_wide_results_collectives_programs_and_callbacks_are_not_folded():

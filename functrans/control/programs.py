@@ -207,9 +207,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, needs: tuple[bool, ...]) -> Linearized:
 
         for node in ordered:
             map_saved(node.saved, note)
-        primal = staging.jaxpr(
-            invars, [*values, *residuals.values()], jaxpr.name, jaxpr.arg_names
-        )
+        primal = staging.jaxpr(invars, [*values, *residuals.values()], jaxpr.name, jaxpr.arg_names)
     input_nodes = [node for node in nodes if node is not None]
 
     def linear(*args: Any) -> list[Any]:

@@ -77,14 +77,28 @@ class Tape:
     """A growable stack of values, one per iteration of a loop of unknown length.
 
     Attributes:
-      element: aval of one entry.
+      element: aval of one entry; a tape of tapes belongs to a loop in a loop.
     """
 
-    element: ShapedArray
+    element: Aval
 
     def __str__(self) -> str:
         """``Tape[f64[3]]``."""
         return f"Tape[{self.element}]"
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Equal for equal tapes only: a tape has no extents."""
+        return (self,)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of the entries."""
+        return self.element.dtype
+
+    def strong(self) -> Tape:
+        """The same aval without weak flags."""
+        return Tape(self.element.strong())
 
 
 Aval = ShapedArray | Tape

@@ -21,6 +21,8 @@ lower      a function of an emitter (see docs/architecture)
 linearize  ``(needs, operands, **params) -> (outs, residuals, linear)``, only where the derived
            form would redo expensive work: ``linear`` is a ``LinearProgram``
 effects    names of the effects, a frozenset; an equation that has one is never dropped
+stage      ``(operands, **params) -> (operands, params)``, only where a parameter is a Python
+           function: what they become when the equation is put into a program
 ========== ======================================================================================
 
 Layer: ``ir``.
@@ -52,6 +54,20 @@ multilinear = Marker("multilinear")
 
 nondifferentiable = Marker("nondifferentiable")
 """Outputs have no tangent (booleans, integers, indices)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A jvp rule that computes results and tangents together, as control flow must.
+
+    Stands in the field ``jvp``; running the equation first, for the results that an ordinary rule
+    is given, would run a loop twice.
+
+    Attributes:
+      rule: ``(primals, tangents, **params) -> (outs, tangents)``; tangents may be ``Zero``.
+    """
+
+    rule: Rule
 
 
 class LinearOperand:
@@ -100,13 +116,14 @@ class Primitive:
     """One atomic operation with all its rules; see the module docstring for signatures.
 
     Attributes:
+      holds_programs: parameters hold programs, whose effects are the equation's.
       reasons: why a field that is ``None`` is so, by field name; ``test_completeness`` reads it.
     """
 
     name: str
     impl: Rule
     abstract_eval: Rule
-    jvp: Rule | Marker
+    jvp: Rule | Marker | Joint
     transpose: Rule | None = None
     batch: Rule | None = None
     lower: Rule | None = None
@@ -114,6 +131,8 @@ class Primitive:
     effects: frozenset[str] = frozenset()
     elementwise: Elementwise | None = None
     reasons: tuple[tuple[str, str], ...] = ()
+    stage: Rule | None = None
+    holds_programs: bool = False
 
     def __repr__(self) -> str:
         """The primitive's name."""

@@ -131,9 +131,7 @@ def array_function(
             else "compose it from functions that are (docs list them), or keep it out of the traced "
             "function with ft.stop_gradient / ft.pure_callback"
         )
-        raise UnsupportedOperationError(
-            f"{_name(function)} cannot be traced{here()}; {remedy}."
-        )
+        raise UnsupportedOperationError(f"{_name(function)} cannot be traced{here()}; {remedy}.")
     out = kwargs.pop("out", None)
     result = traced(*args, **kwargs)
     if not has_tracer(args) and not has_tracer(kwargs.values()) and type(result) is np.ndarray:

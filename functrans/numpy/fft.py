@@ -22,34 +22,15 @@ import numpy as np
 from numpy.fft import fftfreq as fftfreq
 from numpy.fft import rfftfreq as rfftfreq
 
+from functrans.numpy.common import as_array, fresh, stored
 from functrans.numpy.dispatch import implements
-from functrans.operators import reject_out, write
 from functrans.primitives import fft as dft
 from functrans.primitives.complex_parts import complex_dtype, conjugate, real_dtype
-from functrans.primitives.movement import pad, roll, stack
+from functrans.primitives.movement import pad, roll
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import dtype_of, shape_of
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
-
-
-def _operand(a: Any) -> Any:
-    """An array from an argument, which may be a list of traced values."""
-    if isinstance(a, Tracer):
-        return a
-    if isinstance(a, (list, tuple)):
-        return stack([_operand(x) for x in a]) if a else np.asarray(a)
-    return np.asarray(a)
-
-
-def _placed(name: str, result: Any, out: Any) -> Any:
-    """The result, written to ``out=`` where that is given."""
-    if out is None:
-        return result
-    if not isinstance(out, Tracer):
-        reject_out(f"numpy.fft.{name}", out)
-    write(out, result, f"numpy.fft.{name}")
-    return out
 
 
 def _scaled(y: Any, extents: Iterable[int], norm: str | None, *, inverse: bool) -> Any:
@@ -174,8 +155,8 @@ def fft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """Fourier transform along an axis, as ``numpy.fft.fft``."""
-    a = _operand(a)
-    return _placed("fft", _complex(a, *_one_axis(a, n, axis), norm, inverse=False), out)
+    a = as_array(a)
+    return stored("fft.fft", _complex(a, *_one_axis(a, n, axis), norm, inverse=False), out)
 
 
 @implements(np.fft.ifft)
@@ -183,8 +164,8 @@ def ifft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """Inverse Fourier transform along an axis, as ``numpy.fft.ifft``."""
-    a = _operand(a)
-    return _placed("ifft", _complex(a, *_one_axis(a, n, axis), norm, inverse=True), out)
+    a = as_array(a)
+    return stored("fft.ifft", _complex(a, *_one_axis(a, n, axis), norm, inverse=True), out)
 
 
 @implements(np.fft.rfft)
@@ -192,8 +173,8 @@ def rfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """Fourier transform of a real array along an axis, as ``numpy.fft.rfft``."""
-    a = _operand(a)
-    return _placed("rfft", _from_real(a, *_one_axis(a, n, axis), norm), out)
+    a = as_array(a)
+    return stored("fft.rfft", _from_real(a, *_one_axis(a, n, axis), norm), out)
 
 
 @implements(np.fft.irfft)
@@ -201,8 +182,8 @@ def irfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """Inverse of ``rfft`` along an axis, as ``numpy.fft.irfft``."""
-    a = _operand(a)
-    return _placed("irfft", _to_real(a, *_one_axis(a, n, axis, half=True), norm), out)
+    a = as_array(a)
+    return stored("fft.irfft", _to_real(a, *_one_axis(a, n, axis, half=True), norm), out)
 
 
 @implements(np.fft.hfft)
@@ -210,9 +191,9 @@ def hfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """Fourier transform of a Hermitian array along an axis, as ``numpy.fft.hfft``."""
-    a = conjugate(_operand(a))
+    a = conjugate(as_array(a))
     y = _to_real(a, *_one_axis(a, n, axis, half=True), _SWAPPED.get(norm, norm))
-    return _placed("hfft", y, out)
+    return stored("fft.hfft", y, out)
 
 
 @implements(np.fft.ihfft)
@@ -220,9 +201,9 @@ def ihfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """Inverse of ``hfft`` along an axis, as ``numpy.fft.ihfft``."""
-    a = _operand(a)
+    a = as_array(a)
     y = conjugate(_from_real(a, *_one_axis(a, n, axis), _SWAPPED.get(norm, norm)))
-    return _placed("ihfft", y, out)
+    return stored("fft.ihfft", y, out)
 
 
 # several axes -----------------------------------------------------------------------------------
@@ -231,22 +212,22 @@ def ihfft(
 @implements(np.fft.fftn)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
     """Fourier transform along axes, as ``numpy.fft.fftn``."""
-    a = _operand(a)
-    return _placed("fftn", _complex(a, *_extents(a, s, axes), norm, inverse=False), out)
+    a = as_array(a)
+    return stored("fft.fftn", _complex(a, *_extents(a, s, axes), norm, inverse=False), out)
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
     """Inverse Fourier transform along axes, as ``numpy.fft.ifftn``."""
-    a = _operand(a)
-    return _placed("ifftn", _complex(a, *_extents(a, s, axes), norm, inverse=True), out)
+    a = as_array(a)
+    return stored("fft.ifftn", _complex(a, *_extents(a, s, axes), norm, inverse=True), out)
 
 
 @implements(np.fft.rfftn)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
     """Fourier transform of a real array along axes, as ``numpy.fft.rfftn``."""
-    a = _operand(a)
-    return _placed("rfftn", _from_real(a, *_extents(a, s, axes), norm), out)
+    a = as_array(a)
+    return stored("fft.rfftn", _from_real(a, *_extents(a, s, axes), norm), out)
 
 
 @implements(np.fft.irfftn)
@@ -254,8 +235,8 @@ def irfftn(
     a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None
 ) -> Any:
     """Inverse of ``rfftn`` along axes, as ``numpy.fft.irfftn``."""
-    a = _operand(a)
-    return _placed("irfftn", _to_real(a, *_extents(a, s, axes, half=True), norm), out)
+    a = as_array(a)
+    return stored("fft.irfftn", _to_real(a, *_extents(a, s, axes, half=True), norm), out)
 
 
 @implements(np.fft.fft2)
@@ -263,8 +244,8 @@ def fft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
     """Fourier transform along two axes, as ``numpy.fft.fft2``."""
-    a = _operand(a)
-    return _placed("fft2", _complex(a, *_extents(a, s, axes), norm, inverse=False), out)
+    a = as_array(a)
+    return stored("fft.fft2", _complex(a, *_extents(a, s, axes), norm, inverse=False), out)
 
 
 @implements(np.fft.ifft2)
@@ -272,8 +253,8 @@ def ifft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
     """Inverse Fourier transform along two axes, as ``numpy.fft.ifft2``."""
-    a = _operand(a)
-    return _placed("ifft2", _complex(a, *_extents(a, s, axes), norm, inverse=True), out)
+    a = as_array(a)
+    return stored("fft.ifft2", _complex(a, *_extents(a, s, axes), norm, inverse=True), out)
 
 
 @implements(np.fft.rfft2)
@@ -281,8 +262,8 @@ def rfft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
     """Fourier transform of a real array along two axes, as ``numpy.fft.rfft2``."""
-    a = _operand(a)
-    return _placed("rfft2", _from_real(a, *_extents(a, s, axes), norm), out)
+    a = as_array(a)
+    return stored("fft.rfft2", _from_real(a, *_extents(a, s, axes), norm), out)
 
 
 @implements(np.fft.irfft2)
@@ -290,8 +271,8 @@ def irfft2(
     a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
 ) -> Any:
     """Inverse of ``rfft2`` along two axes, as ``numpy.fft.irfft2``."""
-    a = _operand(a)
-    return _placed("irfft2", _to_real(a, *_extents(a, s, axes, half=True), norm), out)
+    a = as_array(a)
+    return stored("fft.irfft2", _to_real(a, *_extents(a, s, axes, half=True), norm), out)
 
 
 # shifts -----------------------------------------------------------------------------------------
@@ -299,14 +280,15 @@ def irfft2(
 
 def _shifted(x: Any, axes: Any, sign: int) -> Any:
     """Roll each axis by half of its extent."""
-    x = _operand(x)
+    x = as_array(x)
     shape = shape_of(x)
     if axes is None:
         axes = range(len(shape))
     elif not isinstance(axes, Iterable):
         axes = (axes,)
     normal = [normalize_axis(axis, len(shape), "axes") for axis in axes]
-    return roll(x, [sign * (shape[axis] // 2) for axis in normal], normal)
+    rolled = roll(x, [sign * (shape[axis] // 2) for axis in normal], normal)
+    return fresh(x) if rolled is x else rolled
 
 
 @implements(np.fft.fftshift)

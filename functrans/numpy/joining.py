@@ -25,9 +25,9 @@ from functrans.numpy.common import (
     view,
 )
 from functrans.numpy.dispatch import implements
-from functrans.numpy.shaping import at_least, broadcast_to, reshape_view
+from functrans.numpy.shaping import at_least
 from functrans.primitives import movement, structural
-from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.trace import dtype_of, shape_of
@@ -343,53 +343,43 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if axis is None:
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = 0
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
     shape = shape_of(x)
-    where = value_of(obj)
-    old = np.insert(np.arange(shape[k]), where, -1)  # NumPy finds out where things go
-    is_new = old == -1
-    count = int(is_new.sum())
+    k = normalize_axis(axis, len(shape), "axis")
+    before = value_of(obj)
+    if isinstance(before, slice):
+        before = range(*before.indices(shape[k]))
+    before = np.asarray(before, None if np.size(before) else np.intp)
+    if before.dtype == bool:
+        before = np.flatnonzero(before)
     new = cast(new, dtype_of(x))
-    slot = (*shape[:k], count, *shape[k + 1 :])
-    is_scalar = not isinstance(where, slice) and np.ndim(where) == 0
-    if is_scalar and len(shape_of(new)) > 1:  # a scalar position moves the values' first axis
-        count_of_values = shape_of(new)[0]
-        if len(shape_of(new)) == len(shape) and count_of_values != 1:
-            old = np.insert(np.arange(shape[k]), [where] * count_of_values, -1)
-            is_new = old == -1
-            slot = (*shape[:k], count_of_values, *shape[k + 1 :])
+    # NumPy itself finds out where old slices (negative) and new ones (by number) go.
+    count = len(np.insert(np.arange(shape[k]), before, 0)) - shape[k]
+    if count == 1:  # one position takes any number of values
+        new = structural.reshape(new, (1,) * (len(shape) - len(shape_of(new))) + shape_of(new))
+        if not before.ndim:
             new = structural.moveaxis(new, 0, k)
-    elif not is_scalar and len(shape_of(new)) == 1 and len(shape) > 1 and count > 1:
-        new = reshape_view(new, (shape_of(new)[0], *(1,) * (len(shape) - k - 1)))
-    elif is_scalar and len(shape_of(new)) == 1 and len(shape) == 1:
-        count_of_values = shape_of(new)[0]
-        old = np.insert(np.arange(shape[k]), [where] * count_of_values, -1)
-        is_new = old == -1
-        slot = (count_of_values,)
-    base = _taken(x, np.where(is_new, 0, old), k) if shape[k] else np.zeros(
-        (*shape[:k], len(old), *shape[k + 1 :]), dtype_of(x)
-    )  # fmt: skip
-    block_of_new = structural.moveaxis(broadcast_to(new, slot), k, 0)
-    return scatter(base, block_of_new, (np.flatnonzero(is_new),), (k,), unique_indices=True)
+        count = shape_of(new)[k]
+        before = before.repeat(count)
+    numbers = np.insert(np.full(shape[k], -1), before, np.arange(count))
+    new = structural.broadcast_to(new, (*shape[:k], count, *shape[k + 1 :]))
+    places = np.where(numbers < 0, np.cumsum(numbers < 0) - 1, shape[k] + numbers)
+    return _taken(movement.concatenate((x, new), k), places, k)
 
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """An array without its margins of zeros."""
+    """An array without its margins of zeros; a view."""
     x = as_array(filt)
+    ends = trim.lower()
+    if ends not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     nonzero = np.argwhere(np.asarray(value_of(x)))
     shape = shape_of(x)
-    axes = axes_of(tuple(axis) if isinstance(axis, (list, tuple)) else axis, len(shape))
-    entries: list[slice] = []
-    for k, extent in enumerate(shape):
-        if k not in axes:
-            entries.append(slice(None))
+    entries = [slice(None)] * len(shape)
+    for k in axes_of(tuple(axis) if isinstance(axis, (list, tuple)) else axis, len(shape)):
+        if not len(nonzero):
+            entries[k] = slice(0, 0)
             continue
-        start, stop = (
-            (int(nonzero[:, k].min()), int(nonzero[:, k].max()) + 1) if len(nonzero) else (0, 0)
-        )
-        kinds = trim.lower()
-        entries.append(
-            slice(start if "f" in kinds or not len(nonzero) else 0, stop if "b" in kinds else extent)
-        )
+        start, stop = int(nonzero[:, k].min()), int(nonzero[:, k].max()) + 1
+        entries[k] = slice(start if "f" in ends else None, stop if "b" in ends else None)
     return x[tuple(entries)]

@@ -1,8 +1,8 @@
 """``numpy.linalg`` for plain and traced arrays: NumPy's names, signatures, results and errors.
 
-Here: systems, inverses, determinants, factorizations, eigen- and singular values, least squares,
-and products. Not here: norms, rank and condition (``linalg_norms``, exported from here too), and
-the rules of differentiation (``primitives.linalg``).
+Here: systems, inverses, least squares, determinants, factorizations, eigen- and singular values.
+Not here: norms, rank and condition (``linalg_norms``) and products (``linalg_products``), which are
+exported from here too; rules of differentiation (``primitives.linalg``).
 
 Where results depend on values, traced results are the general case: ``eig`` and ``eigvals`` are
 complex also when all eigenvalues are real; ``lstsq`` returns residuals as for full rank when the
@@ -18,39 +18,43 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
 
-from functrans.errors import shape_text
 from functrans.ir.source import here
+from functrans.numpy.common import as_array, lifted
 from functrans.numpy.dispatch import implements
-from functrans.numpy.linalg_norms import cond as cond
 from functrans.numpy.linalg_norms import (
-    array_operand,
+    abs_squared,
     check_square,
     check_stacked,
     floating,
     svd_values,
 )
+from functrans.numpy.linalg_norms import cond as cond
 from functrans.numpy.linalg_norms import matrix_norm as matrix_norm
 from functrans.numpy.linalg_norms import matrix_rank as matrix_rank
 from functrans.numpy.linalg_norms import norm as norm
 from functrans.numpy.linalg_norms import vector_norm as vector_norm
+from functrans.numpy.linalg_products import cross as cross
+from functrans.numpy.linalg_products import diagonal as diagonal
+from functrans.numpy.linalg_products import matmul as matmul
+from functrans.numpy.linalg_products import matrix_transpose as matrix_transpose
+from functrans.numpy.linalg_products import multi_dot as multi_dot
+from functrans.numpy.linalg_products import outer as outer
+from functrans.numpy.linalg_products import tensordot as tensordot
+from functrans.numpy.linalg_products import trace as trace
+from functrans.numpy.linalg_products import vecdot as vecdot
 from functrans.primitives import dot as products
 from functrans.primitives import elementwise as ew
 from functrans.primitives import linalg
-from functrans.primitives.complex_parts import absolute, conjugate, imag, real
-from functrans.primitives.movement import reverse, stack
-from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.complex_parts import absolute
+from functrans.primitives.movement import reverse
 from functrans.primitives.sorting import argsort, select_along
 from functrans.primitives.structural import (
     broadcast_to,
-    cast,
-    moveaxis,
-    normalize_axis,
     reduce_sum,
     reshape,
     transpose,
@@ -87,7 +91,9 @@ def solve(a: Any, b: Any) -> Any:
     if not lead and b_lead:  # one matrix, many right-hand sides: they become columns
         ndim = len(b_shape)
         wide = transpose(b, (ndim - 2, *range(ndim - 2), ndim - 1))
-        x = linalg.linear_solve(a, factors, pivots, reshape(wide, (n, _size(b_shape) // max(n, 1))))
+        x = linalg.linear_solve(
+            a, factors, pivots, reshape(wide, (n, math.prod(b_shape) // max(n, 1)))
+        )
         x = reshape(x, shape_of(wide))
         return transpose(x, (*range(1, ndim - 1), 0, ndim - 1))
     if lead != b_lead:
@@ -97,10 +103,6 @@ def solve(a: Any, b: Any) -> Any:
         b = broadcast_to(b, (*common, *b_shape[-2:]))
     x = linalg.linear_solve(a, factors, pivots, b)
     return reshape(x, shape_of(x)[:-1]) if is_vector else x
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)
 
 
 @implements(np.linalg.inv)
@@ -114,7 +116,7 @@ def inv(a: Any) -> Any:
 @implements(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """Solve ``tensordot(a, x, x.ndim) = b`` for ``x``."""
-    a, b = array_operand(a), array_operand(b)
+    a, b = as_array(a), as_array(b)
     ndim = len(shape_of(a))
     if axes is not None:
         order = list(range(ndim))
@@ -124,8 +126,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         a = transpose(a, tuple(order))
     b_shape = shape_of(b)
     x_shape = shape_of(a)[len(b_shape) :]
-    n = _size(x_shape)
-    if _size(shape_of(a)) != n * n or _size(b_shape) != n:
+    n = math.prod(x_shape)
+    if math.prod(shape_of(a)) != n * n or math.prod(b_shape) != n:
         raise LinAlgError(
             f"tensorsolve: shapes {shape_of(a)} and {b_shape} do not fit{here()}; the axes of a "
             "beyond those of b must have as many elements as b"
@@ -136,12 +138,12 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 @implements(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of ``a`` under ``tensordot`` over its first ``ind`` axes."""
-    a = array_operand(a)
+    a = as_array(a)
     if ind <= 0:
         raise ValueError(f"tensorinv: ind={ind} is invalid{here()}; it must be positive")
     shape = shape_of(a)
-    n = _size(shape[ind:])
-    if _size(shape) != n * n:
+    n = math.prod(shape[ind:])
+    if math.prod(shape) != n * n:
         raise LinAlgError(
             f"tensorinv: the axes before and after ind={ind} of shape {shape} must have equally "
             f"many elements{here()}"
@@ -152,7 +154,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
     """Power of square matrices by repeated squaring; inverted first for negative ``n``."""
-    a = array_operand(a)
+    a = as_array(a)
     check_square("matrix_power", a)
     try:
         n = operator.index(n)
@@ -160,7 +162,7 @@ def matrix_power(a: Any, n: int) -> Any:
         raise TypeError(f"matrix_power: exponent must be an integer, got {n!r}") from None
     shape, dtype = shape_of(a), dtype_of(a)
     if n == 0:
-        return broadcast_to(np.eye(shape[-1], dtype=dtype), shape)
+        return lifted(np.array(np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)), a)
     if n < 0:
         a, n = inv(a), -n
     result = None
@@ -198,18 +200,12 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
     is_full_rank = isinstance(rank, Tracer) or int(rank) == columns
     if rows > columns and is_full_rank:
         difference = b - products.matmul(a, x)
-        residuals = reduce_sum(_abs_squared(difference), (0,))
+        residuals = reduce_sum(abs_squared(difference), (0,))
     else:
         residuals = np.zeros((0,), dtype_of(s))
     if is_vector:
         x = reshape(x, (columns,))
     return x, residuals, rank if isinstance(rank, Tracer) else rank[()], s
-
-
-def _abs_squared(x: Any) -> Any:
-    if dtype_of(x).kind != "c":
-        return x * x
-    return real(x) * real(x) + imag(x) * imag(x)
 
 
 @implements(np.linalg.pinv)
@@ -227,7 +223,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
             rcond = rtol
     elif rtol is not np._NoValue:
         raise ValueError("pinv: rtol and rcond are two names of one tolerance; give only one")
-    rcond = broadcast_to(array_operand(rcond), shape[:-2])
+    rcond = broadcast_to(as_array(rcond), shape[:-2])
     return linalg.pinv(a, rcond, hermitian=bool(hermitian))
 
 
@@ -271,11 +267,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     (a,) = floating("qr", a)
     check_stacked("qr", a)
     rows, columns = shape_of(a)[-2:]
-    if mode == "r" or (mode == "complete" and rows <= columns):
-        own_mode = "reduced"
-    else:
-        own_mode = mode
-    q, r = linalg.qr(a, own_mode)
+    is_reduced = mode == "r" or (mode == "complete" and rows <= columns)
+    q, r = linalg.qr(a, "reduced" if is_reduced else mode)
     if mode == "r":
         return r
     return (q, r) if mode == "raw" else QRResult(q, r)
@@ -349,139 +342,3 @@ def svd(
 def svdvals(x: Any, /) -> Any:
     """Singular values, descending."""
     return svd_values("svdvals", x, False)
-
-
-# products ---------------------------------------------------------------------------------------
-
-
-@implements(np.linalg.multi_dot)
-def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
-    """Product of several matrices in the cheapest order; the first and last may be vectors."""
-    factors = [array_operand(x) for x in arrays]
-    if len(factors) < 2:
-        raise ValueError(f"multi_dot: expected at least two arrays, got {len(factors)}")
-    if len(factors) == 2:
-        return products.dot(*factors)
-    first, last = (len(shape_of(factors[i])) == 1 for i in (0, -1))
-    if first:
-        factors[0] = reshape(factors[0], (1, *shape_of(factors[0])))
-    if last:
-        factors[-1] = reshape(factors[-1], (*shape_of(factors[-1]), 1))
-    for x in factors:
-        if len(shape_of(x)) != 2:
-            raise LinAlgError(
-                f"multi_dot: array of shape [{shape_text(shape_of(x))}]{here()}; expected matrices, "
-                "and vectors at the ends only"
-            )
-    extents = [shape_of(x)[0] for x in factors] + [shape_of(factors[-1])[1]]
-    result = _chain(factors, _cheapest_splits(extents), 0, len(factors) - 1)
-    rows, columns = shape_of(result)
-    return reshape(result, (() if first else (rows,)) + (() if last else (columns,)))
-
-
-def _cheapest_splits(extents: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each range of a matrix chain: dynamic programming over its length."""
-    n = len(extents) - 1
-    cost = {(i, i): 0 for i in range(n)}
-    split = {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + extents[i] * extents[k + 1] * extents[j + 1], k)
-                for k in range(i, j)
-            )
-    return split
-
-
-def _chain(factors: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
-    if i == j:
-        return factors[i]
-    k = split[i, j]
-    return products.matmul(_chain(factors, split, i, k), _chain(factors, split, k + 1, j))
-
-
-@implements(np.linalg.matmul)
-def matmul(x1: Any, x2: Any, /) -> Any:
-    """Matrix product; leading axes broadcast."""
-    return products.matmul(array_operand(x1), array_operand(x2))
-
-
-@implements(np.linalg.tensordot)
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    """Contraction over several axes."""
-    return products.tensordot(array_operand(x1), array_operand(x2), axes)
-
-
-@implements(np.linalg.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Inner products along an axis; the first operand is conjugated."""
-    return products.vecdot(array_operand(x1), array_operand(x2), axis)
-
-
-@implements(np.linalg.outer)
-def outer(x1: Any, x2: Any, /) -> Any:
-    """Outer product of two vectors."""
-    x1, x2 = array_operand(x1), array_operand(x2)
-    if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
-        raise ValueError(
-            f"outer: expected two vectors, got shapes {shape_of(x1)} and {shape_of(x2)}{here()}; "
-            "numpy.outer flattens its arguments"
-        )
-    return products.outer(x1, x2)
-
-
-@implements(np.linalg.cross)
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Vector product of vectors of three components along an axis."""
-    x1, x2 = array_operand(x1), array_operand(x2)
-    places = [normalize_axis(axis, len(shape_of(x)), "axis") for x in (x1, x2)]
-    if shape_of(x1)[places[0]] != 3 or shape_of(x2)[places[1]] != 3:
-        raise ValueError(
-            f"cross: expected vectors of 3 components along axis {axis}, got shapes {shape_of(x1)} "
-            f"and {shape_of(x2)}{here()}"
-        )
-    a, b = (
-        [slice_index(moved, BasicIndex((Ellipsis, i))) for i in range(3)]
-        for moved in (
-            moveaxis(x, place, len(shape_of(x)) - 1)
-            for x, place in zip((x1, x2), places, strict=True)
-        )
-    )
-    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-    ndim = len(shape_of(parts[0])) + 1
-    return stack(parts, normalize_axis(axis, ndim, "axis"))
-
-
-@implements(np.linalg.diagonal)
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Diagonals of matrices."""
-    x = array_operand(x)
-    check_stacked("diagonal", x)
-    *lead, rows, columns = shape_of(x)
-    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    start = max(offset, 0) - min(offset, 0) * columns
-    flat = reshape(x, (*lead, rows * columns))
-    stop = start + max(length - 1, 0) * (columns + 1) + (length > 0)
-    return slice_index(flat, BasicIndex((Ellipsis, slice(start, stop, columns + 1))))
-
-
-@implements(np.linalg.trace)
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Sums of diagonals of matrices."""
-    diagonals = diagonal(x, offset=offset)
-    if dtype is None:
-        own = dtype_of(diagonals)
-        dtype = np.result_type(own, np.uint if own.kind == "u" else int) if own.kind in "iub" else own
-    return reduce_sum(cast(diagonals, dtype), (len(shape_of(diagonals)) - 1,))
-
-
-@implements(np.linalg.matrix_transpose)
-def matrix_transpose(x: Any, /) -> Any:
-    """Swap the last two axes."""
-    x = array_operand(x)
-    if len(shape_of(x)) < 2:
-        raise ValueError(
-            f"matrix_transpose: expected at least 2 axes, got shape {shape_of(x)}{here()}"
-        )
-    return linalg.matrix_transpose(x)

@@ -12,40 +12,30 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from functrans.ir.source import here
-from functrans.numpy.dispatch import has_tracer, implements
+from functrans.numpy.common import as_array, axes_of, inexact, kept_shape
+from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
 from functrans.primitives import linalg
 from functrans.primitives.complex_parts import absolute, imag, real, real_dtype
 from functrans.primitives.dot import dot
-from functrans.primitives.movement import reverse, stack
+from functrans.primitives.movement import reverse
 from functrans.primitives.reduction import reduce_any, reduce_max, reduce_min
 from functrans.primitives.sorting import sort
 from functrans.primitives.structural import (
     cast,
     moveaxis,
-    normalize_axis,
     reduce_sum,
     reduced_shape,
     reshape,
 )
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import dtype_of, shape_of
 
 # operands ---------------------------------------------------------------------------------------
-
-
-def array_operand(x: Any) -> Any:
-    """An operand as a tracer or an ndarray; lists that hold tracers are stacked."""
-    if isinstance(x, Tracer):
-        return x
-    if isinstance(x, (list, tuple)) and has_tracer(x):
-        return stack([array_operand(item) for item in x])
-    return np.asarray(x)
 
 
 def floating(name: str, *operands: Any) -> list[Any]:
@@ -54,7 +44,7 @@ def floating(name: str, *operands: Any) -> list[Any]:
     Raises:
       TypeError: a floating dtype that LAPACK does not know.
     """
-    arrays = [array_operand(x) for x in operands]
+    arrays = [as_array(x) for x in operands]
     is_double, is_complex = False, False
     for x in arrays:
         dtype = dtype_of(x)
@@ -113,7 +103,8 @@ def svd_values(name: str, a: Any, hermitian: bool) -> Any:
 # norms ------------------------------------------------------------------------------------------
 
 
-def _abs_squared(x: Any) -> Any:
+def abs_squared(x: Any) -> Any:
+    """``|x| ** 2``, real."""
     if dtype_of(x).kind != "c":
         return x * x
     re, im = real(x), imag(x)
@@ -148,7 +139,7 @@ def _vector_norm(x: Any, ord: Any, axis: int) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"norm: invalid norm order {ord!r} for vectors{here()}")
     if ord is None or ord == 2:
-        return linalg.norm_sqrt(reduce_sum(_abs_squared(x), (axis,)))
+        return linalg.norm_sqrt(reduce_sum(abs_squared(x), (axis,)))
     if ord == np.inf:
         return _largest(absolute(x), axis)
     if ord == -np.inf:
@@ -163,7 +154,7 @@ def _vector_norm(x: Any, ord: Any, axis: int) -> Any:
 def _matrix_norm(x: Any, ord: Any, row_axis: int, column_axis: int) -> Any:
     """Norms of the matrices in two axes."""
     if ord is None or ord in ("fro", "f"):
-        return linalg.norm_sqrt(reduce_sum(_abs_squared(x), (row_axis, column_axis)))
+        return linalg.norm_sqrt(reduce_sum(abs_squared(x), (row_axis, column_axis)))
     if ord in (1, -1, np.inf, -np.inf):
         summed, kept = (row_axis, column_axis) if abs(ord) == 1 else (column_axis, row_axis)
         sums = reduce_sum(absolute(x), (summed,))
@@ -179,15 +170,10 @@ def _matrix_norm(x: Any, ord: Any, row_axis: int, column_axis: int) -> Any:
     raise ValueError(f"norm: invalid norm order {ord!r} for matrices{here()}")
 
 
-def _real_or_complex(x: Any) -> Any:
-    x = array_operand(x)
-    return cast(x, np.float64) if dtype_of(x).kind in "iub" else x
-
-
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors or matrices; their derivative at 0 is 0."""
-    x = _real_or_complex(x)
+    x = inexact(as_array(x))
     shape = shape_of(x)
     ndim = len(shape)
     if axis is None and (
@@ -197,30 +183,17 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         squares = [dot(part, part) for part in parts]
         result = linalg.norm_sqrt(sum(squares[1:], start=squares[0]))
         return reshape(result, (1,) * ndim) if keepdims else result
-    if axis is None:
-        axes = tuple(range(ndim))
-    elif isinstance(axis, tuple):
-        axes = axis
-    else:
-        try:
-            axes = (operator.index(axis),)
-        except TypeError:
-            raise TypeError(
-                f"norm: axis must be None, an integer or a tuple of integers, got {axis!r}"
-            ) from None
-    axes = tuple(normalize_axis(a, ndim, "axis") for a in axes)
+    axes = axes_of(axis, ndim)
     if len(axes) == 1:
         result = _vector_norm(x, ord, axes[0])
     elif len(axes) == 2:
-        if axes[0] == axes[1]:
-            raise ValueError(f"norm: axis {axis} names one axis twice{here()}")
         result = _matrix_norm(x, ord, *axes)
     else:
         raise ValueError(
             f"norm: {len(axes)} axes{here()}; a norm is of vectors (1 axis) or matrices (2 axes)"
         )
     if keepdims:
-        result = reshape(result, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+        result = reshape(result, kept_shape(shape, axes))
     return result
 
 
@@ -231,21 +204,16 @@ def _parts(x: Any) -> tuple[Any, ...]:
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norms of vectors that lie along one or several axes."""
-    x = _real_or_complex(x)
+    x = inexact(as_array(x))
     shape = shape_of(x)
-    ndim = len(shape)
-    if axis is None:
-        axes = tuple(range(ndim))
-    else:
-        given = axis if isinstance(axis, tuple) else (axis,)
-        axes = tuple(normalize_axis(a, ndim, "axis") for a in given)
+    axes = axes_of(axis, len(shape))
     rest = tuple(n for i, n in enumerate(shape) if i not in axes)
     for place, source in enumerate(sorted(axes)):
         x = moveaxis(x, source, place)
     flat = reshape(x, (math.prod(shape[i] for i in axes), *rest))
     result = _vector_norm(flat, ord, 0)
     if keepdims:
-        result = reshape(result, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+        result = reshape(result, kept_shape(shape, axes))
     return result
 
 
@@ -286,7 +254,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     """Number of singular values above a tolerance."""
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: tol and rtol can't be both set")
-    A = array_operand(A)
+    A = as_array(A)
     ndim = len(shape_of(A))
     if ndim < 2:
         return cast(reduce_any(A != 0, tuple(range(ndim))), np.int64)
@@ -296,6 +264,6 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         if rtol is None:
             rtol = max(shape_of(A)[-2:]) * float(np.finfo(dtype_of(s)).eps)
         tol = _largest(s, last) * rtol
-    tol = array_operand(tol)
+    tol = as_array(tol)
     tol = reshape(tol, (*shape_of(tol), 1))
     return reduce_sum(cast(s > tol, np.int64), (last,))

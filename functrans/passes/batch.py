@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.jaxpr import Jaxpr, Literal
+from functrans.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from functrans.passes.evaluate import last_uses
 from functrans.staging import source_text
 from functrans.state import batch_axis
@@ -54,8 +54,7 @@ def evaluate_batched(
             operands = [pair[0] for pair in pairs]
             own_dims = [pair[1] for pair in pairs]
             primitive = eqn.primitive
-            is_collective = "axis_name" in eqn.params
-            if not is_collective and all(dim is None for dim in own_dims):
+            if all(dim is None for dim in own_dims) and not _depends_on_lane(eqn, axis_name):
                 outs: Sequence[Any] = bind(primitive, *operands, **eqn.params)
                 out_dims: Sequence[int | None] = [None] * len(outs)
             elif primitive.batch is None:
@@ -71,3 +70,33 @@ def evaluate_batched(
         batch_axis.reset(token)
     results = [(a.value, None) if type(a) is Literal else env[a] for a in jaxpr.outvars]
     return [value for value, _ in results], [dim for _, dim in results]
+
+
+def _depends_on_lane(eqn: Equation, axis_name: str | None) -> bool:
+    """Whether an equation without batched operands differs between elements of the batch.
+
+    A collective over the axis does; an effect takes place once for each element.
+    """
+    if eqn.primitive.effects or eqn.params.get("axis_name", _NO_AXIS) == axis_name:
+        return True
+    return eqn.primitive.holds_programs and any(
+        jaxpr.effects or (axis_name is not None and axis_name in named_axes(jaxpr))
+        for jaxpr in subjaxprs(eqn.params)
+    )
+
+
+_NO_AXIS = object()
+
+
+def named_axes(jaxpr: Jaxpr) -> frozenset[str]:
+    """The axes that collectives in a program and its sub-programs refer to."""
+    known: frozenset[str] | None = jaxpr.cache.get("named_axes")
+    if known is None:
+        found: set[str] = set()
+        for eqn in jaxpr.eqns:
+            if "axis_name" in eqn.params:
+                found.add(eqn.params["axis_name"])
+            for sub in subjaxprs(eqn.params):
+                found |= named_axes(sub)
+        known = jaxpr.cache["named_axes"] = frozenset(found)
+    return known

@@ -22,12 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import Zero
+from functrans.ir.avals import Tape, Zero
 from functrans.ir.primitive import Primitive
+from functrans.ir.tapes import zero_entry
 from functrans.primitives.elementwise import logical_and, logical_not, logical_or, where, where_p
 from functrans.primitives.structural import broadcast_to, cast, reshape, sum_to_shape
+from functrans.primitives.tapes import tape_add
 from functrans.state import current_config
-from functrans.trace import dtype_of
+from functrans.trace import Tracer, dtype_of
 
 
 class Masked:
@@ -58,12 +60,12 @@ def add_cotangents(first: Any, second: Any) -> Any:
         return first.value + second
     if type(second) is Masked:
         return first + second.value
+    if isinstance(first, Tracer) and type(first.aval) is Tape:
+        return tape_add(first, second)
     return first + second
 
 
-def _fit(
-    ct: Any, from_shape: tuple[int, ...], target: Any, size: int | None
-) -> Any:
+def _fit(ct: Any, from_shape: tuple[int, ...], target: Any, size: int | None) -> Any:
     """Bring an operand's cotangent from the result's shape to its own shape and dtype.
 
     Args:
@@ -83,9 +85,7 @@ def _fit(
     return ct if dtype_of(ct) == target.dtype else cast(ct, target.dtype)
 
 
-def _sum_to(
-    x: Any, from_shape: tuple[int, ...], shape: tuple[int, ...], size: int | None
-) -> Any:
+def _sum_to(x: Any, from_shape: tuple[int, ...], shape: tuple[int, ...], size: int | None) -> Any:
     """Undo the broadcast from ``shape`` to ``from_shape``, under a batch axis or none."""
     if size is None:
         return sum_to_shape(broadcast_to(x, from_shape), shape)
@@ -175,8 +175,8 @@ def materialize(ct: Any, shape: tuple[int, ...]) -> Any:
 
 
 def zeros(aval: Any) -> Any:
-    """A zero array of an aval; read-only, without memory of its own."""
-    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+    """A zero array of an aval, read-only, without memory of its own; or a zero tape."""
+    return zero_entry(aval)
 
 
 def instantiate(ct: Any) -> Any:

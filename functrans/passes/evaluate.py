@@ -1,23 +1,39 @@
 """The evaluate pass: run a Jaxpr on values.
 
-Here: ``evaluate``. Every other way to run a program (staged into another one, batched,
-differentiated) is this loop under another trace, since it goes through ``bind``.
+Here: ``evaluate``, and ``executable``, the Python function that a program on plain values becomes
+when it runs more than once. Every other way to run a program (staged into another one, batched,
+differentiated) is the loop of ``evaluate`` under another trace, since it goes through ``bind``.
+Not here: native code (``compiler``).
+
+An executable is generated source with one statement per equation: fast locals instead of an
+environment, no dispatch. An equation costs 0.05 us besides its NumPy call, against 0.6 us in the
+loop; generating costs 10 us per equation, which is why a program's first run is the loop.
 
 Layer: ``passes``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
 from typing import Any
 
-from functrans.ir.jaxpr import Jaxpr, Literal, Var
-from functrans.trace import bind, elementwise
+import numpy as np
+
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.ir.primitive import Primitive
+from functrans.ir.source import resolve
+from functrans.primitives.slicing import slice_p
+from functrans.primitives.structural import cast_p, reduce_sum_p, reshape_p, transpose_p
+from functrans.trace import Tracer, bind, elementwise, innermost_staging
 
 
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
     """Per equation, the variables that no later equation nor the result reads."""
-    known = jaxpr.cache.get("last_uses")
+    known: list[list[Var]] | None = jaxpr.cache.get("last_uses")
     if known is None:
         alive = {v for v in jaxpr.outvars if isinstance(v, Var)}
         known = []
@@ -44,7 +60,27 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any] | None = N
     Returns:
       One value per result. Values are dropped after their last use.
     """
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts if consts is None else consts))  # noqa: B905  # checked by the caller
+    if consts is None:
+        consts = jaxpr.consts
+    if "has_run" not in jaxpr.cache:
+        jaxpr.cache["has_run"] = True
+        return _interpret(jaxpr, args, consts)
+    if _is_plain(args) and _is_plain(consts) and not (jaxpr.effects and innermost_staging()):
+        return executable(jaxpr)(*consts, *args)
+    return _interpret(jaxpr, args, consts)
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    """Whether no tracer is among the values."""
+    for value in values:  # noqa: SIM110  # twice as fast as any() of a generator
+        if isinstance(value, Tracer):
+            return False
+    return True
+
+
+def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list[Any]:
+    """Run a program equation by equation, under the traces that its operands belong to."""
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
         operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
@@ -59,3 +95,164 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any] | None = N
         for var in dying:
             del env[var]
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
+
+
+# executables ------------------------------------------------------------------------------------
+
+_OPERATORS: Mapping[Any, str] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+}
+_FREED_SIZE_BYTES = 4096
+_LARGEST_PROGRAM = 20_000
+
+
+def executable(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
+    """The function ``(*consts, *args) -> results`` of plain values that a program stands for."""
+    known: Callable[..., list[Any]] | None = jaxpr.cache.get("executable")
+    if known is None:
+        if len(jaxpr.eqns) <= _LARGEST_PROGRAM:
+            known = _generate(jaxpr)
+        else:
+            known = partial(_run_long, jaxpr)
+        jaxpr.cache["executable"] = known
+    return known
+
+
+def _run_long(jaxpr: Jaxpr, *values: Any) -> list[Any]:
+    """Run a program that is too long to generate source for."""
+    n = len(jaxpr.constvars)
+    return _interpret(jaxpr, values[n:], values[:n])
+
+
+class _Source:
+    """Names of variables and the values that generated source refers to."""
+
+    def __init__(self) -> None:
+        self.names: dict[Var, str] = {}
+        self.namespace: dict[str, Any] = {}
+        self._name_of: dict[int, str] = {}
+
+    def bind(self, var: Var) -> str:
+        """The name of a new variable."""
+        name = self.names[var] = f"v{len(self.names)}"
+        return name
+
+    def value(self, value: Any) -> str:
+        """The name of a value from outside."""
+        name = self._name_of.get(id(value))
+        if name is None:
+            name = self._name_of[id(value)] = f"k{len(self.namespace)}"
+            self.namespace[name] = value  # keeps it alive, so that its id stays its own
+        return name
+
+    def atom(self, atom: Atom) -> str:
+        """A variable or a literal."""
+        if isinstance(atom, Var):
+            return self.names[atom]
+        value = atom.value
+        if type(value) is int or (type(value) is float and abs(value) < np.inf):
+            return f"({value!r})"
+        return self.value(value)
+
+
+def _generate(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
+    """Compile a program to a Python function."""
+    source = _Source()
+    parameters = [source.bind(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
+    body = []
+    for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+        line = _statement(source, eqn)
+        freed = [source.names[var] for var in dying if _is_large(var)]
+        body.append(f"{line}; del {', '.join(freed)}" if freed else line)
+    explain = source.value(partial(_explain, jaxpr))
+    results = ", ".join(map(source.atom, jaxpr.outvars))
+    lines = [f"def run({', '.join(parameters)}):", " try:", *(f"  {line}" for line in body)]
+    lines += [f"  return [{results}]", " except Exception as error:", f"  {explain}(error)", "  raise"]
+    code = compile("\n".join(lines), f"<program {jaxpr.name}>", "exec")
+    exec(code, source.namespace)  # noqa: S102  # source generated here
+    run: Callable[..., list[Any]] = source.namespace.pop("run")  # no cycle through its globals
+    return run
+
+
+_FIRST_LINE = 3  # of the equations, after "def" and "try"
+
+
+def _is_large(var: Var) -> bool:
+    """Whether the memory of a value is worth a statement that frees it."""
+    aval = var.aval
+    return type(aval) is not ShapedArray or aval.size * aval.dtype.itemsize >= _FREED_SIZE_BYTES
+
+
+def _statement(source: _Source, eqn: Equation) -> str:
+    """The statement of an equation."""
+    primitive = eqn.primitive
+    operands = [source.atom(atom) for atom in eqn.inputs]
+    family = primitive.elementwise
+    if family is not None and not eqn.params:
+        symbol = _OPERATORS.get(family.function)
+        if symbol is not None:
+            expression = f"{operands[0]} {symbol} {operands[1]}"
+        else:
+            expression = f"{source.value(family.function)}({', '.join(operands)})"
+        return f"{source.bind(eqn.outputs[0])} = {expression}"
+    direct = _DIRECT.get(primitive)
+    if direct is not None and eqn.inputs[0].aval.shape:
+        form, params = direct(eqn)
+        expression = form.format(operands[0], *map(source.value, params))
+        return f"{source.bind(eqn.outputs[0])} = {expression}"
+    function = partial(primitive.impl, **eqn.params) if eqn.params else primitive.impl
+    call = f"{source.value(function)}({', '.join(operands)})"
+    if not eqn.outputs:
+        return call
+    return f"{', '.join(map(source.bind, eqn.outputs))}, = {call}"
+
+
+def _direct_cast(eqn: Equation) -> tuple[str, tuple[Any, ...]]:
+    dtype = eqn.params["dtype"]
+    if eqn.inputs[0].aval.dtype.kind == "c" and dtype.kind not in "bc":
+        return "{0}.real.astype({1})", (dtype,)
+    return "{0}.astype({1})", (dtype,)
+
+
+def _direct_sum(eqn: Equation) -> tuple[str, tuple[Any, ...]]:
+    call = partial(np.add.reduce, axis=eqn.params["axes"], dtype=eqn.outputs[0].aval.dtype)
+    return "{1}({0})", (call,)
+
+
+_DIRECT: Mapping[Primitive, Callable[[Equation], tuple[str, tuple[Any, ...]]]] = {
+    slice_p: lambda eqn: ("{0}[{1}]", (eqn.params["index"].entries,)),
+    reshape_p: lambda eqn: ("{0}.reshape({1})", (eqn.params["shape"],)),
+    transpose_p: lambda eqn: ("{0}.transpose({1})", (eqn.params["axes"],)),
+    cast_p: _direct_cast,
+    reduce_sum_p: _direct_sum,
+}
+"""Primitives whose ``impl`` on an array (not a scalar) is one NumPy call."""
+
+
+def _explain(jaxpr: Jaxpr, error: Exception) -> None:
+    """Add the equation and the user's line to an error that came out of an executable."""
+    if getattr(error, "__notes__", None):
+        return
+    traceback: TracebackType | None = error.__traceback__
+    if traceback is None:
+        return
+    number = traceback.tb_lineno - _FIRST_LINE
+    if 0 <= number < len(jaxpr.eqns):
+        eqn = jaxpr.eqns[number]
+        line = resolve(eqn.source)
+        where = f" (at {line})" if line is not None else ""
+        program = f" of {jaxpr.name}" if jaxpr.name else ""
+        error.add_note(f"in operation {eqn.primitive.name}{program}{where}")
+
+

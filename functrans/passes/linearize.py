@@ -387,7 +387,9 @@ def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
     jaxpr = stage(one, [avals[i] for i in present], "a batched pullback")
     args = [broadcast_to(given[i], (size, *avals[i].shape)) for i in present]
     outs, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
-    return _spread(node, found, [_batch_first(out, dim, size) for out, dim in zip(outs, dims, strict=True)])
+    return _spread(
+        node, found, [_batch_first(out, dim, size) for out, dim in zip(outs, dims, strict=True)]
+    )
 
 
 def _fill(n: int, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
@@ -543,7 +545,9 @@ def pull_back(
             if node.primitive is _OUTPUT:
                 main = node.parents[0]
                 assert main is not None
-                slots = cts.setdefault(main, [None] * len(main.dtype))
+                slots = cts.get(main)
+                if slots is None:
+                    slots = cts[main] = [None] * len(main.dtype)
                 slots[node.params["index"]] = ct
                 continue
             if size is None and _pull_slice_in_place(node, ct, cts):
@@ -553,9 +557,7 @@ def pull_back(
                     have = cts.get(parent)
                     cts[parent] = value if have is None else add_cotangents(have, value)
     lead = () if size is None else (size,)
-    return [
-        None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs
-    ]
+    return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 
 
 def _is_exclusive(array: Any, references: int) -> bool:
@@ -681,7 +683,7 @@ def _push_elementwise(node: Node, tangents: Sequence[Any], size: int | None) -> 
         if size is not None:
             own = shape_of(tangent)[1:]
             if len(own) < rank:
-                tangent = reshape(tangent, (size, *(1,) * (rank - len(own)), *own))  # noqa: PLW2901
+                tangent = reshape(tangent, (size, *(1,) * (rank - len(own)), *own))
         if partial == 1:
             pushed = tangent
         elif partial == -1:

@@ -25,7 +25,7 @@ from functrans.staging import source_text
 from functrans.trace import bind, elementwise
 
 
-def _forward(jaxpr: Jaxpr, env: dict[Var, Any], is_linear: set[Var]) -> list[Equation]:
+def _forward(jaxpr: Jaxpr, env: dict[Any, Any], is_linear: set[Var]) -> list[Equation]:
     """Evaluate the equations that depend on no linear argument; the others, in order."""
     linear_eqns = []
     for eqn in jaxpr.eqns:
@@ -43,7 +43,7 @@ def _forward(jaxpr: Jaxpr, env: dict[Var, Any], is_linear: set[Var]) -> list[Equ
 
 
 def _pull_equation(
-    eqn: Equation, cts: tuple[Any, ...], env: dict[Var, Any], is_linear: set[Var]
+    eqn: Equation, cts: tuple[Any, ...], env: dict[Any, Any], is_linear: set[Var]
 ) -> Sequence[Any]:
     """Cotangents of the inputs of one linear equation."""
     primitive = eqn.primitive
@@ -102,7 +102,7 @@ def transpose_linear(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any])
       NonDifferentiableError: an equation is not linear; the message names it and its line.
     """
     k = len(residuals)
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
     env.update(zip(jaxpr.invars[:k], residuals, strict=True))
     linear_vars = set(jaxpr.invars[k:])
     eqns = _forward(jaxpr, env, linear_vars)

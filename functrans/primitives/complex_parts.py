@@ -17,10 +17,9 @@ import numpy as np
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives import elementwise as ew
-from functrans.primitives.family import broadcast_shapes, move_batch_axes
+from functrans.primitives.family import broadcast_shapes, move_batch_axes, user_function
 from functrans.primitives.structural import cast, unbroadcast
 from functrans.trace import bind, dtype_of, shape_of
-
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -52,7 +51,7 @@ def _real_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return (cast(cts[0], operands[0].aval.dtype),)
 
 
-real_p = Primitive(
+real_p: Primitive = Primitive(
     "real",
     impl=lambda x: (np.real(x).copy(),),
     abstract_eval=_part_aval,
@@ -67,7 +66,7 @@ def _imag_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return (cast(cts[0], operands[0].aval.dtype) * -1j,)
 
 
-imag_p = Primitive(
+imag_p: Primitive = Primitive(
     "imag",
     impl=lambda x: (np.imag(x).copy(),),
     abstract_eval=_part_aval,
@@ -81,7 +80,7 @@ def _conjugate_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return (conjugate(cts[0]),)
 
 
-conjugate_p = Primitive(
+conjugate_p: Primitive = Primitive(
     "conjugate",
     impl=lambda x: (np.conjugate(x),),
     abstract_eval=_same_aval,
@@ -118,7 +117,7 @@ def _complex_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
     return bind(complex_p, *move_batch_axes(operands, dims, ndims)), (0,)
 
 
-complex_p = Primitive(
+complex_p: Primitive = Primitive(
     "complex",
     impl=_complex_impl,
     abstract_eval=_complex_aval,
@@ -137,7 +136,7 @@ def _complex_abs_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return (real(t * (conjugate(x) / safe)),)
 
 
-complex_abs_p = Primitive(
+complex_abs_p: Primitive = Primitive(
     "complex_abs",
     impl=lambda x: (np.absolute(x),),
     abstract_eval=_part_aval,
@@ -179,7 +178,7 @@ def absolute(x: Any) -> Any:
     return _absolute(x)
 
 
-_absolute = ew.user_function(ew.absolute_p)
+_absolute = user_function(ew.absolute_p)
 
 
 def sign(x: Any) -> Any:

@@ -262,54 +262,57 @@ def _conv_general_transpose(
     """
     (ct,) = cts
     lhs, rhs = operands
-    lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
-    ct_shape = shape_of(ct)
-    space = tuple(range(2, len(ct_shape)))
-    extents = [
-        (_dilated(n, d), _dilated(k, e), _dilated(p, s), low)
-        for n, d, k, e, p, s, (low, _) in zip(
-            lhs_shape[2:],
-            lhs_dilation,
-            rhs_shape[2:],
-            rhs_dilation,
-            ct_shape[2:],
-            strides,
-            padding,
-            strict=True,
-        )
-    ]
-    groups = feature_group_count * batch_group_count
+    lhs_shape, rhs_shape, ct_shape = shape_of(lhs), shape_of(rhs), shape_of(ct)
+    lhs_extents = list(map(_dilated, lhs_shape[2:], lhs_dilation))
+    rhs_extents = list(map(_dilated, rhs_shape[2:], rhs_dilation))
+    ct_extents = list(map(_dilated, ct_shape[2:], strides))
+    lows = [low for low, _ in padding]
     if is_linear(lhs):
-        pads = tuple((k - low - 1, n + low - p) for n, k, p, low in extents)
-        out = bind(
-            conv_general_p,
+        befores = [k - low - 1 for k, low in zip(rhs_extents, lows, strict=True)]
+        afters = [n + low - p for n, low, p in zip(lhs_extents, lows, ct_extents, strict=True)]
+        out = _pull_lhs(
             ct,
-            _exchange_channels(reverse(rhs, space), groups),
+            rhs,
+            lhs_shape,
+            feature_group_count,
+            batch_group_count,
             strides=lhs_dilation,
-            padding=pads,
+            padding=tuple(zip(befores, afters, strict=True)),
             lhs_dilation=strides,
             rhs_dilation=rhs_dilation,
-            feature_group_count=groups,
-            batch_group_count=1,
-        )[0]
-        if batch_group_count > 1:  # [n, (group, i)] back to [(group, n), i]
-            count, channels = shape_of(out)[0], rhs_shape[1]
-            out = reshape(out, (count, groups, channels, *lhs_shape[2:]))
-            out = reshape(moveaxis(out, 1, 0), lhs_shape)
+        )
         return (cast(out, lhs.aval.dtype), None)
-    swap = (1, 0, *space)
+    swap = (1, 0, *range(2, len(ct_shape)))
+    afters = [
+        p + k - n - low - 1
+        for n, k, p, low in zip(lhs_extents, rhs_extents, ct_extents, lows, strict=True)
+    ]
     out = bind(
         conv_general_p,
         transpose(lhs, swap),
         transpose(ct, swap),
         strides=rhs_dilation,
-        padding=tuple((low, p + k - n - low - 1) for n, k, p, low in extents),
+        padding=tuple(zip(lows, afters, strict=True)),
         lhs_dilation=lhs_dilation,
         rhs_dilation=strides,
         feature_group_count=batch_group_count,
         batch_group_count=feature_group_count,
     )[0]
     return (None, cast(transpose(out, swap), rhs.aval.dtype))
+
+
+def _pull_lhs(
+    ct: Any, rhs: Any, shape: Shape, feature_groups: int, batch_groups: int, **window: Any
+) -> Any:
+    """The cotangent of the left operand, of a shape; see ``_conv_general_transpose``."""
+    groups = feature_groups * batch_groups
+    kernel = _exchange_channels(reverse(rhs, range(2, len(shape))), groups)
+    counts = {"feature_group_count": groups, "batch_group_count": 1}
+    out = bind(conv_general_p, ct, kernel, **counts, **window)[0]
+    if batch_groups == 1:
+        return out
+    split = reshape(out, (shape_of(out)[0], groups, *shape[1:]))  # [n, (group, i)]
+    return reshape(moveaxis(split, 1, 0), shape)  # [(group, n), i]
 
 
 def _exchange_channels(rhs: Any, groups: int) -> Any:

@@ -43,6 +43,7 @@ from functrans.primitives.structural import (
 )
 from functrans.trace import bind, shape_of
 
+Shape = tuple[int, ...]
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 
 _NO_AXES: Pairs = ((), ())
@@ -390,26 +391,17 @@ def _broadcast_product(name: str, a: Any, b: Any, a_core: int, b_core: int) -> A
         )
     a_lead, b_lead = a_shape[: len(a_shape) - a_core], b_shape[: len(b_shape) - b_core]
     lead = max(len(a_lead), len(b_lead))
-    a_labels, b_labels = [], []  # place in the result of each leading axis that is not squeezed
-    squeezed_a, squeezed_b = [], []
-    for position in range(lead):
-        i, j = position - lead + len(a_lead), position - lead + len(b_lead)
-        m, n = (a_lead[i] if i >= 0 else None), (b_lead[j] if j >= 0 else None)
-        if m == n:
-            a_labels.append(position)
-            b_labels.append(position)
-        elif n is None or (n == 1 and m is not None):
-            a_labels.append(position)
-            squeezed_b += [j] * (n is not None)
-        elif m is None or m == 1:
-            b_labels.append(position)
-            squeezed_a += [i] * (m is not None)
-        else:
-            raise ShapeError(
-                f"{name}: leading axes of shapes {a_shape} and {b_shape} do not broadcast; extents "
-                f"must be equal or 1, counted from the last axis{here()}"
-            )
-    a, b = _squeeze(a, squeezed_a), _squeeze(b, squeezed_b)
+    labels = _leading_labels(a_lead, b_lead)
+    if labels is None:
+        raise ShapeError(
+            f"{name}: leading axes of shapes {a_shape} and {b_shape} do not broadcast; extents "
+            f"must be equal or 1, counted from the last axis{here()}"
+        )
+    a_labels, b_labels = labels
+    a, b = (
+        reshape(x, (*(own[position - lead] for position in kept), *shape_of(x)[len(own) :]))
+        for x, own, kept in ((a, a_lead, a_labels), (b, b_lead, b_labels))
+    )
     shared = [position for position in a_labels if position in b_labels]
     a_only = [position for position in a_labels if position not in shared]
     b_only = [position for position in b_labels if position not in shared]
@@ -427,15 +419,35 @@ def _broadcast_product(name: str, a: Any, b: Any, a_core: int, b_core: int) -> A
     return transpose(_product(a, b, contract, batch), _sorting_axes(a_first))
 
 
+def _leading_labels(a_lead: Shape, b_lead: Shape) -> tuple[list[int], list[int]] | None:
+    """Which axes of the broadcast shape either operand has, without those it stretches.
+
+    Args:
+      a_lead: extents of the first operand's leading axes.
+      b_lead: extents of the second's.
+
+    Returns:
+      Positions in the broadcast shape, per operand; both have an axis where their extents are
+      equal. ``None`` where the extents do not broadcast.
+    """
+    lead = max(len(a_lead), len(b_lead))
+    a_labels, b_labels = [], []
+    for position in range(lead):
+        missing_a, missing_b = (position < lead - len(own) for own in (a_lead, b_lead))
+        m = 1 if missing_a else a_lead[position - lead]
+        n = 1 if missing_b else b_lead[position - lead]
+        if m != n and m != 1 and n != 1:
+            return None
+        if not missing_a and (m == n or n == 1):
+            a_labels.append(position)
+        if not missing_b and (m == n or m == 1):
+            b_labels.append(position)
+    return a_labels, b_labels
+
+
 def _sorting_axes(labels: list[int]) -> tuple[int, ...]:
     """The permutation that brings axes into the order of their labels."""
     return tuple(sorted(range(len(labels)), key=labels.__getitem__))
-
-
-def _squeeze(x: Any, axes: list[int]) -> Any:
-    """Drop axes of extent 1."""
-    shape = shape_of(x)
-    return reshape(x, tuple(extent for axis, extent in enumerate(shape) if axis not in axes))
 
 
 def dot(a: Any, b: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
-from functrans.ir.primitive import nondifferentiable
+from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
@@ -74,7 +74,7 @@ def _where_aval(c: ShapedArray, a: ShapedArray, b: ShapedArray) -> tuple[ShapedA
     return (ShapedArray(shape, promoted_dtype((a, b)), a.weak and b.weak and not shape),)
 
 
-where_p = ternary(
+where_p: Primitive = ternary(
     "where",
     np.where,
     (None, lambda t, c, a, b, y: where(c, t, 0), lambda t, c, a, b, y: where(c, 0, t)),
@@ -88,7 +88,7 @@ def _plain_mul_strong_zero(a: Any, b: Any) -> Any:
     return np.where(a == 0, 0, a * b)
 
 
-mul_strong_zero_p = binary(
+mul_strong_zero_p: Primitive = binary(
     "mul_strong_zero",
     _plain_mul_strong_zero,
     (lambda t, a, b, y: mul_strong_zero(t, b), lambda t, a, b, y: mul_strong_zero(a, t)),
@@ -102,9 +102,11 @@ mul_strong_zero = user_function(
 
 # arithmetic -------------------------------------------------------------------------------------
 
-add_p = binary("add", operator.add, (1, 1), ufunc=np.add, keeps_weak=True)
-subtract_p = binary("subtract", operator.sub, (1, -1), ufunc=np.subtract, keeps_weak=True)
-multiply_p = binary(
+add_p: Primitive = binary("add", operator.add, (1, 1), ufunc=np.add, keeps_weak=True)
+subtract_p: Primitive = binary(
+    "subtract", operator.sub, (1, -1), ufunc=np.subtract, keeps_weak=True
+)
+multiply_p: Primitive = binary(
     "multiply",
     operator.mul,
     (lambda t, a, b, y: t * b, lambda t, a, b, y: t * a),
@@ -112,7 +114,7 @@ multiply_p = binary(
     ufunc=np.multiply,
     keeps_weak=True,
 )
-divide_p = binary(
+divide_p: Primitive = binary(
     "divide",
     _plain_divide,
     (lambda t, a, b, y: t / b, lambda t, a, b, y: -t * (y / b)),
@@ -120,10 +122,10 @@ divide_p = binary(
     ufunc=np.divide,
     keeps_weak=True,
 )
-floor_divide_p = binary(
+floor_divide_p: Primitive = binary(
     "floor_divide", _plain_floor_divide, (0, 0), ufunc=np.floor_divide, keeps_weak=True
 )
-remainder_p = binary(
+remainder_p: Primitive = binary(
     "remainder",
     _plain_remainder,
     (1, lambda t, a, b, y: -t * floor(a / b)),
@@ -131,8 +133,8 @@ remainder_p = binary(
     ufunc=np.remainder,
     keeps_weak=True,
 )
-fmod_p = binary("fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(a / b)), ("", "ab"))
-negative_p = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
+fmod_p: Primitive = binary("fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(a / b)), ("", "ab"))
+negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
 
 
 def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
@@ -157,7 +159,7 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
     return t * where(is_zero, 0, y * log(where(is_zero, 1, a)))
 
 
-power_p = binary(
+power_p: Primitive = binary(
     "power",
     _plain_power,
     (_power_in_base, _power_in_exponent),
@@ -168,15 +170,15 @@ power_p = binary(
 
 # exponentials -----------------------------------------------------------------------------------
 
-exp_p = unary("exp", np.exp, lambda t, x, y: t * y, "y")
-exp2_p = unary("exp2", np.exp2, lambda t, x, y: t * (y * LN2), "y")
-expm1_p = unary("expm1", np.expm1, lambda t, x, y: t * (y + 1), "y")
-log_p = unary("log", np.log, lambda t, x, y: t / x, "x")
-log2_p = unary("log2", np.log2, lambda t, x, y: t / (x * LN2), "x")
-log10_p = unary("log10", np.log10, lambda t, x, y: t / (x * LN10), "x")
-log1p_p = unary("log1p", np.log1p, lambda t, x, y: t / (1 + x), "x")
-sqrt_p = unary("sqrt", np.sqrt, lambda t, x, y: mul_strong_zero(t, 0.5 / y), "y")
-cbrt_p = unary("cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 / (3 * y * y)), "y")
+exp_p: Primitive = unary("exp", np.exp, lambda t, x, y: t * y, "y")
+exp2_p: Primitive = unary("exp2", np.exp2, lambda t, x, y: t * (y * LN2), "y")
+expm1_p: Primitive = unary("expm1", np.expm1, lambda t, x, y: t * (y + 1), "y")
+log_p: Primitive = unary("log", np.log, lambda t, x, y: t / x, "x")
+log2_p: Primitive = unary("log2", np.log2, lambda t, x, y: t / (x * LN2), "x")
+log10_p: Primitive = unary("log10", np.log10, lambda t, x, y: t / (x * LN10), "x")
+log1p_p: Primitive = unary("log1p", np.log1p, lambda t, x, y: t / (1 + x), "x")
+sqrt_p: Primitive = unary("sqrt", np.sqrt, lambda t, x, y: mul_strong_zero(t, 0.5 / y), "y")
+cbrt_p: Primitive = unary("cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 / (3 * y * y)), "y")
 
 
 def _logaddexp_weight(a: Any, b: Any, y: Any) -> Any:
@@ -188,7 +190,7 @@ def _logaddexp2_weight(a: Any, b: Any, y: Any) -> Any:
     return where(a == b, 0.5, exp2(where(a == y, 0, a - y)))
 
 
-logaddexp_p = binary(
+logaddexp_p: Primitive = binary(
     "logaddexp",
     np.logaddexp,
     (
@@ -197,7 +199,7 @@ logaddexp_p = binary(
     ),
     ("aby", "aby"),
 )
-logaddexp2_p = binary(
+logaddexp2_p: Primitive = binary(
     "logaddexp2",
     np.logaddexp2,
     (
@@ -209,21 +211,23 @@ logaddexp2_p = binary(
 
 # trigonometry -----------------------------------------------------------------------------------
 
-sin_p = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
-cos_p = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
-tan_p = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
-arcsin_p = unary("arcsin", np.arcsin, lambda t, x, y: t / sqrt((1 - x) * (1 + x)), "x")
-arccos_p = unary("arccos", np.arccos, lambda t, x, y: -t / sqrt((1 - x) * (1 + x)), "x")
-arctan_p = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
-sinh_p = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
-cosh_p = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
-tanh_p = unary("tanh", np.tanh, lambda t, x, y: t * (1 - y * y), "y")
-arcsinh_p = unary("arcsinh", np.arcsinh, lambda t, x, y: t / sqrt(x * x + 1), "x")
-arccosh_p = unary("arccosh", np.arccosh, lambda t, x, y: t / (sqrt(x - 1) * sqrt(x + 1)), "x")
-arctanh_p = unary("arctanh", np.arctanh, lambda t, x, y: t / ((1 - x) * (1 + x)), "x")
+sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
+cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
+tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
+arcsin_p: Primitive = unary("arcsin", np.arcsin, lambda t, x, y: t / sqrt((1 - x) * (1 + x)), "x")
+arccos_p: Primitive = unary("arccos", np.arccos, lambda t, x, y: -t / sqrt((1 - x) * (1 + x)), "x")
+arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
+sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
+cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
+tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * (1 - y * y), "y")
+arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / sqrt(x * x + 1), "x")
+arccosh_p: Primitive = unary(
+    "arccosh", np.arccosh, lambda t, x, y: t / (sqrt(x - 1) * sqrt(x + 1)), "x"
+)
+arctanh_p: Primitive = unary("arctanh", np.arctanh, lambda t, x, y: t / ((1 - x) * (1 + x)), "x")
 
 
-arctan2_p = binary(
+arctan2_p: Primitive = binary(
     "arctan2",
     np.arctan2,
     (
@@ -232,7 +236,7 @@ arctan2_p = binary(
     ),
     ("ab", "ab"),
 )
-hypot_p = binary(
+hypot_p: Primitive = binary(
     "hypot",
     np.hypot,
     (
@@ -267,8 +271,8 @@ def cast_like(x: Any, other: Any) -> Any:
     return cast(x, dtype_of(other))
 
 
-maximum_p = binary("maximum", np.maximum, _extremum_partials(), ("aby", "aby"))
-minimum_p = binary("minimum", np.minimum, _extremum_partials(), ("aby", "aby"))
+maximum_p: Primitive = binary("maximum", np.maximum, _extremum_partials(), ("aby", "aby"))
+minimum_p: Primitive = binary("minimum", np.minimum, _extremum_partials(), ("aby", "aby"))
 
 
 def _fshare(a: Any, b: Any, y: Any) -> Any:
@@ -285,8 +289,8 @@ def _fextremum_partials() -> tuple[Any, Any]:
     )
 
 
-fmax_p = binary("fmax", np.fmax, _fextremum_partials(), ("aby", "aby"))
-fmin_p = binary("fmin", np.fmin, _fextremum_partials(), ("aby", "aby"))
+fmax_p: Primitive = binary("fmax", np.fmax, _fextremum_partials(), ("aby", "aby"))
+fmin_p: Primitive = binary("fmin", np.fmin, _fextremum_partials(), ("aby", "aby"))
 
 
 def _clip_aval(x: ShapedArray, lo: ShapedArray, hi: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -294,7 +298,7 @@ def _clip_aval(x: ShapedArray, lo: ShapedArray, hi: ShapedArray) -> tuple[Shaped
     return (ShapedArray(shape, promoted_dtype((x, lo, hi))),)
 
 
-clip_p = ternary(
+clip_p: Primitive = ternary(
     "clip",
     np.clip,
     (
@@ -305,48 +309,50 @@ clip_p = ternary(
     ("abc", "abc", "abc"),
     abstract_eval=_clip_aval,
 )
-absolute_p = unary("absolute", np.absolute, lambda t, x, y: t * sign(x), "x")
-sign_p = unary("sign", np.sign, 0)
-floor_p = unary("floor", np.floor, 0)
-ceil_p = unary("ceil", np.ceil, 0)
-trunc_p = unary("trunc", np.trunc, 0)
-rint_p = unary("rint", np.rint, 0)
-spacing_p = unary("spacing", np.spacing, 0)
-heaviside_p = binary("heaviside", np.heaviside, (0, 0))
-nextafter_p = binary("nextafter", np.nextafter, (1, 0))
-copysign_p = binary(
+absolute_p: Primitive = unary("absolute", np.absolute, lambda t, x, y: t * sign(x), "x")
+sign_p: Primitive = unary("sign", np.sign, 0)
+floor_p: Primitive = unary("floor", np.floor, 0)
+ceil_p: Primitive = unary("ceil", np.ceil, 0)
+trunc_p: Primitive = unary("trunc", np.trunc, 0)
+rint_p: Primitive = unary("rint", np.rint, 0)
+spacing_p: Primitive = unary("spacing", np.spacing, 0)
+heaviside_p: Primitive = binary("heaviside", np.heaviside, (0, 0))
+nextafter_p: Primitive = binary("nextafter", np.nextafter, (1, 0))
+copysign_p: Primitive = binary(
     "copysign",
     np.copysign,
     (lambda t, a, b, y: where(signbit(a) == signbit(b), t, -t), 0),
     ("ab", ""),
 )
-ldexp_p = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), None), ("b", ""))
+ldexp_p: Primitive = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), None), ("b", ""))
 
 # no derivative: comparisons, logic, bits, tests --------------------------------------------------
 
-equal_p = binary("equal", operator.eq, nondifferentiable, ufunc=np.equal)
-not_equal_p = binary("not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal)
-less_p = binary("less", operator.lt, nondifferentiable, ufunc=np.less)
-less_equal_p = binary("less_equal", operator.le, nondifferentiable, ufunc=np.less_equal)
-greater_p = binary("greater", operator.gt, nondifferentiable, ufunc=np.greater)
-greater_equal_p = binary("greater_equal", operator.ge, nondifferentiable, ufunc=np.greater_equal)
-logical_and_p = binary("logical_and", np.logical_and, nondifferentiable)
-logical_or_p = binary("logical_or", np.logical_or, nondifferentiable)
-logical_xor_p = binary("logical_xor", np.logical_xor, nondifferentiable)
-logical_not_p = unary("logical_not", np.logical_not, nondifferentiable)
-bitwise_and_p = binary("bitwise_and", np.bitwise_and, nondifferentiable)
-bitwise_or_p = binary("bitwise_or", np.bitwise_or, nondifferentiable)
-bitwise_xor_p = binary("bitwise_xor", np.bitwise_xor, nondifferentiable)
-invert_p = unary("invert", np.invert, nondifferentiable)
-left_shift_p = binary("left_shift", np.left_shift, nondifferentiable)
-right_shift_p = binary("right_shift", np.right_shift, nondifferentiable)
-gcd_p = binary("gcd", np.gcd, nondifferentiable)
-lcm_p = binary("lcm", np.lcm, nondifferentiable)
-bitwise_count_p = unary("bitwise_count", np.bitwise_count, nondifferentiable)
-isnan_p = unary("isnan", np.isnan, nondifferentiable)
-isinf_p = unary("isinf", np.isinf, nondifferentiable)
-isfinite_p = unary("isfinite", np.isfinite, nondifferentiable)
-signbit_p = unary("signbit", np.signbit, nondifferentiable)
+equal_p: Primitive = binary("equal", operator.eq, nondifferentiable, ufunc=np.equal)
+not_equal_p: Primitive = binary("not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal)
+less_p: Primitive = binary("less", operator.lt, nondifferentiable, ufunc=np.less)
+less_equal_p: Primitive = binary("less_equal", operator.le, nondifferentiable, ufunc=np.less_equal)
+greater_p: Primitive = binary("greater", operator.gt, nondifferentiable, ufunc=np.greater)
+greater_equal_p: Primitive = binary(
+    "greater_equal", operator.ge, nondifferentiable, ufunc=np.greater_equal
+)
+logical_and_p: Primitive = binary("logical_and", np.logical_and, nondifferentiable)
+logical_or_p: Primitive = binary("logical_or", np.logical_or, nondifferentiable)
+logical_xor_p: Primitive = binary("logical_xor", np.logical_xor, nondifferentiable)
+logical_not_p: Primitive = unary("logical_not", np.logical_not, nondifferentiable)
+bitwise_and_p: Primitive = binary("bitwise_and", np.bitwise_and, nondifferentiable)
+bitwise_or_p: Primitive = binary("bitwise_or", np.bitwise_or, nondifferentiable)
+bitwise_xor_p: Primitive = binary("bitwise_xor", np.bitwise_xor, nondifferentiable)
+invert_p: Primitive = unary("invert", np.invert, nondifferentiable)
+left_shift_p: Primitive = binary("left_shift", np.left_shift, nondifferentiable)
+right_shift_p: Primitive = binary("right_shift", np.right_shift, nondifferentiable)
+gcd_p: Primitive = binary("gcd", np.gcd, nondifferentiable)
+lcm_p: Primitive = binary("lcm", np.lcm, nondifferentiable)
+bitwise_count_p: Primitive = unary("bitwise_count", np.bitwise_count, nondifferentiable)
+isnan_p: Primitive = unary("isnan", np.isnan, nondifferentiable)
+isinf_p: Primitive = unary("isinf", np.isinf, nondifferentiable)
+isfinite_p: Primitive = unary("isfinite", np.isfinite, nondifferentiable)
+signbit_p: Primitive = unary("signbit", np.signbit, nondifferentiable)
 
 
 def _plain_frexp_exponent(x: Any) -> Any:
@@ -357,7 +363,7 @@ def _frexp_exponent_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (ShapedArray(x.shape, np.dtype(np.int32)),)
 
 
-frexp_exponent_p = unary(
+frexp_exponent_p: Primitive = unary(
     "frexp_exponent",
     _plain_frexp_exponent,
     nondifferentiable,

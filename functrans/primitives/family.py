@@ -46,7 +46,9 @@ def _resolve(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[np.dtype, ...]:
 
 def promoted_dtype(avals: tuple[ShapedArray, ...]) -> np.dtype:
     """NumPy's common dtype of several operands; weak ones give way."""
-    return np.result_type(*(aval.dtype.type(0).item() if aval.weak else aval.dtype for aval in avals))
+    return np.result_type(
+        *(aval.dtype.type(0).item() if aval.weak else aval.dtype for aval in avals)
+    )
 
 
 def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -305,7 +305,7 @@ def _scatter_set_transpose(
     x, v, *indices = operands
     ct_x = ct_v = None
     if is_linear(x):
-        hole = np.zeros((), dtype_of(ct))
+        hole = np.zeros((), dtype_of(ct))[()]
         (ct_x,) = bind(
             scatter_set_p, ct, hole, *indices, axes=axes, mode=mode, unique_indices=unique_indices
         )

@@ -37,6 +37,9 @@ _ROWS = 512
 """From this many elements per index on, one addition of rows per index (0.6 us) is faster."""
 
 
+_FIRST = (0,)
+
+
 def rest_axes(ndim: int, axes: Axes) -> Axes:
     """The axes that are not indexed, in order."""
     return tuple([axis for axis in range(ndim) if axis not in axes])
@@ -124,6 +127,8 @@ def read_at(x: np.ndarray, indices: Indices, axes: Axes, mode: str) -> Any:
         return _read_inside(x, indices, axes)
     try:
         if len(indices) == 1:
+            if mode == "raise" and axes == _FIRST and _is_scalar(indices[0]):
+                return x[indices[0]]
             return _read_axis(x, indices[0], axes[0], mode)
         indices, _ = _resolve("gather", indices, x.shape, axes, mode)
         return x.transpose(axes + rest_axes(x.ndim, axes))[indices]
@@ -136,13 +141,11 @@ def _read_axis(x: np.ndarray, index: Any, axis: int, mode: str) -> Any:
 
     ``take`` copies whole runs, but first makes a copy of an array that is not C-contiguous.
     """
-    ndim = np.ndim(index)
-    if mode != "raise":
-        if not x.flags.c_contiguous:
-            (index,), _ = _resolve("gather", (index,), x.shape, (axis,), mode)
-            mode = "raise"
-        elif not ndim:
-            index = np.asarray(index)
+    index = np.asarray(index)
+    ndim = index.ndim
+    if mode != "raise" and not x.flags.c_contiguous:
+        (index,), _ = _resolve("gather", (index,), x.shape, (axis,), mode)
+        mode = "raise"
     if mode == "raise" and (
         not ndim or not x.flags.c_contiguous or (x.ndim == 1 and index.size < _TAKE_SIZE)
     ):
@@ -182,6 +185,8 @@ def _flattened(
     Returns:
       Value of shape ``(N, *rest)`` or ``()``, indices of shape ``(N,)``, the rest.
     """
+    if mode == "raise" and len(indices) == 1 and indices[0].ndim == 1:
+        return v, (np.ascontiguousarray(indices[0]),), rest_shape(shape, axes)
     indices, is_inside = _resolve(name, indices, shape, axes, mode)
     s = index_shape(name, [np.shape(index) for index in indices])
     rest = rest_shape(shape, axes)
@@ -202,8 +207,18 @@ def _raveled(index: Any, s: Shape) -> Any:
     return (index if index.shape == s else np.broadcast_to(index, s)).ravel()
 
 
+def _front(out: np.ndarray, axes: Axes) -> np.ndarray:
+    """A view with the indexed axes in front."""
+    return out if axes == _FIRST else out.transpose(axes + rest_axes(out.ndim, axes))
+
+
+def _is_scalar(index: Any) -> bool:
+    """Whether an index is one number: a Python int, a NumPy scalar or a 0-d array."""
+    return type(index) is not np.ndarray or not index.ndim
+
+
 def _all_scalar(indices: Indices) -> bool:
-    return not any(np.ndim(index) for index in indices)
+    return all(map(_is_scalar, indices))
 
 
 def write_set(
@@ -220,7 +235,7 @@ def write_set(
       unique_indices: no place is written twice.
     """
     shape = out.shape
-    front = out.transpose(axes + rest_axes(out.ndim, axes))
+    front = _front(out, axes)
     try:
         if mode != "raise" or not (unique_indices or _all_scalar(indices)):
             v, indices, _ = _flattened("scatter", v, indices, shape, axes, mode)
@@ -245,15 +260,16 @@ def write_with(
 
     Args:
       ufunc: addition, multiplication, maximum, minimum.
-      out: C-contiguous; changed.
+      out: C-contiguous (the memory is written in flat form); changed.
       v: shape ``S + rest`` or ``()``.
       indices: index arrays.
       axes: the axes they index.
       mode: for indices out of bounds.
       unique_indices: no place is written twice.
     """
+    assert out.flags.c_contiguous
     shape = out.shape
-    front = out.transpose(axes + rest_axes(out.ndim, axes))
+    front = _front(out, axes)
     try:
         if mode == "raise" and _all_scalar(indices):
             front[indices] = ufunc(front[indices], v)

@@ -1,8 +1,8 @@
 """Dense linear algebra: all its records, and the functions that apply them.
 
-Here: the list. The records are in ``linalg_solve`` (triangular and general systems, LU),
-``linalg_det`` (inverse, determinant, cofactors), ``linalg_factor`` (Cholesky, QR),
-``linalg_spectral`` (eigen- and singular values) and ``linalg_lstsq`` (pseudo-inverse, least
+Here: the list. The records are in ``linalg_triangular`` (triangular systems), ``linalg_solve`` (LU,
+general systems), ``linalg_det`` (inverse, determinant, cofactors), ``linalg_factor`` (Cholesky,
+QR), ``linalg_spectral`` (eigen- and singular values) and ``linalg_lstsq`` (pseudo-inverse, least
 squares, the square root of norms). NumPy-shaped functions are in ``functrans.numpy.linalg``.
 
 Layer: ``primitives``.
@@ -16,6 +16,7 @@ from functrans.primitives import (
     linalg_lstsq,
     linalg_solve,
     linalg_spectral,
+    linalg_triangular,
 )
 from functrans.primitives.linalg_common import adjoint as adjoint
 from functrans.primitives.linalg_common import matrix_transpose as matrix_transpose
@@ -31,15 +32,16 @@ from functrans.primitives.linalg_lstsq import pinv as pinv
 from functrans.primitives.linalg_solve import linear_solve as linear_solve
 from functrans.primitives.linalg_solve import lu as lu
 from functrans.primitives.linalg_solve import lu_factor as lu_factor
-from functrans.primitives.linalg_solve import triangular_solve as triangular_solve
 from functrans.primitives.linalg_spectral import eig as eig
 from functrans.primitives.linalg_spectral import eigh as eigh
 from functrans.primitives.linalg_spectral import eigvals as eigvals
 from functrans.primitives.linalg_spectral import eigvalsh as eigvalsh
 from functrans.primitives.linalg_spectral import svd as svd
 from functrans.primitives.linalg_spectral import svdvals as svdvals
+from functrans.primitives.linalg_triangular import triangular_solve as triangular_solve
 
 PRIMITIVES = (
+    *linalg_triangular.PRIMITIVES,
     *linalg_solve.PRIMITIVES,
     *linalg_det.PRIMITIVES,
     *linalg_factor.PRIMITIVES,

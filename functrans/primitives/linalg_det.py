@@ -60,7 +60,7 @@ def _inv_jvp(primals: Any, tangents: Any, outs: Any, *, check: bool) -> tuple[An
     return (-matmul(matmul(x, a_dot), x),)
 
 
-inv_p = Primitive(
+inv_p: Primitive = Primitive(
     "inv",
     impl=_inv_impl,
     abstract_eval=_square_aval("inv"),
@@ -99,7 +99,7 @@ def _det_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return (frobenius_product(cofactor(primals[0]), tangents[0]),)
 
 
-det_p = Primitive(
+det_p: Primitive = Primitive(
     "det",
     impl=lambda a: (np.linalg.det(a),),
     abstract_eval=_per_matrix_aval("det"),
@@ -124,14 +124,14 @@ def _slogdet_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
 
     At a singular matrix the logarithm is ``-inf`` and its derivative NaN.
     """
-    (a,), (a_dot,), (sign, logabsdet) = primals, tangents, outs
+    (a,), (a_dot,), (sign, _) = primals, tangents, outs
     log_dot = frobenius_product(matrix_transpose(inv(a, check=False)), a_dot)
     if dtype_of(a).kind != "c":
         return zeros_like_aval(sign), log_dot
     return imag(log_dot) * (sign * 1j), real(log_dot)
 
 
-slogdet_p = Primitive(
+slogdet_p: Primitive = Primitive(
     "slogdet",
     impl=lambda a: tuple(np.linalg.slogdet(a)),
     abstract_eval=_slogdet_aval,
@@ -143,7 +143,7 @@ slogdet_p = Primitive(
 
 def slogdet(a: Any) -> tuple[Any, Any]:
     """Sign (phase) and logarithm of the absolute value of the determinant."""
-    return bind(slogdet_p, a)  # type: ignore[return-value]
+    return bind(slogdet_p, a)
 
 
 # cofactors --------------------------------------------------------------------------------------
@@ -177,8 +177,6 @@ _WELL_CONDITIONED = 1e4
 def _products_of_others(s: np.ndarray, order: int) -> np.ndarray:
     """``p[..., i_1, .., i_order]``: the product of all but the listed; 0 if one is listed twice."""
     n = s.shape[-1]
-    if order == 0:
-        return np.prod(s, axis=-1)
     eye = np.eye(n, dtype=bool)
     taken = np.zeros((n,), bool)
     for position in range(order - 1):  # taken[i_1 .. i_position, j]: j is among them
@@ -187,7 +185,8 @@ def _products_of_others(s: np.ndarray, order: int) -> np.ndarray:
     ones = np.ones((*s.shape[:-1], 1), s.dtype)
     before = np.cumprod(np.concatenate((ones, s[..., :-1]), axis=-1), axis=-1)
     after = np.cumprod(np.concatenate((ones, s[..., :0:-1]), axis=-1), axis=-1)[..., ::-1]
-    return np.where(taken, 0.0, before * after)
+    products: np.ndarray = np.where(taken, 0.0, before * after)
+    return products
 
 
 def _parity(order: tuple[int, ...]) -> int:
@@ -279,7 +278,7 @@ def _cofactor_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return tuple(pulled if flag else None for flag in flags)
 
 
-cofactor_p = Primitive(
+cofactor_p: Primitive = Primitive(
     "cofactor",
     impl=_cofactor_impl,
     abstract_eval=_cofactor_aval,

@@ -25,7 +25,7 @@ from functrans.primitives.linalg_common import (
     hermitian_part,
     lower_half,
 )
-from functrans.primitives.linalg_solve import triangular_solve
+from functrans.primitives.linalg_triangular import triangular_solve
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.trace import bind, dtype_of, shape_of
@@ -58,7 +58,7 @@ def _cholesky_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return (matmul(l_factor, inner * weights),)
 
 
-cholesky_p = Primitive(
+cholesky_p: Primitive = Primitive(
     "cholesky",
     impl=lambda a: (np.linalg.cholesky(a),),
     abstract_eval=_cholesky_aval,
@@ -83,7 +83,7 @@ def cholesky(a: Any) -> Any:
 # qr ---------------------------------------------------------------------------------------------
 
 
-def _qr_impl(a: Any, *, mode: str) -> tuple[Any, ...]:
+def _qr_impl(a: Any, *, mode: Any) -> tuple[Any, ...]:
     return tuple(np.linalg.qr(a, mode=mode))
 
 
@@ -143,7 +143,7 @@ def _part(x: Any, entries: tuple[Any, ...]) -> Any:
     return slice_index(x, BasicIndex(entries))
 
 
-qr_p = Primitive(
+qr_p: Primitive = Primitive(
     "qr",
     impl=_qr_impl,
     abstract_eval=_qr_aval,
@@ -166,7 +166,7 @@ def qr(a: Any, mode: str = "reduced") -> tuple[Any, Any]:
     Raises:
       NonDifferentiableError: the derivative of a raw or really complete factorization is asked for.
     """
-    return bind(qr_p, a, mode=mode)  # type: ignore[return-value]
+    return bind(qr_p, a, mode=mode)
 
 
 PRIMITIVES = (cholesky_p, qr_p)

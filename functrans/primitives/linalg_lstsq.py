@@ -48,7 +48,9 @@ def _pinv_aval(a: ShapedArray, rtol: ShapedArray, *, hermitian: bool) -> tuple[S
 
 
 def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tuple[Any, ...]:
-    """Under perturbations that keep the rank, with ``x`` the pseudo-inverse and ``d = a_dot^H``::
+    """The tangent under perturbations that keep the rank.
+
+    With ``x`` the pseudo-inverse and ``d = a_dot^H``::
 
         x_dot = -x a_dot x + x x^H d (1 - a x) + (1 - x a) d x^H x
 
@@ -70,7 +72,7 @@ def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tup
     return (left - matmul(matmul(left, a), x) + right - matmul(x, matmul(a, right)) - inner,)
 
 
-pinv_p = Primitive(
+pinv_p: Primitive = Primitive(
     "pinv",
     impl=_pinv_impl,
     abstract_eval=_pinv_aval,
@@ -146,7 +148,7 @@ def _lstsq_jvp(primals: Any, tangents: Any, outs: Any, *, rcond: float) -> tuple
     return x_dot, zeros_like_aval(rank), s_dot
 
 
-lstsq_p = Primitive(
+lstsq_p: Primitive = Primitive(
     "lstsq",
     impl=_lstsq_impl,
     abstract_eval=_lstsq_aval,
@@ -167,7 +169,7 @@ def lstsq(a: Any, b: Any, rcond: float) -> tuple[Any, Any, Any]:
     Returns:
       ``(x, rank, s)``: ``[..., n, k]``, int32 ``[...]``, and singular values of ``a``.
     """
-    return bind(lstsq_p, a, b, rcond=rcond)  # type: ignore[return-value]
+    return bind(lstsq_p, a, b, rcond=rcond)
 
 
 # norms ------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Primitives for linear systems: triangular solves, LU factors, and solves with given factors.
+"""Primitives for linear systems: LU factors, and solves with given factors.
 
-Here: ``triangular_solve``, ``lu`` (differentiable), ``lu_factor`` (constants for the next one) and
-``linear_solve``. Not here: right-hand sides that are vectors and stacks that broadcast
-(``functrans.numpy.linalg``), inverses (``linalg_det``), least squares (``linalg_lstsq``).
+Here: ``lu`` (differentiable), ``lu_factor`` (constants for the next one) and ``linear_solve``. Not
+here: triangular systems (``linalg_triangular``), right-hand sides that are vectors and stacks that
+broadcast (``functrans.numpy.linalg``), inverses (``linalg_det``).
 
 A system ``a @ x = b`` is two equations: ``factors = lu_factor(a)`` and
 ``x = linear_solve(a, *factors, b)``. The factors carry no derivative; ``linear_solve`` is
@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear, nondifferentiable
 from functrans.primitives import elementwise as ew
@@ -28,7 +27,6 @@ from functrans.primitives.dot import matmul
 from functrans.primitives.linalg_common import (
     INDEX_DTYPE,
     NOT_LINEAR,
-    adjoint,
     as_column,
     batch_in_front,
     check_dtype,
@@ -36,204 +34,28 @@ from functrans.primitives.linalg_common import (
     check_stacks,
     flat_stack,
     identity,
-    matrix_transpose,
     scipy_linalg,
     strict_lower,
     to_front,
     working_dtype,
 )
+from functrans.primitives.linalg_triangular import (
+    LAPACK_LETTER,
+    TRANS_CODE,
+    TRANSPOSED,
+    applied,
+    check_system,
+    fold_batch,
+    minus,
+    substitute,
+    triangle_of,
+    triangular_solve,
+)
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.sorting import select_along
-from functrans.primitives.structural import broadcast_to, moveaxis, reshape, zeros_like_aval
+from functrans.primitives.structural import broadcast_to, reshape, zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
-
-TRANSPOSED = {"N": "T", "T": "N"}
-"""``trans`` of the transposed system; that of ``"C"`` is the conjugate of ``"N"``."""
-
-_LAPACK_LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
-_TRANS_CODE = {"N": 0, "T": 1, "C": 2}
-
-
-def _applied(a: Any, trans: str) -> Any:
-    """``a``, its transpose or its adjoint."""
-    return a if trans == "N" else matrix_transpose(a) if trans == "T" else adjoint(a)
-
-
-def _fold_batch(b: Any, dim: int) -> tuple[Any, int, tuple[int, ...]]:
-    """Put the batch axis of right-hand sides among their columns: ``[..., n, batch * k]``.
-
-    Returns:
-      The wide right-hand sides, where the batch axis ends up in the result, and the result's shape.
-    """
-    position = len(shape_of(b)) - 2
-    moved = moveaxis(b, dim, position)
-    shape = shape_of(moved)
-    wide = (*shape[:position], shape[position] * shape[position + 1])
-    return reshape(moved, wide), position, shape
-
-
-# triangular_solve -------------------------------------------------------------------------------
-
-
-def substitute(t: np.ndarray, b: np.ndarray, lower: bool, unit_diagonal: bool) -> np.ndarray:
-    """Forward or backward substitution in all systems of a stack at once.
-
-    A zero on the diagonal gives infinities and NaN, as BLAS does.
-    """
-    n = t.shape[-1]
-    x = b.copy()
-    with np.errstate(all="ignore"):
-        for i in range(n) if lower else range(n - 1, -1, -1):
-            known = slice(0, i) if lower else slice(i + 1, n)
-            x[:, i] -= np.matmul(t[:, i, None, known], x[:, known])[:, 0]
-            if not unit_diagonal:
-                x[:, i] /= t[:, i, i, None]
-    return x
-
-
-def _triangular_solve_impl(
-    a: Any, b: Any, *, lower: bool, trans: str, unit_diagonal: bool
-) -> tuple[Any, ...]:
-    shape = b.shape
-    n, k = shape[-2:]
-    if b.size == 0:
-        return (np.empty(shape, b.dtype),)
-    a, b = flat_stack(a), flat_stack(b)
-    linalg = scipy_linalg()
-    if linalg is None or 2 * len(b) > n * n + 4:
-        if trans != "N":
-            a, lower = a.swapaxes(-1, -2), not lower
-        x = substitute(a.conj() if trans == "C" else a, b, lower, unit_diagonal)
-        return (x.reshape(shape),)
-    trsm = getattr(linalg.blas, _LAPACK_LETTER[b.dtype.char] + "trsm")
-    out = np.empty((len(b), n, k), b.dtype)
-    for matrix, rhs, x in zip(a, b, out, strict=True):
-        code, is_lower = _TRANS_CODE[trans], lower
-        if code != 2 and not matrix.flags.f_contiguous:  # BLAS reads the transpose without a copy
-            matrix, code, is_lower = matrix.T, 1 - code, not lower  # noqa: PLW2901  # the same system
-        x[...] = trsm(1.0, matrix, rhs, lower=is_lower, trans_a=code, diag=unit_diagonal)
-    return (out.reshape(shape),)
-
-
-def _triangular_solve_aval(
-    a: ShapedArray, b: ShapedArray, **params: Any
-) -> tuple[ShapedArray, ...]:
-    _check_system("triangular_solve", a, b)
-    return (b.strong(),)
-
-
-def _check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
-    check_matrices(name, a, square=True)
-    check_matrices(name, b)
-    check_stacks(name, a, b)
-    if a.dtype != b.dtype:
-        raise TypeError(f"{name}: operands {a} and {b} must have one dtype; cast them first")
-    if a.shape[-1] != b.shape[-2]:
-        raise ShapeError(
-            f"{name}: {a} and {b} do not fit; the rows of the right-hand side must be as many as "
-            "those of the matrix"
-        )
-
-
-def _triangular_solve_jvp(
-    primals: Any, tangents: Any, outs: Any, *, lower: bool, trans: str, unit_diagonal: bool
-) -> tuple[Any, ...]:
-    """``op(a) x = b`` gives ``op(a) x_dot = b_dot - op(a_dot) x``, of ``a_dot`` its triangle."""
-    (a, _), (a_dot, b_dot), (x,) = primals, tangents, outs
-    if type(a_dot) is not Zero:
-        triangle = triangle_of(a_dot, lower, unit_diagonal)
-        b_dot = _minus(b_dot, matmul(_applied(triangle, trans), x))
-    if type(b_dot) is Zero:
-        return (zeros_like_aval(x),)
-    return bind(
-        triangular_solve_p, a, b_dot, lower=lower, trans=trans, unit_diagonal=unit_diagonal
-    )
-
-
-def _minus(tangent: Any, other: Any) -> Any:
-    return -other if type(tangent) is Zero else tangent - other
-
-
-def triangle_of(x: Any, lower: bool, strict: bool = False) -> Any:
-    """The lower or upper triangle, with or without the diagonal; 0 elsewhere."""
-    rows, columns = shape_of(x)[-2:]
-    if lower:
-        mask = np.tri(rows, columns, -1 if strict else 0, dtype=bool)
-    else:
-        mask = ~np.tri(rows, columns, 0 if strict else -1, dtype=bool)
-    return ew.where(mask, x, 0)
-
-
-def _triangular_solve_transpose(
-    cts: Any, operands: Any, *, lower: bool, trans: str, unit_diagonal: bool
-) -> tuple[Any, ...]:
-    a, b = operands
-    if is_linear(a) or not is_linear(b):
-        raise TypeError("triangular_solve is linear in its right-hand side only")
-    if trans == "C":
-        a, trans = conjugate(a), "T"
-    solved = bind(
-        triangular_solve_p,
-        a,
-        cts[0],
-        lower=lower,
-        trans=TRANSPOSED[trans],
-        unit_diagonal=unit_diagonal,
-    )
-    return (None, *solved)
-
-
-def _triangular_solve_batch(
-    size: int, operands: Any, dims: Any, **params: Any
-) -> tuple[Any, Any]:
-    if dims[0] is None:
-        wide, out_dim, shape = _fold_batch(operands[1], dims[1])
-        (x,) = bind(triangular_solve_p, operands[0], wide, **params)
-        return (reshape(x, shape),), (out_dim,)
-    return bind(triangular_solve_p, *to_front(size, operands, dims), **params), (0,)
-
-
-triangular_solve_p = Primitive(
-    "triangular_solve",
-    impl=_triangular_solve_impl,
-    abstract_eval=_triangular_solve_aval,
-    jvp=_triangular_solve_jvp,
-    transpose=_triangular_solve_transpose,
-    batch=_triangular_solve_batch,
-)
-
-
-def triangular_solve(
-    a: Any,
-    b: Any,
-    *,
-    lower: bool,
-    trans: str = "N",
-    unit_diagonal: bool = False,
-    left_side: bool = True,
-) -> Any:
-    """Solve ``op(a) @ x = b``, or ``x @ op(a) = b``, with a triangular matrix.
-
-    Args:
-      a: ``[..., n, n]``; only the named triangle is read.
-      b: ``[..., n, k]``, or ``[..., k, n]`` if ``left_side`` is false.
-      lower: whether the lower triangle is read.
-      trans: ``"N"``, ``"T"`` or ``"C"``: ``op(a)`` is ``a``, its transpose or its adjoint.
-      unit_diagonal: take the diagonal to be 1 and do not read it.
-      left_side: whether the matrix stands to the left of ``x``.
-
-    Returns:
-      ``x``, shaped as ``b``. A zero on the diagonal gives infinities and NaN, no error.
-    """
-    options = {"lower": lower, "unit_diagonal": unit_diagonal}
-    if left_side:
-        return bind(triangular_solve_p, a, b, trans=trans, **options)[0]
-    if trans == "C":
-        a, trans = conjugate(a), "T"
-    x = bind(triangular_solve_p, a, matrix_transpose(b), trans=TRANSPOSED[trans], **options)[0]
-    return matrix_transpose(x)
-
 
 # LU factors -------------------------------------------------------------------------------------
 
@@ -267,7 +89,7 @@ def factorize(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if a.size == 0 or linalg is None or len(matrices) > 4 * steps * steps:
         lu, pivots = _eliminate(matrices)
         return lu.reshape(a.shape), pivots.reshape(*stack, steps)
-    getrf = getattr(linalg.lapack, _LAPACK_LETTER[a.dtype.char] + "getrf")
+    getrf = getattr(linalg.lapack, LAPACK_LETTER[a.dtype.char] + "getrf")
     if not stack:
         lu, pivots, _ = getrf(a)
         return lu, pivots.astype(INDEX_DTYPE, copy=False)
@@ -357,7 +179,7 @@ def _block(x: Any, rows: slice, columns: slice) -> Any:
     return slice_index(x, BasicIndex((Ellipsis, rows, columns)))
 
 
-lu_p = Primitive(
+lu_p: Primitive = Primitive(
     "lu",
     impl=_lu_impl,
     abstract_eval=_lu_aval,
@@ -378,7 +200,7 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
       array; LAPACK's row interchanges counted from 0, ``[..., min(m, n)]``; the order of rows
       ``[..., m]`` for which ``a[permutation]`` is ``l @ u``. Indices are int32.
     """
-    return bind(lu_p, a)  # type: ignore[return-value]
+    return bind(lu_p, a)
 
 
 def _lu_factor_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
@@ -396,7 +218,7 @@ def _lu_factor_aval(a: ShapedArray, *, check: bool) -> tuple[ShapedArray, ...]:
     )
 
 
-lu_factor_p = Primitive(
+lu_factor_p: Primitive = Primitive(
     "lu_factor",
     impl=_lu_factor_impl,
     abstract_eval=_lu_factor_aval,
@@ -419,7 +241,7 @@ def lu_factor(a: Any, *, check: bool = True) -> tuple[Any, Any]:
     Raises:
       LinAlgError: a matrix is singular.
     """
-    return bind(lu_factor_p, a, check=check)  # type: ignore[return-value]
+    return bind(lu_factor_p, a, check=check)
 
 
 # linear_solve -----------------------------------------------------------------------------------
@@ -435,10 +257,10 @@ def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str)
     if linalg is None or 2 * len(rhs) > n * n + 4:
         x = _solve_by_substitution(factors, pivots, rhs.astype(factors.dtype, copy=False), trans)
         return (x.astype(b.dtype, copy=False).reshape(b.shape),)
-    getrs = getattr(linalg.lapack, _LAPACK_LETTER[factors.dtype.char] + "getrs")
+    getrs = getattr(linalg.lapack, LAPACK_LETTER[factors.dtype.char] + "getrs")
     out = np.empty(rhs.shape, b.dtype)
     for lu, order, right, x in zip(factors, pivots, rhs, out, strict=True):
-        x[...] = getrs(lu, order, right, trans=_TRANS_CODE[trans])[0]
+        x[...] = getrs(lu, order, right, trans=TRANS_CODE[trans])[0]
     return (out.reshape(b.shape),)
 
 
@@ -462,16 +284,14 @@ def _solve_by_substitution(
 def _linear_solve_aval(
     a: ShapedArray, factors: ShapedArray, pivots: ShapedArray, b: ShapedArray, *, trans: str
 ) -> tuple[ShapedArray, ...]:
-    _check_system("linear_solve", a, b)
+    check_system("linear_solve", a, b)
     check_dtype("linear_solve", factors)
     check_stacks("linear_solve", a, factors)
     check_stacks("linear_solve", a, pivots, core=1)
     return (b.strong(),)
 
 
-def _linear_solve_jvp(
-    primals: Any, tangents: Any, outs: Any, *, trans: str
-) -> tuple[Any, ...]:
+def _linear_solve_jvp(primals: Any, tangents: Any, outs: Any, *, trans: str) -> tuple[Any, ...]:
     """``op(a) x = b`` gives ``op(a) x_dot = b_dot - op(a_dot) x``: the same factors again.
 
     The factors' tangents are not read: what they would contribute comes through ``a_dot``.
@@ -480,7 +300,7 @@ def _linear_solve_jvp(
     a_dot, _, _, b_dot = tangents
     (x,) = outs
     if type(a_dot) is not Zero:
-        b_dot = _minus(b_dot, matmul(_applied(a_dot, trans), x))
+        b_dot = minus(b_dot, matmul(applied(a_dot, trans), x))
     if type(b_dot) is Zero:
         return (zeros_like_aval(x),)
     return bind(linear_solve_p, a, factors, pivots, b_dot, trans=trans)
@@ -499,13 +319,13 @@ def _linear_solve_transpose(cts: Any, operands: Any, *, trans: str) -> tuple[Any
 def _linear_solve_batch(size: int, operands: Any, dims: Any, *, trans: str) -> tuple[Any, Any]:
     *system, b = operands
     if dims[:3] == (None, None, None):
-        wide, out_dim, shape = _fold_batch(b, dims[3])
+        wide, out_dim, shape = fold_batch(b, dims[3])
         (x,) = bind(linear_solve_p, *system, wide, trans=trans)
         return (reshape(x, shape),), (out_dim,)
     return bind(linear_solve_p, *to_front(size, operands, dims), trans=trans), (0,)
 
 
-linear_solve_p = Primitive(
+linear_solve_p: Primitive = Primitive(
     "linear_solve",
     impl=_linear_solve_impl,
     abstract_eval=_linear_solve_aval,
@@ -531,4 +351,4 @@ def linear_solve(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str = "N")
     return bind(linear_solve_p, a, factors, pivots, b, trans=trans)[0]
 
 
-PRIMITIVES = (triangular_solve_p, lu_p, lu_factor_p, linear_solve_p)
+PRIMITIVES = (lu_p, lu_factor_p, linear_solve_p)

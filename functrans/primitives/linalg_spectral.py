@@ -49,7 +49,6 @@ from functrans.primitives.linalg_common import (
     batch_in_front,
     check_matrices,
     hermitian_part,
-    matrix_transpose,
     reciprocal_or_zero,
     sum_over_rows,
 )
@@ -69,7 +68,7 @@ def _diagonal_of_product(a: Any, b: Any) -> Any:
 # eigh -------------------------------------------------------------------------------------------
 
 
-def _eigh_impl(a: Any, *, uplo: str, vectors: bool) -> tuple[Any, ...]:
+def _eigh_impl(a: Any, *, uplo: Any, vectors: bool) -> tuple[Any, ...]:
     return tuple(np.linalg.eigh(a, uplo)) if vectors else (np.linalg.eigvalsh(a, uplo),)
 
 
@@ -101,7 +100,7 @@ def _eigh_jvp(
     return w_dot, matmul(v, matmul(adjoint(v), pushed) * turns)
 
 
-eigh_p = Primitive(
+eigh_p: Primitive = Primitive(
     "eigh",
     impl=_eigh_impl,
     abstract_eval=_eigh_aval,
@@ -121,7 +120,7 @@ def eigh(a: Any, uplo: str = "L") -> tuple[Any, Any]:
     Returns:
       ``(w, v)``: ``[..., n]`` real and ``[..., n, n]``.
     """
-    return bind(eigh_p, a, uplo=uplo, vectors=True)  # type: ignore[return-value]
+    return bind(eigh_p, a, uplo=uplo, vectors=True)
 
 
 def eigvalsh(a: Any, uplo: str = "L") -> Any:
@@ -177,7 +176,7 @@ def _eig_jvp(primals: Any, tangents: Any, outs: Any, *, vectors: bool) -> tuple[
     return w_dot, v_dot
 
 
-eig_p = Primitive(
+eig_p: Primitive = Primitive(
     "eig",
     impl=_eig_impl,
     abstract_eval=_eig_aval,
@@ -193,7 +192,7 @@ def eig(a: Any) -> tuple[Any, Any]:
     NumPy gives real results where all eigenvalues happen to be real; the dtype here does not
     depend on values.
     """
-    return bind(eig_p, a, vectors=True)  # type: ignore[return-value]
+    return bind(eig_p, a, vectors=True)
 
 
 def eigvals(a: Any) -> Any:
@@ -210,9 +209,7 @@ def _svd_impl(a: Any, *, full_matrices: bool, compute_uv: bool) -> tuple[Any, ..
     return tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
 
-def _svd_aval(
-    a: ShapedArray, *, full_matrices: bool, compute_uv: bool
-) -> tuple[ShapedArray, ...]:
+def _svd_aval(a: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> tuple[ShapedArray, ...]:
     check_matrices("svd", a)
     *stack, rows, columns = a.shape
     k = min(rows, columns)
@@ -298,7 +295,7 @@ def _with_complement(basis: Any, u: Any, u_dot: Any, k: int) -> Any:
     return concatenate((u_dot, complement_dot), axis=len(shape_of(basis)) - 1)
 
 
-svd_p = Primitive(
+svd_p: Primitive = Primitive(
     "svd",
     impl=_svd_impl,
     abstract_eval=_svd_aval,
@@ -319,7 +316,7 @@ def svd(a: Any, *, full_matrices: bool = True) -> tuple[Any, Any, Any]:
     Returns:
       ``(u, s, vh)``; ``s`` is real and descending.
     """
-    return bind(svd_p, a, full_matrices=full_matrices, compute_uv=True)  # type: ignore[return-value]
+    return bind(svd_p, a, full_matrices=full_matrices, compute_uv=True)
 
 
 def svdvals(a: Any) -> Any:

@@ -410,7 +410,7 @@ def _pad_transpose(cts: Any, operands: Any, *, config: PadConfig) -> tuple[Any, 
             ct_x = embed(ct_x, source, shape)
     ct_value = None
     if is_linear(value):
-        margin = slice_update(ct, np.zeros((), dtype_of(ct)), target)
+        margin = slice_update(ct, np.zeros((), dtype_of(ct))[()], target)
         ct_value = reduce_sum(margin, tuple(range(len(shape))))
     return (ct_x, ct_value)
 

@@ -100,7 +100,7 @@ def _slice_batch(size: int, operands: Any, dims: Any, *, index: BasicIndex) -> t
     return bind(slice_p, x, index=index.under_batch(len(shape_of(x)) - 1)), (0,)
 
 
-slice_p = Primitive(
+slice_p: Primitive = Primitive(
     "slice",
     impl=_slice_impl,
     abstract_eval=_slice_aval,
@@ -138,7 +138,7 @@ def _embed_batch(
     return bind(embed_p, v, index=index.under_batch(len(shape)), shape=(size, *shape)), (0,)
 
 
-embed_p = Primitive(
+embed_p: Primitive = Primitive(
     "embed",
     impl=_embed_impl,
     abstract_eval=_embed_aval,
@@ -195,7 +195,7 @@ def _slice_update_batch(
     return bind(slice_update_p, x, v, index=batched), (0,)
 
 
-slice_update_p = Primitive(
+slice_update_p: Primitive = Primitive(
     "slice_update",
     impl=_slice_update_impl,
     abstract_eval=_slice_update_aval,

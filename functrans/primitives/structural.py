@@ -58,7 +58,7 @@ def _cast_batch(size: int, operands: Any, dims: Any, *, dtype: np.dtype) -> tupl
     return bind(cast_p, operands[0], dtype=dtype), dims
 
 
-cast_p = Primitive(
+cast_p: Primitive = Primitive(
     "cast",
     impl=_cast_impl,
     abstract_eval=_cast_aval,
@@ -103,7 +103,7 @@ def _reshape_batch(
     return bind(reshape_p, x, shape=(size, *shape)), (0,)
 
 
-reshape_p = Primitive(
+reshape_p: Primitive = Primitive(
     "reshape",
     impl=_reshape_impl,
     abstract_eval=_reshape_aval,
@@ -153,7 +153,7 @@ def _transpose_batch(
     return bind(transpose_p, operands[0], axes=(dim, *moved)), (0,)
 
 
-transpose_p = Primitive(
+transpose_p: Primitive = Primitive(
     "transpose",
     impl=_transpose_impl,
     abstract_eval=_transpose_aval,
@@ -215,7 +215,7 @@ def _broadcast_to_batch(
     return bind(broadcast_to_p, x, shape=(size, *shape)), (0,)
 
 
-broadcast_to_p = Primitive(
+broadcast_to_p: Primitive = Primitive(
     "broadcast_to",
     impl=_broadcast_to_impl,
     abstract_eval=_broadcast_to_aval,
@@ -273,7 +273,7 @@ def _reduce_sum_batch(
     return bind(reduce_sum_p, operands[0], axes=moved), (out_dim,)
 
 
-reduce_sum_p = Primitive(
+reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
     impl=_reduce_sum_impl,
     abstract_eval=_reduce_sum_aval,
@@ -319,3 +319,6 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
     if not -ndim <= index < ndim:
         raise np.exceptions.AxisError(index, ndim, name)
     return index % ndim if ndim else 0
+
+
+PRIMITIVES = (cast_p, reshape_p, transpose_p, broadcast_to_p, reduce_sum_p)

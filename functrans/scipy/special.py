@@ -21,7 +21,6 @@ from functrans.primitives.structural import (
     cast,
     expand_reduced,
     normalize_axis,
-    reduce_sum,
     reshape,
 )
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -79,7 +78,10 @@ def logsumexp(
             value = ew.where(signs < 0, np.nan, value)
     if keepdims:
         kept_shape = tuple(1 if i in axes else n for i, n in enumerate(shape))
-        value, signs = reshape(value, kept_shape), reshape(broadcast_to(signs, value.shape), kept_shape)
+        value, signs = (
+            reshape(value, kept_shape),
+            reshape(broadcast_to(signs, value.shape), kept_shape),
+        )
     return (value, signs) if return_sign else value
 
 
@@ -89,7 +91,9 @@ def _weighted(a: Any, b: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
     The terms of either sign are summed apart, as ``exp(p)`` and ``exp(n)``; the difference is
     ``exp(p) - exp(n) = sign * exp(top) * (1 - exp(low - top))``.
     """
-    size = broadcast_to(ew.where(b == 0, -np.inf, a + ew.log(absolute(ew.where(b == 0, 1, b)))), shape)
+    size = broadcast_to(
+        ew.where(b == 0, -np.inf, a + ew.log(absolute(ew.where(b == 0, 1, b)))), shape
+    )
     is_negative = broadcast_to(b < 0, shape)
     plus = reduction.logsumexp(ew.where(is_negative, -np.inf, size), axes)
     minus = reduction.logsumexp(ew.where(is_negative, size, -np.inf), axes)

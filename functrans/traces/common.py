@@ -25,7 +25,7 @@ def explained(
         primitive.abstract_eval(*[aval_of(operand) for operand in operands], **params)
     except ShapeError as clearer:
         return located(clearer)
-    except Exception:  # noqa: BLE001  # the original error is the better one then
+    except Exception:  # the original error is the better one then
         return error
     return error
 

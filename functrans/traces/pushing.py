@@ -7,14 +7,14 @@ Layer: ``traces``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
-from functrans.ir.primitive import Primitive, linear, multilinear, nondifferentiable
+from functrans.ir.primitive import Joint, Primitive, linear, multilinear, nondifferentiable
 from functrans.ir.source import here
 from functrans.passes.cotangents import zeros
 from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
@@ -39,22 +39,27 @@ class PushingTrace(Trace):
             else:
                 values.append(operand)
                 tangents.append(None)
+        if type(primitive.jvp) is Joint and any(tangent is not None for tangent in tangents):
+            outs, out_tangents = push_jointly(primitive.jvp, values, tangents, params)
+            return self._wrap(outs, out_tangents)
         try:
             outs = bind(primitive, *values, **params)
         except (ValueError, TypeError, IndexError) as error:
             raise explained(primitive, tuple(values), params, error) from error
         if primitive.jvp is nondifferentiable:
-            out_tangents: tuple[Any, ...] = (None,) * len(outs)
+            out_tangents = (None,) * len(outs)
         elif all(tangent is None for tangent in tangents):
             out_tangents = (None,) * len(outs)
         else:
             with np.errstate(all="ignore"):
                 out_tangents = push_tangents(primitive, values, tangents, outs, params)
+        return self._wrap(outs, out_tangents)
+
+    def _wrap(self, outs: Sequence[Any], out_tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """Tracers of results; those without tangents as they are."""
         return tuple(
             [
-                PushingTracer(self, out, tangent)
-                if is_differentiable_dtype(dtype_of(out))
-                else out
+                PushingTracer(self, out, tangent) if is_differentiable_dtype(dtype_of(out)) else out
                 for out, tangent in zip(outs, out_tangents, strict=True)
             ]
         )
@@ -68,6 +73,24 @@ class PushingTrace(Trace):
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation and its jvp."""
         return self.process(primitive, operands, {})[0]
+
+
+def push_jointly(
+    jvp: Joint, values: list[Any], tangents: list[Any], params: Mapping[str, Any]
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Results and tangents of an equation that computes them together."""
+    outs, results = jvp.rule(tuple(values), _symbolic(values, tangents), **params)
+    return outs, [None if type(t) is Zero else t for t in results]
+
+
+def _symbolic(values: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Tangents with ``Zero`` in place of ``None``."""
+    return tuple(
+        [
+            Zero(aval_of(value)) if tangent is None else tangent  # type: ignore[arg-type]
+            for value, tangent in zip(values, tangents, strict=True)
+        ]
+    )
 
 
 def push_tangents(
@@ -99,11 +122,7 @@ def push_tangents(
             f"primitive {primitive.name} has no derivative rule (field jvp is None){here()}; use "
             "ft.stop_gradient or give a custom rule (ft.custom_jvp)"
         )
-    filled = tuple(
-        Zero(aval_of(value)) if tangent is None else tangent  # type: ignore[arg-type]
-        for value, tangent in zip(values, tangents, strict=True)
-    )
-    results = rule(tuple(values), filled, outs, **params)
+    results = rule(tuple(values), _symbolic(values, tangents), outs, **params)
     return tuple(None if type(t) is Zero else t for t in results)
 
 

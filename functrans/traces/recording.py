@@ -104,7 +104,7 @@ class RecordingTrace(Trace):
             type(value) is not np.ndarray
             or not value.flags.owndata
             or not value.flags.writeable
-            or isinstance(v, Tracer) and not (type(v) is RecordingTracer and v._trace is self)
+            or (isinstance(v, Tracer) and not (type(v) is RecordingTracer and v._trace is self))
             or x._alias is not None
             or (x._node is not None and x._node.primitive is None)
             or getrefcount(value) > _SOLE_REFERENCES

@@ -197,7 +197,9 @@ def unflatten_call(
     return new
 
 
-def split_leaves(leaves: Sequence[Any], treedefs: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+def split_leaves(
+    leaves: Sequence[Any], treedefs: Sequence[Any], counts: Sequence[int]
+) -> list[Any]:
     """One tree per differentiated argument."""
     trees = []
     start = 0

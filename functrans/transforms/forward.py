@@ -34,9 +34,7 @@ from functrans.transforms.arguments import (
 from functrans.transforms.reverse import fit_tangent, record_primals, split_aux
 
 
-def _pairs(
-    label: str, primals: Any, tangents: Any
-) -> tuple[list[Any], list[Any], Any]:
+def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
     """Flat primals and tangents of one structure, checked."""
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
@@ -49,7 +47,8 @@ def _pairs(
     values, pushed = [], []
     for i, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
         value = differentiable_leaf(
-            leaf, lambda i=i: leaf_description(label, primals, i, "primals")  # type: ignore[misc]
+            leaf,
+            lambda i=i: leaf_description(label, primals, i, "primals"),  # type: ignore[misc]
         )
         pushed.append(
             fit_tangent(
@@ -130,9 +129,7 @@ def fitted(tangent: Any, value: Any) -> Any:
     return tangent if dtype_of(tangent) == dtype else cast(tangent, dtype)
 
 
-def linearize(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False
-) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its derivative at the point as a linear function.
 
     Args:
@@ -169,7 +166,9 @@ def linearize(
         pairs = []
         for i, (tangent, aval, node) in enumerate(zip(given, in_avals, inputs, strict=True)):
             value = fit_tangent(
-                tangent, aval, lambda i=i: leaf_description(label, tangents, i, "tangents")  # type: ignore[misc]
+                tangent,
+                aval,
+                lambda i=i: leaf_description(label, tangents, i, "tangents"),  # type: ignore[misc]
             )
             pairs.append((node, value))
         results = push_forward(nodes, pairs, out_nodes)

@@ -70,7 +70,10 @@ class _Call:
 
         self.leaves = [
             differentiable_leaf(
-                leaf, lambda i=i: path(i), allow_int=allow_int, is_complex_ok=holomorphic  # type: ignore[misc]
+                leaf,
+                lambda i=i: path(i),
+                allow_int=allow_int,
+                is_complex_ok=holomorphic,  # type: ignore[misc]
             )
             for i, leaf in enumerate(leaves)
         ]

@@ -89,7 +89,8 @@ class Recorded:
                 else:
                     self.outs.append(
                         canonical(
-                            out, lambda i=i: leaf_description(label, result, i, "result")  # type: ignore[misc]
+                            out,
+                            lambda i=i: leaf_description(label, result, i, "result"),  # type: ignore[misc]
                         )
                     )
                     self.out_nodes.append(None)
@@ -138,9 +139,7 @@ def _gradient(
         def describe(i: int = i) -> str:
             return _path(label, args, numbers, chosen, i)
 
-        value = differentiable_leaf(
-            leaf, describe, allow_int=allow_int, is_complex_ok=holomorphic
-        )
+        value = differentiable_leaf(leaf, describe, allow_int=allow_int, is_complex_ok=holomorphic)
         if holomorphic and dtype_of(value).kind != "c":
             raise NonDifferentiableError(
                 f"{describe()} is {aval_of(value)}; holomorphic=True needs complex inputs"
@@ -317,7 +316,9 @@ def record_primals(
     checked = []
     for i, leaf in enumerate(leaves):
         value = differentiable_leaf(
-            leaf, lambda i=i: leaf_description(label, primals, i, "primals"), allow_int=False  # type: ignore[misc]
+            leaf,
+            lambda i=i: leaf_description(label, primals, i, "primals"),
+            allow_int=False,  # type: ignore[misc]
         )
         is_shared = type(value) is np.ndarray and value.flags.writeable
         checked.append(value.copy() if is_shared else value)
@@ -361,11 +362,13 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     def pullback(ct: Any) -> Any:
         """Pull a cotangent of the result back to the primals."""
         cts, ct_treedef = tree.flatten(ct)
-        tree.check_same(out_treedef, ct_treedef, label, "the cotangent", "the result of the function")
+        tree.check_same(out_treedef, ct_treedef, label, "the result", "the cotangent")
         seeds = []
         for i, (value, aval, node) in enumerate(zip(cts, out_avals, out_nodes, strict=True)):
-            value = fit_tangent(  # noqa: PLW2901
-                value, aval, lambda i=i: leaf_description(label, ct, i, "ct")  # type: ignore[misc]
+            value = fit_tangent(
+                value,
+                aval,
+                lambda i=i: leaf_description(label, ct, i, "ct"),  # type: ignore[misc]
             )
             if node is not None:
                 seeds.append((node, value))

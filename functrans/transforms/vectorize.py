@@ -78,9 +78,7 @@ def vmap(
         dims = _in_dims(label, in_axes, args, kwargs)
         paths = _LazyPaths(args, kwargs)
         values = [
-            leaf
-            if dim is None
-            else canonical(leaf, lambda i=i: f"{label}: {paths[i]}")  # type: ignore[misc]
+            leaf if dim is None else canonical(leaf, lambda i=i: f"{label}: {paths[i]}")  # type: ignore[misc]
             for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True))
         ]
         mapped = [i for i, dim in enumerate(dims) if dim is not None]
@@ -148,9 +146,7 @@ class _LazyPaths:
         return self._paths[i]
 
 
-def _in_dims(
-    label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> list[Any]:
+def _in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The mapped axis of every leaf of ``(args, kwargs)``."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise TreeMismatchError(

@@ -142,10 +142,15 @@ def uniform(rng: Rng, shape: tuple[int, ...], low: float = -2.0, high: float = 2
 
 
 def annulus(
-    rng: Rng, shape: tuple[int, ...], low: float = 0.3, high: float = 1.5, angle: float = 3.0
+    rng: Rng,
+    shape: tuple[int, ...],
+    low: float = 0.3,
+    high: float = 1.5,
+    angles: tuple[float, float] = (-2.8, 2.8),
 ) -> np.ndarray:
-    """Complex numbers of bounded modulus, away from the negative axis."""
-    return np.asarray(uniform(rng, shape, low, high) * np.exp(1j * uniform(rng, shape, -angle, angle)))
+    """Complex numbers of bounded modulus, by default away from the negative axis."""
+    modulus, angle = uniform(rng, shape, low, high), uniform(rng, shape, *angles)
+    return np.asarray(modulus * np.exp(1j * angle))
 
 
 def integers(

@@ -1,0 +1,312 @@
+"""NumPy's ufuncs: the functions by which traced values answer them, and the functions of users.
+
+Here: ``UFUNCS`` (ufunc to function of its operands) and one function per ufunc, which hands plain
+operands to NumPy's ufunc itself (``out=``, ``where=``, ``dtype=`` included). Not here: the methods
+``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat`` (``ufunc_methods``), derivatives
+(``primitives``).
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.numpy.common import as_operand, from_sequence, fresh, ufunc_operand
+from functrans.numpy.dispatch import has_tracer
+from functrans.primitives import complex_parts, dot
+from functrans.primitives import elementwise as ew
+from functrans.primitives.structural import cast
+from functrans.trace import Tracer, dtype_of
+
+# ufuncs made of others --------------------------------------------------------------------------
+
+
+def _positive(x: Any) -> Any:
+    return fresh(x)
+
+
+def _conjugate(x: Any) -> Any:
+    return complex_parts.conjugate(x) if complex_parts.is_complex(x) else fresh(x)
+
+
+def _fabs(x: Any) -> Any:
+    if complex_parts.is_complex(x):
+        raise TypeError("ufunc 'fabs' not supported for complex arrays; use np.abs")
+    return complex_parts.absolute(ufunc_operand(np.fabs, x))
+
+
+def _square(x: Any) -> Any:
+    return ew.power(x, 2)
+
+
+def _reciprocal(x: Any) -> Any:
+    if dtype_of(x).kind in "biu":  # NumPy divides integers, rounding towards zero
+        x = ufunc_operand(np.reciprocal, x)
+        return ew.where(ew.equal(complex_parts.absolute(x), 1), x, 0)
+    return ew.divide(1, x)
+
+
+def _scaled(ufunc: np.ufunc, factor: float) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        return ew.multiply(ufunc_operand(ufunc, x), factor)
+
+    return function
+
+
+def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
+    return ew.floor_divide(a, b), ew.remainder(a, b)
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    x = ufunc_operand(np.modf, x)
+    whole = ew.trunc(x)
+    return ew.where(ew.isinf(x), 0, ew.subtract(x, whole)), whole
+
+
+def _frexp(x: Any) -> tuple[Any, Any]:
+    x = ufunc_operand(np.frexp, x)
+    exponent = ew.frexp_exponent(x)
+    return ew.ldexp(x, ew.negative(exponent)), exponent
+
+
+def _float_power(a: Any, b: Any) -> Any:
+    dtype = np.float_power.resolve_dtypes((dtype_of(a), dtype_of(b), None))[0]
+    return ew.power(cast(a, dtype), cast(b, dtype))
+
+
+def _rounding(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """floor, ceil, trunc: integers stay as they are."""
+
+    def rounded(x: Any) -> Any:
+        return fresh(x) if dtype_of(x).kind in "biu" else function(x)
+
+    return rounded
+
+
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.absolute: complex_parts.absolute,
+    np.add: ew.add,
+    np.arccos: ew.arccos,
+    np.arccosh: ew.arccosh,
+    np.arcsin: ew.arcsin,
+    np.arcsinh: ew.arcsinh,
+    np.arctan: ew.arctan,
+    np.arctan2: ew.arctan2,
+    np.arctanh: ew.arctanh,
+    np.bitwise_and: ew.bitwise_and,
+    np.bitwise_count: ew.bitwise_count,
+    np.bitwise_or: ew.bitwise_or,
+    np.bitwise_xor: ew.bitwise_xor,
+    np.cbrt: ew.cbrt,
+    np.ceil: _rounding(ew.ceil),
+    np.conjugate: _conjugate,
+    np.copysign: ew.copysign,
+    np.cos: ew.cos,
+    np.cosh: ew.cosh,
+    np.deg2rad: _scaled(np.deg2rad, math.pi / 180),
+    np.degrees: _scaled(np.degrees, 180 / math.pi),
+    np.divide: ew.divide,
+    np.divmod: _divmod,
+    np.equal: ew.equal,
+    np.exp: ew.exp,
+    np.exp2: ew.exp2,
+    np.expm1: ew.expm1,
+    np.fabs: _fabs,
+    np.float_power: _float_power,
+    np.floor: _rounding(ew.floor),
+    np.floor_divide: ew.floor_divide,
+    np.fmax: ew.fmax,
+    np.fmin: ew.fmin,
+    np.fmod: ew.fmod,
+    np.frexp: _frexp,
+    np.gcd: ew.gcd,
+    np.greater: ew.greater,
+    np.greater_equal: ew.greater_equal,
+    np.heaviside: ew.heaviside,
+    np.hypot: ew.hypot,
+    np.invert: ew.invert,
+    np.isfinite: ew.isfinite,
+    np.isinf: ew.isinf,
+    np.isnan: ew.isnan,
+    np.lcm: ew.lcm,
+    np.ldexp: ew.ldexp,
+    np.left_shift: ew.left_shift,
+    np.less: ew.less,
+    np.less_equal: ew.less_equal,
+    np.log: ew.log,
+    np.log10: ew.log10,
+    np.log1p: ew.log1p,
+    np.log2: ew.log2,
+    np.logaddexp: ew.logaddexp,
+    np.logaddexp2: ew.logaddexp2,
+    np.logical_and: ew.logical_and,
+    np.logical_not: ew.logical_not,
+    np.logical_or: ew.logical_or,
+    np.logical_xor: ew.logical_xor,
+    np.matmul: dot.matmul,
+    np.matvec: dot.matvec,
+    np.maximum: ew.maximum,
+    np.minimum: ew.minimum,
+    np.modf: _modf,
+    np.multiply: ew.multiply,
+    np.negative: ew.negative,
+    np.nextafter: ew.nextafter,
+    np.not_equal: ew.not_equal,
+    np.positive: _positive,
+    np.power: ew.power,
+    np.rad2deg: _scaled(np.rad2deg, 180 / math.pi),
+    np.radians: _scaled(np.radians, math.pi / 180),
+    np.reciprocal: _reciprocal,
+    np.remainder: ew.remainder,
+    np.right_shift: ew.right_shift,
+    np.rint: ew.rint,
+    np.sign: complex_parts.sign,
+    np.signbit: ew.signbit,
+    np.sin: ew.sin,
+    np.sinh: ew.sinh,
+    np.spacing: ew.spacing,
+    np.sqrt: ew.sqrt,
+    np.square: _square,
+    np.subtract: ew.subtract,
+    np.tan: ew.tan,
+    np.tanh: ew.tanh,
+    np.trunc: _rounding(ew.trunc),
+    np.vecdot: dot.vecdot,
+    np.vecmat: dot.vecmat,
+}
+"""Ufunc to the function of its operands; all of NumPy's but ``isnat``."""
+
+
+# functions of users -----------------------------------------------------------------------------
+
+
+def _unary(ufunc: np.ufunc) -> Any:
+    traced = UFUNCS[ufunc]
+
+    def function(x: Any, /, *args: Any, **options: Any) -> Any:
+        if isinstance(x, Tracer) and not args and not options:
+            return traced(x)
+        if isinstance(x, (list, tuple)) and has_tracer(x):
+            x = from_sequence(x)
+        return ufunc(x, *args, **options)
+
+    return _finished(function, ufunc)
+
+
+def _binary(ufunc: np.ufunc) -> Any:
+    traced = UFUNCS[ufunc]
+
+    def function(x1: Any, x2: Any, /, *args: Any, **options: Any) -> Any:
+        if (isinstance(x1, Tracer) or isinstance(x2, Tracer)) and not args and not options:
+            return traced(as_operand(x1), as_operand(x2))
+        if isinstance(x1, (list, tuple)) and has_tracer(x1):
+            x1 = from_sequence(x1)
+        if isinstance(x2, (list, tuple)) and has_tracer(x2):
+            x2 = from_sequence(x2)
+        return ufunc(x1, x2, *args, **options)
+
+    return _finished(function, ufunc)
+
+
+def _finished(function: Any, ufunc: np.ufunc) -> Any:
+    """The function with NumPy's name and a pointer to its documentation."""
+    function.__name__ = function.__qualname__ = ufunc.__name__
+    function.__doc__ = f"``numpy.{ufunc.__name__}``; traced values give traced results."
+    function.ufunc = ufunc
+    return function
+
+
+absolute = abs = _unary(np.absolute)  # noqa: A001  # NumPy's name
+add = _binary(np.add)
+arccos = acos = _unary(np.arccos)
+arccosh = acosh = _unary(np.arccosh)
+arcsin = asin = _unary(np.arcsin)
+arcsinh = asinh = _unary(np.arcsinh)
+arctan = atan = _unary(np.arctan)
+arctan2 = atan2 = _binary(np.arctan2)
+arctanh = atanh = _unary(np.arctanh)
+bitwise_and = _binary(np.bitwise_and)
+bitwise_count = _unary(np.bitwise_count)
+bitwise_or = _binary(np.bitwise_or)
+bitwise_xor = _binary(np.bitwise_xor)
+cbrt = _unary(np.cbrt)
+ceil = _unary(np.ceil)
+conjugate = conj = _unary(np.conjugate)
+copysign = _binary(np.copysign)
+cos = _unary(np.cos)
+cosh = _unary(np.cosh)
+deg2rad = _unary(np.deg2rad)
+degrees = _unary(np.degrees)
+divide = true_divide = _binary(np.divide)
+divmod = _binary(np.divmod)  # noqa: A001  # NumPy's name
+equal = _binary(np.equal)
+exp = _unary(np.exp)
+exp2 = _unary(np.exp2)
+expm1 = _unary(np.expm1)
+fabs = _unary(np.fabs)
+float_power = _binary(np.float_power)
+floor = _unary(np.floor)
+floor_divide = _binary(np.floor_divide)
+fmax = _binary(np.fmax)
+fmin = _binary(np.fmin)
+fmod = _binary(np.fmod)
+frexp = _unary(np.frexp)
+gcd = _binary(np.gcd)
+greater = _binary(np.greater)
+greater_equal = _binary(np.greater_equal)
+heaviside = _binary(np.heaviside)
+hypot = _binary(np.hypot)
+invert = bitwise_not = bitwise_invert = _unary(np.invert)
+isfinite = _unary(np.isfinite)
+isinf = _unary(np.isinf)
+isnan = _unary(np.isnan)
+lcm = _binary(np.lcm)
+ldexp = _binary(np.ldexp)
+left_shift = bitwise_left_shift = _binary(np.left_shift)
+less = _binary(np.less)
+less_equal = _binary(np.less_equal)
+log = _unary(np.log)
+log10 = _unary(np.log10)
+log1p = _unary(np.log1p)
+log2 = _unary(np.log2)
+logaddexp = _binary(np.logaddexp)
+logaddexp2 = _binary(np.logaddexp2)
+logical_and = _binary(np.logical_and)
+logical_not = _unary(np.logical_not)
+logical_or = _binary(np.logical_or)
+logical_xor = _binary(np.logical_xor)
+matmul = _binary(np.matmul)
+matvec = _binary(np.matvec)
+maximum = _binary(np.maximum)
+minimum = _binary(np.minimum)
+modf = _unary(np.modf)
+multiply = _binary(np.multiply)
+negative = _unary(np.negative)
+nextafter = _binary(np.nextafter)
+not_equal = _binary(np.not_equal)
+positive = _unary(np.positive)
+power = pow = _binary(np.power)  # noqa: A001  # NumPy's name
+rad2deg = _unary(np.rad2deg)
+radians = _unary(np.radians)
+reciprocal = _unary(np.reciprocal)
+remainder = mod = _binary(np.remainder)
+right_shift = bitwise_right_shift = _binary(np.right_shift)
+rint = _unary(np.rint)
+sign = _unary(np.sign)
+signbit = _unary(np.signbit)
+sin = _unary(np.sin)
+sinh = _unary(np.sinh)
+spacing = _unary(np.spacing)
+sqrt = _unary(np.sqrt)
+square = _unary(np.square)
+subtract = _binary(np.subtract)
+tan = _unary(np.tan)
+tanh = _unary(np.tanh)
+trunc = _unary(np.trunc)
+vecdot = _binary(np.vecdot)
+vecmat = _binary(np.vecmat)

@@ -1,0 +1,201 @@
+"""Operations on whole tapes: what cotangents of tapes need besides the loops that read them.
+
+Here: ``tape_add``, ``tape_broadcast_to`` and ``tape_sum_to``, entry by entry. Not here: filling and
+reading a tape, which loops do (``control``).
+
+All three are linear; broadcasting and summation are each other's transposes. Under ``vmap`` the
+batch axis of a tape is the first axis of its entries.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import Aval, ShapedArray, Tape
+from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.ir.tapes import TapeValue
+from functrans.primitives.structural import sum_to_shape
+from functrans.trace import aval_of, bind
+
+
+def entry_aval(aval: Aval) -> ShapedArray:
+    """The aval of the arrays in a tape, or in the tapes in it."""
+    while type(aval) is Tape:
+        aval = aval.element
+    return aval  # type: ignore[return-value]  # what is no tape is an array
+
+
+def with_entry_shape(aval: Aval, shape: tuple[int, ...]) -> Aval:
+    """The aval with arrays of another shape in it."""
+    if type(aval) is Tape:
+        return Tape(with_entry_shape(aval.element, shape))
+    return ShapedArray(shape, aval.dtype)
+
+
+# tape_add ---------------------------------------------------------------------------------------
+
+
+def _tape_add_impl(a: TapeValue, b: TapeValue) -> tuple[TapeValue]:
+    return (a + b,)
+
+
+def _tape_add_aval(a: Tape, b: Tape) -> tuple[Aval]:
+    shape = np.broadcast_shapes(entry_aval(a).shape, entry_aval(b).shape)
+    return (with_entry_shape(a, shape),)
+
+
+def _tape_add_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    return tuple(
+        tape_sum_to(cts[0], entry_aval(operand.aval).shape) if is_linear(operand) else None
+        for operand in operands
+    )
+
+
+def _tape_add_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+    return bind(tape_add_p, *operands), (0,)
+
+
+tape_add_p = Primitive(
+    "tape_add",
+    impl=_tape_add_impl,
+    abstract_eval=_tape_add_aval,
+    jvp=linear,
+    transpose=_tape_add_transpose,
+    batch=_tape_add_batch,
+)
+
+
+def tape_add(a: Any, b: Any) -> Any:
+    """Sum of two tapes, entry by entry; entries broadcast, as they do under ``vmap``."""
+    return bind(tape_add_p, a, b)[0]
+
+
+# tape_broadcast_to ------------------------------------------------------------------------------
+
+
+def _tape_broadcast_to_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeValue]:
+    def widen(entry: Any) -> Any:
+        if type(entry) is TapeValue:
+            return _tape_broadcast_to_impl(entry, shape=shape)[0]
+        return np.broadcast_to(entry, shape)
+
+    return (tape.map(widen, with_entry_shape(tape.aval.element, shape)),)
+
+
+def _tape_shape_aval(tape: Tape, *, shape: tuple[int, ...]) -> tuple[Aval]:
+    return (with_entry_shape(tape, shape),)
+
+
+def _tape_broadcast_to_transpose(
+    cts: Any, operands: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
+    return (tape_sum_to(cts[0], entry_aval(operands[0].aval).shape),)
+
+
+def _tape_broadcast_to_batch(
+    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
+    own = entry_aval(aval_of(operands[0])).shape[1:]
+    padding = (1,) * (len(shape) - len(own))
+    padded = bind(tape_reshape_p, operands[0], shape=(size, *padding, *own))[0]
+    return bind(tape_broadcast_to_p, padded, shape=(size, *shape)), (0,)
+
+
+tape_broadcast_to_p = Primitive(
+    "tape_broadcast_to",
+    impl=_tape_broadcast_to_impl,
+    abstract_eval=_tape_shape_aval,
+    jvp=linear,
+    transpose=_tape_broadcast_to_transpose,
+    batch=_tape_broadcast_to_batch,
+)
+
+
+def tape_broadcast_to(tape: Any, shape: tuple[int, ...]) -> Any:
+    """Broadcast every entry; the same tape if its entries have the shape."""
+    if entry_aval(aval_of(tape)).shape == shape:
+        return tape
+    return bind(tape_broadcast_to_p, tape, shape=shape)[0]
+
+
+# tape_sum_to ------------------------------------------------------------------------------------
+
+
+def _tape_sum_to_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeValue]:
+    def narrow(entry: Any) -> Any:
+        if type(entry) is TapeValue:
+            return _tape_sum_to_impl(entry, shape=shape)[0]
+        return sum_to_shape(entry, shape)
+
+    return (tape.map(narrow, with_entry_shape(tape.aval.element, shape)),)
+
+
+def _tape_sum_to_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return (tape_broadcast_to(cts[0], entry_aval(operands[0].aval).shape),)
+
+
+def _tape_sum_to_batch(
+    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
+    own = entry_aval(aval_of(operands[0])).shape[1:]
+    padding = (1,) * (len(own) - len(shape))
+    summed = bind(tape_sum_to_p, operands[0], shape=(size, *padding, *shape))[0]
+    return bind(tape_reshape_p, summed, shape=(size, *shape)), (0,)
+
+
+tape_sum_to_p = Primitive(
+    "tape_sum_to",
+    impl=_tape_sum_to_impl,
+    abstract_eval=_tape_shape_aval,
+    jvp=linear,
+    transpose=_tape_sum_to_transpose,
+    batch=_tape_sum_to_batch,
+)
+
+
+def tape_sum_to(tape: Any, shape: tuple[int, ...]) -> Any:
+    """Undo a broadcast of every entry; the same tape if its entries have the shape."""
+    if entry_aval(aval_of(tape)).shape == shape:
+        return tape
+    return bind(tape_sum_to_p, tape, shape=shape)[0]
+
+
+# tape_reshape -----------------------------------------------------------------------------------
+
+
+def _tape_reshape_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeValue]:
+    def reshaped(entry: Any) -> Any:
+        if type(entry) is TapeValue:
+            return _tape_reshape_impl(entry, shape=shape)[0]
+        return np.reshape(entry, shape)
+
+    assert math.prod(shape) == entry_aval(tape.aval).size
+    return (tape.map(reshaped, with_entry_shape(tape.aval.element, shape)),)
+
+
+def _tape_reshape_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return bind(tape_reshape_p, cts[0], shape=entry_aval(operands[0].aval).shape)
+
+
+def _tape_reshape_batch(
+    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
+    return bind(tape_reshape_p, operands[0], shape=(size, *shape)), (0,)
+
+
+tape_reshape_p = Primitive(
+    "tape_reshape",
+    impl=_tape_reshape_impl,
+    abstract_eval=_tape_shape_aval,
+    jvp=linear,
+    transpose=_tape_reshape_transpose,
+    batch=_tape_reshape_batch,
+)
+
+
+PRIMITIVES = (tape_add_p, tape_broadcast_to_p, tape_sum_to_p, tape_reshape_p)
