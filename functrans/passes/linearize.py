@@ -57,7 +57,10 @@ from functrans.passes.cotangents import (
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
 from functrans.passes.transpose import transpose_linear
-from functrans.primitives.slicing import slice_p, slice_update_p
+from functrans.primitives.dynamic_slicing import dynamic_slice_p
+from functrans.primitives.gather_scatter import gather_p
+from functrans.primitives.movement import concatenate_p, pad_p, reverse_p, stack_p
+from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
     broadcast_to_p,
@@ -265,7 +268,23 @@ def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
     ]
 
 
-_CARRIES_MASK = frozenset({reshape_p, transpose_p, broadcast_to_p, slice_p})
+_CARRIES_MASK = frozenset(
+    {
+        reshape_p,
+        transpose_p,
+        broadcast_to_p,
+        slice_p,
+        embed_p,
+        slice_update_p,
+        concatenate_p,
+        stack_p,
+        pad_p,
+        reverse_p,
+        gather_p,
+        dynamic_slice_p,
+    }
+)
+"""Movement: linear maps with entries 0 and 1, under which the mask goes the way of the values."""
 
 
 def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
@@ -289,7 +308,7 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     if size is not None:
         return _pull_batched(node, ct, size)
     if type(ct) is Masked and primitive in _CARRIES_MASK:
-        return (_pull_masked(node, ct),)
+        return _pull_masked(node, ct)
     if node.shape is None:
         cts = tuple(
             Zero(aval) if c is None else materialize(c, aval.shape)
@@ -356,15 +375,19 @@ def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
     return reshape(broadcast_to(ct, node.shape), narrow)
 
 
-def _pull_masked(node: Node, ct: Masked) -> Masked:
+def _pull_masked(node: Node, ct: Masked) -> list[Any]:
     """A masked cotangent through a movement operation: cotangent and mask go the same way."""
     primitive, shape = node.primitive, node.shape
     assert primitive is not None
-    operands = _linear_operands(node, (True,))
-    mask = cast(broadcast_to(ct.mask, shape), np.float64)
-    (value,) = _transpose(primitive)((broadcast_to(ct.value, shape),), operands, **node.params)
-    (mask,) = _transpose(primitive)((mask,), operands, **node.params)
-    return Masked(value, mask > 0)
+    operands = _linear_operands(node, [parent is not None for parent in node.parents])
+    rule = _transpose(primitive)
+    values = rule((broadcast_to(ct.value, shape),), operands, **node.params)
+    mask = cast(broadcast_to(ct.mask, shape), node.dtype)
+    masks = rule((mask,), operands, **node.params)
+    return [
+        None if value is None or type(value) is Zero else Masked(value, on != 0)
+        for value, on in zip(values, masks, strict=True)
+    ]
 
 
 def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
