@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
+from functrans.indexing import as_value, index_value, updated
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
 from functrans.primitives import complex_parts
@@ -234,7 +235,7 @@ def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` as NumPy; a basic index gives a view."""
     basic = basic_index(index)
     if basic is None:
-        return _advanced[0](x, index)
+        return index_value(x, index)
     (out,) = bind(slice_p, x, index=basic)
     if isinstance(x, Tracer) and out.shape:
         return register_view(
@@ -248,26 +249,23 @@ def getitem(x: Any, index: Any) -> Any:
 
 def setitem(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value`` as NumPy, on a traced array."""
+    basic = basic_index(index)
+    if basic is None:
+        assign(x, updated(x, index, value))
+        return
     if not isinstance(value, _OPERANDS):
-        value = np.asarray(value)
+        value = as_value(value)
     if not np.can_cast(dtype_of(value), dtype_of(x), "same_kind") and isinstance(value, Tracer):
         raise TypeError(
             f"cannot store {dtype_of(value)} values in a traced array of {dtype_of(x)}{here()}; "
             f"use x = x.astype({str(dtype_of(value))!r}) first"
         )
-    basic = basic_index(index)
-    if basic is None:
-        assign(x, _advanced[1](x, index, value))
-        return
     value = cast(value, dtype_of(x))
     check_writable(x)
     update = getattr(x._trace, "update_in_place", None)
     if update is not None and update(x, value, basic):
         return
     assign(x, bind(slice_update_p, x, value, index=basic)[0])
-
-
-_advanced: list[Callable[..., Any]] = []
 
 
 def length(x: Any) -> int:

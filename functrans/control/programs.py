@@ -1,23 +1,29 @@
 """Transformations of whole Jaxprs: what the rules of control flow are made of.
 
-Here: ``jvp_jaxpr``, ``linearize_jaxpr``, ``transpose_jaxpr``, ``batch_jaxpr``. Each stages the
-corresponding trace or pass over a program and is cached on it. Not here: the rules that use them
-(one file per primitive in ``control``).
+Here: ``jvp_jaxpr``, ``linearize_jaxpr``, ``transpose_jaxpr``, ``batch_jaxpr``, each of which stages
+the corresponding trace or pass over a program; and ``intern``, which finds the program that stands
+for all programs of the same text. Not here: the rules that use them (one file per primitive in
+``control``), the staging of users' functions (``control.bodies``).
 
-The programs have no tracers among their constants; whoever binds an equation with a sub-Jaxpr
-passes captured tracers as operands (``hoist_tracers``).
+A program in the parameters of an equation has no constants: arrays and tracers that the user's
+function captured are operands of the equation (``hoist``). So a loop copies nothing per iteration,
+a captured array that changes is seen, and whatever is derived from a program can be kept with it.
+A function written inside another one is a new object at each call, but gives the same program, so
+that its derivatives are found again.
 
 Layer: ``control``.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
+from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
@@ -31,68 +37,147 @@ from functrans.passes.linearize import (
 from functrans.passes.simplify import simplify
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import broadcast_to, moveaxis
+from functrans.primitives.tapes import entry_aval, tape_broadcast_to
 from functrans.staging import StagingTrace, StagingTracer, stage
-from functrans.trace import Tracer, shape_of, tracing
+from functrans.state import current_config
+from functrans.trace import aval_of, shape_of, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.traces.recording import RecordingTrace, RecordingTracer
 
+Flags = tuple[bool, ...]
 
-def _cached(jaxpr: Jaxpr, key: Hashable, make: Callable[[], Any]) -> Any:
+
+def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], Any]) -> Any:
     """A value derived from a program, kept with it."""
     table = jaxpr.cache.setdefault("programs", {})
+    key = (key, current_config.get().safe_where)  # which the derivative of a selection depends on
     if key not in table:
         table[key] = make()
     return table[key]
 
 
-def hoist_tracers(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """Turn the captured tracers of a program into leading arguments.
+def select(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """The items whose flag is set."""
+    return [item for item, flag in zip(items, flags, strict=True) if flag]
+
+
+def spread(flags: Sequence[bool], items: Sequence[Any], default: Callable[[int], Any]) -> list[Any]:
+    """One item per flag: the next one where it is set, ``default(i)`` where it is not."""
+    given = iter(items)
+    return [next(given) if flag else default(i) for i, flag in enumerate(flags)]
+
+
+def split(items: Sequence[Any], *counts: int) -> list[list[Any]]:
+    """Consecutive parts of the given lengths, and the rest as the last one."""
+    parts = []
+    start = 0
+    for count in counts:
+        parts.append(list(items[start : start + count]))
+        start += count
+    parts.append(list(items[start:]))
+    return parts
+
+
+def hoist(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """Turn all constants of a program into leading arguments.
 
     Returns:
-      The program without tracers among its constants, and the tracers in order.
+      The program, and the values of the new arguments.
     """
-    moved = [isinstance(const, Tracer) for const in jaxpr.consts]
-    if not any(moved):
-        return jaxpr, ()
-    pairs = list(zip(jaxpr.constvars, jaxpr.consts, moved, strict=True))
-    tracers = tuple(const for _, const, is_moved in pairs if is_moved)
-    lead = tuple(var for var, _, is_moved in pairs if is_moved)
-    return (
-        replace(
-            jaxpr,
-            constvars=tuple(var for var, _, is_moved in pairs if not is_moved),
-            consts=tuple(const for _, const, is_moved in pairs if not is_moved),
-            invars=(*lead, *jaxpr.invars),
-            arg_names=("",) * len(lead) + jaxpr.arg_names if jaxpr.arg_names else (),
-            cache={},
-        ),
-        tracers,
-    )
-
-
-def hoist_all(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """Turn all constants of a program into leading arguments (for writable captured arrays)."""
     if not jaxpr.consts:
         return jaxpr, ()
-    return (
-        replace(
-            jaxpr,
-            constvars=(),
-            consts=(),
-            invars=(*jaxpr.constvars, *jaxpr.invars),
-            arg_names=("",) * len(jaxpr.constvars) + jaxpr.arg_names if jaxpr.arg_names else (),
-            cache={},
-        ),
-        jaxpr.consts,
+    names = ("",) * len(jaxpr.constvars) + jaxpr.arg_names if jaxpr.arg_names else ()
+    hoisted = replace(
+        jaxpr,
+        constvars=(),
+        consts=(),
+        invars=(*jaxpr.constvars, *jaxpr.invars),
+        arg_names=names,
+        cache={},
     )
+    return hoisted, jaxpr.consts
+
+
+def permute(
+    jaxpr: Jaxpr, arguments: Sequence[int] | None = None, results: Sequence[int] | None = None
+) -> Jaxpr:
+    """The program with arguments in another order, and some results, in the given order."""
+    invars, names, outvars = jaxpr.invars, jaxpr.arg_names, jaxpr.outvars
+    if arguments is not None:
+        invars = tuple([invars[i] for i in arguments])
+        names = tuple([names[i] for i in arguments]) if names else ()
+    if results is not None:
+        outvars = tuple([outvars[i] for i in results])
+    return replace(jaxpr, invars=invars, arg_names=names, outvars=outvars, cache={})
+
+
+# interning --------------------------------------------------------------------------------------
+
+_MAX_INTERNED = 512
+_interned: OrderedDict[Hashable, Jaxpr] = OrderedDict()
+_interned_lock = Lock()
+
+
+def intern(jaxpr: Jaxpr) -> Jaxpr:
+    """The one program that stands for all programs of this text.
+
+    Programs that hold constants, effects or Python functions stand for themselves, since the table
+    would keep what they refer to alive.
+    """
+    if jaxpr.consts or jaxpr.annotations or jaxpr.effects:
+        return jaxpr
+    key = _text_key(jaxpr)
+    if key is None:
+        return jaxpr
+    with _interned_lock:
+        found = _interned.setdefault(key, jaxpr)
+        _interned.move_to_end(key)
+        if len(_interned) > _MAX_INTERNED:
+            _interned.popitem(last=False)
+    return found
+
+
+def _text_key(jaxpr: Jaxpr) -> Hashable | None:
+    """Equal for programs that differ in the identity of variables only; sources count."""
+    number = {var: i for i, var in enumerate(jaxpr.invars)}
+    parts: list[Any] = [jaxpr.name, jaxpr.arg_names, jaxpr.in_avals]
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            if callable(value):
+                return None
+        parts.append(
+            (
+                eqn.primitive,
+                tuple([a if type(a) is Literal else number[a] for a in eqn.inputs]),
+                tuple([(key, type(value), value) for key, value in eqn.params.items()]),
+                eqn.source,
+                eqn.scope,
+            )
+        )
+        for var in eqn.outputs:
+            number[var] = len(number)
+    parts.append(tuple([a if type(a) is Literal else number[a] for a in jaxpr.outvars]))
+    return tuple(parts)
+
+
+# dependence -------------------------------------------------------------------------------------
+
+
+def dependence(jaxpr: Jaxpr, flags: Sequence[bool]) -> Flags:
+    """Which results depend on the arguments whose flag is set."""
+    found = {var for var, flag in zip(jaxpr.invars, flags, strict=True) if flag}
+    for eqn in jaxpr.eqns:
+        if any(type(atom) is Var and atom in found for atom in eqn.inputs):
+            found.update(eqn.outputs)
+    return tuple(type(atom) is Var and atom in found for atom in jaxpr.outvars)
 
 
 # jvp --------------------------------------------------------------------------------------------
 
 
 def jvp_jaxpr(
-    jaxpr: Jaxpr, nonzero: tuple[bool, ...], instantiate: tuple[bool, ...] | bool = False
-) -> tuple[Jaxpr, tuple[bool, ...]]:
+    jaxpr: Jaxpr, nonzero: Flags, instantiate: Flags | bool = False
+) -> tuple[Jaxpr, Flags]:
     """The program of values and tangents.
 
     Args:
@@ -104,49 +189,49 @@ def jvp_jaxpr(
       Program ``(*primals, *tangents[nonzero]) -> (*outs, *tangents[out_nonzero])``, and
       ``out_nonzero``.
     """
+    return derived(  # type: ignore[no-any-return]
+        jaxpr, ("jvp", nonzero, instantiate), lambda: _jvp_jaxpr(jaxpr, nonzero, instantiate)
+    )
 
-    def make() -> tuple[Jaxpr, tuple[bool, ...]]:
-        flags = (
-            (instantiate,) * len(jaxpr.outvars) if isinstance(instantiate, bool) else instantiate
-        )
-        n = len(jaxpr.invars)
-        out_nonzero: list[bool] = []
 
-        def run(*args: Any) -> list[Any]:
+def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Flags, instantiate: Flags | bool) -> tuple[Jaxpr, Flags]:
+    flags = _per_result(jaxpr, instantiate)
+    n = len(jaxpr.invars)
+    out_nonzero: list[bool] = []
+
+    def run(*args: Any) -> list[Any]:
+        trace = PushingTrace(f"jvp of {jaxpr.name or 'a program'}")
+        with tracing(trace):
             tangents = iter(args[n:])
-            trace = PushingTrace(f"jvp of {jaxpr.name or 'a program'}")
-            with tracing(trace):
-                tracers = [
-                    PushingTracer(trace, value, next(tangents)) if flag else value
-                    for value, flag in zip(args[:n], nonzero, strict=True)
-                ]
-                outs = evaluate(jaxpr, tracers)
-            values, out_tangents = [], []
-            for out, flag, aval in zip(outs, flags, jaxpr.out_avals, strict=True):
-                own = type(out) is PushingTracer and out._trace is trace
-                values.append(out._value if own else out)
-                tangent = out._tangent if own else None
-                if tangent is None and flag:
-                    tangent = zeros(aval)
-                out_nonzero.append(tangent is not None)
-                if tangent is not None:
-                    out_tangents.append(tangent)
-            return values + out_tangents
+            tracers = [
+                PushingTracer(trace, value, next(tangents)) if flag else value
+                for value, flag in zip(args[:n], nonzero, strict=True)
+            ]
+            outs = evaluate(jaxpr, tracers)
+        values, out_tangents = [], []
+        for out, flag, aval in zip(outs, flags, jaxpr.out_avals, strict=True):
+            own = type(out) is PushingTracer and out._trace is trace
+            values.append(out._value if own else out)
+            tangent = out._tangent if own else None
+            if tangent is None and flag:
+                tangent = zeros(aval)
+            out_nonzero.append(tangent is not None)
+            if tangent is not None:
+                out_tangents.append(tangent)
+        return values + out_tangents
 
-        avals = [*jaxpr.in_avals, *_select(tangent_avals(jaxpr.in_avals), nonzero)]
-        program = stage(run, avals, f"jvp of {jaxpr.name}", name=jaxpr.name)
-        return simplify(program), tuple(out_nonzero)
+    avals = [*jaxpr.in_avals, *select(tangent_avals(jaxpr.in_avals), nonzero)]
+    program = stage(run, avals, f"jvp of {jaxpr.name}", name=jaxpr.name)
+    return simplify(program), tuple(out_nonzero)
 
-    return _cached(jaxpr, ("jvp", nonzero, instantiate), make)  # type: ignore[no-any-return]
+
+def _per_result(jaxpr: Jaxpr, flags: Flags | bool) -> Flags:
+    return (flags,) * len(jaxpr.outvars) if isinstance(flags, bool) else flags
 
 
 def tangent_avals(avals: Sequence[Any]) -> list[Any]:
     """Avals of tangents: strong versions of the primals'."""
-    return [aval.strong() if isinstance(aval, ShapedArray) else aval for aval in avals]
-
-
-def _select(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [item for item, flag in zip(items, flags, strict=True) if flag]
+    return [aval.strong() for aval in avals]
 
 
 # linearize --------------------------------------------------------------------------------------
@@ -160,26 +245,34 @@ class Linearized:
       primal: ``(*args) -> (*outs, *residuals)``.
       linear: ``(*residuals, *tangents[needs]) -> (*tangents[out_nonzero])``.
       n_residuals: number of residuals.
-      out_nonzero: per result of the original program, whether its tangent can be nonzero.
+      out_nonzero: per result of the original program, whether its tangent is among the results
+        of ``linear``.
     """
 
     primal: Jaxpr
     linear: Jaxpr
     n_residuals: int
-    out_nonzero: tuple[bool, ...]
+    out_nonzero: Flags
 
 
-def linearize_jaxpr(jaxpr: Jaxpr, needs: tuple[bool, ...]) -> Linearized:
+def linearize_jaxpr(
+    jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = False
+) -> Linearized:
     """Split a program into its primal part with residuals and its linear part.
 
     Args:
       jaxpr: the program.
       needs: per argument, whether it has a tangent.
+      instantiate: per result (or for all) whether a zero tangent is made an array.
     """
-    return _cached(jaxpr, ("linearize", needs), lambda: _linearize_jaxpr(jaxpr, needs))  # type: ignore[no-any-return]
+    return derived(  # type: ignore[no-any-return]
+        jaxpr,
+        ("linearize", needs, instantiate),
+        lambda: _linearize_jaxpr(jaxpr, needs, _per_result(jaxpr, instantiate)),
+    )
 
 
-def _linearize_jaxpr(jaxpr: Jaxpr, needs: tuple[bool, ...]) -> Linearized:
+def _linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags) -> Linearized:
     staging = StagingTrace(f"linearize of {jaxpr.name or 'a program'}")
     with tracing(staging):
         arguments = [staging.argument(aval) for aval in jaxpr.in_avals]
@@ -196,8 +289,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, needs: tuple[bool, ...]) -> Linearized:
             ]
             outs = evaluate(jaxpr, tracers)
         values, out_nodes = split_recorded(recording, outs)
-        roots = [node for node in out_nodes if node is not None]
-        ordered = ordered_nodes(roots)
+        ordered = ordered_nodes([node for node in out_nodes if node is not None])
         residuals: dict[Var, Any] = {}
 
         def note(value: Any) -> Any:
@@ -207,11 +299,14 @@ def _linearize_jaxpr(jaxpr: Jaxpr, needs: tuple[bool, ...]) -> Linearized:
 
         for node in ordered:
             map_saved(node.saved, note)
-        primal = staging.jaxpr(invars, [*values, *residuals.values()], jaxpr.name, jaxpr.arg_names)
+        primal = staging.jaxpr(
+            invars, [*values, *residuals.values()], jaxpr.name, jaxpr.arg_names
+        )
     input_nodes = [node for node in nodes if node is not None]
+    out_nonzero: list[bool] = []
+    k = len(residuals)
 
     def linear(*args: Any) -> list[Any]:
-        k = len(residuals)
         given = dict(zip(residuals, args[:k], strict=True))
 
         def fill(value: Any) -> Any:
@@ -236,16 +331,31 @@ def _linearize_jaxpr(jaxpr: Jaxpr, needs: tuple[bool, ...]) -> Linearized:
             pairs,
             [None if node is None else copies[node] for node in out_nodes],
         )
+        outs = [
+            zeros(aval.strong()) if out is None and flag else out
+            for out, flag, aval in zip(outs, instantiate, jaxpr.out_avals, strict=True)
+        ]
         out_nonzero.extend(out is not None for out in outs)
         return [out for out in outs if out is not None]
 
-    out_nonzero: list[bool] = []
     avals = [
         *(value.aval for value in residuals.values()),
-        *_select(tangent_avals(jaxpr.in_avals), needs),
+        *select(tangent_avals(jaxpr.in_avals), needs),
     ]
     program = stage(linear, avals, f"linear part of {jaxpr.name}", name=f"{jaxpr.name}_linear")
-    return Linearized(primal, simplify(program), len(residuals), tuple(out_nonzero))
+    return _without_idle_residuals(primal, simplify(program), k, tuple(out_nonzero))
+
+
+def _without_idle_residuals(primal: Jaxpr, linear: Jaxpr, k: int, out_nonzero: Flags) -> Linearized:
+    """Drop the residuals that the simplified linear part does not read."""
+    read = {atom for eqn in linear.eqns for atom in eqn.inputs}
+    read.update(linear.outvars)
+    kept = [i for i in range(k) if linear.invars[i] in read]
+    n_outs = len(primal.outvars) - k
+    if len(kept) < k:
+        linear = permute(linear, [*kept, *range(k, len(linear.invars))])
+        primal = permute(primal, None, [*range(n_outs), *(n_outs + i for i in kept)])
+    return Linearized(simplify(primal), linear, len(kept), out_nonzero)
 
 
 def split_recorded(trace: RecordingTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -285,41 +395,46 @@ def _map_consts(jaxpr: Jaxpr, function: Callable[[Any], Any]) -> Jaxpr:
 
 
 def transpose_jaxpr(
-    jaxpr: Jaxpr, n_residuals: int, ct_nonzero: tuple[bool, ...]
-) -> tuple[Jaxpr, tuple[bool, ...]]:
+    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags
+) -> tuple[Jaxpr, Flags]:
     """The transposed program.
 
     Args:
-      jaxpr: linear in its arguments after the first ``n_residuals``.
-      n_residuals: number of non-linear arguments.
+      jaxpr: the program.
+      is_linear: per argument, whether the program is transposed in it; it must be linear in those
+        arguments jointly.
       ct_nonzero: per result, whether a cotangent is given.
 
     Returns:
-      Program ``(*residuals, *cts[ct_nonzero]) -> (*cts[in_nonzero])`` and ``in_nonzero`` per
-      linear argument.
+      Program ``(*arguments that are not linear, *cts[ct_nonzero]) -> (*cts[in_nonzero])``, and
+      ``in_nonzero`` per linear argument.
     """
+    return derived(  # type: ignore[no-any-return]
+        jaxpr,
+        ("transpose", is_linear, ct_nonzero),
+        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero),
+    )
 
-    def make() -> tuple[Jaxpr, tuple[bool, ...]]:
-        in_nonzero: list[bool] = []
 
-        def run(*args: Any) -> list[Any]:
-            given = iter(args[n_residuals:])
-            cts = [
-                next(given) if flag else Zero(aval)
-                for flag, aval in zip(ct_nonzero, jaxpr.out_avals, strict=True)
-            ]
-            results = transpose_linear(jaxpr, args[:n_residuals], cts)
-            in_nonzero.extend(type(ct) is not Zero for ct in results)
-            return [ct for ct in results if type(ct) is not Zero]
+def _transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[Jaxpr, Flags]:
+    in_nonzero: list[bool] = []
+    first = [i for i, flag in enumerate(is_linear) if not flag]
+    n = len(first)
+    ordered = permute(jaxpr, [*first, *(i for i, flag in enumerate(is_linear) if flag)])
 
-        avals = [
-            *jaxpr.in_avals[:n_residuals],
-            *_select(tangent_avals(jaxpr.out_avals), ct_nonzero),
-        ]
-        program = stage(run, avals, f"transpose of {jaxpr.name}", name=f"{jaxpr.name}_transpose")
-        return simplify(program), tuple(in_nonzero)
+    def run(*args: Any) -> list[Any]:
+        out_avals = jaxpr.out_avals
+        cts = spread(ct_nonzero, args[n:], lambda i: Zero(out_avals[i]))
+        results = transpose_linear(ordered, args[:n], cts)
+        in_nonzero.extend(type(ct) is not Zero for ct in results)
+        return [ct for ct in results if type(ct) is not Zero]
 
-    return _cached(jaxpr, ("transpose", n_residuals, ct_nonzero), make)  # type: ignore[no-any-return]
+    avals = [
+        *ordered.in_avals[:n],
+        *select(tangent_avals(jaxpr.out_avals), ct_nonzero),
+    ]
+    program = stage(run, avals, f"transpose of {jaxpr.name}", name=f"{jaxpr.name}_transpose")
+    return simplify(program), tuple(in_nonzero)
 
 
 # batch ------------------------------------------------------------------------------------------
@@ -328,10 +443,10 @@ def transpose_jaxpr(
 def batch_jaxpr(
     jaxpr: Jaxpr,
     size: int,
-    batched: tuple[bool, ...],
-    force: tuple[bool, ...] | bool = False,
+    batched: Flags,
+    force: Flags | bool = False,
     axis_name: str | None = None,
-) -> tuple[Jaxpr, tuple[bool, ...]]:
+) -> tuple[Jaxpr, Flags]:
     """The program with a leading batch axis on some arguments.
 
     Args:
@@ -344,28 +459,49 @@ def batch_jaxpr(
     Returns:
       The program, and per result whether it has the axis (in front).
     """
+    return derived(  # type: ignore[no-any-return]
+        jaxpr,
+        ("batch", size, batched, force, axis_name),
+        lambda: _batch_jaxpr(jaxpr, size, batched, _per_result(jaxpr, force), axis_name),
+    )
 
-    def make() -> tuple[Jaxpr, tuple[bool, ...]]:
-        flags = (force,) * len(jaxpr.outvars) if isinstance(force, bool) else force
-        out_batched: list[bool] = []
 
-        def run(*args: Any) -> list[Any]:
-            dims = [0 if flag else None for flag in batched]
-            outs, out_dims = evaluate_batched(jaxpr, size, args, dims, axis_name)
-            results = []
-            for out, dim, flag in zip(outs, out_dims, flags, strict=True):
-                if dim is None and flag:
-                    results.append(broadcast_to(out, (size, *shape_of(out))))
-                else:
-                    results.append(out if dim is None else moveaxis(out, dim, 0))
-                out_batched.append(dim is not None or flag)
-            return results
+def _batch_jaxpr(
+    jaxpr: Jaxpr, size: int, batched: Flags, force: Flags, axis_name: str | None
+) -> tuple[Jaxpr, Flags]:
+    out_batched: list[bool] = []
 
-        avals = [
-            ShapedArray((size, *aval.shape), aval.dtype) if flag else aval
-            for aval, flag in zip(jaxpr.in_avals, batched, strict=True)
-        ]
-        program = stage(run, avals, f"vmap of {jaxpr.name}", name=jaxpr.name)
-        return simplify(program), tuple(out_batched)
+    def run(*args: Any) -> list[Any]:
+        dims = [0 if flag else None for flag in batched]
+        outs, out_dims = evaluate_batched(jaxpr, size, args, dims, axis_name)
+        results = []
+        for out, dim, flag in zip(outs, out_dims, force, strict=True):
+            is_batched = dim is not None or flag
+            results.append(with_batch_axis(out, size, dim) if is_batched else out)
+            out_batched.append(is_batched)
+        return results
 
-    return _cached(jaxpr, ("batch", size, batched, force, axis_name), make)  # type: ignore[no-any-return]
+    avals = [
+        batched_aval(aval, size) if flag else aval
+        for aval, flag in zip(jaxpr.in_avals, batched, strict=True)
+    ]
+    program = stage(run, avals, f"vmap of {jaxpr.name}", name=jaxpr.name)
+    return simplify(program), tuple(out_batched)
+
+
+def batched_aval(aval: Aval, size: int) -> Aval:
+    """The aval with a leading batch axis; that of a tape is on its entries."""
+    if type(aval) is Tape:
+        return Tape(batched_aval(aval.element, size))
+    assert type(aval) is ShapedArray
+    return ShapedArray((size, *aval.shape), aval.dtype)
+
+
+def with_batch_axis(value: Any, size: int, dim: int | None) -> Any:
+    """A value with its batch axis in front, where it may have none yet."""
+    if dim is not None:
+        return value if dim == 0 else moveaxis(value, dim, 0)
+    aval = aval_of(value)
+    if type(aval) is Tape:
+        return tape_broadcast_to(value, (size, *entry_aval(aval).shape))
+    return broadcast_to(value, (size, *shape_of(value)))

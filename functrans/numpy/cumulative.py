@@ -149,12 +149,12 @@ def diff(
         raise ValueError("diff requires input that is at least one dimensional")
     k = normalize_axis(axis, len(shape), "axis")
     pieces = [x]
-    for margin, position in ((prepend, 0), (append, len(pieces))):
+    for margin, is_end in ((prepend, False), (append, True)):
         if margin is not NO_VALUE:
             extra = as_array(margin)
             if not shape_of(extra):
                 extra = structural.broadcast_to(extra, (*shape[:k], 1, *shape[k + 1 :]))
-            pieces.insert(position if margin is prepend else len(pieces), extra)
+            pieces.insert(len(pieces) if is_end else 0, extra)
     if len(pieces) > 1:
         x = movement.concatenate(pieces, k)
     minus = ew.not_equal if dtype_of(x).kind == "b" else ew.subtract

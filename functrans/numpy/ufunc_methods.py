@@ -22,7 +22,6 @@ from functrans.numpy.common import (
     NO_VALUE,
     as_array,
     as_operand,
-    axes_of,
     fresh,
     inexact,
     value_of,

@@ -62,11 +62,10 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any] | None = N
     """
     if consts is None:
         consts = jaxpr.consts
-    if "has_run" not in jaxpr.cache:
-        jaxpr.cache["has_run"] = True
-        return _interpret(jaxpr, args, consts)
     if _is_plain(args) and _is_plain(consts) and not (jaxpr.effects and innermost_staging()):
-        return executable(jaxpr)(*consts, *args)
+        if "has_run" in jaxpr.cache:
+            return executable(jaxpr)(*consts, *args)
+        jaxpr.cache["has_run"] = True
     return _interpret(jaxpr, args, consts)
 
 

@@ -268,8 +268,8 @@ def _conv_general_transpose(
     ct_extents = list(map(_dilated, ct_shape[2:], strides))
     lows = [low for low, _ in padding]
     if is_linear(lhs):
-        befores = [k - low - 1 for k, low in zip(rhs_extents, lows, strict=True)]
-        afters = [n + low - p for n, low, p in zip(lhs_extents, lows, ct_extents, strict=True)]
+        fronts = [k - low - 1 for k, low in zip(rhs_extents, lows, strict=True)]
+        backs = [n + low - p for n, low, p in zip(lhs_extents, lows, ct_extents, strict=True)]
         out = _pull_lhs(
             ct,
             rhs,
@@ -277,13 +277,13 @@ def _conv_general_transpose(
             feature_group_count,
             batch_group_count,
             strides=lhs_dilation,
-            padding=tuple(zip(befores, afters, strict=True)),
+            padding=tuple(zip(fronts, backs, strict=True)),
             lhs_dilation=strides,
             rhs_dilation=rhs_dilation,
         )
         return (cast(out, lhs.aval.dtype), None)
     swap = (1, 0, *range(2, len(ct_shape)))
-    afters = [
+    backs = [
         p + k - n - low - 1
         for n, k, p, low in zip(lhs_extents, rhs_extents, ct_extents, lows, strict=True)
     ]
@@ -292,7 +292,7 @@ def _conv_general_transpose(
         transpose(lhs, swap),
         transpose(ct, swap),
         strides=rhs_dilation,
-        padding=tuple(zip(lows, afters, strict=True)),
+        padding=tuple(zip(lows, backs, strict=True)),
         lhs_dilation=lhs_dilation,
         rhs_dilation=strides,
         feature_group_count=batch_group_count,

@@ -138,11 +138,15 @@ def _matrix_product(a: Any, b: Any, layout: _Layout) -> Any:
     columns = b.shape[split:]
     if b.shape[:split] != lead + summed:
         raise _extents_differ()
-    if start and layout.contract == layout.a_free == layout.b_free == 1:
-        return np.matmul(a, b)
-    m, n, k = math.prod(rows), math.prod(columns), math.prod(summed)
-    a, b = a.reshape(*lead, m, k), b.reshape(*lead, k, n)
-    return (np.matmul(a, b) if start else a.dot(b)).reshape(lead + rows + columns)
+    if not (start and layout.contract == layout.a_free == layout.b_free == 1):
+        m, n, k = math.prod(rows), math.prod(columns), math.prod(summed)
+        a, b = a.reshape(*lead, m, k), b.reshape(*lead, k, n)
+    if not start:
+        return a.dot(b).reshape(rows + columns)
+    out = np.matmul(a, b)
+    if a.dtype == b.dtype != out.dtype:  # bfloat16, which NumPy multiplies in single precision
+        out = out.astype(a.dtype)
+    return out if len(rows) == 1 == len(columns) else out.reshape(lead + rows + columns)
 
 
 def _extents_differ() -> ValueError:

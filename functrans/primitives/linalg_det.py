@@ -39,11 +39,10 @@ def _inv_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
     except np.linalg.LinAlgError:
         if check:
             raise
-    out = np.full(a.shape, np.nan, a.dtype)
-    for matrix, inverse in zip(flat_stack(a), flat_stack(out), strict=True):
-        if np.linalg.det(matrix) != 0:
-            inverse[...] = np.linalg.inv(matrix)
-    return (out,)
+    if a.ndim == 2:
+        return (np.full(a.shape, np.nan, a.dtype),)
+    inverses = [_inv_impl(matrix, check=False)[0] for matrix in flat_stack(a)]
+    return (np.reshape(inverses, a.shape),)
 
 
 def _square_aval(name: str) -> Any:

@@ -171,7 +171,8 @@ def _eig_jvp(primals: Any, tangents: Any, outs: Any, *, vectors: bool) -> tuple[
     if n:
         largest = as_row(argmax(real(v) * real(v) + imag(v) * imag(v), len(shape_of(v)) - 2))
         is_largest = largest == np.arange(n)[:, None]
-        rate = sum_over_rows(ew.where(is_largest, imag(v_dot) / real(v), 0))
+        scale = ew.where(is_largest, real(v), np.inf)  # all other components get the weight 0
+        rate = sum_over_rows(imag(v_dot) / scale)
         v_dot = v_dot - v * complex_of(0.0, as_row(rate))
     return w_dot, v_dot
 

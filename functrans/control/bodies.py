@@ -1,0 +1,175 @@
+"""Users' functions as programs: what every higher-order primitive starts from.
+
+Here: ``stage_body`` (a function of pytrees becomes a Jaxpr without constants), and the checks that
+two results have the same types, with key paths in messages. Not here: what is done with the programs
+(``control.programs`` and one file per primitive).
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functrans import tree
+from functrans.errors import ShapeError, TreeMismatchError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Jaxpr
+from functrans.control.programs import hoist, intern
+from functrans.passes.evaluate import evaluate
+from functrans.passes.simplify import simplify
+from functrans.primitives.structural import cast_p
+from functrans.staging import stage
+from functrans.trace import aval_of, bind
+from functrans.transforms.arguments import canonical, leaf_description, own_arrays
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A user's function as a program.
+
+    Attributes:
+      jaxpr: ``(*captured, *leaves of the arguments) -> leaves of the result``; no constants.
+      captured: arrays and tracers that the function refers to.
+      treedef: structure of the result.
+      label: what it is, for messages: ``scan: body step``.
+    """
+
+    jaxpr: Jaxpr
+    captured: tuple[Any, ...]
+    treedef: Any
+    label: str
+
+    @property
+    def out_avals(self) -> tuple[Any, ...]:
+        """Avals of the leaves of the result."""
+        return self.jaxpr.out_avals
+
+    def out_paths(self, root: str) -> list[str]:
+        """Key paths of the leaves of the result."""
+        return leaf_paths(self.treedef, root)
+
+
+def leaf_paths(treedef: Any, root: str) -> list[str]:
+    """Key paths of the leaves of a structure."""
+    return tree.key_paths(tree.unflatten(treedef, [0.0] * treedef.num_leaves), root)
+
+
+def flatten_operands(who: str, operands: Any, root: str) -> tuple[list[Any], Any, list[str]]:
+    """Leaves (arrays, numbers or tracers), structure and key paths of arguments.
+
+    Raises:
+      UnsupportedOperationError: a leaf is no array of numbers; names its key path.
+    """
+    leaves, treedef = tree.flatten(operands)
+    values = [
+        canonical(leaf, lambda i=i: leaf_description(who, operands, i, root))  # type: ignore[misc]
+        for i, leaf in enumerate(leaves)
+    ]
+    return values, treedef, tree.key_paths(operands, root)
+
+
+def stage_body(
+    label: str,
+    fun: Callable[..., Any],
+    treedef: Any,
+    avals: Sequence[Any],
+    arg_names: Sequence[str] = (),
+    finish: Callable[[Any], Any] | None = None,
+) -> Body:
+    """Stage a function of pytrees.
+
+    Args:
+      label: what it is, for messages.
+      fun: the user's function.
+      treedef: structure of the tuple of its arguments.
+      avals: avals of the leaves of its arguments.
+      arg_names: key paths of the leaves.
+      finish: what to make of the result before it is flattened.
+    """
+    structure: list[Any] = []
+
+    def flat(*tracers: Any) -> list[Any]:
+        result = fun(*tree.unflatten(treedef, tracers))
+        if finish is not None:
+            result = finish(result)
+        outs, out_treedef = tree.flatten(result)
+        structure.append(out_treedef)
+        return [
+            canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+            for i, out in enumerate(outs)
+        ]
+
+    name = getattr(fun, "__name__", "") or ""
+    jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names)
+    program, captured = hoist(simplify(jaxpr))
+    return Body(intern(program), captured, structure[0], label)
+
+
+def cast_results(jaxpr: Jaxpr, avals: Sequence[Any]) -> Jaxpr:
+    """The program with results cast to the dtypes of strong avals of the same shapes."""
+    if jaxpr.out_avals == tuple(avals):
+        return jaxpr
+
+    def run(*args: Any) -> list[Any]:
+        outs = evaluate(jaxpr, args)
+        return [
+            out if aval_of(out) == aval else bind(cast_p, out, dtype=aval.dtype)[0]
+            for out, aval in zip(outs, avals, strict=True)
+        ]
+
+    program = stage(
+        run, jaxpr.in_avals, f"conversion of results of {jaxpr.name}",
+        name=jaxpr.name, arg_names=jaxpr.arg_names,
+    )  # fmt: skip
+    return intern(hoist(simplify(program))[0])
+
+
+def joined_aval(first: ShapedArray, second: ShapedArray) -> ShapedArray | None:
+    """The aval that both convert to without loss: a Python scalar takes the other's dtype.
+
+    ``None`` when there is none.
+    """
+    if first == second:
+        return first
+    if first.shape != second.shape:
+        return None
+    if first.dtype == second.dtype:
+        return first.strong()
+    if first.weak and second.weak:
+        kinds = "biufc"
+        wider = max(first, second, key=lambda aval: kinds.index(aval.dtype.kind))
+        return wider.strong()
+    weak, strong = (first, second) if first.weak else (second, first)
+    if weak.weak and _KIND_RANK[weak.dtype.kind] <= _KIND_RANK.get(strong.dtype.kind, 3):
+        return strong
+    return None
+
+
+_KIND_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def check_structure(who: str, expected: Any, received: Any, what: str, where: str) -> None:
+    """Refuse a result whose structure differs from what it must match.
+
+    Raises:
+      TreeMismatchError: names both structures.
+    """
+    if expected != received:
+        raise TreeMismatchError(
+            f"{who}: {what} has structure {tree.describe(received)}, but {where} has "
+            f"{tree.describe(expected)}; both must be the same"
+        )
+
+
+def mismatch(who: str, what: str, received: Any, where: str, expected: Any, advice: str) -> Exception:
+    """The error for a leaf of a wrong type."""
+    kind = ShapeError if received.shape != expected.shape else TypeError
+    return kind(f"{who}: {what} is {received}, but {where} is {expected}; {advice}")
+
+
+def finish_results(outs: Sequence[Any], operands: Sequence[Any], treedef: Any) -> Any:
+    """Results in their structure; plain ones are arrays that share no memory with operands."""
+    return tree.unflatten(treedef, own_arrays(outs, operands))

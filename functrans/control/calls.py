@@ -1,0 +1,143 @@
+"""The rules that all primitives share which call one program once.
+
+Here: jvp, linearization, transposition and batching of an equation with one program, written once
+and given the function that binds the primitive with another program. Not here: the primitives
+(``jit``, ``checkpoint``, ``custom_rules``).
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.control.programs import (
+    Flags,
+    batch_jaxpr,
+    derived,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    select,
+    spread,
+    transpose_jaxpr,
+    with_batch_axis,
+)
+from functrans.ir.avals import Zero
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.primitive import Primitive, is_linear
+from functrans.passes.cotangents import zeros
+from functrans.passes.linearize import LinearProgram, kept
+from functrans.staging import stage
+from functrans.state import batch_axis
+from functrans.trace import bind
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """Binds one primitive with one program: ``(jaxpr, *operands) -> outs``.
+
+    Attributes:
+      primitive: the primitive, whose parameter ``jaxpr`` is the program.
+      params: its other parameters, as items.
+    """
+
+    primitive: Primitive
+    params: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, jaxpr: Jaxpr, *operands: Any) -> tuple[Any, ...]:
+        """Apply the primitive."""
+        return bind(self.primitive, *operands, jaxpr=jaxpr, **dict(self.params))
+
+
+def is_nonzero(values: Sequence[Any]) -> Flags:
+    """Which tangents or cotangents are not symbolic zeros."""
+    return tuple(type(value) is not Zero for value in values)
+
+
+def call_jvp(
+    bind_program: Binder, jaxpr: Jaxpr, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Results and tangents."""
+    nonzero = is_nonzero(tangents)
+    program, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+    results = bind_program(program, *primals, *select(tangents, nonzero))
+    n = len(jaxpr.outvars)
+    avals = jaxpr.out_avals
+    return results[:n], spread(out_nonzero, results[n:], lambda i: Zero(avals[i].strong()))
+
+
+def call_linearize(
+    bind_program: Binder, jaxpr: Jaxpr, needs: Flags, operands: Sequence[Any]
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    """Results and the linear part, which is one equation."""
+    split = linearize_jaxpr(jaxpr, needs)
+    results = bind_program(split.primal, *operands)
+    n = len(jaxpr.outvars)
+    residuals = kept_residuals(results[n:], operands, needs)
+
+    def linear(*args: Any) -> list[Any]:
+        outs = bind_program(split.linear, *args)
+        return spread(split.out_nonzero, outs, lambda i: zeros(jaxpr.out_avals[i].strong()))
+
+    program = derived(
+        jaxpr,
+        ("call", needs, bind_program),
+        lambda: stage(linear, split.linear.in_avals, f"linear part of {jaxpr.name}"),
+    )
+    targets = tuple(i for i, need in enumerate(needs) if need)
+    return tuple(results[:n]), LinearProgram(program, targets, tuple(residuals))
+
+
+def kept_residuals(
+    residuals: Sequence[Any], operands: Sequence[Any], needs: Sequence[bool]
+) -> list[Any]:
+    """Residuals, copied where they share memory with an array that its owner may write to."""
+    foreign = [
+        operand
+        for operand, need in zip(operands, needs, strict=True)
+        if not need and type(operand) is np.ndarray and operand.flags.writeable
+    ]
+    if not foreign:
+        return list(residuals)
+    return [
+        kept(value)
+        if type(value) is np.ndarray
+        and any(value is f or (value.base is not None and np.may_share_memory(value, f)) for f in foreign)
+        else value
+        for value in residuals
+    ]
+
+
+def call_transpose(
+    bind_program: Binder, jaxpr: Jaxpr, cts: Sequence[Any], operands: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Cotangents of the linear operands."""
+    linear_flags = tuple(map(is_linear, operands))
+    nonzero = is_nonzero(cts)
+    program, in_nonzero = transpose_jaxpr(jaxpr, linear_flags, nonzero)
+    known = [operand for operand in operands if not is_linear(operand)]
+    results = bind_program(program, *known, *select(cts, nonzero))
+    pulled = iter(spread(in_nonzero, results, lambda i: None))
+    return tuple(next(pulled) if flag else None for flag in linear_flags)
+
+
+def call_batch(
+    bind_program: Binder, jaxpr: Jaxpr, size: int, operands: Sequence[Any], dims: Sequence[Any]
+) -> tuple[Sequence[Any], list[int | None]]:
+    """Batched results; those that do not depend on batched operands stay as they are."""
+    flags = tuple(dim is not None for dim in dims)
+    program, out_batched = batch_jaxpr(jaxpr, size, flags, False, batch_axis.get())
+    outs = bind_program(program, *to_front(size, operands, dims))
+    return outs, [0 if flag else None for flag in out_batched]
+
+
+def to_front(size: int, operands: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Operands with their batch axes in front."""
+    return [
+        operand if dim is None else with_batch_axis(operand, size, dim)
+        for operand, dim in zip(operands, dims, strict=True)
+    ]

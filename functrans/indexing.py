@@ -1,0 +1,454 @@
+"""How ``x[index]`` is taken apart when the index holds arrays: NumPy's advanced indexing.
+
+Here: ``index_value`` (read), ``updated`` (write, or combine, as a function) for every index that
+NumPy knows, in any mixture: integers, slices, ``None``, ``...``, integer arrays and lists, boolean
+masks, traced integers, traced masks. Not here: the primitives (``primitives.indexing``,
+``primitives.slicing``), views and in-place syntax (``operators``), a selection by a traced mask
+(``masked``).
+
+The parts of an index, from left to right, take axes of the array. Slices are applied first, by one
+basic index; then all index arrays at once, by one gather. The axes of the broadcast index arrays
+(``S``) come where the first of them stood if they stand together, else in front.
+
+Layer: ``operators`` (below it).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ConcretizationError, ShapeError
+from functrans.ir.avals import PYTHON_SCALARS
+from functrans.ir.source import here
+from functrans.masked import MaskedSelection
+from functrans.primitives import elementwise as ew
+from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.movement import stack
+from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
+from functrans.primitives.structural import broadcast_to, cast, reshape, transpose
+from functrans.trace import Tracer, dtype_of, shape_of
+
+Shape = tuple[int, ...]
+
+_ALL = slice(None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """An index taken apart, for an array of a shape.
+
+    Attributes:
+      cut: slices applied first, one per axis; ``None`` when all of them are full.
+      arrays: index arrays.
+      axes: the axes they index.
+      layout: the axes of the result from left to right: ``"S"`` those of the index arrays, ``"r"``
+        one that is not indexed, ``"n"`` a new one.
+      is_unique: no place is selected twice.
+    """
+
+    cut: BasicIndex | None
+    arrays: tuple[Any, ...]
+    axes: tuple[int, ...]
+    layout: tuple[str, ...]
+    is_unique: bool
+
+
+# taking apart -----------------------------------------------------------------------------------
+
+
+def entries_of(index: Any, shape: Shape) -> list[Any]:
+    """The parts of an index: ints, slices, ``None``, arrays, tracers; ``...`` is filled in.
+
+    Raises:
+      IndexError: there are too many parts, or one of a kind that indexes nothing.
+    """
+    parts = [_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
+    used = 0
+    for part in parts:
+        if part is None or part is Ellipsis:
+            continue
+        used += len(part.shape) if _is_mask(part) else 1
+    if sum(part is Ellipsis for part in parts) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > len(shape):
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but {used} were "
+            f"indexed{here()}"
+        )
+    rest: list[Any] = [_ALL] * (len(shape) - used)
+    for position, part in enumerate(parts):
+        if part is Ellipsis:  # a mark stays, since an ellipsis keeps index arrays apart
+            return [*parts[:position], _Apart(), *rest, *parts[position + 1 :]]
+    return parts + rest
+
+
+class _Apart:
+    """Stands where an ellipsis stood."""
+
+    __slots__ = ()
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, (np.ndarray, Tracer)) and part.dtype.kind == "b"  # type: ignore[union-attr]
+
+
+def _entry(part: Any) -> Any:
+    """One part of an index in a plain form."""
+    if part is None or part is Ellipsis or type(part) is int:
+        return part
+    if isinstance(part, slice):
+        bounds = (part.start, part.stop, part.step)
+        return slice(*[None if b is None else operator.index(b) for b in bounds])
+    if isinstance(part, Tracer):
+        part = _known(part)
+    elif isinstance(part, (bool, np.bool_)):
+        return np.asarray(part)
+    elif isinstance(part, (list, tuple)):
+        part = _sequence(part)
+    elif not isinstance(part, np.ndarray):
+        try:
+            return operator.index(part)
+        except TypeError:
+            raise _bad_index(type(part).__name__) from None
+    if part.dtype.kind not in "iub":
+        raise _bad_index(f"an array of {part.dtype}")
+    if type(part) is np.ndarray and not part.ndim and part.dtype.kind != "b":
+        return int(part)
+    return part
+
+
+def _bad_index(got: str) -> IndexError:
+    return IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
+        f"boolean arrays are valid indices; got {got}{here()}"
+    )
+
+
+def _known(part: Tracer) -> Any:
+    """The plain array behind a traced index that has a value; else the tracer."""
+    inner: Any = part
+    while isinstance(inner, Tracer):
+        inner = getattr(inner, "_value", None)
+    return part if inner is None else np.asarray(inner)
+
+
+def _sequence(part: Any) -> Any:
+    """A list of integers or booleans, which may be traced, as an array."""
+    if not _holds_tracer(part):
+        array = np.asarray(part)
+        return array if array.size else array.astype(np.intp)
+    items = [_sequence(item) if isinstance(item, (list, tuple)) else item for item in part]
+    return stack(items, 0, np.result_type(*{dtype_of(item) for item in items}))
+
+
+def _holds_tracer(part: Any) -> bool:
+    return any(
+        isinstance(item, Tracer) or (isinstance(item, (list, tuple)) and _holds_tracer(item))
+        for item in part
+    )
+
+
+def plan(entries: list[Any], shape: Shape) -> Plan:
+    """How to apply an index to an array of a shape.
+
+    Raises:
+      IndexError: a mask does not fit the axes that it indexes.
+    """
+    has_arrays = any(isinstance(part, (np.ndarray, Tracer)) for part in entries)
+    cut: list[Any] = []
+    arrays: list[Any] = []
+    axes: list[int] = []
+    layout: list[str] = []
+    groups = 0  # runs of index arrays that stand together
+    is_open = False
+    is_unique = True
+    for part in entries:
+        axis = len(cut)
+        if part is None or isinstance(part, slice) or type(part) is _Apart:
+            is_open = False
+            if part is None:
+                layout.append("n")
+            elif isinstance(part, slice):
+                layout.append("r")
+                cut.append(part)
+        elif type(part) is int and not has_arrays:
+            cut.append(part)
+        else:
+            if not is_open:
+                groups += 1
+                is_open = True
+                if groups == 1:
+                    layout.append("S")
+            places = (part,)
+            if _is_mask(part):
+                _check_mask(part, shape, axis)
+                places = part.nonzero()
+            elif shape_of_index(part):
+                is_unique = False
+            arrays.extend(places)
+            axes.extend(range(axis, axis + len(places)))
+            cut.extend([_ALL] * len(places))
+    if groups > 1:
+        layout.remove("S")
+        layout.insert(0, "S")
+    is_full = all(part == _ALL for part in cut)
+    return Plan(
+        None if is_full else BasicIndex(tuple(cut)),
+        tuple(arrays),
+        tuple(axes),
+        tuple(layout),
+        is_unique,
+    )
+
+
+def shape_of_index(part: Any) -> Shape:
+    """Shape of an index array; a plain integer is a scalar."""
+    return () if type(part) is int else shape_of(part)
+
+
+def _check_mask(mask: Any, shape: Shape, axis: int) -> None:
+    for i, extent in enumerate(mask.shape):
+        if extent != shape[axis + i]:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + i}; size of axis is "
+                f"{shape[axis + i]} but size of corresponding boolean axis is {extent}{here()}"
+            )
+
+
+def _with_scalar_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any]]:
+    """Scalar booleans become indices of new axes of extent 1: ``[0]`` for true, ``[]`` for false."""
+    shape: list[int] = []
+    rest = iter(shape_of(x))
+    replaced: list[Any] = []
+    for part in entries:
+        if type(part) is np.ndarray and part.dtype.kind == "b" and not part.ndim:
+            shape.append(1)
+            replaced.append(np.zeros(int(part), np.intp))
+            continue
+        replaced.append(part)
+        if part is not None and type(part) is not _Apart:
+            shape.extend(next(rest) for _ in range(len(part.shape) if _is_mask(part) else 1))
+    return reshape(x, (*shape, *rest)), replaced
+
+
+def _scalar_masks(entries: list[Any]) -> bool:
+    return any(
+        type(part) is np.ndarray and part.dtype.kind == "b" and not part.ndim for part in entries
+    )
+
+
+def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
+    """A traced mask among the parts of an index, and the axis where it begins.
+
+    Raises:
+      ConcretizationError: it stands beside anything but full slices.
+    """
+    masks = [part for part in entries if isinstance(part, Tracer) and part.dtype.kind == "b"]  # type: ignore[attr-defined]  # installed
+    if not masks:
+        return None
+    axis = 0
+    position = -1
+    is_alone = len(masks) == 1
+    for part in entries:
+        if part is masks[0]:
+            position = axis
+            _check_mask(part, shape_of(x), axis)
+            axis += len(shape_of(part))
+        elif isinstance(part, slice) and part == _ALL:
+            axis += 1
+        elif type(part) is not _Apart:
+            is_alone = False
+    if not is_alone:
+        raise ConcretizationError(
+            f"an index with the traced mask {masks[0]!r} was combined with other indices{here()}; "
+            "how many elements it selects is not known while shapes and dtypes only are traced. "
+            "Use x[mask] = v alone, or np.where(mask, v, x)."
+        )
+    return masks[0], position
+
+
+# reading ----------------------------------------------------------------------------------------
+
+
+def index_value(x: Any, index: Any, mode: str = "raise", fill_value: Any = None) -> Any:
+    """``x[index]`` as NumPy, a copy.
+
+    Args:
+      x: array.
+      index: any index of NumPy.
+      mode: what integers out of bounds mean; see ``primitives.indexing.gather``.
+      fill_value: what ``mode="fill"`` reads there.
+
+    Returns:
+      The elements; for a traced mask a ``MaskedSelection``.
+
+    Raises:
+      IndexError: the index does not fit the array.
+      ConcretizationError: a traced mask stands beside other indices.
+    """
+    entries = entries_of(index, shape_of(x))
+    if _scalar_masks(entries):
+        x, entries = _with_scalar_masks(x, entries)
+    traced = _traced_mask(entries, x)
+    if traced is not None:
+        return MaskedSelection(x, *traced)
+    if mode != "raise":
+        entries = _ints_as_arrays(entries)
+    steps = plan(entries, shape_of(x))
+    if steps.cut is not None:
+        x = slice_index(x, steps.cut)
+    if steps.arrays:
+        x = gather(x, steps.arrays, steps.axes, mode, fill_value)
+    order, final = _arrangement(steps, shape_of(x))
+    return reshape(transpose(x, order), final)
+
+
+def _ints_as_arrays(entries: list[Any]) -> list[Any]:
+    """Integers as index arrays, which may be out of bounds."""
+    return [np.asarray(part) if type(part) is int else part for part in entries]
+
+
+def _arrangement(steps: Plan, shape: Shape) -> tuple[tuple[int, ...], Shape]:
+    """How what was read, ``S + rest``, becomes the result: a permutation, then a reshape."""
+    s = len(shape) - steps.layout.count("r")
+    rest = s
+    order: list[int] = []
+    final: list[int] = []
+    for kind in steps.layout:
+        if kind == "n":
+            final.append(1)
+            continue
+        own = range(s) if kind == "S" else range(rest, rest + 1)
+        rest += kind == "r"
+        order.extend(own)
+        final.extend(shape[axis] for axis in own)
+    return tuple(order), tuple(final)
+
+
+# writing ----------------------------------------------------------------------------------------
+
+
+def _product_of_writes(x: Any, entries: list[Any], value: Any, mode: str) -> Any:
+    """Ones with values multiplied in at an index: what ``divide`` and ``power`` are made of."""
+    ones = np.ones(shape_of(x), np.result_type(dtype_of(x), dtype_of(value)))
+    return _written(ones, entries, value, "multiply", mode, False)
+
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda old, new: new,
+    "add": ew.add,
+    "multiply": ew.multiply,
+    "divide": ew.divide,
+    "power": ew.power,
+    "min": ew.minimum,
+    "max": ew.maximum,
+}
+_SCATTER = {"set": "set", "add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
+
+
+def updated(
+    x: Any,
+    index: Any,
+    value: Any,
+    op: str = "set",
+    mode: str = "raise",
+    unique_indices: bool = False,
+) -> Any:
+    """An array with values written, or combined with it, at an index.
+
+    Args:
+      x: array; it is not changed.
+      index: any index of NumPy.
+      value: broadcasts to ``x[index]``; for a traced mask also a selection by the same mask.
+      op: ``set`` (of several writes to one place the last one counts), ``add``, ``multiply``,
+        ``divide``, ``power``, ``min`` or ``max`` (all of them count).
+      mode: what integers out of bounds mean; see ``primitives.indexing.scatter``.
+      unique_indices: the caller knows that no place is written twice.
+
+    Raises:
+      IndexError: the index does not fit the array.
+      ShapeError: the value does not fit what the index selects.
+    """
+    shape = shape_of(x)
+    entries = entries_of(index, shape)
+    if _scalar_masks(entries):
+        wide, entries = _with_scalar_masks(x, entries)
+        return reshape(_written(wide, entries, value, op, mode, unique_indices), shape)
+    return _written(x, entries, value, op, mode, unique_indices)
+
+
+def _written(
+    x: Any, entries: list[Any], value: Any, op: str, mode: str, unique_indices: bool
+) -> Any:
+    """``updated`` for an index taken apart."""
+    shape, dtype = shape_of(x), dtype_of(x)
+    traced = _traced_mask(entries, x)
+    if traced is not None:
+        selection = MaskedSelection(x, *traced)
+        new = _COMBINE[op](x, selection.aligned(value))
+        return ew.where(selection.wide_mask(), cast(new, dtype), x)
+    if isinstance(value, MaskedSelection):
+        raise value.refused("stored at another index than its own mask")
+    value = as_value(value)
+    if mode != "raise":
+        entries = _ints_as_arrays(entries)
+    steps = plan(entries, shape)
+    cut = x if steps.cut is None else slice_index(x, steps.cut)
+    if not steps.arrays:
+        order, final = _arrangement(steps, shape_of(cut))
+        fitted = reshape(_fitted(value, final), shape_of(cut)) if shape_of(value) else value
+        new = broadcast_to(cast(_COMBINE[op](cut, fitted), dtype), shape_of(cut))
+    elif op not in _SCATTER:
+        factor = _product_of_writes(x, entries, value, mode)
+        return cast(_COMBINE[op](x, factor), dtype)
+    else:
+        slot = _slot(cut, steps)
+        order, final = _arrangement(steps, slot)
+        if shape_of(value):
+            moved = tuple([slot[axis] for axis in order])
+            value = reshape(_fitted(value, final), moved)
+            value = transpose(value, tuple(np.argsort(order).tolist()))
+        is_unique = unique_indices or steps.is_unique
+        new = scatter(cut, value, steps.arrays, steps.axes, _SCATTER[op], mode, is_unique)
+    return new if steps.cut is None else slice_update(x, new, steps.cut)
+
+
+def as_value(value: Any) -> Any:
+    """A value to write as a tracer, an ndarray or a number."""
+    if isinstance(value, (Tracer, np.ndarray, np.generic)) or type(value) in PYTHON_SCALARS:
+        return value
+    if isinstance(value, (list, tuple)) and _holds_tracer(value):
+        items = [as_value(item) for item in value]
+        return stack(items, 0, np.result_type(*{dtype_of(item) for item in items}))
+    return np.asarray(value)
+
+
+def _slot(x: Any, steps: Plan) -> Shape:
+    """The shape ``S + rest`` that an index selects."""
+    shape = shape_of(x)
+    s = np.broadcast_shapes(*map(shape_of_index, steps.arrays))
+    return s + tuple([n for axis, n in enumerate(shape) if axis not in steps.axes])
+
+
+def _fitted(value: Any, shape: Shape) -> Any:
+    """A value broadcast to a shape; extra leading axes of extent 1 go, as in NumPy.
+
+    Raises:
+      ShapeError: it does not fit.
+    """
+    own = shape_of(value)
+    extra = len(own) - len(shape)
+    if extra > 0 and own[:extra] == (1,) * extra:
+        value = reshape(value, own[extra:])
+    try:
+        return broadcast_to(value, shape)
+    except ValueError:
+        raise ShapeError(
+            f"could not broadcast input array from shape {own} into shape {shape}, which the index "
+            f"selects{here()}"
+        ) from None

@@ -1,0 +1,173 @@
+"""A selection by a traced mask: ``x[mask]`` where it is not known how many elements that are.
+
+Here: ``MaskedSelection``, which elementwise operations work on and which can be stored under the
+same mask: ``x[mask] = np.log(x[mask])``, ``x[mask] *= 2``. Not here: how an index is taken apart
+(``indexing``).
+
+It holds the whole array; operations act on all of it, and storing takes what the mask selects.
+
+Layer: ``operators`` (below it).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ConcretizationError, ShapeError
+from functrans.ir.source import here
+from functrans.primitives.structural import reshape
+from functrans.trace import Tracer, shape_of
+
+
+class MaskedSelection:
+    """The elements that a traced mask selects, for elementwise use and storing.
+
+    Attributes:
+      array: the array selected from, or a function of it.
+      mask: traced booleans.
+      axis: the axis of ``array`` where those of the mask begin.
+    """
+
+    __slots__ = ("array", "axis", "key", "mask")
+    __array_priority__ = 2000.0
+
+    def __init__(self, array: Any, mask: Tracer, axis: int, key: Any = None) -> None:
+        self.array = array
+        self.mask = mask
+        self.axis = axis
+        self.key = _key(mask) if key is None else key
+
+    def wide_mask(self) -> Any:
+        """The mask with axes of extent 1 for the axes behind it."""
+        own = shape_of(self.mask)
+        behind = len(shape_of(self.array)) - self.axis - len(own)
+        return reshape(self.mask, own + (1,) * behind)
+
+    def aligned(self, value: Any) -> Any:
+        """A value that meets the selection, so that it broadcasts against the whole array.
+
+        Raises:
+          ConcretizationError: it is a selection by another mask, or has as many elements as are
+            selected, which is not known.
+        """
+        if isinstance(value, MaskedSelection):
+            if value.axis != self.axis or value.key != self.key:
+                raise value.refused("combined with, or stored at, another mask")
+            return value.array
+        if isinstance(value, (list, tuple)):
+            value = np.asarray(value)
+        own = shape_of(value)
+        n_mask = len(shape_of(self.mask))
+        rank = len(shape_of(self.array)) - n_mask + 1  # of the selection
+        behind = rank - self.axis - 1
+        if len(own) <= behind:
+            return value
+        if len(own) > rank or own[len(own) - behind - 1] != 1:
+            raise self.refused(
+                f"combined with an array of shape {own}, whose elements cannot be matched with "
+                "selected ones"
+            )
+        split = len(own) - behind - 1
+        return reshape(value, (*own[:split], *(1,) * n_mask, *own[split + 1 :]))
+
+    def refused(self, what: str) -> ConcretizationError:
+        """The error for a use that needs to know what is selected."""
+        return ConcretizationError(
+            f"a selection by the traced mask {self.mask!r} was {what}{here()}. How many elements "
+            "it selects is not known while shapes and dtypes only are traced: it is good for "
+            "elementwise operations and for storing under the same mask (m = x > 0; "
+            "x[m] = np.log(x[m])). Use np.where(mask, f(x), y), or the where= option of a "
+            "reduction (np.sum(x, where=mask))."
+        )
+
+    def _apply(self, function: Callable[..., Any], *operands: Any) -> MaskedSelection:
+        values = [self.array if x is self else self.aligned(x) for x in operands]
+        result = function(*values)
+        if shape_of(result) != shape_of(self.array):
+            raise ShapeError(
+                f"a selection by a mask from an array of shape {shape_of(self.array)} was combined "
+                f"with an operand that broadcasts it to {shape_of(result)}{here()}"
+            )
+        return MaskedSelection(result, self.mask, self.axis, self.key)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Ufuncs act elementwise."""
+        if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature is not None:
+            raise self.refused(f"given to numpy.{ufunc.__name__} with options or methods")
+        return self._apply(ufunc, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Other functions need to know what is selected."""
+        raise self.refused(f"given to numpy.{function.__name__}")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Refused: there is no plain array."""
+        raise self.refused("converted to a plain array")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self.refused(f"asked for .{name}")
+
+    def __len__(self) -> int:
+        raise self.refused("asked for its length")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise self.refused("indexed")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise self.refused("written to")
+
+    def __iter__(self) -> Any:
+        raise self.refused("iterated over")
+
+    def __bool__(self) -> bool:
+        raise self.refused("asked for its truth")
+
+    def __repr__(self) -> str:
+        """``Traced<f64[3]>[Traced<bool[3]>]``."""
+        return f"{self.array!r}[{self.mask!r}]"
+
+
+def _key(mask: Tracer) -> Any:
+    """What identifies the contents of a traced mask."""
+    inner: Any = mask
+    while hasattr(inner, "_value"):
+        inner = inner._value
+    return getattr(inner, "_var", inner)
+
+
+def _operator(function: Callable[..., Any]) -> tuple[Any, Any]:
+    def forward(self: MaskedSelection, other: Any) -> Any:
+        return self._apply(function, self, other)
+
+    def reflected(self: MaskedSelection, other: Any) -> Any:
+        return self._apply(function, other, self)
+
+    return forward, reflected
+
+
+def _install_operators() -> None:
+    """Python's operators; an augmented one gives a new selection, which is then stored."""
+    names = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+    for name in names:
+        function = getattr(operator, {"and": "and_", "or": "or_"}.get(name, name))
+        forward, reflected = _operator(function)
+        setattr(MaskedSelection, f"__{name}__", forward)
+        setattr(MaskedSelection, f"__r{name}__", reflected)
+    for name in "eq ne lt le gt ge".split():
+        setattr(MaskedSelection, f"__{name}__", _operator(getattr(operator, name))[0])
+    for name in "neg pos abs invert".split():
+        function = getattr(operator, name)
+        setattr(
+            MaskedSelection,
+            f"__{name}__",
+            lambda self, function=function: self._apply(function, self),
+        )
+
+
+_install_operators()
