@@ -15,6 +15,7 @@ from functrans.ir.printing import pretty, to_dot
 from functrans.ir.serialize import load, reduce, save, structural_hash
 from functrans.operators import operator_table
 from functrans.primitives import PRIMITIVES
+from functrans.primitives.slicing import BasicIndex
 from functrans.state import config as config
 from functrans.trace import install_operators
 from functrans.transforms.forward import jvp as jvp
@@ -39,4 +40,4 @@ install_operators(operator_table())
 install_jaxpr_methods(
     pretty=pretty, to_dot=to_dot, structural_hash=structural_hash, save=save, load=load, reduce=reduce
 )
-install_primitives(PRIMITIVES)
+install_primitives(PRIMITIVES, (BasicIndex,))

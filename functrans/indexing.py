@@ -395,6 +395,7 @@ def _written(
     if isinstance(value, MaskedSelection):
         raise value.refused("stored at another index than its own mask")
     value = as_value(value)
+    check_storable(value, dtype)
     if mode != "raise":
         entries = _ints_as_arrays(entries)
     steps = plan(entries, shape)
@@ -416,6 +417,19 @@ def _written(
         is_unique = unique_indices or steps.is_unique
         new = scatter(cut, value, steps.arrays, steps.axes, _SCATTER[op], mode, is_unique)
     return new if steps.cut is None else slice_update(x, new, steps.cut)
+
+
+def check_storable(value: Any, dtype: np.dtype) -> None:
+    """Refuse to store a traced value where its kind would be lost, complex in real for instance.
+
+    Raises:
+      TypeError: names both dtypes.
+    """
+    if isinstance(value, Tracer) and not np.can_cast(dtype_of(value), dtype, "same_kind"):
+        raise TypeError(
+            f"cannot store {dtype_of(value)} values in a traced array of {dtype}{here()}; use "
+            f"x = x.astype({str(dtype_of(value))!r}) first"
+        )
 
 
 def as_value(value: Any) -> Any:

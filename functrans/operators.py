@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
-from functrans.indexing import as_value, index_value, updated
+from functrans.indexing import as_value, check_storable, index_value, updated
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
 from functrans.primitives import complex_parts
@@ -255,11 +255,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         return
     if not isinstance(value, _OPERANDS):
         value = as_value(value)
-    if not np.can_cast(dtype_of(value), dtype_of(x), "same_kind") and isinstance(value, Tracer):
-        raise TypeError(
-            f"cannot store {dtype_of(value)} values in a traced array of {dtype_of(x)}{here()}; "
-            f"use x = x.astype({str(dtype_of(value))!r}) first"
-        )
+    check_storable(value, dtype_of(x))
     value = cast(value, dtype_of(x))
     check_writable(x)
     update = getattr(x._trace, "update_in_place", None)

@@ -14,7 +14,7 @@ Layer: ``trace``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,16 +138,27 @@ def escaped(tracer: Tracer) -> EscapedTracerError:
 
 
 def inner_trace(first: Trace, second: Trace) -> Trace:
-    """Which of two traces is the inner one."""
-    outer: Trace | None = first
-    while outer is not None:
-        if outer is second:
-            return first
-        outer = outer.parent
-    return second
+    """Which of two traces is the inner one.
+
+    Raises:
+      UnsupportedOperationError: neither encloses the other: they run side by side in two threads or
+        tasks, so that each would take the other's values for constants.
+    """
+    for inner, outer in ((first, second), (second, first)):
+        trace: Trace | None = inner
+        while trace is not None:
+            if trace is outer:
+                return inner
+            trace = trace.parent
+    raise UnsupportedOperationError(
+        f"a value of {first.label} met a value of {second.label}{here(3)}, and neither of the two "
+        "was started inside the other: they run in different threads or tasks. Pass the value as "
+        "an argument, or start the inner one within the context of the outer one "
+        "(contextvars.copy_context().run)."
+    )
 
 
-def owner(operands: tuple[Any, ...]) -> Trace | None:
+def owner(operands: Sequence[Any]) -> Trace | None:
     """The innermost trace that owns an operand; ``None`` when there is no tracer among them.
 
     Raises:
@@ -211,9 +222,12 @@ def effect_owner(trace: Trace | None) -> Trace | None:
 
 
 def innermost_staging() -> Any:
-    """The innermost open staging trace of this context, which takes effects; or ``None``."""
+    """The innermost open staging trace of this context, which takes effects; or ``None``.
+
+    A task that outlives the function that started it has closed traces in its context.
+    """
     for trace in reversed(open_traces.get()):
-        if trace.is_staging:
+        if trace.is_staging and trace.is_open:
             return trace
     return None
 
@@ -223,18 +237,23 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
 
     A class and not a generator: entering is on the path of every eager gradient (0.5 us against
     1.5 us).
+
+    Args:
+      trace: the trace.
+      leaves: arguments of the traced function. They tell the enclosing trace in a thread that was
+        started inside it, where the context knows of none.
     """
 
-    __slots__ = ("token", "trace")
+    __slots__ = ("leaves", "token", "trace")
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, leaves: Sequence[Any] = ()) -> None:
         self.trace = trace
+        self.leaves = leaves
 
     def __enter__(self) -> Trace:
         trace = self.trace
         stack = open_traces.get()
-        if stack:
-            trace.parent = stack[-1]
+        trace.parent = stack[-1] if stack else owner(self.leaves)
         trace.source = capture(2)
         self.token = open_traces.set((*stack, trace))
         return trace
@@ -243,10 +262,18 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
         """Close the trace; an error of ours that NumPy wrapped into its own comes out again."""
         self.trace.is_open = False
         open_traces.reset(self.token)
-        if error is not None and not isinstance(error, FunctransError):
+        if type(error) is ValueError and str(error).startswith(_NUMPY_WRAPPER):
             cause = error.__cause__
             if isinstance(cause, FunctransError):
-                raise cause from None
+                error.__cause__ = None
+                try:
+                    raise cause from None
+                finally:  # no cycle of error, traceback and this frame
+                    del cause, error, traceback
+
+
+_NUMPY_WRAPPER = "setting an array element with a sequence"
+"""How NumPy's ``buffer[0] = x`` reports that ``float(x)`` raised."""
 
 
 def aval_of(value: Any) -> Aval:

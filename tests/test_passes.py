@@ -84,9 +84,13 @@ def names(jaxpr):
 
 
 def bits(value):
+    """What must not change; NaN is one value, whatever its sign and payload."""
     if type(value) is int:
         return value
-    value = np.asarray(value)
+    value = np.array(value)
+    if value.dtype.kind in "fc":
+        value = np.stack([value.real, value.imag]) if value.dtype.kind == "c" else value
+        value[np.isnan(value)] = np.nan
     return value.dtype, value.shape, value.tobytes()
 
 
@@ -333,6 +337,29 @@ def test_movement_is_merged():
     assert names(result) == ["reshape", "broadcast_to", "reverse", "reshape", "transpose"]
     assert result.eqns[2].params == {"axes": (0,)}
     assert result.eqns[4].params == {"axes": (2, 0, 1)}
+
+
+def test_selections_by_the_same_condition_are_merged():
+    def fun(x, y):
+        c = x > y
+        inner = ew.where(c, ew.sin(x), ew.cos(x))
+        outer = ew.where(c, inner, y), ew.where(ew.logical_not(c), 2.0, inner)
+        return [*outer, ew.where(ew.logical_not(x), y, x)]
+
+    result = simplified(fun, SPECIALS, SPECIALS[::-1].copy())
+    assert names(result) == ["greater", "sin", "where", "where", "where"]
+    assert result.eqns[3].inputs[1:] == (result.eqns[1].outputs[0], Literal(2.0))
+    x, y = result.invars
+    assert result.eqns[4].inputs == (x, x, y)
+
+
+def test_selections_that_widen_or_differ_are_kept():
+    def wide(x, y):
+        c = x > y
+        narrow = ew.where(c, 0.1, ew.cos(x))
+        return [ew.where(c, narrow, cast(y, "f8")), ew.where(c, ew.where(x < y, y, x), x)]
+
+    assert names(simplified(wide, F32, F32[::-1].copy())).count("where") == 4
 
 
 @pytest.mark.parametrize("source", ["bool", "i1", "u1", "i2", "u4", "i8", "f2", "f4", "f8", "c8"])

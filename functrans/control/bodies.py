@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans import tree
+from functrans.control.inline import inline_calls
+from functrans.control.jit import jit_p
+from functrans.control.programs import hoist, intern
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr
-from functrans.control.programs import hoist, intern
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
 from functrans.primitives.structural import cast_p
@@ -104,7 +106,7 @@ def stage_body(
 
     name = getattr(fun, "__name__", "") or ""
     jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names)
-    program, captured = hoist(simplify(jaxpr))
+    program, captured = hoist(simplify(inline_calls(jaxpr, jit_p)))
     return Body(intern(program), captured, structure[0], label)
 
 
@@ -164,7 +166,9 @@ def check_structure(who: str, expected: Any, received: Any, what: str, where: st
         )
 
 
-def mismatch(who: str, what: str, received: Any, where: str, expected: Any, advice: str) -> Exception:
+def mismatch(
+    who: str, what: str, received: Any, where: str, expected: Any, advice: str
+) -> Exception:
     """The error for a leaf of a wrong type."""
     kind = ShapeError if received.shape != expected.shape else TypeError
     return kind(f"{who}: {what} is {received}, but {where} is {expected}; {advice}")

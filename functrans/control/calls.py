@@ -106,7 +106,10 @@ def kept_residuals(
     return [
         kept(value)
         if type(value) is np.ndarray
-        and any(value is f or (value.base is not None and np.may_share_memory(value, f)) for f in foreign)
+        and any(
+            value is f or (value.base is not None and np.may_share_memory(value, f))
+            for f in foreign
+        )
         else value
         for value in residuals
     ]

@@ -34,6 +34,7 @@ from functrans.control.calls import (
     call_linearize,
     call_transpose,
 )
+from functrans.control.inline import inline_calls
 from functrans.control.programs import Flags, hoist
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, Aval, aval_of_plain
@@ -127,7 +128,9 @@ class _Program:
 
 
 _DEFAULT_CONFIG = current_config.get()
-_is_leaf_type = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.float32}).__contains__
+_is_leaf_type = frozenset(
+    {np.ndarray, float, int, complex, bool, np.float64, np.float32}
+).__contains__
 
 
 def _leaf_key(leaf: Any) -> Hashable:
@@ -146,10 +149,7 @@ def _leaf_key(leaf: Any) -> Hashable:
 def _axes() -> Hashable:
     """Named axes that collectives may refer to, with sizes."""
     return tuple(
-        item
-        for trace in open_traces.get()
-        if trace.is_staging
-        for item in trace.axes.items()
+        item for trace in open_traces.get() if trace.is_staging for item in trace.axes.items()
     )
 
 
@@ -306,9 +306,7 @@ class JitFunction:
 
     # staging
 
-    def _stage(
-        self, key: Hashable, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> _Program:
+    def _stage(self, key: Hashable, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Program:
         """Stage a call and keep its program, unless that refers to traced values."""
         closed, treedef = self._stage_closed(args, kwargs)
         jaxpr, captured = hoist(closed)
@@ -348,7 +346,7 @@ class JitFunction:
             name=name_of(self._fun),
             arg_names=self._paths(args, kwargs),
         )
-        return simplify(jaxpr), structure[0]
+        return simplify(inline_calls(jaxpr, jit_p)), structure[0]
 
     # inspection
 

@@ -214,7 +214,7 @@ def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Flags, instantiate: Flags | bool) -> tuple
             values.append(out._value if own else out)
             tangent = out._tangent if own else None
             if tangent is None and flag:
-                tangent = zeros(aval)
+                tangent = zeros(aval.strong())
             out_nonzero.append(tangent is not None)
             if tangent is not None:
                 out_tangents.append(tangent)
@@ -255,9 +255,7 @@ class Linearized:
     out_nonzero: Flags
 
 
-def linearize_jaxpr(
-    jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = False
-) -> Linearized:
+def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = False) -> Linearized:
     """Split a program into its primal part with residuals and its linear part.
 
     Args:
@@ -299,9 +297,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags) -> Lineariz
 
         for node in ordered:
             map_saved(node.saved, note)
-        primal = staging.jaxpr(
-            invars, [*values, *residuals.values()], jaxpr.name, jaxpr.arg_names
-        )
+        primal = staging.jaxpr(invars, [*values, *residuals.values()], jaxpr.name, jaxpr.arg_names)
     input_nodes = [node for node in nodes if node is not None]
     out_nonzero: list[bool] = []
     k = len(residuals)
@@ -394,9 +390,7 @@ def _map_consts(jaxpr: Jaxpr, function: Callable[[Any], Any]) -> Jaxpr:
 # transpose --------------------------------------------------------------------------------------
 
 
-def transpose_jaxpr(
-    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags
-) -> tuple[Jaxpr, Flags]:
+def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[Jaxpr, Flags]:
     """The transposed program.
 
     Args:

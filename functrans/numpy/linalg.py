@@ -4,9 +4,9 @@ Here: systems, inverses, least squares, determinants, factorizations, eigen- and
 Not here: norms, rank and condition (``linalg_norms``) and products (``linalg_products``), which are
 exported from here too; rules of differentiation (``primitives.linalg``).
 
-Where results depend on values, traced results are the general case: ``eig`` and ``eigvals`` are
-complex also when all eigenvalues are real; ``lstsq`` returns residuals as for full rank when the
-rank is not known (staging).
+Where the kind of a result depends on values, it is NumPy's if values are known (recording, pushing)
+and the general case in staging (``jit``, ``vmap``): ``eig`` and ``eigvals`` of real matrices are
+complex then also when all eigenvalues are real, and ``lstsq`` returns residuals as for full rank.
 
 Matrices of which one triangle is read (``cholesky``, ``eigh``, ``hermitian=True``) are
 differentiated as functions of Hermitian matrices: a gradient with respect to one is Hermitian.
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
 
 from functrans.ir.source import here
-from functrans.numpy.common import as_array, lifted
+from functrans.numpy.common import as_array, layout_of, lifted
 from functrans.numpy.dispatch import implements
 from functrans.numpy.linalg_norms import (
     abs_squared,
@@ -50,7 +50,7 @@ from functrans.numpy.linalg_products import vecdot as vecdot
 from functrans.primitives import dot as products
 from functrans.primitives import elementwise as ew
 from functrans.primitives import linalg
-from functrans.primitives.complex_parts import absolute
+from functrans.primitives.complex_parts import absolute, real
 from functrans.primitives.movement import reverse
 from functrans.primitives.sorting import argsort, select_along
 from functrans.primitives.structural import (
@@ -301,18 +301,26 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """Eigenvalues and right eigenvectors, complex."""
+    """Eigenvalues and right eigenvectors; complex unless they are known to be real."""
     (a,) = floating("eig", a)
     check_square("eig", a)
-    return EigResult(*linalg.eig(a))
+    w, v = linalg.eig(a)
+    return EigResult(real(w), real(v)) if _are_real(a, w) else EigResult(w, v)
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """Eigenvalues, complex."""
+    """Eigenvalues; complex unless they are known to be real."""
     (a,) = floating("eigvals", a)
     check_square("eigvals", a)
-    return linalg.eigvals(a)
+    w = linalg.eigvals(a)
+    return real(w) if _are_real(a, w) else w
+
+
+def _are_real(a: Any, w: Any) -> bool:
+    """Whether NumPy gives real eigenvalues of a real matrix; false where values are not known."""
+    values = layout_of(w)
+    return dtype_of(a).kind != "c" and values is not None and not values.imag.any()
 
 
 @implements(np.linalg.svd)

@@ -81,7 +81,7 @@ def _is_number(atom: Atom, number: float) -> bool:
 
 
 def _is_real(eqn: Equation) -> bool:
-    return eqn.outputs[0].aval.dtype.kind != "c"  # type: ignore[union-attr]  # no arithmetic on tapes
+    return eqn.outputs[0].aval.dtype.kind != "c"
 
 
 def _multiply(eqn: Equation, known: Known) -> Result:
@@ -107,7 +107,7 @@ def _subtract(eqn: Equation, known: Known) -> Result:
 def _add(eqn: Equation, known: Known) -> Result:
     a, b = eqn.inputs
     if _is_real(eqn):
-        neutral = 0.0 if eqn.outputs[0].aval.dtype.kind in "iu" else -0.0  # type: ignore[union-attr]
+        neutral = 0.0 if eqn.outputs[0].aval.dtype.kind in "iu" else -0.0
         if _is_number(b, neutral):
             return a
         if _is_number(a, neutral):
@@ -122,12 +122,27 @@ def _involution(eqn: Equation, known: Known) -> Result:
 
 
 def _where(eqn: Equation, known: Known) -> Result:
+    """Known conditions, equal branches, negated conditions, and the same condition twice."""
     condition, a, b = eqn.inputs
     if isinstance(condition, Literal):
         taken, other = (a, b) if condition.value else (b, a)
         return taken if known.may_drop(other) else None
-    same = a is b or (isinstance(a, Literal) and a == b)
-    return a if same and known.may_drop(condition) else None
+    if a is b or (isinstance(a, Literal) and a == b):
+        return a if known.may_drop(condition) else None
+    inner = known.maker(condition)
+    if inner is not None and inner.primitive is logical_not_p:
+        return (inner.inputs[0], b, a), eqn.params
+    for position in (1, 2):
+        inner = known.maker(eqn.inputs[position])
+        if inner is None or inner.primitive is not where_p:
+            continue
+        untaken = inner.inputs[3 - position]
+        is_same = inner.inputs[0] is condition and inner.outputs[0].aval == eqn.outputs[0].aval
+        if is_same and known.may_drop(untaken):
+            inputs = list(eqn.inputs)
+            inputs[position] = inner.inputs[position]
+            return tuple(inputs), eqn.params
+    return None
 
 
 def _part_of_complex(eqn: Equation, known: Known) -> Result:
@@ -220,7 +235,7 @@ def _cast(eqn: Equation, known: Known) -> Result:
     inner = known.maker(x)
     if inner is None or inner.primitive is not cast_p:
         return None
-    source = inner.inputs[0].aval.dtype  # type: ignore[union-attr]  # no casts of tapes
+    source = inner.inputs[0].aval.dtype
     middle, target = inner.params["dtype"], eqn.params["dtype"]
     if source.kind in "fc" and target.kind in "iu":
         return None

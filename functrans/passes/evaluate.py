@@ -177,7 +177,12 @@ def _generate(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
     explain = source.value(partial(_explain, jaxpr))
     results = ", ".join(map(source.atom, jaxpr.outvars))
     lines = [f"def run({', '.join(parameters)}):", " try:", *(f"  {line}" for line in body)]
-    lines += [f"  return [{results}]", " except Exception as error:", f"  {explain}(error)", "  raise"]
+    lines += [
+        f"  return [{results}]",
+        " except Exception as error:",
+        f"  {explain}(error)",
+        "  raise",
+    ]
     code = compile("\n".join(lines), f"<program {jaxpr.name}>", "exec")
     exec(code, source.namespace)  # noqa: S102  # source generated here
     run: Callable[..., list[Any]] = source.namespace.pop("run")  # no cycle through its globals
@@ -253,5 +258,3 @@ def _explain(jaxpr: Jaxpr, error: Exception) -> None:
         where = f" (at {line})" if line is not None else ""
         program = f" of {jaxpr.name}" if jaxpr.name else ""
         error.add_note(f"in operation {eqn.primitive.name}{program}{where}")
-
-

@@ -1,4 +1,4 @@
-"""The simplify pass: the same results, bit for bit, from fewer equations.
+"""The simplify pass: the same results, to the last bit, from fewer equations.
 
 Here: ``simplify`` and the passes it is made of (the tuple ``PIPELINE``): sub-programs first, then
 one forward walk that folds constants, applies exact algebra and merges common subexpressions, then
@@ -12,6 +12,9 @@ changes nothing more.
 Effects and annotations stay: an equation with an effect is never dropped, merged or folded; a live
 variable or equation with annotations is never merged, folded or looked through, and no rule drops
 an operand that depends on one. Dead annotated equations go, with their annotations.
+
+"The same bits" is said of values: which NaN a NaN is, and the order in which NumPy adds, may depend
+on the memory layout that an operation finds.
 
 Only scalars are folded: captured arrays are inputs of the program, since their owner may write to
 them between two evaluations.

@@ -57,7 +57,7 @@ def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tup
     A singular value that is cut off stays cut off. A perturbation that raises the rank has no
     derivative; this is its part that keeps the rank.
 
-    Reference: Golub & Pereyra, SIAM J. Numer. Anal. 10 (1973), equation 4.12.
+    Reference: Golub & Pereyra, SIAM Journal on Numerical Analysis 10 (1973), equation 4.12.
     """
     (a, _), (a_dot, _), (x,) = primals, tangents, outs
     if type(a_dot) is Zero:

@@ -190,8 +190,7 @@ eig_p: Primitive = Primitive(
 def eig(a: Any) -> tuple[Any, Any]:
     """Eigenvalues and right eigenvectors of square matrices ``[..., n, n]``; always complex.
 
-    NumPy gives real results where all eigenvalues happen to be real; the dtype here does not
-    depend on values.
+    The dtype does not depend on values, as it does in NumPy where all eigenvalues may be real.
     """
     return bind(eig_p, a, vectors=True)
 

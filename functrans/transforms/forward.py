@@ -87,7 +87,7 @@ def jvp(
     label = f"jvp of {name_of(fun)}"
     values, pushed, treedef = _pairs(label, primals, tangents)
     trace = PushingTrace(label)
-    with tracing(trace):
+    with tracing(trace, values):
         tracers = [PushingTracer(trace, v, t) for v, t in zip(values, pushed, strict=True)]
         result = fun(*tree.unflatten(treedef, tracers))
         aux = None

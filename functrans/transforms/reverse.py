@@ -61,7 +61,7 @@ class Recorded:
         self, fun: Callable[[list[Any]], Any], leaves: Sequence[Any], label: str, has_aux: bool
     ) -> None:
         trace = RecordingTrace(label)
-        with tracing(trace):
+        with tracing(trace, leaves):
             self.inputs: list[Any] = [
                 input_node(leaf) if is_differentiable_dtype(dtype_of(leaf)) else None
                 for leaf in leaves

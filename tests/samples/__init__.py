@@ -3,7 +3,7 @@
 Here: ``ROWS``, and the pairs of row and sample that the rule tests are parametrised over.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,18 +24,16 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def each_sample(
-    keep: Callable[[Row, Sample], bool] = lambda row, sample: True, rows: Iterable[Row] = ROWS
-) -> Iterator[Any]:
+def each_sample(keep: Callable[[Row, Sample], bool] = lambda row, sample: True) -> list[Any]:
     """Parameters ``(row, label)`` of all samples that a condition keeps."""
-    for row in rows:
-        for sample in row.samples():
-            if keep(row, sample):
-                yield pytest.param(row, sample.label, id=f"{row.name}-{sample.label}")
+    return [
+        pytest.param(row, sample.label, id=f"{row.name}-{sample.label}")
+        for row in ROWS
+        for sample in row.samples()
+        if keep(row, sample)
+    ]
 
 
-def each_row(keep: Callable[[Row], bool] = lambda row: True) -> Iterator[Any]:
+def each_row(keep: Callable[[Row], bool] = lambda row: True) -> list[Any]:
     """Parameters ``row`` of all rows that a condition keeps."""
-    for row in ROWS:
-        if keep(row):
-            yield pytest.param(row, id=row.name)
+    return [pytest.param(row, id=row.name) for row in ROWS if keep(row)]

@@ -147,7 +147,7 @@ UNARY = (
     unary(ew.negative_p, np.negative, operator.neg, operator.neg, draw_int=integers,
           linear_in=((0,),), is_flat=True),
     unary(ew.exp_p, np.exp, math.exp, cmath.exp, draw_int=integers),
-    unary(ew.exp2_p, np.exp2, math.exp2, draw_int=integers),
+    unary(ew.exp2_p, np.exp2, math.exp2, lambda z: 2**z, draw_int=integers),
     unary(ew.expm1_p, np.expm1, math.expm1, lambda z: cmath.exp(z) - 1, draw_int=integers),
     unary(ew.log_p, np.log, math.log, cmath.log, span(0.2, 3), draw_int=ints(1, 5)),
     unary(ew.log2_p, np.log2, math.log2, lambda z: cmath.log(z) / LN2, span(0.2, 3),
@@ -204,6 +204,7 @@ def binary(
     draw_complex: Draw | None = None,
     draw_int: tuple[Draw, Draw] | None = None,
     kinks: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
+    jumps_at_integers: bool = False,
     **options: Any,
 ) -> Row:
     """A row of an elementwise primitive of two operands."""
@@ -228,7 +229,8 @@ def binary(
             yield Sample("real_complex", (draw_a(rng, (3,)), draw_complex(rng, ())))
         if draw_int is not None:
             yield Sample("int", (draw_int[0](rng, (3,)), draw_int[1](rng, (3,))))
-            yield Sample("int_float", (draw_int[0](rng, (3,)), draw_b(rng, (3,))))
+            operands = draw_int[0](rng, (3,)), draw_b(rng, (3,))
+            yield Sample("int_float", operands, is_smooth=not jumps_at_integers)
         if kinks is not None:
             yield Sample("kinks", (np.array(kinks[0]), np.array(kinks[1])), is_smooth=False)
 
@@ -306,13 +308,13 @@ BINARY = (
            (integers, ints(1, 5)), linear_in=((0,),)),
     binary(ew.floor_divide_p, np.floor_divide, operator.floordiv, fraction(0.3, 0.5),
            lambda r, s: np.where(booleans(r, s), 1.0, -1.0), None, (integers, ints(1, 4)),
-           zero_in=(0, 1)),
+           jumps_at_integers=True, zero_in=(0, 1)),
     binary(ew.remainder_p, np.remainder, operator.mod, fraction(0.3, 0.5),
            lambda r, s: 2.0 * np.where(booleans(r, s), 1.0, -1.0), None, (integers, ints(1, 4)),
-           is_flat=True),
+           jumps_at_integers=True, is_flat=True),
     binary(ew.fmod_p, np.fmod, math.fmod, fraction(0.3, 0.5),
            lambda r, s: 2.0 * np.where(booleans(r, s), 1.0, -1.0), None, (integers, ints(1, 4)),
-           is_flat=True),
+           jumps_at_integers=True, is_flat=True),
     binary(ew.power_p, np.power, operator.pow, span(0.3, 2), uniform, annulus,
            (ints(1, 4), ints(0, 4)), ((0.0, 0.0, 0.0, -2.0), (0.0, 1.0, 2.5, 3.0))),
     binary(ew.logaddexp_p, np.logaddexp, lambda a, b: math.log(math.exp(a) + math.exp(b))),

@@ -259,7 +259,7 @@ INDEX_ARRAYS = (
             Refused("axis", (np.ones(3), np.zeros(2, int)), ShapeError, "do not exist", {
                 "axes": (1,), "mode": "raise"}),
             Refused("index_shapes", (np.ones((3, 3)), np.zeros(2, int), np.zeros(3, int)),
-                ShapeError, "", {"axes": (0, 1), "mode": "raise"}),
+                ShapeError, "broadcast", {"axes": (0, 1), "mode": "raise"}),
         ),
     ),
     Row(

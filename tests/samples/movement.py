@@ -215,7 +215,7 @@ SLICING = (
         is_flat=True,
         refused=(
             Refused("bounds", (np.ones(3),), IndexError, "3", {"index": BasicIndex((3,))}),
-            Refused("rank", (np.ones(3),), IndexError, "", {"index": BasicIndex((0, 0))}),
+            Refused("rank", (np.ones(3),), IndexError, "too many indices", {"index": BasicIndex((0, 0))}),
         ),
     ),
     Row(sl.embed_p, _embed_samples, _embed, rtol=0, is_flat=True),

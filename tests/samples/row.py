@@ -8,13 +8,16 @@ over all rows.
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive, linear, multilinear, nondifferentiable
-from functrans.trace import bind
+from functrans.testing import random_like
+from functrans.trace import bind, dtype_of
 
 Rng = np.random.Generator
 
@@ -29,14 +32,14 @@ class Sample:
       params: static parameters.
       is_smooth: the primitive is twice differentiable around it, farther than the step of a
         difference quotient. False at ties, kinks, infinities and NaN.
-      is_warned: NumPy warns there (overflow, division by zero).
+      has_derivative: False where the primitive has no derivative for these parameters.
     """
 
     label: str
     operands: tuple[Any, ...]
     params: Mapping[str, Any] = field(default_factory=dict)
     is_smooth: bool = True
-    is_warned: bool = False
+    has_derivative: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Refused:
     call: Callable[..., Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """What the tests know about a primitive.
 
@@ -69,27 +72,35 @@ class Row:
       primitive: the record under test.
       make: gives the samples; the same labels, shapes, dtypes and parameters for every generator.
       reference: ``(*operands, **params) -> result`` or a tuple of results, what it computes.
-      rtol: relative tolerance against the reference in double precision; 0 for exact equality.
+      residuals: ``(outs, *operands, **params) -> arrays`` in place of a reference: what must
+        vanish, where results are unique only up to signs or order.
+      rtol: relative and absolute tolerance of either in double precision; 0 for exact equality.
       numpy: NumPy's function of the same dtypes, where there is one.
       linear_in: sets of operands in which the primitive is linear jointly; each has a transpose.
       zero_in: operands in which its derivative is zero wherever it exists.
       is_flat: its second derivative is zero wherever it exists.
       refused: operands that must raise.
+      fixed: operands that derivatives are not taken in, though they are floating.
+      hermitian: operands that derivatives are taken in along Hermitian directions only.
+      differentiated: ``(*operands, **params) -> outs`` in place of the primitive itself: what
+        derivatives are taken of, where operands depend on each other or results have a gauge.
       fd_scale: factor of the tolerance of difference quotients, for ill-conditioned results.
-      compare: results to compare in place of the raw ones (up to a sign, for instance).
     """
 
     primitive: Primitive
     make: Callable[[Rng], Iterable[Sample]]
-    reference: Callable[..., Any]
+    reference: Callable[..., Any] | None = None
+    residuals: Callable[..., Any] | None = None
     rtol: float = 1e-12
     numpy: Any = None
     linear_in: tuple[tuple[int, ...], ...] = ()
     zero_in: tuple[int, ...] = ()
     is_flat: bool = False
     refused: tuple[Refused, ...] = ()
+    fixed: tuple[int, ...] = ()
+    hermitian: tuple[int, ...] = ()
+    differentiated: Callable[..., Any] | None = None
     fd_scale: float = 1.0
-    compare: Callable[..., Any] | None = None
 
     @property
     def name(self) -> str:
@@ -98,11 +109,13 @@ class Row:
 
     def samples(self, seed: int = 0) -> tuple[Sample, ...]:
         """The samples of one generator; another seed gives other values of the same shapes."""
-        return tuple(self.make(np.random.default_rng([zlib.crc32(self.name.encode()), seed])))
+        return _made(self, seed)
 
     def sample(self, label: str, seed: int = 0) -> Sample:
-        """One sample by its label, with operands of its own."""
-        return next(sample for sample in self.samples(seed) if sample.label == label)
+        """One sample by its label, with arrays of its own."""
+        sample = next(sample for sample in self.samples(seed) if sample.label == label)
+        own = (x.copy() if isinstance(x, np.ndarray) else x for x in sample.operands)
+        return replace(sample, operands=tuple(own))
 
     def apply(self, sample: Sample, *operands: Any) -> tuple[Any, ...]:
         """Bind the primitive with the parameters of a sample."""
@@ -115,7 +128,11 @@ class Row:
 
     def moving(self, sample: Sample) -> tuple[int, ...]:
         """Positions of the operands that derivatives are taken in."""
-        return tuple(i for i, x in enumerate(sample.operands) if is_floating_array(x))
+        return tuple(
+            i
+            for i, x in enumerate(sample.operands)
+            if is_floating_array(x) and i not in self.fixed
+        )
 
     def linear_sets(self, sample: Sample) -> list[tuple[int, ...]]:
         """Sets of operands in which the primitive is jointly linear."""
@@ -125,7 +142,39 @@ class Row:
         if self.primitive.jvp is multilinear:
             return [(i,) for i in moving]
         sets = [tuple(i for i in each if i in moving) for each in self.linear_in]
-        return [each for each in sets if each]
+        return list(dict.fromkeys(each for each in sets if each))
+
+    def function(self, sample: Sample) -> Callable[..., tuple[Any, ...]]:
+        """The floating results as a function of the operands that derivatives are taken in."""
+        moving = self.moving(sample)
+        run = self.differentiated
+
+        def fun(*values: Any) -> tuple[Any, ...]:
+            operands = list(sample.operands)
+            for i, value in zip(moving, values, strict=True):
+                operands[i] = value
+            if run is not None:
+                outs = run(*operands, **sample.params)
+            else:
+                outs = self.apply(sample, *operands)
+            return tuple(out for out in outs if is_differentiable_dtype(dtype_of(out)))
+
+        return fun
+
+    def direction(self, sample: Sample, rng: Rng) -> list[np.ndarray]:
+        """A random tangent for each operand that derivatives are taken in."""
+        tangents = []
+        for i in self.moving(sample):
+            tangent = random_like(rng, sample.operands[i])
+            if i in self.hermitian:
+                tangent = (tangent + tangent.conj().swapaxes(-1, -2)) / 2
+            tangents.append(tangent)
+        return tangents
+
+
+@lru_cache(maxsize=1024)
+def _made(row: Row, seed: int) -> tuple[Sample, ...]:
+    return tuple(row.make(np.random.default_rng([zlib.crc32(row.name.encode()), seed])))
 
 
 def is_floating_array(x: Any) -> bool:
@@ -177,18 +226,13 @@ def spaced(rng: Rng, shape: tuple[int, ...], gap: float = 0.1) -> np.ndarray:
 
 def as_dtype(sample: Sample, dtypes: Mapping[str, str], label: str) -> Sample:
     """A sample with its arrays converted: dtype name to dtype name."""
-    return Sample(
-        label,
-        tuple(
-            x.astype(dtypes[x.dtype.name])
-            if isinstance(x, np.ndarray) and x.dtype.name in dtypes
-            else x
-            for x in sample.operands
-        ),
-        sample.params,
-        sample.is_smooth,
-        sample.is_warned,
+    operands = tuple(
+        x.astype(dtypes[x.dtype.name])
+        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.name in dtypes
+        else x
+        for x in sample.operands
     )
+    return replace(sample, label=label, operands=operands)
 
 
 HALVED = {"float64": "float32", "complex128": "complex64"}

@@ -1,0 +1,366 @@
+"""Order statistics: median, quantile, percentile, and their variants that skip NaN.
+
+Here: all of NumPy's methods, weights, derivatives with respect to the values and to the
+probabilities. Not here: sorting (``sorting``), means (``reductions``).
+
+Lanes are sorted with NaN last. A method gives, for ``n`` values, a position among the sorted ones:
+an index and how far to go from it to the next one. The derivative moves with the elements that
+were selected.
+
+Layer: ``numpy``. Reference: Hyndman & Fan, Sample quantiles in statistical packages, American
+Statistician 50 (1996), 361-365.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.numpy.common import (
+    NO_VALUE,
+    as_array,
+    as_operand,
+    axes_of,
+    flag,
+    inexact,
+    is_known,
+    kept_shape,
+    stored,
+    value_of,
+)
+from functrans.numpy.dispatch import implements
+from functrans.primitives import cumulative as cum
+from functrans.primitives import elementwise as ew
+from functrans.primitives import sorting, structural
+from functrans.primitives.indexing import gather, take_along_axis
+from functrans.primitives.structural import cast
+from functrans.trace import Tracer, dtype_of, shape_of
+
+_PARAMETERS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+_DISCRETE = frozenset({"inverted_cdf", "closest_observation", "lower", "higher", "nearest"})
+_METHODS = (*_PARAMETERS, *sorted(_DISCRETE), "averaged_inverted_cdf", "linear", "midpoint")
+
+
+def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
+    """Index of the lower element and the weight of the next one; not yet limited to the lane.
+
+    Raises:
+      ValueError: the method does not exist.
+    """
+    span = ew.subtract(n, 1)
+    if method == "linear":
+        h = span * q
+    elif method in _PARAMETERS:
+        alpha, beta = _PARAMETERS[method]
+        h = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    elif method == "inverted_cdf":
+        return ew.ceil(n * q) - 1, 0.0
+    elif method == "averaged_inverted_cdf":
+        h = n * q - 1
+        low = ew.floor(h)
+        return low, ew.where(ew.equal(h, low), 0.5, 1.0)
+    elif method == "closest_observation":
+        h = n * q - 1.5
+        low = ew.floor(h)
+        stays = ew.equal(h, low) & ew.equal(ew.remainder(low, 2), 1)
+        return ew.where(stays, low, low + 1), 0.0
+    elif method == "lower":
+        return ew.floor(span * q), 0.0
+    elif method == "higher":
+        return ew.ceil(span * q), 0.0
+    elif method == "nearest":
+        return ew.rint(span * q), 0.0
+    elif method == "midpoint":
+        h = span * q
+        low = ew.floor(h)
+        return low, ew.where(ew.equal(h, low), 0.0, 0.5)
+    else:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {sorted(_METHODS)}")
+    low = ew.floor(h)
+    return low, h - low
+
+
+def _lanes(x: Any, axes: tuple[int, ...]) -> Any:
+    """The array with the axes to reduce joined as its last one."""
+    shape = shape_of(x)
+    left = tuple([k for k in range(len(shape)) if k not in axes])
+    moved = structural.transpose(x, (*left, *axes))
+    size = math.prod([shape[k] for k in axes])
+    return structural.reshape(moved, (*[shape[k] for k in left], size))
+
+
+def _pick(lanes: Any, index: Any, by_lane: bool) -> Any:
+    """Elements of sorted lanes; the axes of the probabilities come first.
+
+    Args:
+      lanes: ``[*lanes, n]``.
+      index: shape ``Q``, or ``Q + lanes`` when ``by_lane``.
+      by_lane: whether indices differ between lanes.
+    """
+    shape = shape_of(lanes)
+    if not by_lane:
+        return gather(lanes, (index,), (len(shape) - 1,))
+    own = shape_of(index)
+    n_q = len(own) - len(shape) + 1
+    count = math.prod(own[:n_q])
+    wide = structural.moveaxis(
+        structural.reshape(index, (count, *shape[:-1])), 0, len(shape) - 1
+    )
+    taken = take_along_axis(lanes, wide, len(shape) - 1)
+    return structural.reshape(structural.moveaxis(taken, len(shape) - 1, 0), own)
+
+
+def _of_sorted(lanes: Any, q: Any, method: str, n: Any, by_lane: bool) -> Any:
+    """Quantiles of sorted lanes, of shape ``Q + lanes``."""
+    low, weight = _position(method, n, q)
+    top = ew.maximum(ew.subtract(n, 1), 0)
+    is_inside = ew.greater_equal(low, 0) & ew.less(low, top)
+    low = cast(ew.minimum(ew.maximum(low, 0), top), np.int64)
+    first = _pick(lanes, low, by_lane)
+    if type(weight) is float:
+        return first
+    high = ew.minimum(low + 1, cast(top, np.int64) if by_lane else int(top))
+    second = _pick(lanes, high, by_lane)
+    weight = ew.where(is_inside, weight, 0)
+    if not by_lane:
+        n_lane_axes = len(shape_of(lanes)) - 1
+        weight = structural.reshape(
+            as_array(weight), shape_of(weight) + (1,) * n_lane_axes
+        )
+    between = first + (second - first) * cast(weight, _weight_dtype(weight, first, q))
+    return ew.where(ew.equal(first, second), first, between)
+
+
+def _weight_dtype(weight: Any, values: Any, q: Any) -> np.dtype:
+    """A Python probability gives a weight in the dtype of the values."""
+    return dtype_of(values) if type(q) in (int, float) else dtype_of(weight)
+
+
+def _weighted(lanes: Any, weights: Any, q: Any) -> Any:
+    """Quantiles by the inverse of the weighted distribution function, ``Q + lanes``."""
+    order = sorting.argsort(lanes, -1)
+    values = take_along_axis(lanes, order, -1)
+    cdf = cum.cumsum(cast(take_along_axis(weights, order, -1), np.float64), -1)
+    ndim = len(shape_of(lanes))
+    total = gather(cdf, (-1,), (ndim - 1,))
+    cdf = cdf / structural.reshape(total, (*shape_of(total), 1))
+    probabilities = structural.reshape(as_array(q), shape_of(q) + (1,) * ndim)
+    is_before = ew.less(cdf, probabilities) | ew.equal(cdf, 0)
+    index = structural.reduce_sum(
+        cast(is_before, np.int64), (len(shape_of(is_before)) - 1,)
+    )
+    index = ew.minimum(index, shape_of(lanes)[-1] - 1)
+    return _pick(values, index, True)
+
+
+def _weights_like(weights: Any, x: Any, axis: Any, axes: tuple[int, ...]) -> Any:
+    """Weights in the shape of the values."""
+    weights = as_array(weights)
+    shape = shape_of(x)
+    own = shape_of(weights)
+    if own == shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    if own != tuple([shape[k] for k in axes]):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    weights = structural.transpose(weights, tuple(order))
+    wide = tuple([shape[k] if k in axes else 1 for k in range(len(shape))])
+    return structural.broadcast_to(structural.reshape(weights, wide), shape)
+
+
+def _quantile(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    method: str,
+    keepdims: Any,
+    weights: Any,
+    skip_nan: bool,
+) -> Any:
+    """The function behind all of them; ``q`` in ``[0, 1]``."""
+    x = as_array(a)
+    if dtype_of(x).kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    if is_known(q) and not np.all((np.asarray(value_of(q)) >= 0) & (np.asarray(value_of(q)) <= 1)):
+        bounds = "[0, 100]" if "percentile" in name else "[0, 1]"
+        raise ValueError(f"Quantiles must be in the range {bounds}")
+    if method not in _DISCRETE or skip_nan:
+        x = inexact(x)
+    shape = shape_of(x)
+    axes = axes_of(axis, len(shape))
+    is_floating = dtype_of(x).kind not in "biu"
+    lanes = _lanes(x, axes)
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ValueError(
+                f"Only method 'inverted_cdf' supports weights. Got: {method}."
+            )
+        known = _weights_like(weights, x, axis, axes)
+        if is_known(known) and np.any(np.asarray(value_of(known)) < 0):
+            raise ValueError("Weights must be non-negative.")
+        known = _lanes(known, axes)
+        if skip_nan:
+            known = ew.where(ew.isnan(lanes), 0, known)
+        result = _weighted(lanes, known, q)
+    else:
+        n: Any = shape_of(lanes)[-1]
+        if skip_nan:
+            counts = cast(ew.logical_not(ew.isnan(lanes)), np.int64)
+            n = structural.reduce_sum(counts, (len(shape_of(lanes)) - 1,))
+        if skip_nan:
+            n_q = len(shape_of(q))
+            spread = structural.reshape(
+                as_array(q), shape_of(q) + (1,) * (len(shape_of(lanes)) - 1)
+            ) if n_q else q  # fmt: skip
+            result = _of_sorted(sorting.sort(lanes, -1), spread, method, n, True)
+        else:
+            lanes = sorting.sort(lanes, -1)
+            result = _of_sorted(lanes, q, method, n, False)
+    if is_floating and not skip_nan and shape_of(lanes)[-1]:
+        ndim = len(shape_of(lanes))
+        total = structural.reduce_sum(lanes, (ndim - 1,)) if weights is not None else gather(
+            lanes, (-1,), (ndim - 1,)
+        )  # fmt: skip
+        result = ew.where(ew.isnan(total), math.nan, result)
+    if flag(keepdims):
+        result = structural.reshape(result, shape_of(q) + kept_shape(shape, axes))
+    return stored(name, result, out)
+
+
+def _probability(q: Any, a: Any, scale: float = 1.0) -> Any:
+    """The probabilities; a Python number is weak."""
+    q = as_operand(q)
+    if isinstance(q, Tracer):
+        return q if scale == 1.0 else ew.divide(q, scale)
+    if type(q) in (int, float, bool):
+        return q / scale
+    dtype = dtype_of(as_array(a))
+    q = np.asarray(q)
+    q = inexact(q)
+    return q if scale == 1.0 else q / (dtype.type(scale) if dtype.kind == "f" else scale)
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Quantiles over axes, by any of NumPy's methods."""
+    p = _probability(q, a)
+    return _quantile("quantile", a, p, axis, out, method, keepdims, weights, False)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Percentiles over axes, by any of NumPy's methods."""
+    p = _probability(q, a, 100.0)
+    return _quantile("percentile", a, p, axis, out, method, keepdims, weights, False)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NO_VALUE,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Quantiles over axes of what is no NaN."""
+    p = _probability(q, a)
+    return _quantile("nanquantile", a, p, axis, out, method, keepdims, weights, True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NO_VALUE,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Percentiles over axes of what is no NaN."""
+    p = _probability(q, a, 100.0)
+    return _quantile("nanpercentile", a, p, axis, out, method, keepdims, weights, True)
+
+
+def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip_nan: bool) -> Any:
+    x = inexact(as_array(a))
+    shape = shape_of(x)
+    axes = axes_of(axis, len(shape))
+    lanes = sorting.sort(_lanes(x, axes), -1)
+    last = len(shape_of(lanes)) - 1
+    n: Any = shape_of(lanes)[-1]
+    if not n:
+        left = shape_of(lanes)[:-1]
+        result: Any = np.full(left, math.nan, dtype_of(x))
+    elif skip_nan:
+        counts = cast(ew.logical_not(ew.isnan(lanes)), np.int64)
+        n = structural.reduce_sum(counts, (last,))
+        low = ew.maximum(ew.floor_divide(n - 1, 2), 0)
+        first, second = _pick(lanes, low, True), _pick(lanes, ew.floor_divide(n, 2) * (n > 0), True)
+        result = ew.where(ew.equal(low * 2 + 1, n), first, (first + second) / 2)
+    else:
+        result = gather(lanes, (n // 2,), (last,))
+        if n % 2 == 0:
+            result = (gather(lanes, (n // 2 - 1,), (last,)) + result) / 2
+        result = ew.where(ew.isnan(gather(lanes, (-1,), (last,))), math.nan, result)
+    if flag(keepdims):
+        result = structural.reshape(result, kept_shape(shape, axes))
+    return stored(name, result, out)
+
+
+@implements(np.median)
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    """Median over axes."""
+    return _median("median", a, axis, out, keepdims, False)
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    keepdims: Any = NO_VALUE,
+) -> Any:
+    """Median over axes of what is no NaN."""
+    return _median("nanmedian", a, axis, out, keepdims, True)

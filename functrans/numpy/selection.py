@@ -1,0 +1,389 @@
+"""Selecting and storing by index: where, take, choose, select, put, place, copyto, nonzero, ix_.
+
+Here: NumPy's functions about indices. Functions that write (``put``, ``place``, ``putmask``,
+``copyto``, ``put_along_axis``) write to traced arrays only: a plain array would lose the trace.
+Not here: ``x[index]`` (``functrans.indexing``), diagonals (``diagonals``).
+
+Where the shape of a result depends on values (``nonzero``), values are needed: recording has them,
+staging takes ``size=``.
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ConcretizationError
+from functrans.ir.source import here
+from functrans.numpy.common import (
+    as_array,
+    as_operand,
+    axes_of,
+    is_known,
+    stored,
+    value_of,
+)
+from functrans.numpy.dispatch import implements
+from functrans.operators import assign, reject_out, write
+from functrans.primitives import cumulative as cum
+from functrans.primitives import elementwise as ew
+from functrans.primitives import indexing, movement, structural
+from functrans.primitives.structural import cast, normalize_axis
+from functrans.trace import Tracer, dtype_of, shape_of
+
+
+def flat(x: Any) -> Any:
+    """The elements as a vector."""
+    return structural.reshape(x, (math.prod(shape_of(x)),))
+
+
+# where, nonzero ---------------------------------------------------------------------------------
+
+
+@implements(np.where)
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
+) -> Any:
+    """``x`` where the condition holds, else ``y``; without them ``nonzero(condition)``.
+
+    The operand that is not taken contributes exactly 0 to derivatives, also where it is infinite.
+    """
+    if x is None and y is None:
+        return nonzero.traced(condition, size=size, fill_value=fill_value)  # type: ignore[attr-defined]
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    mask = as_operand(condition)
+    if dtype_of(mask).kind != "b":
+        mask = ew.not_equal(mask, 0)
+    return ew.where(mask, as_operand(x), as_operand(y))
+
+
+def _truth(a: Any) -> Any:
+    x = as_array(a)
+    return x if dtype_of(x).kind == "b" else ew.not_equal(x, 0)
+
+
+def _needs_size(name: str, x: Any) -> ConcretizationError:
+    return ConcretizationError(
+        f"numpy.{name} of {x._describe()} was asked{here()}; how many elements it finds is not "
+        f"known while shapes and dtypes only are traced. Use functrans.numpy.{name}(x, size=n), "
+        "which fills up or cuts off, or np.where with a mask."
+    )
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
+    """Positions of nonzero elements of the flattened array.
+
+    Args:
+      a: array.
+      size: number of positions to give, so that the result's shape depends on no value; missing
+        ones are ``fill_value``.
+      fill_value: position given where there are less than ``size``.
+    """
+    mask = flat(_truth(a))
+    if size is None:
+        if not is_known(mask):
+            raise _needs_size("flatnonzero", mask)
+        return np.flatnonzero(value_of(mask))
+    n = operator.index(size)
+    slots = ew.where(mask, cum.cumsum(cast(mask, np.int64), 0) - 1, n)
+    start = np.full(n, fill_value, np.int64)
+    return indexing.scatter(start, np.arange(shape_of(mask)[0]), (slots,), (0,), mode="drop")
+
+
+@implements(np.nonzero)
+def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """Positions of nonzero elements, one array per axis; ``size`` as for ``flatnonzero``."""
+    mask = _truth(a)
+    shape = shape_of(mask)
+    if size is None:
+        if not is_known(mask):
+            raise _needs_size("nonzero", mask)
+        return np.nonzero(value_of(mask))
+    total = math.prod(shape)
+    places = flatnonzero.traced(mask, size=size, fill_value=total)  # type: ignore[attr-defined]
+    fill = 0 if fill_value is None else fill_value
+    fills = fill if isinstance(fill, tuple) else (fill,) * len(shape)
+    is_found = ew.less(places, total)
+    return tuple(
+        [
+            ew.where(is_found, index, rest)
+            for index, rest in zip(_unraveled(places, shape), fills, strict=True)
+        ]
+    )
+
+
+@implements(np.argwhere)
+def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+    """Positions of nonzero elements, one row each; ``size`` as for ``flatnonzero``."""
+    mask = _truth(a)
+    if size is None:
+        if not is_known(mask):
+            raise _needs_size("argwhere", mask)
+        return np.argwhere(value_of(mask))
+    return movement.stack(nonzero.traced(mask, size=size, fill_value=fill_value), 1)  # type: ignore[attr-defined]
+
+
+def _unraveled(places: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Positions per axis of row-major positions."""
+    results = []
+    for extent in reversed(shape):
+        results.append(ew.remainder(places, max(extent, 1)))
+        places = ew.floor_divide(places, max(extent, 1))
+    return results[::-1]
+
+
+# take -------------------------------------------------------------------------------------------
+
+
+def integers(indices: Any) -> Any:
+    """Indices as an array of integers.
+
+    Raises:
+      TypeError: they are none.
+    """
+    places = as_array(indices)
+    if dtype_of(places).kind == "b":
+        places = cast(places, np.int64)
+    if dtype_of(places).kind not in "iu":
+        if type(places) is np.ndarray and not places.size:
+            return places.astype(np.int64)
+        raise TypeError(
+            f"indices must be integers, got {dtype_of(places)}{here()}; convert them with "
+            ".astype(int)"
+        )
+    return places
+
+
+@implements(np.take)
+def take(
+    a: Any,
+    indices: Any,
+    axis: Any = None,
+    out: Any = None,
+    mode: str = "raise",
+    *,
+    fill_value: Any = None,
+) -> Any:
+    """Elements at integer positions along an axis, of the flattened array for ``None``.
+
+    ``mode`` may also be ``"fill"``, which reads ``fill_value`` (NaN) out of bounds.
+    """
+    x, places = as_array(a), integers(indices)
+    if axis is None:
+        x, axis = flat(x), 0
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    result = indexing.gather(x, (places,), (k,), mode, fill_value)
+    s = len(shape_of(places))
+    order = (*range(s, s + k), *range(s), *range(s + k, len(shape_of(result))))
+    return stored("take", structural.transpose(result, order), out)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """Elements at positions along an axis, given for each line apart."""
+    x, places = as_array(arr), integers(indices)
+    if axis is None:
+        if len(shape_of(places)) != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        x, axis = flat(x), 0
+    if len(shape_of(x)) != len(shape_of(places)):
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    return indexing.take_along_axis(x, places, axis)
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """Slices along an axis where a condition holds, of the flattened array for ``None``."""
+    mask = np.asarray(value_of(as_array(condition)))
+    if mask.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    return take.traced(a, np.flatnonzero(mask), axis, out)  # type: ignore[attr-defined]
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    """Elements where a condition holds."""
+    places = np.flatnonzero(np.asarray(value_of(as_array(condition))))
+    return take.traced(as_array(arr), places)  # type: ignore[attr-defined]
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Each element from the choice whose number an index array gives."""
+    number = integers(a)
+    options = [as_array(x) for x in choices]
+    shape = np.broadcast_shapes(shape_of(number), *map(shape_of, options))
+    table = movement.stack([structural.broadcast_to(x, shape) for x in options], 0)
+    places = structural.reshape(structural.broadcast_to(number, shape), (1, *shape))
+    result = indexing.take_along_axis(table, places, 0, mode)
+    return stored("choose", structural.reshape(result, shape), out)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Each element from the first choice whose condition holds."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not condlist:
+        raise ValueError("select with an empty condition list is not possible")
+    masks = [as_array(c) for c in condlist]
+    for i, mask in enumerate(masks):
+        if dtype_of(mask).kind != "b":
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    choices = [as_operand(x) for x in (*choicelist, default)]
+    dtype = movement.common_dtype(choices)
+    shape = np.broadcast_shapes(*map(shape_of, masks), *map(shape_of, choices))
+    result = cast(choices[-1], dtype)
+    for mask, choice in zip(reversed(masks), reversed(choices[:-1]), strict=True):
+        result = ew.where(mask, cast(choice, dtype), result)
+    return structural.broadcast_to(result, shape)
+
+
+# indices ----------------------------------------------------------------------------------------
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Index arrays of an open mesh."""
+    results = []
+    for k, arg in enumerate(args):
+        places = as_array(arg)
+        if len(shape_of(places)) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if dtype_of(places).kind == "b":
+            places = np.flatnonzero(value_of(places))
+        n = shape_of(places)[0]
+        wide = (1,) * k + (n,) + (1,) * (len(args) - k - 1)
+        results.append(structural.reshape(places, wide))
+    return tuple(results)
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """Positions per axis of positions in the flattened array."""
+    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    extents = tuple(map(operator.index, extents))
+    places = integers(indices)
+    if order == "F":
+        return tuple(_unraveled(places, extents[::-1])[::-1])
+    return tuple(_unraveled(places, extents))
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C"
+) -> Any:
+    """Positions in the flattened array of positions per axis."""
+    extents = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+    parts = [integers(index) for index in multi_index]
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(parts)
+    if len(parts) != len(extents):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(extents)}")
+    total: Any = 0
+    pairs = list(zip(parts, extents, modes, strict=True))
+    for places, extent, rule in pairs if order == "C" else reversed(pairs):
+        if rule == "wrap":
+            places = ew.remainder(places, extent)  # noqa: PLW2901  # brought into bounds
+        elif rule == "clip":
+            places = ew.clip(places, 0, extent - 1)  # noqa: PLW2901  # brought into bounds
+        total = ew.add(ew.multiply(total, extent), places)
+    return total
+
+
+# writing ----------------------------------------------------------------------------------------
+
+
+def traced_target(name: str, x: Any) -> Any:
+    """The traced array that a function writes to.
+
+    Raises:
+      UnsupportedOperationError: it is a plain array, which would lose the trace.
+    """
+    if not isinstance(x, Tracer):
+        reject_out(f"numpy.{name}", x)
+    return x
+
+
+def repeated(values: Any, n: int) -> Any:
+    """The first ``n`` of the values, which are repeated as often as needed."""
+    values = flat(as_array(values))
+    own = shape_of(values)[0]
+    if own == n or n == 0:
+        return values if own == n else np.zeros(0, dtype_of(values))
+    return indexing.gather(values, (np.arange(n) % own,), (0,))
+
+
+def _write_flat(x: Any, places: Any, values: Any, mode: str = "raise") -> None:
+    """``x.flat[places] = values``."""
+    new = indexing.scatter(flat(x), cast(values, dtype_of(x)), (places,), (0,), mode=mode)
+    assign(x, structural.reshape(new, shape_of(x)))
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write values to a traced array, where a mask holds."""
+    target = traced_target("copyto", dst)
+    values = as_operand(src)
+    if where is not True:
+        values = ew.where(as_array(where), cast(values, dtype_of(target)), target)
+    if casting == "unsafe":
+        values = cast(values, dtype_of(target))
+    write(target, values, "numpy.copyto")
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values to positions of the flattened, traced array."""
+    target = traced_target("put", a)
+    places = flat(integers(ind))
+    _write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write values one after the other to where a mask holds, in a traced array."""
+    target = traced_target("place", arr)
+    condition = _truth(mask)
+    values = flat(as_array(vals))
+    if shape_of(values) == (1,):
+        values = structural.reshape(cast(values, dtype_of(target)), ())
+        assign(target, ew.where(structural.reshape(condition, shape_of(target)), values, target))
+        return
+    places = np.flatnonzero(value_of(condition))
+    if len(places) and not shape_of(values)[0]:
+        raise ValueError("Cannot insert from an empty array!")
+    _write_flat(target, places, repeated(values, len(places)))
+
+
+@implements(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """Write the values at the same positions to where a mask holds, in a traced array."""
+    target = traced_target("putmask", a)
+    shape = shape_of(target)
+    new = structural.reshape(repeated(values, math.prod(shape)), shape)
+    condition = structural.reshape(_truth(mask), shape)
+    assign(target, ew.where(condition, cast(new, dtype_of(target)), target))
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Write values to positions along an axis, given for each line apart, in a traced array."""
+    target = traced_target("put_along_axis", arr)
+    places, new = integers(indices), cast(as_operand(values), dtype_of(target))
+    if axis is None:
+        _write_flat(target, places, structural.broadcast_to(new, shape_of(places)))
+        return
+    k = normalize_axis(axis, len(shape_of(target)), "axis")
+    shape = list(np.broadcast_shapes(shape_of(places), shape_of(new)))
+    for other in axes_of(None, len(shape)):
+        if other != k:
+            shape[other] = max(shape[other], shape_of(target)[other])
+    places = structural.broadcast_to(places, tuple(shape))
+    assign(target, indexing.put_along_axis(target, places, new, k))

@@ -1,0 +1,53 @@
+"""What holds for every test: fixed seeds, one BLAS thread, no state left behind.
+
+Warnings are errors and expected failures are strict by ``pyproject.toml``.
+"""
+
+import os
+
+# Before NumPy is imported: parallel BLAS in parallel test processes is slower than none.
+for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import random
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from functrans import state
+
+settings.register_profile(
+    "functrans",
+    # The same examples in every run, on every machine.
+    derandomize=True,
+    database=None,
+    # The time of an example depends on the machine; pytest's timeout guards against hangs.
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("functrans")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator seeded by the test's own name."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(autouse=True)
+def no_state_left_behind() -> Iterator[None]:
+    """Every test starts from the same seed, and leaves the global state as it found it."""
+    random.seed(0)
+    errors = np.geterr()
+    yield
+    traces = state.open_traces.get()
+    if traces:
+        state.open_traces.set(())  # so that the next test does not fail for this one
+    assert not traces, f"open traces after the test: {[trace.label for trace in traces]}"
+    assert state.current_config.get() == state.Config(), "the configuration was changed"
+    assert state.name_scope.get() == "", "a name scope is open"
+    assert state.batch_axis.get() is None, "a batch axis is open"
+    assert np.geterr() == errors, "NumPy's error state was changed"

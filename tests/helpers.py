@@ -1,0 +1,63 @@
+"""Comparisons that the test files share."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import functrans as ft
+from functrans.testing import TOLERANCES
+from samples import Row, Sample
+
+# What rounding may do to a result, by dtype: relative and absolute.
+ROUNDING = {
+    "float64": 1e-11,
+    "complex128": 1e-11,
+    "float32": 2e-5,
+    "complex64": 2e-5,
+}
+
+
+def rounding_of(*values: Any) -> float:
+    """The loosest tolerance for rounding errors among the dtypes of values; 0 for integers."""
+    return max((ROUNDING.get(np.asarray(value).dtype.name, 0.0) for value in values), default=0.0)
+
+
+def evaluated(row: Row, sample: Sample) -> tuple[Any, ...]:
+    """Results of ``impl``; NumPy may warn where the primitive is not smooth."""
+    with np.errstate(all=None if sample.is_smooth else "ignore"):
+        outs: tuple[Any, ...] = row.primitive.impl(*sample.operands, **sample.params)
+    return outs
+
+
+def assert_close(found: Any, expected: Any, what: str = "", rtol: float | None = None) -> None:
+    """Compare two trees of arrays: structure, shapes, and values up to rounding."""
+    found_leaves, found_def = ft.tree.flatten(found)
+    expected_leaves, expected_def = ft.tree.flatten(expected)
+    assert found_def == expected_def, f"{what}: {found_def} instead of {expected_def}"
+    for i, (one, other) in enumerate(zip(found_leaves, expected_leaves, strict=True)):
+        assert np.shape(one) == np.shape(other), (
+            f"{what}: result {i} has shape {np.shape(one)} instead of {np.shape(other)}"
+        )
+        tolerance = rounding_of(one, other) if rtol is None else rtol
+        np.testing.assert_allclose(
+            one, other, rtol=tolerance, atol=tolerance, err_msg=f"{what}: result {i}"
+        )
+
+
+def derivative_tolerance(values: Sequence[Any], scale: float = 1.0) -> float:
+    """Tolerance against difference quotients, by the coarsest dtype."""
+    names = [np.asarray(value).dtype.name for value in values]
+    return scale * max(TOLERANCES[name][1] for name in names if name in TOLERANCES)
+
+
+def staged(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """The function run through its program: traced with shapes only, checked, evaluated."""
+
+    def run(*args: Any) -> Any:
+        jaxpr, shape = ft.make_jaxpr(fun, return_shape=True)(*args)
+        ft.check_jaxpr(jaxpr)
+        outs = ft.eval_jaxpr(jaxpr, None, *ft.tree.leaves(args))
+        return ft.tree.unflatten(ft.tree.structure(shape), outs)
+
+    return run

@@ -1,0 +1,65 @@
+"""``abstract_eval`` of every primitive tells the shape and dtype of what ``impl`` gives."""
+
+from typing import Any
+
+import pytest
+
+import functrans as ft
+from functrans.trace import aval_of, bind
+from helpers import evaluated
+from samples import ROWS, Refused, Row, each_sample
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample())
+def test_aval_is_that_of_the_result(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    outs = evaluated(row, sample)
+    avals = row.primitive.abstract_eval(*map(aval_of, sample.operands), **sample.params)
+    assert isinstance(avals, tuple)
+    assert len(outs) == len(avals)
+    for out, aval in zip(outs, avals, strict=True):
+        assert aval_of(out).strong() == aval.strong()
+        assert aval.weak == (type(out) in (int, float, complex))
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample())
+def test_aval_does_not_read_values(row: Row, label: str) -> None:
+    def outs(sample: Any) -> Any:
+        return row.primitive.abstract_eval(*map(aval_of, sample.operands), **sample.params)
+
+    assert outs(row.sample(label)) == outs(row.sample(label, seed=1))
+
+
+REFUSED = [
+    pytest.param(row, refused, id=f"{row.name}-{refused.label}")
+    for row in ROWS
+    for refused in row.refused
+]
+
+
+def test_there_are_refused_operands() -> None:
+    assert len(REFUSED) > 100
+
+
+@pytest.mark.parametrize(("row", "refused"), REFUSED)
+def test_wrong_operands_are_refused(row: Row, refused: Refused) -> None:
+    with pytest.raises(refused.error, match=refused.match):
+        if refused.call is not None:
+            refused.call()
+        else:
+            row.primitive.abstract_eval(*map(aval_of, refused.operands), **refused.params)
+
+
+@pytest.mark.parametrize(("row", "refused"), REFUSED)
+def test_wrong_operands_are_refused_in_a_program(row: Row, refused: Refused) -> None:
+    if refused.call is not None:
+        pytest.skip("raised by the function or by the value")
+    arrays = [x for x in refused.operands if hasattr(x, "shape")]
+
+    def fun(*traced: Any) -> Any:
+        values = iter(traced)
+        operands = [next(values) if hasattr(x, "shape") else x for x in refused.operands]
+        return bind(row.primitive, *operands, **refused.params)
+
+    with pytest.raises(refused.error, match=refused.match):
+        ft.make_jaxpr(fun)(*arrays)

@@ -1,0 +1,89 @@
+"""The batching rule of every primitive agrees with a Python loop over the batch."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from helpers import assert_close
+from samples import Row, Sample, each_sample
+
+SIZE = 3
+
+def _batchable(sample: Sample) -> tuple[int, ...]:
+    """Operands that can have a batch axis: arrays and NumPy scalars, no Python numbers."""
+    return tuple(
+        i for i, x in enumerate(sample.operands) if isinstance(x, (np.ndarray, np.generic))
+    )
+
+
+def _combinations(sample: Sample) -> list[tuple[int | None, ...]]:
+    """Batch axes of the operands, ``None`` for unbatched: every subset, first or last axis."""
+    positions = _batchable(sample)
+    choices: list[tuple[int | None, ...]] = []
+    for flags in product((False, True), repeat=len(positions)):
+        if not any(flags):
+            continue
+        chosen = {i for i, flag in zip(positions, flags, strict=True) if flag}
+        n = len(sample.operands)
+        choices.append(tuple(0 if i in chosen else None for i in range(n)))
+        choices.append(tuple(-1 if i in chosen else None for i in range(n)))
+    return choices
+
+
+BATCHED = each_sample(lambda row, sample: bool(_batchable(sample)))
+
+
+def test_there_are_samples() -> None:
+    assert len(BATCHED) > 1500
+
+
+@pytest.mark.parametrize(("row", "label"), BATCHED)
+def test_batch_is_the_loop(row: Row, label: str) -> None:
+    examples = [row.sample(label, seed) for seed in range(SIZE)]
+    sample = examples[0]
+
+    def fun(*operands: Any) -> Any:
+        return row.apply(sample, *operands)
+
+    for axes in _combinations(sample):
+        operands = [
+            x if axis is None else np.stack([example.operands[i] for example in examples], axis)
+            for i, (x, axis) in enumerate(zip(sample.operands, axes, strict=True))
+        ]
+        with np.errstate(all="warn" if sample.is_smooth else "ignore"):
+            outs = ft.vmap(fun, in_axes=axes)(*operands)
+            rows = [
+                fun(*(x if axis is None else example.operands[i]
+                      for i, (x, axis) in enumerate(zip(sample.operands, axes, strict=True))))
+                for example in examples
+            ]  # fmt: skip
+        expected = tuple(np.stack(column) for column in zip(*rows, strict=True))
+        assert_close(outs, expected, f"in_axes={axes}")
+        assert [out.dtype for out in outs] == [out.dtype for out in expected], axes
+
+
+@pytest.mark.parametrize(("row", "label"), BATCHED)
+def test_batch_of_none_is_empty(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    with np.errstate(all="ignore"):
+        expected = row.apply(sample, *sample.operands)
+
+    def fun(*operands: Any) -> Any:
+        return row.apply(sample, *operands)
+
+    for axes in _combinations(sample):
+        operands = [
+            x if axis is None else np.stack([x] * 2, axis)[_none(axis)]
+            for x, axis in zip(sample.operands, axes, strict=True)
+        ]
+        outs = ft.vmap(fun, in_axes=axes)(*operands)
+        for out, one in zip(outs, expected, strict=True):
+            assert out.shape == (0, *np.shape(one)), axes
+            assert out.dtype == np.asarray(one).dtype, axes
+
+
+def _none(axis: int) -> Any:
+    return (slice(0, 0),) if axis == 0 else (Ellipsis, slice(0, 0))

@@ -1,0 +1,81 @@
+"""``impl`` of every primitive computes what its definition says, and leaves operands alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers import ROUNDING, evaluated
+from samples import ROWS, Row, each_sample
+
+
+def test_every_row_has_samples() -> None:
+    assert len(ROWS) > 100
+    for row in ROWS:
+        labels = [sample.label for sample in row.samples()]
+        assert len(labels) >= 3, row.name
+        assert len(set(labels)) == len(labels), row.name
+        assert (row.reference is None) != (row.residuals is None), row.name
+
+
+def _results(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample())
+def test_impl_computes_its_definition(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    outs = evaluated(row, sample)
+    assert isinstance(outs, tuple)
+    coarse = max((ROUNDING.get(np.asarray(out).dtype.name, 0.0) for out in outs), default=0.0)
+    rtol = 0.0 if row.rtol == 0 else max(row.rtol, coarse)
+    with np.errstate(all="ignore"):
+        if row.residuals is not None:
+            found = _results(row.residuals(outs, *sample.operands, **sample.params))
+            expected = tuple(np.zeros(np.shape(residual)) for residual in found)
+        else:
+            assert row.reference is not None
+            found = outs
+            expected = _results(row.reference(*sample.operands, **sample.params))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert np.shape(one) == np.shape(other)
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample())
+def test_impl_leaves_operands_alone(row: Row, label: str) -> None:
+    sample, same = row.sample(label), row.sample(label)
+    outs = evaluated(row, sample)
+    for operand, copy in zip(sample.operands, same.operands, strict=True):
+        assert np.asarray(operand).tobytes() == np.asarray(copy).tobytes()
+    # Read-only operands are accepted, and give the same results.
+    for operand in same.operands:
+        if isinstance(operand, np.ndarray):
+            operand.flags.writeable = False
+    again = evaluated(row, same)
+    for one, other in zip(outs, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample())
+def test_impl_accepts_other_layouts(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    outs = evaluated(row, sample)
+    strided = [
+        _strided(operand) if isinstance(operand, np.ndarray) else operand
+        for operand in sample.operands
+    ]
+    again = evaluated(row, replace(sample, operands=tuple(strided)))
+    for one, other in zip(outs, again, strict=True):
+        rtol = ROUNDING.get(np.asarray(one).dtype.name, 0.0)
+        np.testing.assert_allclose(other, one, rtol=rtol, atol=rtol)
+
+
+def _strided(x: np.ndarray) -> np.ndarray:
+    """The same values in Fortran order, with gaps and a negative stride."""
+    wide = np.empty(tuple(2 * n for n in x.shape), x.dtype, order="F")
+    view = wide[tuple(slice(None, None, -2) for _ in x.shape)] if x.ndim else wide
+    view[...] = x
+    return view

@@ -1,0 +1,160 @@
+"""Transposes and pullbacks are adjoint to what they transpose.
+
+The pairing is ``Re sum(a * b)``, without conjugation; for complex cotangents ``ct`` and ``1j * ct``
+together give the whole complex equation.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.ir.avals import Zero, is_differentiable_dtype
+from functrans.ir.primitive import LinearOperand, linear, multilinear
+from functrans.testing import inner, random_like
+from functrans.trace import aval_of
+from helpers import rounding_of
+from samples import Row, Sample, each_row, each_sample
+
+
+def _out_avals(row: Row, sample: Sample) -> Any:
+    return row.primitive.abstract_eval(*map(aval_of, sample.operands), **sample.params)
+
+
+def _is_linear(row: Row, sample: Sample) -> bool:
+    if row.primitive.transpose is None or not row.linear_sets(sample) or not sample.is_smooth:
+        return False
+    return all(is_differentiable_dtype(aval.dtype) for aval in _out_avals(row, sample))
+
+
+def _has_pullback(row: Row, sample: Sample) -> bool:
+    return row.is_differentiable and sample.has_derivative and bool(row.moving(sample))
+
+
+LINEAR = each_sample(_is_linear)
+SEVERAL = each_sample(
+    lambda row, sample: _is_linear(row, sample) and len(_out_avals(row, sample)) > 1
+)
+PULLED = each_sample(_has_pullback)
+
+
+def test_there_are_samples() -> None:
+    assert len(LINEAR) > 300
+    assert len(SEVERAL) > 10
+    assert len(PULLED) > 900
+
+
+def _assert_same(first: float, second: float, values: Sequence[Any], scale: float) -> None:
+    assert np.isfinite(first)
+    assert abs(first - second) <= 20 * rounding_of(*values) * (1 + scale), (first, second)
+
+
+@pytest.mark.parametrize(("row", "label"), LINEAR)
+def test_transpose_is_adjoint(row: Row, label: str, rng: np.random.Generator) -> None:
+    """``<t(ct), x> == <ct, f(x) - f(0)>``, the other operands held constant."""
+    sample = row.sample(label)
+    avals = [aval_of(operand) for operand in sample.operands]
+    for positions in row.linear_sets(sample):
+        xs = {i: random_like(rng, sample.operands[i]) for i in positions}
+        at_x = row.apply(sample, *(xs.get(i, x) for i, x in enumerate(sample.operands)))
+        at_zero = row.apply(
+            sample, *(x * 0 if i in positions else x for i, x in enumerate(sample.operands))
+        )
+        outs = [out - zero for out, zero in zip(at_x, at_zero, strict=True)]
+        operands = [
+            LinearOperand(avals[i]) if i in positions else x for i, x in enumerate(sample.operands)
+        ]
+        for factor in (1, 1j):
+            cts = [random_like(rng, out) for out in outs]
+            cts = [ct * ct.dtype.type(factor) if ct.dtype.kind == "c" else ct for ct in cts]
+            pulled = row.primitive.transpose(tuple(cts), operands, **sample.params)  # type: ignore[misc]  # LINEAR
+            assert [aval_of(ct) if ct is not None else None for ct in pulled] == [
+                aval if i in positions else None for i, aval in enumerate(avals)
+            ]
+            found = [pulled[i] for i in positions]
+            scale = sum(float(np.sum(np.abs(out * ct))) for out, ct in zip(outs, cts, strict=True))
+            _assert_same(
+                inner(found, [xs[i] for i in positions]), inner(cts, outs), [*cts, *found], scale
+            )
+
+
+@pytest.mark.parametrize(("row", "label"), SEVERAL)
+def test_transpose_accepts_symbolic_zeros(row: Row, label: str, rng: np.random.Generator) -> None:
+    """With several results, any cotangent but one may be ``Zero``."""
+    sample = row.sample(label)
+    positions = row.linear_sets(sample)[0]
+    outs = row.apply(sample, *sample.operands)
+    operands = [
+        LinearOperand(aval_of(x)) if i in positions else x for i, x in enumerate(sample.operands)
+    ]
+    cts = [random_like(rng, out) for out in outs]
+    total = [np.zeros(np.shape(sample.operands[i])) for i in positions]
+    assert row.primitive.transpose is not None
+    for k in range(len(outs)):
+        sparse = tuple(
+            ct if i == k else Zero(aval_of(outs[i]))  # type: ignore[arg-type]  # arrays only
+            for i, ct in enumerate(cts)
+        )
+        pulled = row.primitive.transpose(sparse, operands, **sample.params)
+        total = [have + pulled[i] for have, i in zip(total, positions, strict=True)]
+    together = row.primitive.transpose(tuple(cts), operands, **sample.params)
+    for have, i in zip(total, positions, strict=True):
+        np.testing.assert_allclose(have, together[i], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("row", "label"), PULLED)
+def test_pullback_is_adjoint_to_pushforward(
+    row: Row, label: str, rng: np.random.Generator
+) -> None:
+    """Also at kinks, where the two must choose the same derivative."""
+    sample = row.sample(label)
+    fun = row.function(sample)
+    point = [sample.operands[i] for i in row.moving(sample)]
+    direction = row.direction(sample, rng)
+    with np.errstate(all="ignore"):
+        outs, tangents = ft.jvp(fun, tuple(point), tuple(direction))
+        values, pullback = ft.vjp(fun, *point)
+    assert all(np.shape(out) == np.shape(value) for out, value in zip(outs, values, strict=True))
+    cts = [random_like(rng, out) for out in outs]
+    for k in (None, *range(len(cts) if len(cts) > 1 else 0)):
+        some = tuple(ct if k in (None, i) else ct * 0 for i, ct in enumerate(cts))
+        with np.errstate(all="ignore"):
+            pulled = pullback(some)
+        for ct, x in zip(pulled, point, strict=True):
+            assert aval_of(ct) == aval_of(x)
+        pushed = inner(some, tangents)
+        if not np.isfinite(pushed):
+            assert not sample.is_smooth
+            continue
+        scale = sum(float(np.sum(np.abs(t * ct))) for t, ct in zip(tangents, some, strict=True))
+        _assert_same(inner(pulled, direction), pushed, [*outs, *pulled], scale)
+
+
+@pytest.mark.parametrize("row", each_row(lambda row: row.primitive.transpose is not None))
+def test_rows_name_linear_operands(row: Row) -> None:
+    is_marked = row.primitive.jvp in (linear, multilinear)
+    if not is_marked and row.primitive.elementwise is None:
+        assert row.linear_in or row.name == "cast"
+
+
+@pytest.mark.parametrize(
+    "row", each_row(lambda row: row.primitive.elementwise is not None and row.is_differentiable)
+)
+def test_transpose_in_a_nonlinear_operand_is_refused(row: Row) -> None:
+    """A partial derivative that reads its own operand or the result is not linear."""
+    family = row.primitive.elementwise
+    assert family is not None
+    sample = row.samples()[0]
+    n = len(sample.operands)
+    for i, (partial, saves) in enumerate(zip(family.partials, family.saves, strict=True)):
+        if partial is None or not saves & (1 << i | 1 << n):
+            continue
+        assert (i,) not in row.linear_in
+        operands = [
+            LinearOperand(aval_of(x)) if k == i else x for k, x in enumerate(sample.operands)
+        ]
+        ct = np.ones(np.shape(row.apply(sample, *sample.operands)[0]))
+        with pytest.raises(TypeError, match="not linear"):
+            row.primitive.transpose((ct,), operands)  # type: ignore[misc]  # the row has one
