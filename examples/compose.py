@@ -135,17 +135,11 @@ def state_space(theta: Array) -> StateSpace:
     m = 3 + 2 * k
     radius = np.concatenate([np.ones(1), damping])
     angle = 2 * np.pi / np.concatenate([np.full(1, YEAR), period])
-    turned, kept = np.zeros((2, k + 1, m, m))  # a quarter turn, and the identity, per block
-    for block in range(k + 1):
-        i, j = 1 + 2 * block, 2 + 2 * block
-        kept[block, i, i] = kept[block, j, j] = 1.0
-        turned[block, i, j], turned[block, j, i] = 1.0, -1.0
-    level = np.diag(np.eye(m)[0])
-    transition = (
-        level
-        + np.tensordot(radius * np.cos(angle), kept, 1)
-        + np.tensordot(radius * np.sin(angle), turned, 1)
-    )
+    along = np.concatenate([np.ones(1), np.repeat(radius * np.cos(angle), 2)])
+    across = np.concatenate([np.zeros(1), np.repeat(radius * np.sin(angle), 2)])
+    is_first = np.arange(m) % 2  # of the two states of a cycle
+    turn = np.diag(is_first[:-1], 1)
+    transition = np.eye(m) * along + (turn - turn.T) * across
     moving = np.eye(m)[:, 3:]  # level and annual cycle are unknown but do not change
     shock_factor = moving * np.repeat(shock, 2)
     cycles = stationary_covariance(transition[3:, 3:], np.eye(2 * k) * np.repeat(shock, 2) ** 2)
@@ -154,7 +148,7 @@ def state_space(theta: Array) -> StateSpace:
         transition,
         shock_factor,
         np.linalg.cholesky(known + moving @ cycles @ moving.T),
-        np.where(np.arange(m) % 2, 1.0, 0.0) + np.eye(m)[0],
+        is_first + np.eye(m)[0],
         noise**2,
     )
 

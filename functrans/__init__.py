@@ -6,6 +6,7 @@ This module re-exports the public names and hands over the tables that go down b
 
 from functrans import conventions as conventions
 from functrans import errors as errors
+from functrans import flatten_util as flatten_util
 from functrans import tree as tree
 from functrans.ir.check import check_jaxpr as check_jaxpr
 from functrans.ir.encoding import install_primitives
@@ -26,6 +27,7 @@ from functrans.transforms.inspect import eval_jaxpr as eval_jaxpr
 from functrans.transforms.inspect import eval_shape as eval_shape
 from functrans.transforms.inspect import make_jaxpr as make_jaxpr
 from functrans.transforms.jacobian import hessian as hessian
+from functrans.transforms.jacobian import hessian_diag as hessian_diag
 from functrans.transforms.jacobian import hvp as hvp
 from functrans.transforms.jacobian import jacfwd as jacfwd
 from functrans.transforms.jacobian import jacobian as jacobian

@@ -34,7 +34,7 @@ from functrans.passes.linearize import (
     ordered_nodes,
     push_forward,
 )
-from functrans.passes.simplify import simplify
+from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import broadcast_to, moveaxis
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to
@@ -149,7 +149,7 @@ def _text_key(jaxpr: Jaxpr) -> Hashable | None:
             (
                 eqn.primitive,
                 tuple([a if type(a) is Literal else number[a] for a in eqn.inputs]),
-                tuple([(key, type(value), value) for key, value in eqn.params.items()]),
+                tuple([(key, exact_key(value)) for key, value in eqn.params.items()]),
                 eqn.source,
                 eqn.scope,
             )

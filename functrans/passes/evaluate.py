@@ -15,7 +15,7 @@ Layer: ``passes``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -164,32 +164,85 @@ class _Source:
             return f"({value!r})"
         return self.value(value)
 
+    def function(
+        self, jaxpr: Jaxpr, head: Sequence[str], body: Sequence[str], tail: Sequence[str]
+    ) -> Callable[..., Any]:
+        """The function ``run`` of some lines, of which ``body`` has one per equation."""
+        explain = self.value(partial(_explain, jaxpr, len(head) + 1))
+        lines = [*head, *body, *tail, " except Exception as error:", f"  {explain}(error)", "  raise"]
+        code = compile("\n".join(lines), f"<program {jaxpr.name}>", "exec")
+        exec(code, self.namespace)
+        run: Callable[..., Any] = self.namespace.pop("run")  # no cycle through its globals
+        return run
+
 
 def _generate(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
     """Compile a program to a Python function."""
     source = _Source()
     parameters = [source.bind(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
-    body = []
-    for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-        line = _statement(source, eqn)
-        freed = [source.names[var] for var in dying if _is_large(var)]
-        body.append(f"{line}; del {', '.join(freed)}" if freed else line)
-    explain = source.value(partial(_explain, jaxpr))
+    head = [f"def run({', '.join(parameters)}):", " try:"]
+    body = _statements(source, jaxpr, "  ")
     results = ", ".join(map(source.atom, jaxpr.outvars))
-    lines = [f"def run({', '.join(parameters)}):", " try:", *(f"  {line}" for line in body)]
-    lines += [
-        f"  return [{results}]",
-        " except Exception as error:",
-        f"  {explain}(error)",
-        "  raise",
+    return source.function(jaxpr, head, body, [f"  return [{results}]"])
+
+
+def _statements(
+    source: _Source, jaxpr: Jaxpr, indent: str, kept: Collection[Var] = ()
+) -> list[str]:
+    """One line per equation; large values are freed after their last use, except ``kept``."""
+    lines = []
+    for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+        line = indent + _statement(source, eqn)
+        freed = [source.names[var] for var in dying if var not in kept and _is_large(var)]
+        lines.append(f"{line}; del {', '.join(freed)}" if freed else line)
+    return lines
+
+
+def loop_executable(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Callable[..., tuple[Any, ...]]:
+    """The function that runs the program of a loop's body for all iterations.
+
+    Args:
+      jaxpr: ``(*consts, *carry, *xs) -> (*carry, *ys)``.
+      n_consts: number of arguments that stay the same.
+      n_carry: number of arguments that each iteration computes for the next one.
+
+    Returns:
+      Function ``(numbers, *jaxpr.consts, *consts, *carry, *xs, *ys) -> carry``: for each of
+      ``numbers`` it reads an entry of every sequence in ``xs`` and writes one of every sequence in
+      ``ys``.
+    """
+    key = f"loop {n_consts} {n_carry}"
+    known: Callable[..., tuple[Any, ...]] | None = jaxpr.cache.get(key)
+    if known is None:
+        known = jaxpr.cache[key] = _generate_loop(jaxpr, n_consts, n_carry)
+    return known
+
+
+def _generate_loop(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Callable[..., tuple[Any, ...]]:
+    source = _Source()
+    variables = (*jaxpr.constvars, *jaxpr.invars)
+    names = [source.bind(var) for var in variables]
+    first_x = len(jaxpr.constvars) + n_consts + n_carry
+    carry = names[first_x - n_carry : first_x]
+    xs = [f"x{i}" for i in range(len(names) - first_x)]
+    ys = [f"y{i}" for i in range(len(jaxpr.outvars) - n_carry)]
+    parameters = ["numbers", *names[:first_x], *xs, *ys]
+    reads = [f"{name} = {x}[i]" for name, x in zip(names[first_x:], xs, strict=True)]
+    head = [
+        f"def run({', '.join(parameters)}):",
+        " try:",
+        "  for i in numbers:",
+        f"   {'; '.join(reads) if reads else 'pass'}",
     ]
-    code = compile("\n".join(lines), f"<program {jaxpr.name}>", "exec")
-    exec(code, source.namespace)  # noqa: S102  # source generated here
-    run: Callable[..., list[Any]] = source.namespace.pop("run")  # no cycle through its globals
-    return run
-
-
-_FIRST_LINE = 3  # of the equations, after "def" and "try"
+    freeable = {*jaxpr.constvars, *jaxpr.invars}
+    body = _statements(source, jaxpr, "   ", freeable)
+    outs = list(map(source.atom, jaxpr.outvars))
+    tail = [f"   {y}[i] = {out}" for y, out in zip(ys, outs[n_carry:], strict=True)]
+    moves = [(c, out) for c, out in zip(carry, outs, strict=False) if c != out]
+    if moves:
+        tail.append(f"   {', '.join([c for c, _ in moves])} = {', '.join([o for _, o in moves])}")
+    tail.append(f"  return ({', '.join([*carry, ''])})")
+    return source.function(jaxpr, head, body, tail)
 
 
 def _is_large(var: Var) -> bool:
@@ -244,14 +297,14 @@ _DIRECT: Mapping[Primitive, Callable[[Equation], tuple[str, tuple[Any, ...]]]] =
 """Primitives whose ``impl`` on an array (not a scalar) is one NumPy call."""
 
 
-def _explain(jaxpr: Jaxpr, error: Exception) -> None:
+def _explain(jaxpr: Jaxpr, first_line: int, error: Exception) -> None:
     """Add the equation and the user's line to an error that came out of an executable."""
     if getattr(error, "__notes__", None):
         return
     traceback: TracebackType | None = error.__traceback__
     if traceback is None:
         return
-    number = traceback.tb_lineno - _FIRST_LINE
+    number = traceback.tb_lineno - first_line
     if 0 <= number < len(jaxpr.eqns):
         eqn = jaxpr.eqns[number]
         line = resolve(eqn.source)

@@ -55,7 +55,7 @@ from functrans.passes.cotangents import (
     zeros,
 )
 from functrans.passes.evaluate import evaluate
-from functrans.passes.simplify import simplify
+from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.dynamic_slicing import dynamic_slice_p
 from functrans.primitives.gather_scatter import gather_p
@@ -160,13 +160,23 @@ def input_node(value: Any) -> Node:
 
 
 def kept(value: Any) -> Any:
-    """A constant operand that a derivative will read: a writable ndarray is copied.
+    """A constant operand that a derivative will read: an ndarray that may change is copied.
 
-    A plain ndarray has no version counter, so that a later write into it could not be seen.
+    A plain ndarray has no version counter, so that a later write into it could not be seen. A
+    read-only view of a writable array changes with it; of a broadcast one only the elements that
+    have memory of their own are copied.
     """
-    if type(value) is np.ndarray and value.flags.writeable and current_config.get().copy_residuals:
+    if type(value) is not np.ndarray or not current_config.get().copy_residuals:
+        return value
+    if value.flags.writeable:
         return value.copy()
-    return value
+    owner = value.base
+    while type(owner) is np.ndarray and not owner.flags.writeable:
+        owner = owner.base
+    if type(owner) is not np.ndarray:
+        return value
+    own = tuple([slice(None) if stride else slice(0, 1) for stride in value.strides])
+    return np.broadcast_to(value[own].copy(), value.shape)
 
 
 def record(
@@ -437,24 +447,43 @@ def _pull_derived(node: Node, cts: tuple[Any, ...]) -> list[Any]:
     present = tuple(i for i, ct in enumerate(cts) if type(ct) is not Zero)
     jaxpr, found = _derived_pullback(
         node.primitive,  # type: ignore[arg-type]
-        tuple(node.params.items()),
+        _Params(node.params),
         tuple([aval_of(value) for value in primals]),
         tuple([aval_of(value) for value in outs]),
         wanted,
         present,
+        current_config.get().safe_where,
     )
     values = evaluate(jaxpr, [*primals, *outs, *(cts[i] for i in present)])
     return _spread(node, [wanted[i] for i in found], values)
 
 
+class _Params:
+    """Parameters as a key of a cache, which tells ``1``, ``1.0`` and ``True`` apart."""
+
+    __slots__ = ("_hash", "_key", "values")
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self._key = tuple([(name, exact_key(value)) for name, value in values.items()])
+        self._hash = hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Params) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 @lru_cache(maxsize=1024)
 def _derived_pullback(
     primitive: Primitive,
-    params: tuple[tuple[str, Any], ...],
+    params: _Params,
     in_avals: tuple[Any, ...],
     out_avals: tuple[Any, ...],
     wanted: tuple[int, ...],
     present: tuple[int, ...],
+    safe_where: bool,
 ) -> tuple[Jaxpr, tuple[int, ...]]:
     """The transposed jvp rule of an equation.
 
@@ -463,11 +492,12 @@ def _derived_pullback(
 
     Args:
       primitive: the operation.
-      params: its parameters as items.
+      params: its parameters.
       in_avals: avals of the operands.
       out_avals: avals of the results.
       wanted: operands that get a cotangent.
       present: results that have one.
+      safe_where: the setting in force, which the transpose of a selection in the rule depends on.
 
     Returns:
       Program ``(*primals, *outs, *cts) -> cotangents``, and which of ``wanted`` it gives.
@@ -485,7 +515,7 @@ def _derived_pullback(
             tangents: list[Any] = [Zero(aval) for aval in in_avals]
             for i, tangent in zip(wanted, given, strict=True):
                 tangents[i] = tangent
-            results = primitive.jvp(primals, tuple(tangents), outs, **dict(params))  # type: ignore[operator]
+            results = primitive.jvp(primals, tuple(tangents), outs, **params.values)  # type: ignore[operator]
             return [zeros(t.aval) if type(t) is Zero else t for t in results]
 
         tangent_avals = [in_avals[i].strong() for i in wanted]

@@ -293,7 +293,7 @@ def find_common(eqn: Equation, walk: Walk) -> Found:
     key = (
         eqn.primitive,
         eqn.inputs,
-        tuple([(name, _typed(params[name])) for name in sorted(params)]) if params else (),
+        tuple([(name, exact_key(params[name])) for name in sorted(params)]) if params else (),
     )
     earlier = walk.values.setdefault(key, eqn.outputs)
     return None if earlier is eqn.outputs else earlier
@@ -302,11 +302,11 @@ def find_common(eqn: Equation, walk: Walk) -> Found:
 _COMPARED_BY_VALUE = frozenset({int, str, bytes, type(None)})
 
 
-def _typed(value: Any) -> Hashable:
+def exact_key(value: Any) -> Hashable:
     """A key that tells ``1``, ``1.0``, ``True`` apart, ``0.0`` and ``-0.0``; NaN equals NaN."""
     cls = type(value)
     if cls is tuple:
-        return (cls, tuple([_typed(item) for item in value]))
+        return (cls, tuple([exact_key(item) for item in value]))
     if cls in _COMPARED_BY_VALUE:
         return (cls, value)
     if cls is float or cls is complex or isinstance(value, np.generic):

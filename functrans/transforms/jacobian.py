@@ -12,6 +12,7 @@ Layer: ``transforms``.
 from __future__ import annotations
 
 import functools
+import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +23,9 @@ from functrans import tree
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.passes.linearize import Node, ordered_nodes, pull_back, push_forward
+from functrans.primitives.creation import diagonal
 from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, reshape
 from functrans.state import current_config
 from functrans.trace import aval_of, dtype_of, shape_of
@@ -41,6 +44,9 @@ from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import Recorded, grad
 
 
+_log = logging.getLogger("functrans")
+
+
 class _Call:
     """One recorded call of a function, and what its Jacobian needs."""
 
@@ -55,8 +61,10 @@ class _Call:
         has_aux: bool,
         holomorphic: bool,
         allow_int: bool,
+        chunk_size: int | None = None,
     ) -> None:
         self.label = label = f"{who} of {name_of(fun)}"
+        self.chunk_size = chunk_size
         self.argnums = argnums
         numbers = positions(label, argnums, len(args))
         leaves, self.treedefs, self.counts = flatten_call(args, numbers)
@@ -169,11 +177,35 @@ class _Call:
             columns.append(column)
         return [list(row) for row in zip(*columns, strict=True)]
 
+    def diagonal(self) -> Any:
+        """The diagonal of a square Jacobian, in the structure of the argument."""
+        out_nodes = self.recorded.out_nodes
+        nodes = ordered_nodes([node for node in out_nodes if node is not None])
+        diagonals = []
+        for k, (leaf, node) in enumerate(zip(self.leaves, self.recorded.inputs, strict=True)):
+            shape = shape_of(leaf)
+            n = math.prod(shape)
+            step = self._chunk(n, nodes)
+            pieces = []
+            for start in range(0, n, step):
+                size = min(step, n - start)
+                seeds = _basis(n, start, size, shape, node.dtype)
+                (tangents,) = push_forward(nodes, [(node, seeds)], [out_nodes[k]], size=size)
+                if tangents is None:
+                    tangents = np.zeros((size, n), node.dtype)
+                rows = reshape(tangents, (size, n))
+                pieces.append(diagonal(slice_index(rows, _columns(start, size))))
+            joined = _join(pieces) if pieces else np.zeros(0, node.dtype)
+            diagonals.append(reshape(joined, shape))
+        return split_leaves(own_arrays(diagonals, self.leaves), self.treedefs, self.counts)[0]
+
     def _chunk(self, n: int, roots: Sequence[Node]) -> int:
-        """How many rows or columns to evaluate at a time within the memory budget.
+        """How many rows or columns to evaluate at a time: as asked, or within the memory budget.
 
         The estimate: about four arrays of the largest intermediate's size live at once.
         """
+        if self.chunk_size is not None:
+            return self.chunk_size
         budget = current_config.get().jacobian_memory_bytes
         largest = max(
             (
@@ -221,6 +253,11 @@ def _basis(n: int, start: int, size: int, shape: tuple[int, ...], dtype: Any) ->
     return rows.reshape((size, *shape))
 
 
+def _columns(start: int, size: int) -> BasicIndex:
+    """The index of some columns."""
+    return BasicIndex((slice(None), slice(start, start + size)))
+
+
 def _join(pieces: Sequence[Any]) -> Any:
     """The chunks of a batch as one, ``None`` where none has anything."""
     if pieces[0] is None:
@@ -250,6 +287,13 @@ def _jacobian_transform(
             n_out = sum(math.prod(shape_of(out)) for out in call.outs)
             n_in = sum(math.prod(shape_of(leaf)) for leaf in call.leaves)
             is_reverse = n_out <= n_in
+            _log.debug(
+                "%s: %s mode for %d results of %d arguments",
+                call.label,
+                "reverse" if is_reverse else "forward",
+                n_out,
+                n_in,
+            )
         result = call.assemble(call.reverse() if is_reverse else call.forward())
         return (result, call.recorded.aux) if has_aux else result
 
@@ -313,12 +357,29 @@ def jacobian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    mode: str = "auto",
+    chunk_size: int | str = "auto",
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """Jacobian in the cheaper direction: reverse when results are no more than arguments.
+    """Jacobian in the cheaper direction.
 
-    Arguments, result and errors as :func:`jacrev`. A batch of tangents or cotangents goes through
-    the recorded function at once, in chunks within ``ft.config(jacobian_memory_bytes=...)``.
+    Args:
+      fun: function of pytrees of arrays; it runs on values, once.
+      argnums: which positional arguments to differentiate.
+      has_aux: whether ``fun`` returns ``(out, aux)``.
+      mode: ``"reverse"``, ``"forward"``, or ``"auto"``: reverse when there are no more results than
+        arguments. The logger ``functrans`` tells at level DEBUG which was taken.
+      chunk_size: how many tangents or cotangents go through the recorded function at once;
+        ``"auto"``: as many as fit ``ft.config(jacobian_memory_bytes=...)``.
+      holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
+
+    Returns:
+      As :func:`jacrev`.
+
+    Raises:
+      NonDifferentiableError: an argument or result is not floating; names the key path.
+      MemoryError: the dense result exceeds the budget.
+      ValueError: unknown ``mode`` or ``chunk_size``.
 
     Example:
       >>> import numpy as np
@@ -326,8 +387,32 @@ def jacobian(
       array([[1., 0.],
              [0., 1.]])
     """
-    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": False}
-    return _jacobian_transform("jacobian", fun, argnums, "auto", options)
+    if mode not in ("auto", "forward", "reverse"):
+        raise ValueError(
+            f"jacobian: mode must be 'auto', 'forward' or 'reverse', got {mode!r}"
+        )
+    options = {
+        "has_aux": has_aux,
+        "holomorphic": holomorphic,
+        "allow_int": False,
+        "chunk_size": check_chunk_size("jacobian", chunk_size),
+    }
+    return _jacobian_transform("jacobian", fun, argnums, mode, options)
+
+
+def check_chunk_size(who: str, chunk_size: int | str) -> int | None:
+    """A chunk size given by the user; ``None`` for ``"auto"``.
+
+    Raises:
+      ValueError: it is neither ``"auto"`` nor a positive integer.
+    """
+    if chunk_size == "auto":
+        return None
+    if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
+        raise ValueError(
+            f"{who}: chunk_size must be 'auto' or a positive integer, got {chunk_size!r}"
+        )
+    return chunk_size
 
 
 def hessian(
@@ -388,6 +473,46 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     argnums = tuple(range(len(primals)))
     gradient = grad(fun, argnums if len(argnums) > 1 else 0)
     return jvp(gradient, primals, tangents)[1]
+
+
+def hessian_diag(
+    fun: Callable[..., Any], argnums: int = 0, chunk_size: int | str = "auto"
+) -> Callable[..., Any]:
+    """The diagonal of the Hessian of a scalar function, without the Hessian in memory.
+
+    Args:
+      fun: scalar function of arrays; it runs on values, once.
+      argnums: which positional argument (one array, or a pytree).
+      chunk_size: how many columns are evaluated at once; see :func:`jacobian`.
+
+    Returns:
+      Function that gives second derivatives by each element, shaped like the argument. The work is
+      that of the Hessian; the memory that of ``chunk_size`` of its columns.
+
+    Raises:
+      NonDifferentiableError, ShapeError: as :func:`ft.grad`.
+
+    Example:
+      >>> import numpy as np
+      >>> hessian_diag(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+      array([ 6., 12.])
+    """
+    check_callable("hessian_diag", fun)
+    number = check_argnums("hessian_diag", argnums)
+    if not isinstance(number, int):
+        raise TypeError(f"hessian_diag: argnums must be one int, got {argnums!r}")
+    step = check_chunk_size("hessian_diag", chunk_size)
+    first = grad(fun, number)
+
+    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    def diagonal_function(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(
+            "hessian_diag", first, number, args, kwargs,
+            has_aux=False, holomorphic=False, allow_int=False, chunk_size=step,
+        )  # fmt: skip
+        return call.diagonal()
+
+    return diagonal_function
 
 
 def vhp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> Any:

@@ -1,0 +1,69 @@
+"""Pytrees as vectors: ``ravel_pytree``.
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.errors import ShapeError
+from functrans.primitives.movement import concatenate, split
+from functrans.primitives.structural import cast, reshape
+from functrans.trace import dtype_of, shape_of
+from functrans.transforms.arguments import canonical, leaf_description, own_array
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Put all leaves of a pytree into one vector.
+
+    Args:
+      pytree: containers of arrays.
+
+    Returns:
+      The vector, of the promoted dtype of the leaves (``f64[0]`` for none), and a function that
+      turns such a vector back into the pytree with the leaves' own shapes and dtypes.
+
+    Raises:
+      ShapeError: (by that function) the vector has another length.
+
+    Example:
+      >>> vector, unravel = ravel_pytree({"a": np.ones(2), "b": 3.0})
+      >>> vector
+      array([1., 1., 3.])
+      >>> unravel(2 * vector)["b"]
+      array(6.)
+    """
+    leaves, treedef = tree.flatten(pytree)
+    values = [
+        canonical(leaf, lambda i=i: leaf_description("ravel_pytree", pytree, i, "pytree"))  # type: ignore[misc]
+        for i, leaf in enumerate(leaves)
+    ]
+    shapes = [shape_of(value) for value in values]
+    dtypes = [dtype_of(value) for value in values]
+    sizes = tuple(math.prod(shape) for shape in shapes)
+    dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+    flat = [reshape(cast(value, dtype), (n,)) for value, n in zip(values, sizes, strict=True)]
+    vector = concatenate(flat, 0) if flat else np.zeros(0)
+
+    def unravel(new: Any) -> Any:
+        """Turn a vector back into the pytree."""
+        if shape_of(new) != (sum(sizes),):
+            raise ShapeError(
+                f"unravel: expected a vector of shape ({sum(sizes)},), got {shape_of(new)}"
+            )
+        parts = split(new, sizes, 0) if sizes else ()
+        return tree.unflatten(
+            treedef,
+            [
+                own_array(cast(reshape(part, shape), own))
+                for part, shape, own in zip(parts, shapes, dtypes, strict=True)
+            ],
+        )
+
+    return own_array(vector), unravel

@@ -1,0 +1,405 @@
+"""Creating arrays: array, zeros, full, arange, linspace, meshgrid, indices and their relatives.
+
+Here: functions that make arrays. With ``like=x`` or by a ``*_like`` function of a traced array the
+result is one that traced values can be written to. Not here: joining (``joining``), triangles of
+given matrices (``diagonals``).
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from functrans.numpy.common import (
+    as_array,
+    as_operand,
+    from_sequence,
+    fresh,
+    inexact,
+    lifted,
+    plain_array,
+    value_of,
+)
+from functrans.numpy.dispatch import implements
+from functrans.numpy.shaping import broadcast_to as broadcast_view
+from functrans.numpy.shaping import reshape_view
+from functrans.primitives import elementwise as ew
+from functrans.primitives import structural
+from functrans.primitives.structural import cast, normalize_axis
+from functrans.trace import Tracer, dtype_of, shape_of
+
+# array ------------------------------------------------------------------------------------------
+
+
+@implements(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    like: Any = None,
+) -> Any:
+    """An array of its own of numbers, traced values, and nested lists of them."""
+    if isinstance(object, (list, tuple)):
+        result = from_sequence(object, dtype)
+        copy = False
+    else:
+        result = object if isinstance(object, Tracer) else plain_array(object, dtype)
+    own = result
+    if dtype is not None:
+        result = cast(result, dtype)
+    if copy and result is own:
+        result = fresh(result)
+    if len(shape_of(result)) < ndmin:
+        shape = shape_of(result)
+        result = reshape_view(result, (1,) * (ndmin - len(shape)) + shape)
+    return result
+
+
+@implements(np.asarray)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
+) -> Any:
+    """An array of numbers, traced values, and nested lists of them; arrays stay themselves."""
+    return array.traced(a, dtype, copy=bool(copy))  # type: ignore[attr-defined,no-any-return]
+
+
+@implements(np.asanyarray)
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
+) -> Any:
+    """As ``asarray``."""
+    return array.traced(a, dtype, copy=bool(copy))  # type: ignore[attr-defined,no-any-return]
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """As ``asarray``, with at least one axis; the memory layout is not part of a traced value."""
+    return array.traced(a, dtype, copy=False, ndmin=1)  # type: ignore[attr-defined,no-any-return]
+
+
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """As ``asarray``, with at least one axis; the memory layout is not part of a traced value."""
+    return array.traced(a, dtype, copy=False, ndmin=1)  # type: ignore[attr-defined,no-any-return]
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """As ``asarray``, refusing NaN and infinities; needs values."""
+    result = array.traced(a, dtype, copy=False)  # type: ignore[attr-defined]
+    if not np.isfinite(value_of(result, "bool()")).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return result
+
+
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """As ``asarray``; the memory layout is not part of a traced value."""
+    return array.traced(a, dtype, copy=False)  # type: ignore[attr-defined,no-any-return]
+
+
+# filled arrays ----------------------------------------------------------------------------------
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, (tuple, list)):
+        return tuple([operator.index(n) for n in shape])
+    return (operator.index(shape),)
+
+
+@implements(np.full)
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
+    """An array of one value, which may be traced."""
+    value = as_array(fill_value)
+    if dtype is not None:
+        value = cast(value, dtype)
+    return structural.broadcast_to(fresh(value), _shape(shape))
+
+
+def _like(x: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype]:
+    own = as_array(x)
+    return (
+        shape_of(own) if shape is None else _shape(shape),
+        dtype_of(own) if dtype is None else np.dtype(dtype),
+    )
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """An array of one value with the shape and dtype of another."""
+    extents, kind = _like(a, dtype, shape)
+    value = as_operand(fill_value)
+    if not isinstance(value, Tracer):
+        return lifted(np.full(extents, value, kind), a)
+    return structural.broadcast_to(fresh(cast(value, kind)), extents)
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """Zeros with the shape and dtype of another array."""
+    return lifted(np.zeros(*_like(a, dtype, shape)), a)
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """Ones with the shape and dtype of another array."""
+    return lifted(np.ones(*_like(a, dtype, shape)), a)
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """An array to be filled, with the shape and dtype of another; it begins as zeros."""
+    return lifted(np.zeros(*_like(prototype, dtype, shape)), prototype)
+
+
+def _plain(numpy_function: Any) -> Any:
+    """A function of plain arguments, whose result ``like=`` makes one to write traced values to."""
+
+    def function(*args: Any, like: Any = None, **kwargs: Any) -> Any:
+        return numpy_function(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = numpy_function.__name__
+    function.__doc__ = f"``numpy.{numpy_function.__name__}``."
+    return implements(numpy_function)(function)
+
+
+zeros = _plain(np.zeros)
+ones = _plain(np.ones)
+empty = _plain(np.empty)
+eye = _plain(np.eye)
+identity = _plain(np.identity)
+tri = _plain(np.tri)
+frombuffer = _plain(np.frombuffer)
+fromfile = _plain(np.fromfile)
+fromiter = _plain(np.fromiter)
+fromstring = _plain(np.fromstring)
+loadtxt = _plain(np.loadtxt)
+genfromtxt = _plain(np.genfromtxt)
+
+
+@implements(np.fromfunction)
+def fromfunction(
+    function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+) -> Any:
+    """An array of a function of positions."""
+    return function(*np.indices(shape, dtype=dtype), **kwargs)
+
+
+# ranges -----------------------------------------------------------------------------------------
+
+
+@implements(np.arange)
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
+    """Values at equal distances; traced bounds need values, which give the length."""
+    low, high = (0, start) if stop is None else (start, stop)
+    distance = 1 if step is None else step
+    operands = [as_operand(v) for v in (low, high, distance)]
+    first, last, gap = (np.asarray(value_of(v)) for v in operands)
+    if not gap:
+        raise ValueError("Maximum allowed size exceeded")
+    n = max(math.ceil((last - first) / gap), 0)
+    if dtype is None:
+        dtype = np.result_type(*[dtype_of(v) for v in operands])
+    return cast(ew.add(operands[0], ew.multiply(np.arange(n), operands[2])), dtype)
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Numbers at equal distances between bounds, which may be arrays."""
+    n = operator.index(num)
+    if n < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    low, high = inexact(as_array(start)), inexact(as_array(stop))
+    kind = np.result_type(dtype_of(low), dtype_of(high), float(n))
+    low, high = cast(low, kind), cast(high, kind)
+    span = ew.subtract(high, low)
+    parts = n - 1 if endpoint else n
+    ndim = len(shape_of(span))
+    numbers = np.arange(n).reshape((n,) + (1,) * ndim)
+    fractions = (numbers / parts if parts > 0 else numbers * 1.0).astype(
+        np.finfo(kind).dtype, copy=False
+    )
+    result = ew.add(low, ew.multiply(fractions, span))
+    if endpoint and n > 1:
+        result = ew.where(numbers == n - 1, high, result)
+    if dtype is not None:
+        if np.dtype(dtype).kind in "iu":
+            result = ew.floor(result)
+        result = cast(result, dtype)
+    if axis:
+        k = normalize_axis(axis, len(shape_of(result)), "axis")
+        result = structural.moveaxis(result, 0, k)
+    if not retstep:
+        return result
+    return result, ew.divide(span, parts) if parts > 0 else np.full(shape_of(span), math.nan)
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: Any = 0,
+) -> Any:
+    """Powers of a base whose exponents are at equal distances."""
+    low, high, root = as_array(start), as_array(stop), as_operand(base)
+    if len(shape_of(root)):
+        shape = np.broadcast_shapes(shape_of(low), shape_of(high), shape_of(root))
+        low, high = (structural.broadcast_to(v, shape) for v in (low, high))
+        if axis:
+            root = structural.broadcast_to(root, shape)
+            k = normalize_axis(axis, len(shape) + 1, "axis")
+            root = structural.reshape(root, (*shape[:k], 1, *shape[k:]))
+    exponents = linspace.traced(low, high, num, endpoint, axis=axis)  # type: ignore[attr-defined]
+    result = ew.power(root, exponents)
+    return result if dtype is None else cast(result, dtype)
+
+
+@implements(np.geomspace)
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
+) -> Any:
+    """Numbers at equal ratios between bounds of one sign."""
+    low, high = inexact(as_array(start)), inexact(as_array(stop))
+    n = operator.index(num)
+    kind = np.result_type(dtype_of(low), dtype_of(high), float(n))
+    low, high = cast(low, kind), cast(high, kind)
+    exponents = linspace.traced(  # type: ignore[attr-defined]  # set by implements
+        ew.log(ew.divide(low, low)), ew.log(ew.divide(high, low)), num, endpoint
+    )
+    result = ew.multiply(low, ew.exp(exponents))
+    numbers = np.arange(n).reshape((n,) + (1,) * (len(shape_of(result)) - 1))
+    if endpoint and n > 1:
+        result = ew.where(numbers == n - 1, high, result)
+    if axis:
+        k = normalize_axis(axis, len(shape_of(result)), "axis")
+        result = structural.moveaxis(result, 0, k)
+    return result if dtype is None else cast(result, dtype)
+
+
+# grids ------------------------------------------------------------------------------------------
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Coordinates of a grid from vectors of coordinates."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    vectors = [as_array(x) for x in xi]
+    ndim = len(vectors)
+    grids = []
+    sizes = [math.prod(shape_of(x)) for x in vectors]
+    for k, x in enumerate(vectors):
+        position = 1 - k if indexing == "xy" and k < 2 and ndim > 1 else k
+        wide = (1,) * position + (sizes[k],) + (1,) * (ndim - position - 1)
+        grids.append(structural.reshape(x, wide))
+    if not sparse:
+        order = [1, 0, *range(2, ndim)] if indexing == "xy" and ndim > 1 else list(range(ndim))
+        shape = tuple([sizes[k] for k in order])
+        grids = [structural.broadcast_to(x, shape) if copy else broadcast_view(x, shape)
+                 for x in grids]  # fmt: skip
+    return tuple([fresh(g) if copy and any(g is x for x in vectors) else g for g in grids])
+
+
+@implements(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """Positions of the elements of an array of a shape, which is static."""
+    return np.indices(_shape(dimensions), dtype, sparse)
+
+
+@implements(np.vander)
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """Powers of the elements of a vector, one row each."""
+    values = as_array(x)
+    if len(shape_of(values)) != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    n = shape_of(values)[0] if N is None else operator.index(N)
+    column = structural.reshape(values, (shape_of(values)[0], 1))
+    column = cast(column, np.result_type(dtype_of(values), int))
+    exponents = np.arange(n) if increasing else np.arange(n)[::-1]
+    return ew.power(column, exponents)

@@ -1,0 +1,157 @@
+"""Dtypes: single precision is kept, Python numbers do not promote, promotion is NumPy's."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.ir.jaxpr import Jaxpr, subjaxprs
+from functrans.testing import random_like
+from samples import Row, Sample, each_row, each_sample
+from samples.row import HALVED, as_dtype
+
+DOUBLE = ("float64", "complex128")
+# LU factors are kept in double precision, as NumPy computes; a cast has the dtype it is told.
+WIDENING = ("cast", "lu_factor")
+# Linear algebra without a loop for single precision works in double precision inside.
+DOUBLE_INSIDE = ("linear_solve", "eig", "lstsq", "pinv")
+
+
+def _is_floating(row: Row, sample: Sample) -> bool:
+    return row.name not in WIDENING and any(
+        isinstance(x, np.ndarray) and x.dtype.kind in "fc" for x in sample.operands
+    )
+
+
+def _has_derivative(row: Row, sample: Sample) -> bool:
+    is_derived = row.is_differentiable and sample.has_derivative and bool(row.moving(sample))
+    return is_derived and _is_floating(row, sample)
+
+
+def _single(row: Row, label: str) -> Sample:
+    """The sample in single precision."""
+    sample = row.sample(label)
+    return as_dtype(sample, HALVED, label)
+
+
+def _dtypes(values: Any) -> list[str]:
+    return [np.asarray(value).dtype.name for value in values]
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample(_is_floating))
+def test_value_keeps_single_precision(row: Row, label: str) -> None:
+    sample = _single(row, label)
+    with np.errstate(all="ignore"):
+        outs = row.apply(sample, *sample.operands)
+    assert not set(_dtypes(outs)) & set(DOUBLE)
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample(_has_derivative))
+def test_derivatives_keep_single_precision(
+    row: Row, label: str, rng: np.random.Generator
+) -> None:
+    sample = _single(row, label)
+    fun = row.function(sample)
+    point = tuple(sample.operands[i] for i in row.moving(sample))
+    direction = tuple(row.direction(sample, rng))
+    with np.errstate(all="ignore"):
+        outs, tangents = ft.jvp(fun, point, direction)
+        values, pullback = ft.vjp(fun, *point)
+        cts = tuple(random_like(rng, out) for out in outs)
+        pulled = pullback(cts)
+    assert not set(_dtypes(outs)) & set(DOUBLE)
+    assert _dtypes(tangents) == _dtypes(values) == _dtypes(outs)
+    assert _dtypes(pulled) == _dtypes(point)
+
+
+def _wide_results(jaxpr: Jaxpr) -> list[str]:
+    """Equations that compute in double precision."""
+    found = []
+    for eqn in jaxpr.eqns:
+        avals = [var.aval for var in eqn.outputs]
+        if any(aval.dtype.name in DOUBLE and not aval.weak for aval in avals):
+            found.append(eqn.primitive.name)
+        for sub in subjaxprs(eqn.params):
+            found.extend(_wide_results(sub))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("row", "label"),
+    each_sample(lambda row, sample: _has_derivative(row, sample) and row.name not in DOUBLE_INSIDE),
+)
+def test_derivatives_compute_in_single_precision(
+    row: Row, label: str, rng: np.random.Generator
+) -> None:
+    """No step of a derivative promotes and casts back."""
+    sample = _single(row, label)
+    fun = row.function(sample)
+    point = tuple(sample.operands[i] for i in row.moving(sample))
+    with np.errstate(all="ignore"):
+        cts = tuple(random_like(rng, out) for out in fun(*point))
+
+    def both(xs: Any, ts: Any, cts: Any) -> Any:
+        return ft.jvp(fun, xs, ts)[1], ft.vjp(fun, *xs)[1](cts)
+
+    jaxpr = ft.make_jaxpr(both)(point, point, cts)
+    assert _wide_results(jaxpr) == []
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample(lambda row, sample: row.numpy is not None))
+def test_promotion_is_that_of_numpy(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(row.numpy(*sample.operands)).dtype
+        (out,) = row.apply(sample, *sample.operands)
+    assert np.asarray(out).dtype == expected
+
+
+def _mixes(row: Row) -> bool:
+    is_elementwise = row.primitive.elementwise is not None
+    return is_elementwise and row.name not in ("ldexp",) and any(
+        sample.label.startswith("f32_") for sample in row.samples()
+    )
+
+
+@pytest.mark.parametrize("row", each_row(_mixes))
+def test_python_numbers_do_not_promote(row: Row) -> None:
+    """NEP 50, also when the number is an argument of the program."""
+    for template in row.samples():
+        if not template.label.startswith("f32_"):
+            continue
+        sample = row.sample(template.label)
+        (out,) = row.apply(sample, *sample.operands)
+        expected = np.asarray(out).dtype
+        assert expected in (np.dtype(np.float32), np.dtype(bool))
+
+        def fun(*operands: Any, sample: Sample = sample) -> Any:
+            return row.apply(sample, *operands)[0]
+
+        jaxpr = ft.make_jaxpr(fun)(*sample.operands)
+        assert jaxpr.out_avals[0].dtype == expected
+        (again,) = ft.eval_jaxpr(jaxpr, None, *sample.operands)
+        assert again.dtype == expected
+
+
+def test_python_numbers_are_mixed_in_many_rows() -> None:
+    assert len(each_row(_mixes)) > 20
+
+
+@pytest.mark.parametrize("row", each_row(lambda row: row.is_differentiable))
+def test_derivative_in_integers_is_refused(row: Row) -> None:
+    for template in row.samples():
+        integral = [
+            i for i, x in enumerate(template.operands)
+            if isinstance(x, np.ndarray) and x.dtype.kind in "iu"
+        ]  # fmt: skip
+        if not integral:
+            continue
+        sample = replace(row.sample(template.label))
+
+        def fun(x: Any, sample: Sample = sample, i: int = integral[0]) -> Any:
+            return row.apply(sample, *sample.operands[:i], x, *sample.operands[i + 1 :])
+
+        with pytest.raises(ft.errors.NonDifferentiableError, match=r"primals\[0\]"):
+            ft.vjp(fun, sample.operands[integral[0]])
