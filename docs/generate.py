@@ -10,9 +10,9 @@ import inspect
 import sys
 from pathlib import Path
 
-from functrans import primitives
 from functrans.conventions import KINKS
 from functrans.ir.primitive import Marker, Primitive
+from functrans.primitives.table import PRIMITIVES
 
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "functrans"
@@ -63,7 +63,7 @@ def _files() -> dict[str, str]:
     for path in sorted((PACKAGE / "primitives").glob("*.py")):
         module = sys.modules.get(f"functrans.primitives.{path.stem}")
         source = inspect.getsource(module) if module is not None else ""
-        for primitive in primitives.PRIMITIVES:
+        for primitive in PRIMITIVES:
             if f"\n{primitive.name}_p" in source:
                 found.setdefault(primitive.name, path.name)
     return found
@@ -81,7 +81,7 @@ def primitives_page() -> str:
         "| primitive | file | derivative | transpose | notes |",
         "|---|---|---|---|---|",
     ]
-    for primitive in sorted(primitives.PRIMITIVES, key=lambda p: p.name):
+    for primitive in sorted(PRIMITIVES, key=lambda p: p.name):
         notes = "; ".join(f"{field}: {reason}" for field, reason in primitive.reasons)
         transpose = "yes" if primitive.transpose is not None else ""
         lines.append(

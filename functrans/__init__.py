@@ -1,24 +1,22 @@
 """functrans: function transforms for numerical code on NumPy arrays.
 
-This module re-exports the public names and hands over the tables that go down by injection
-(operators of tracers, NumPy's ufuncs and array functions, the methods of ``Jaxpr``).
+This module re-exports the public names. What the transforms themselves do not need is imported when
+it is first used: submodules such as ``functrans.numpy``, and the tables of ``functrans.tables``. It is
+the only place where an import of functrans is deferred.
 """
 
-from functrans import conventions as conventions
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from functrans import errors as errors
-from functrans import flatten_util as flatten_util
 from functrans import tree as tree
-from functrans.ir.check import check_jaxpr as check_jaxpr
-from functrans.ir.encoding import install_primitives
 from functrans.ir.jaxpr import Jaxpr as Jaxpr
 from functrans.ir.jaxpr import install_jaxpr_methods
-from functrans.ir.printing import pretty, to_dot
-from functrans.ir.serialize import load, reduce, save, structural_hash
 from functrans.operators import operator_table
-from functrans.primitives import PRIMITIVES
-from functrans.primitives.slicing import BasicIndex
 from functrans.state import config as config
-from functrans.trace import install_operators
+from functrans.trace import install_lazy_methods, install_operators
 from functrans.transforms.forward import jvp as jvp
 from functrans.transforms.forward import linear_transpose as linear_transpose
 from functrans.transforms.forward import linearize as linearize
@@ -38,8 +36,43 @@ from functrans.transforms.reverse import value_and_grad as value_and_grad
 from functrans.transforms.reverse import vjp as vjp
 from functrans.transforms.vectorize import vmap as vmap
 
+if TYPE_CHECKING:
+    from functrans import conventions as conventions
+    from functrans import flatten_util as flatten_util
+    from functrans import functional as functional
+    from functrans import numpy as numpy
+    from functrans import scipy as scipy
+    from functrans import testing as testing
+    from functrans.control.jit import disable_jit as disable_jit
+    from functrans.control.jit import jit as jit
+    from functrans.ir.check import check_jaxpr as check_jaxpr
+    from functrans.testing import check_grads as check_grads
+
+_MODULES = ("conventions", "flatten_util", "functional", "numpy", "scipy", "testing")
+_NAMES = {
+    "check_grads": "functrans.testing",
+    "check_jaxpr": "functrans.ir.check",
+    "disable_jit": "functrans.control.jit",
+    "jit": "functrans.control.jit",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a submodule, or the module of a name, at first use."""
+    if name in _MODULES:
+        return import_module(f"functrans.{name}")
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'functrans' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All public names, imported or not."""
+    return sorted({name for name in globals() if not name.startswith("_")} | {*_MODULES, *_NAMES})
+
+
 install_operators(operator_table())
-install_jaxpr_methods(
-    pretty=pretty, to_dot=to_dot, structural_hash=structural_hash, save=save, load=load, reduce=reduce
-)
-install_primitives(PRIMITIVES, (BasicIndex,))
+install_lazy_methods(lambda: import_module("functrans.tables").install_numpy())
+install_jaxpr_methods(lambda: import_module("functrans.tables").jaxpr_methods())

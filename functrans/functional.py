@@ -153,7 +153,8 @@ def jacobian(
     argnums = tuple(range(len(values)))
     call = _Call(
         "functional.jacobian", as_tuple, argnums, values, {},
-        has_aux=False, holomorphic=_is_holomorphic(values), allow_int=False,
+        has_aux=False, holomorphic=None, allow_int=False,
+        direction="forward" if strategy == "forward-mode" else "auto",
     )  # fmt: skip
     call.check_size()
     if strict:
@@ -161,10 +162,7 @@ def jacobian(
         _check_dependence(
             "jacobian", "output", [_depends(node, nodes) for node in call.recorded.out_nodes]
         )
-    n_out = sum(np.prod(shape_of(out), dtype=int) for out in call.outs)
-    n_in = sum(np.prod(shape_of(value), dtype=int) for value in values)
-    is_forward = strategy == "forward-mode" or n_in < n_out
-    rows = call.assemble(call.forward() if is_forward else call.reverse())
+    rows = call.assemble(call.blocks())
     return _nested([_nested(row, is_in_tuple) for row in rows], is_out_tuple[0])
 
 
@@ -332,7 +330,7 @@ def vjp(
         if node is not None
     ]
     cts = pull_back(seeds, recorded.inputs)
-    products = finish_cotangents(values, recorded.inputs, cts)
+    products = finish_cotangents(values, recorded.inputs, cts, foreign=vectors)
     outs = own_arrays(recorded.outs, values)
     return _nested(outs, is_out_tuple), _nested(products, is_in_tuple)
 

@@ -402,8 +402,8 @@ def _written(
     cut = x if steps.cut is None else slice_index(x, steps.cut)
     if not steps.arrays:
         order, final = _arrangement(steps, shape_of(cut))
-        fitted = reshape(_fitted(value, final), shape_of(cut)) if shape_of(value) else value
-        new = broadcast_to(cast(_COMBINE[op](cut, fitted), dtype), shape_of(cut))
+        part = reshape(fitted(value, final), shape_of(cut)) if shape_of(value) else value
+        new = broadcast_to(cast(_COMBINE[op](cut, part), dtype), shape_of(cut))
     elif op not in _SCATTER:
         factor = _product_of_writes(x, entries, value, mode)
         return cast(_COMBINE[op](x, factor), dtype)
@@ -412,7 +412,7 @@ def _written(
         order, final = _arrangement(steps, slot)
         if shape_of(value):
             moved = tuple([slot[axis] for axis in order])
-            value = reshape(_fitted(value, final), moved)
+            value = reshape(fitted(value, final), moved)
             value = transpose(value, tuple(np.argsort(order).tolist()))
         is_unique = unique_indices or steps.is_unique
         new = scatter(cut, value, steps.arrays, steps.axes, _SCATTER[op], mode, is_unique)
@@ -420,12 +420,15 @@ def _written(
 
 
 def check_storable(value: Any, dtype: np.dtype) -> None:
-    """Refuse to store a traced value where its kind would be lost, complex in real for instance.
+    """Refuse to store a value where its kind would be lost: complex in real, traced ones also
+    floating in integer.
 
     Raises:
       TypeError: names both dtypes.
     """
-    if isinstance(value, Tracer) and not np.can_cast(dtype_of(value), dtype, "same_kind"):
+    own = dtype_of(value)
+    is_lost = own.kind == "c" and dtype.kind != "c"
+    if is_lost or (isinstance(value, Tracer) and not np.can_cast(own, dtype, "same_kind")):
         raise TypeError(
             f"cannot store {dtype_of(value)} values in a traced array of {dtype}{here()}; use "
             f"x = x.astype({str(dtype_of(value))!r}) first"
@@ -449,7 +452,7 @@ def _slot(x: Any, steps: Plan) -> Shape:
     return s + tuple([n for axis, n in enumerate(shape) if axis not in steps.axes])
 
 
-def _fitted(value: Any, shape: Shape) -> Any:
+def fitted(value: Any, shape: Shape) -> Any:
     """A value broadcast to a shape; extra leading axes of extent 1 go, as in NumPy.
 
     Raises:

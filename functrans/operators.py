@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
-from functrans.indexing import as_value, check_storable, index_value, updated
+from functrans.indexing import as_value, check_storable, fitted, index_value, updated
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
 from functrans.primitives import complex_parts
@@ -78,6 +78,11 @@ def _rmatmul(self: Any, other: Any) -> Any:
 
 
 # in-place ---------------------------------------------------------------------------------------
+
+
+def fresh(x: Any) -> Any:
+    """The same value with memory of its own: later writes to either do not reach the other."""
+    return x._twin() if isinstance(x, Tracer) else np.array(x)
 
 
 def check_writable(x: Tracer) -> None:
@@ -150,11 +155,19 @@ def register_view(
 ) -> Any:
     """Note that a tracer shares memory with another one; returns the view."""
     if isinstance(view, Tracer) and view._trace is base._trace:
+        if view is base:
+            return view
         if base._alias is None:
             base._alias = Alias()
-        base._alias.views.append(weakref.ref(view))
+        views = base._alias.views
+        if len(views) >= _MANY_VIEWS and not len(views) & (len(views) - 1):  # at powers of 2
+            views[:] = [reference for reference in views if reference() is not None]
+        views.append(weakref.ref(view))
         view._alias = Alias(base, read, write)
     return view
+
+
+_MANY_VIEWS = 16
 
 
 def _iadd(primitive: Primitive) -> Callable[..., Any]:
@@ -257,6 +270,8 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         value = as_value(value)
     check_storable(value, dtype_of(x))
     value = cast(value, dtype_of(x))
+    if shape_of(value):
+        value = fitted(value, basic.result_shape(shape_of(x)))
     check_writable(x)
     update = getattr(x._trace, "update_in_place", None)
     if update is not None and update(x, value, basic):
@@ -307,9 +322,8 @@ def _item(self: Any, *args: Any) -> Any:
 
 
 def _format(self: Any, spec: str) -> str:
-    from_value = getattr(self, "_value", None)
-    if from_value is None:
-        return format(repr(self), spec)
+    if not spec and getattr(self, "_value", None) is None:
+        return repr(self)
     return format(self._concrete("format()"), spec)
 
 
@@ -367,7 +381,7 @@ def operator_table() -> dict[str, Any]:
     table.update(
         __hash__=None,
         __neg__=_unary(ew.negative),
-        __pos__=_unary(lambda x: x),
+        __pos__=_unary(fresh),
         __abs__=_unary(complex_parts.absolute),
         __invert__=_unary(ew.invert),
         __matmul__=_matmul,

@@ -21,8 +21,17 @@ from functrans.ir.avals import PYTHON_SCALARS, Aval, ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import capture, here, resolve
-from functrans.state import name_scope
+from functrans.state import current_config, name_scope
 from functrans.trace import Trace, Tracer, aval_of, tracing
+
+
+def may_change(value: Any) -> bool:
+    """Whether a value is an array whose elements its owner can write to, if only through a base."""
+    while type(value) is np.ndarray:
+        if value.flags.writeable:
+            return True
+        value = value.base
+    return False
 
 
 class StagingTrace(Trace):
@@ -30,9 +39,11 @@ class StagingTrace(Trace):
 
     Attributes:
       axes: named axes of ``vmap`` being traced, name to size.
+      const_of: by ``id`` of a captured object its position among the constants.
+      contents: by position of a captured array that may change, its elements when it was captured.
     """
 
-    __slots__ = ("axes", "const_of", "consts", "constvars", "eqns", "var_names")
+    __slots__ = ("axes", "const_of", "consts", "constvars", "contents", "eqns", "var_names")
     is_staging = True
 
     def __init__(self, label: str, axes: Mapping[str, int] | None = None) -> None:
@@ -40,7 +51,8 @@ class StagingTrace(Trace):
         self.eqns: list[Equation] = []
         self.consts: list[Any] = []
         self.constvars: list[Var] = []
-        self.const_of: dict[int, Var] = {}
+        self.const_of: dict[int, int] = {}
+        self.contents: dict[int, bytes] = {}
         self.var_names: dict[Var, str] = {}
         self.axes: Mapping[str, int] = axes or {}
 
@@ -60,15 +72,34 @@ class StagingTrace(Trace):
         return self.const(value)
 
     def const(self, value: Any) -> Var:
-        """The variable of a captured array or outer tracer, one per object."""
-        var = self.const_of.get(id(value))
-        if var is None:
-            aval = aval_of(value)
-            var = Var(aval)
-            self.const_of[id(value)] = var
-            self.consts.append(value)  # keeps the object alive, so that its id stays its own
-            self.constvars.append(var)
+        """The variable of a captured array or outer tracer, one per object and contents.
+
+        A function that writes into a captured array while it is traced (a buffer that it uses
+        again) means other contents from there on; what was captured before stays as it was.
+        """
+        position = self.const_of.get(id(value))
+        if position is not None:
+            if not self._has_changed(position):
+                return self.constvars[position]
+            self._freeze(position)
+        var = Var(aval_of(value))
+        position = self.const_of[id(value)] = len(self.consts)
+        self.consts.append(value)  # keeps the object alive, so that its id stays its own
+        self.constvars.append(var)
+        if may_change(value) and current_config.get().copy_residuals:
+            self.contents[position] = value.tobytes()
         return var
+
+    def _has_changed(self, position: int) -> bool:
+        """Whether a captured array was written to since it was captured."""
+        contents = self.contents.get(position)
+        return contents is not None and self.consts[position].tobytes() != contents
+
+    def _freeze(self, position: int) -> None:
+        """Put an array with the contents at capture in the place of one that was written to."""
+        value = self.consts[position]
+        contents = self.contents.pop(position)
+        self.consts[position] = np.frombuffer(contents, value.dtype).reshape(value.shape)
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
@@ -100,6 +131,10 @@ class StagingTrace(Trace):
     ) -> Jaxpr:
         """Close the program over its results."""
         outvars = tuple([self.atom(out) for out in outs])
+        for position in list(self.contents):
+            if self._has_changed(position):
+                self._freeze(position)
+        self.contents.clear()
         return Jaxpr(
             tuple(self.constvars),
             tuple(self.consts),

@@ -14,7 +14,7 @@ Layer: ``trace``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,10 @@ class Alias:
         self.write = write
         self.views: list[Any] = []
 
+    def is_shared(self) -> bool:
+        """Whether there is a base or a living view."""
+        return self.base is not None or any([view() is not None for view in self.views])
+
 
 class Tracer:
     """Stand-in for an array inside a traced function (abstract).
@@ -110,6 +114,14 @@ class Tracer:
         """Take over the contents of another tracer of the same trace (in-place syntax)."""
         raise NotImplementedError
 
+    def _twin(self) -> Any:
+        """Another tracer of the same value, which in-place syntax on this one does not reach."""
+        twin = object.__new__(type(self))
+        twin._trace = self._trace
+        twin._alias = None
+        twin._rebind(self)
+        return twin
+
     def _describe(self) -> str:
         """What it is, for messages."""
         raise NotImplementedError
@@ -120,9 +132,34 @@ class Tracer:
 
 
 def install_operators(methods: Mapping[str, Any]) -> None:
-    """Give ``Tracer`` its operators and methods; called once, when functrans is imported."""
+    """Give ``Tracer`` operators and methods."""
     for name, method in methods.items():
         setattr(Tracer, name, method)
+
+
+def install_lazy_methods(load: Callable[[], None]) -> None:
+    """Give ``Tracer`` its NumPy protocols and ndarray methods when the first of them is used.
+
+    Args:
+      load: calls ``install_operators`` with tables that hold ``__array_ufunc__`` and
+        ``__array_function__``.
+    """
+
+    def loaded(self: Tracer, name: str) -> Any:
+        if hasattr(Tracer, "__getattr__"):
+            del Tracer.__getattr__
+            load()
+        return getattr(self, name)
+
+    def protocol(name: str) -> Callable[..., Any]:
+        def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+            return loaded(self, name)(*args, **kwargs)
+
+        return method
+
+    for name in ("__array_ufunc__", "__array_function__"):
+        setattr(Tracer, name, protocol(name))
+    Tracer.__getattr__ = loaded
 
 
 def escaped(tracer: Tracer) -> EscapedTracerError:

@@ -20,9 +20,10 @@ DOUBLE_INSIDE = ("linear_solve", "eig", "lstsq", "pinv")
 
 
 def _is_floating(row: Row, sample: Sample) -> bool:
-    return row.name not in WIDENING and any(
-        isinstance(x, np.ndarray) and x.dtype.kind in "fc" for x in sample.operands
-    )
+    """Whether all operands are floating arrays or numbers; int64 promotes float32 to float64."""
+    kinds = [x.dtype.kind for x in sample.operands if isinstance(x, (np.ndarray, np.generic))]
+    is_promoted = row.primitive.elementwise is not None and "i" in kinds and row.name != "ldexp"
+    return row.name not in WIDENING and not is_promoted and ("f" in kinds or "c" in kinds)
 
 
 def _has_derivative(row: Row, sample: Sample) -> bool:

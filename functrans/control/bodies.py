@@ -176,4 +176,5 @@ def mismatch(
 
 def finish_results(outs: Sequence[Any], operands: Sequence[Any], treedef: Any) -> Any:
     """Results in their structure; plain ones are arrays that share no memory with operands."""
-    return tree.unflatten(treedef, own_arrays(outs, operands))
+    results = own_arrays(outs, operands)
+    return results if treedef is None else tree.unflatten(treedef, results)

@@ -9,6 +9,7 @@ Layer: ``control``.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.ir.primitive import Primitive
@@ -27,17 +28,33 @@ def inline_calls(jaxpr: Jaxpr, primitive: Primitive) -> Jaxpr:
         return jaxpr
     eqns: list[Equation] = []
     env: dict[Var, Atom] = {}
-    _emit(jaxpr, primitive, env, eqns)
-    outvars = tuple([_renamed(atom, env) for atom in jaxpr.outvars])
-    return replace(jaxpr, eqns=tuple(eqns), outvars=outvars, cache={})
+    consts: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
+    _emit(jaxpr, primitive, env, eqns, consts)
+    return replace(
+        jaxpr,
+        constvars=tuple(consts),
+        consts=tuple(consts.values()),
+        eqns=tuple(eqns),
+        outvars=tuple([_renamed(atom, env) for atom in jaxpr.outvars]),
+        cache={},
+    )
 
 
 def _renamed(atom: Atom, env: dict[Var, Atom]) -> Atom:
     return env.get(atom, atom) if isinstance(atom, Var) else atom
 
 
-def _emit(jaxpr: Jaxpr, primitive: Primitive, env: dict[Var, Atom], eqns: list[Equation]) -> None:
-    """Append the equations of a program; ``env`` tells what its variables are called outside."""
+def _emit(
+    jaxpr: Jaxpr,
+    primitive: Primitive,
+    env: dict[Var, Atom],
+    eqns: list[Equation],
+    consts: dict[Var, Any],
+) -> None:
+    """Append the equations of a program and the constants of the programs that it calls.
+
+    ``env`` tells what its variables are called outside; constants keep their variables.
+    """
     for eqn in jaxpr.eqns:
         inputs = tuple([_renamed(atom, env) for atom in eqn.inputs])
         if eqn.primitive is not primitive or eqn.params["jaxpr"].annotations:
@@ -46,7 +63,8 @@ def _emit(jaxpr: Jaxpr, primitive: Primitive, env: dict[Var, Atom], eqns: list[E
         inner: Jaxpr = eqn.params["jaxpr"]
         own: dict[Var, Atom] = dict(zip(inner.invars, inputs, strict=True))
         fresh: list[Equation] = []
-        _emit(inner, primitive, own, fresh)
+        consts.update(zip(inner.constvars, inner.consts, strict=True))
+        _emit(inner, primitive, own, fresh, consts)
         renamed: dict[Var, Var] = {}
         for inner_eqn in fresh:
             outputs = tuple([Var(var.aval) for var in inner_eqn.outputs])

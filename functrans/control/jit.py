@@ -207,6 +207,15 @@ class JitFunction:
             outs = run(program.jaxpr, operands)  # type: ignore[assignment]
         return tree.unflatten(program.treedef, own_arrays(outs, operands))
 
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function that is staged."""
+        return self._fun
+
+    def with_function(self, fun: Callable[..., Any]) -> JitFunction:
+        """Another function jitted in the same way."""
+        return JitFunction(fun, self._static_argnums, self._static_argnames)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance, as functions in a class do."""
         return self if instance is None else functools.partial(self, instance)

@@ -13,7 +13,7 @@ Layer: ``ir``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,11 +143,11 @@ class Jaxpr:
 
     def __str__(self) -> str:
         """The program as text, stable between runs."""
-        return _hooks["pretty"](self)
+        return _method("pretty")(self)
 
     def __repr__(self) -> str:
         """The program as text."""
-        return _hooks["pretty"](self)
+        return _method("pretty")(self)
 
     def pretty(self, source: bool = False, hooks: bool = True) -> str:
         """The program as text.
@@ -159,18 +159,18 @@ class Jaxpr:
         Returns:
           Lines of text; names are stable between runs.
         """
-        return _hooks["pretty"](self, source=source, hooks=hooks)
+        return _method("pretty")(self, source=source, hooks=hooks)
 
     def to_dot(self) -> str:
         """The program as a Graphviz digraph, one node an equation."""
-        return _hooks["to_dot"](self)
+        return _method("to_dot")(self)
 
     def structural_hash(self) -> str:
         """Hexadecimal SHA-256 of the program's structure and constants; equal for equal programs.
 
         Names of variables, sources and callables in annotations do not count.
         """
-        return _hooks["structural_hash"](self)
+        return _method("structural_hash")(self)
 
     def structurally_equal(self, other: Jaxpr) -> bool:
         """Whether both programs are the same but for the identity of their variables."""
@@ -185,7 +185,7 @@ class Jaxpr:
         Raises:
           UnsupportedOperationError: a parameter is a Python function (a callback, a custom rule).
         """
-        _hooks["save"](self, path)
+        _method("save")(self, path)
 
     @staticmethod
     def load(path: Any) -> Jaxpr:
@@ -194,19 +194,32 @@ class Jaxpr:
         Raises:
           CacheFormatError: the file is damaged, or of another format version.
         """
-        return _hooks["load"](path)
+        return _method("load")(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle through the file format, so that primitives come back by name."""
-        return _hooks["reduce"](self)
+        return _method("reduce")(self)
 
 
-_hooks: dict[str, Any] = {}
+_methods: dict[str, Callable[..., Any]] = {}
+_loader: list[Callable[[], Mapping[str, Callable[..., Any]]]] = []
 
 
-def install_jaxpr_methods(**functions: Any) -> None:
-    """Give ``Jaxpr`` the functions behind its methods (printing, hashing, files); called once."""
-    _hooks.update(functions)
+def install_jaxpr_methods(loader: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
+    """Say where the functions behind ``Jaxpr``'s methods come from; called once, used at first need.
+
+    Args:
+      loader: gives them by name: ``pretty``, ``to_dot``, ``structural_hash``, ``save``, ``load``,
+        ``reduce``.
+    """
+    _loader[:] = [loader]
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """The function behind a method."""
+    if not _methods:
+        _methods.update(_loader[0]())
+    return _methods[name]
 
 
 def subjaxprs(params: Mapping[str, Any]) -> Iterator[Jaxpr]:

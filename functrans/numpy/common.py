@@ -20,6 +20,7 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, store
+from functrans.operators import fresh as fresh
 from functrans.operators import register_view
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
@@ -196,17 +197,6 @@ def count_of(shape: Shape, axes: Axes) -> int:
 
 
 # results ----------------------------------------------------------------------------------------
-
-
-def fresh(x: Any) -> Any:
-    """The same value with memory of its own: later writes to either do not reach the other."""
-    if not isinstance(x, Tracer):
-        return np.array(x)
-    twin = object.__new__(type(x))
-    twin._trace = x._trace
-    twin._alias = None
-    twin._rebind(x)
-    return twin
 
 
 def stored(name: str, result: Any, out: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
     as_array,
@@ -24,7 +25,7 @@ from functrans.numpy.common import (
     value_of,
     view,
 )
-from functrans.numpy.dispatch import implements
+from functrans.numpy.dispatch import has_tracer, implements
 from functrans.numpy.shaping import at_least
 from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
@@ -383,3 +384,47 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         start, stop = int(nonzero[:, k].min()), int(nonzero[:, k].max()) + 1
         entries[k] = slice(start if "f" in ends else None, stop if "b" in ends else None)
     return x[tuple(entries)]
+
+
+# index tricks -----------------------------------------------------------------------------------
+
+
+class _Joiner:
+    """``r_`` and ``c_``: joining by indexing; plain items go to NumPy's own.
+
+    Attributes:
+      plain: NumPy's object.
+      as_columns: whether vectors are columns, joined along the last axis.
+    """
+
+    __slots__ = ("as_columns", "plain")
+
+    def __init__(self, plain: Any, as_columns: bool) -> None:
+        self.plain = plain
+        self.as_columns = as_columns
+
+    def __getitem__(self, key: Any) -> Any:
+        """The items joined.
+
+        Raises:
+          UnsupportedOperationError: a directive in a string stands beside traced values.
+        """
+        items = key if isinstance(key, tuple) else (key,)
+        if not has_tracer(items):
+            return self.plain[key]
+        parts = []
+        for item in items:
+            if isinstance(item, str):
+                raise UnsupportedOperationError(
+                    f"the directive {item!r} cannot be used with traced values{here()}; use "
+                    "np.concatenate or np.stack with axis="
+                )
+            x = self.plain[item] if isinstance(item, slice) else at_least(item, 1)
+            if self.as_columns and len(shape_of(x)) == 1:
+                x = structural.reshape(x, (shape_of(x)[0], 1))
+            parts.append(x)
+        return movement.concatenate(parts, -1 if self.as_columns else 0)
+
+
+r_ = _Joiner(np.r_, False)
+c_ = _Joiner(np.c_, True)

@@ -320,7 +320,7 @@ def repeated(values: Any, n: int) -> Any:
     return indexing.gather(values, (np.arange(n) % own,), (0,))
 
 
-def _write_flat(x: Any, places: Any, values: Any, mode: str = "raise") -> None:
+def write_flat(x: Any, places: Any, values: Any, mode: str = "raise") -> None:
     """``x.flat[places] = values``."""
     new = indexing.scatter(flat(x), cast(values, dtype_of(x)), (places,), (0,), mode=mode)
     assign(x, structural.reshape(new, shape_of(x)))
@@ -343,7 +343,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values to positions of the flattened, traced array."""
     target = traced_target("put", a)
     places = flat(integers(ind))
-    _write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
+    write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
 
 
 @implements(np.place)
@@ -359,7 +359,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     places = np.flatnonzero(value_of(condition))
     if len(places) and not shape_of(values)[0]:
         raise ValueError("Cannot insert from an empty array!")
-    _write_flat(target, places, repeated(values, len(places)))
+    write_flat(target, places, repeated(values, len(places)))
 
 
 @implements(np.putmask)
@@ -378,7 +378,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     target = traced_target("put_along_axis", arr)
     places, new = integers(indices), cast(as_operand(values), dtype_of(target))
     if axis is None:
-        _write_flat(target, places, structural.broadcast_to(new, shape_of(places)))
+        write_flat(target, places, structural.broadcast_to(new, shape_of(places)))
         return
     k = normalize_axis(axis, len(shape_of(target)), "axis")
     shape = list(np.broadcast_shapes(shape_of(places), shape_of(new)))

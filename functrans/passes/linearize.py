@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
@@ -72,9 +72,9 @@ from functrans.primitives.structural import (
     sum_to_shape,
     transpose_p,
 )
-from functrans.staging import stage
+from functrans.staging import may_change, stage
 from functrans.state import current_config
-from functrans.trace import aval_of, bind, dtype_of, shape_of
+from functrans.trace import Tracer, aval_of, bind, dtype_of, innermost_staging, shape_of
 
 _numbers = count()
 _next_number = _numbers.__next__
@@ -164,19 +164,46 @@ def kept(value: Any) -> Any:
 
     A plain ndarray has no version counter, so that a later write into it could not be seen. A
     read-only view of a writable array changes with it; of a broadcast one only the elements that
-    have memory of their own are copied.
+    have memory of their own are copied. A tracer of an enclosing trace may be written to before a
+    pullback is called.
     """
-    if type(value) is not np.ndarray or not current_config.get().copy_residuals:
-        return value
+    if type(value) is not np.ndarray:
+        return value._twin() if isinstance(value, Tracer) else value
+    if not current_config.get().copy_residuals or innermost_staging() is not None:
+        return value  # in a program it is a constant by identity: a hidden input, read at each call
     if value.flags.writeable:
         return value.copy()
-    owner = value.base
-    while type(owner) is np.ndarray and not owner.flags.writeable:
-        owner = owner.base
-    if type(owner) is not np.ndarray:
+    if not may_change(value):
         return value
     own = tuple([slice(None) if stride else slice(0, 1) for stride in value.strides])
     return np.broadcast_to(value[own].copy(), value.shape)
+
+
+def detached(part: Any, whole: Any) -> Any:
+    """A small part of a large array as an array of its own.
+
+    As a view, a residual would keep the large array alive; and a loop that reads row i and writes
+    row i + 1 could not write in place. The copy has the layout of the view, since a later reshape
+    is a view or a copy according to the layout.
+    """
+    if type(part) is np.ndarray and part.flags.c_contiguous and _SMALL * part.size <= whole.size:
+        return part.copy()
+    return part
+
+
+_SMALL = 8
+
+
+SOLE_REFERENCES = 2
+"""``getrefcount(holder[key])`` of an object that only the holder refers to: the holder, the argument.
+
+Not counted on a local variable, since whether that holds a reference depends on the interpreter.
+"""
+
+
+def is_writable(value: Any) -> bool:
+    """Whether a value is an array with memory of its own that may be written to."""
+    return type(value) is np.ndarray and value.flags.owndata and value.flags.writeable
 
 
 def record(
@@ -252,6 +279,8 @@ def record(
 
 def _linear_constant(value: Any) -> Any:
     """What a jointly linear equation keeps of a constant operand: its tangent, if it has one."""
+    if type(value) in PYTHON_SCALARS:
+        return type(value)(0) if isinstance(value, (float, complex)) else value
     aval = aval_of(value)
     return zeros(aval) if is_differentiable_dtype(aval.dtype) else kept(value)  # type: ignore[union-attr]
 
@@ -562,7 +591,7 @@ def ordered_nodes(roots: Sequence[Node]) -> list[Node]:
 
 
 def pull_back(
-    outputs: Sequence[tuple[Node, Any]],
+    outputs: list[tuple[Node, Any]],
     inputs: Sequence[Node],
     *,
     keep: bool = True,
@@ -573,7 +602,8 @@ def pull_back(
     Args:
       outputs: node and cotangent of each result; a node may come more than once.
       inputs: nodes whose cotangents are wanted.
-      keep: ``False`` lets each node go as soon as it was used, when the caller holds none.
+      keep: ``False`` empties ``outputs`` and lets each node go as soon as it was used, so that its
+        residuals are freed on the way, if the caller holds no node.
       size: extent of a leading batch axis of the cotangents, or ``None``.
 
     Returns:
@@ -585,7 +615,8 @@ def pull_back(
         cts[node] = ct if have is None else add_cotangents(have, ct)
     nodes = ordered_nodes([node for node, _ in outputs])
     if not keep:
-        outputs = ()
+        outputs.clear()
+    own: set[Node] = set()
     ct = have = value = None
     with np.errstate(all="ignore"):
         while nodes:
@@ -603,74 +634,91 @@ def pull_back(
                     slots = cts[main] = [None] * len(main.dtype)
                 slots[node.params["index"]] = ct
                 continue
-            if size is None and _pull_slice_in_place(node, ct, cts):
+            is_own = node in own
+            own.discard(node)
+            is_slice = node.primitive is slice_p or node.primitive is slice_update_p
+            if is_slice and _pull_slice_in_place(node, ct, is_own, cts, own, size):
                 continue
             for parent, value in zip(node.parents, pull(node, ct, size)):  # noqa: B905  # same by construction
                 if parent is not None and value is not None and type(value) is not Zero:
                     have = cts.get(parent)
                     cts[parent] = value if have is None else add_cotangents(have, value)
+                    own.discard(parent)
     lead = () if size is None else (size,)
     return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 
 
-def _is_exclusive(array: Any, references: int) -> bool:
-    """Whether an array may be written to: it owns its memory and nobody else holds it.
-
-    Args:
-      array: the candidate.
-      references: references that the caller knows of, its argument to this function included.
-    """
-    return (
-        type(array) is np.ndarray
-        and array.flags.owndata
-        and array.flags.writeable
-        and getrefcount(array) <= references + 1
-    )
-
-
-def _pull_slice_in_place(node: Node, ct: Any, cts: dict[Node, Any]) -> bool:
+def _pull_slice_in_place(
+    node: Node, ct: Any, is_own: bool, cts: dict[Node, Any], own: set[Node], size: int | None
+) -> bool:
     """Pull back through a slice, or a write to one, in place; whether it was done.
 
     The derivative of n slices of one array would otherwise add n arrays of its size, and that of
-    filling an array of n in a loop would copy it n times. The buffers are this pass's own; what
-    somebody else may hold is copied first.
+    filling an array of n in a loop would copy it n times.
+
+    Args:
+      node: of ``slice_p`` or ``slice_update_p``.
+      ct: cotangent of its result.
+      is_own: whether ``ct`` is a buffer that was made here.
+      cts: cotangents of other nodes.
+      own: nodes whose cotangent in ``cts`` is a buffer that was made here, and that nothing but
+        ``cts`` refers to. Any other is copied before it is written to.
+      size: extent of a leading batch axis of the cotangents, or ``None``.
     """
-    primitive = node.primitive
-    if primitive is slice_p:
-        if not isinstance(ct, (np.ndarray, np.generic)):
-            return False
-        parent = node.parents[0]
+    if not isinstance(ct, (np.ndarray, np.generic)):
+        return False
+    entries = node.params["index"].entries
+    lead: tuple[int, ...] = ()
+    if size is not None:
+        entries = (slice(None), *entries)
+        lead = (size,)
+    if node.primitive is slice_p:
+        (parent,) = node.parents
         assert parent is not None
         have = cts.get(parent)
-        entries = node.params["index"].entries
-        if have is None:
-            have = np.zeros(parent.shape, parent.dtype)
-            have[entries] = ct
-            cts[parent] = have
-            return True
-        if _is_exclusive(have, 3) and have.shape == parent.shape:  # cts, have, argument
-            have[entries] += ct
-            return True
-        return False
-    if primitive is slice_update_p:
-        if type(ct) is not np.ndarray or ct.shape != node.shape:
+        if isinstance(plain(have), Tracer):
             return False
-        parent, source = node.parents
-        entries = node.params["index"].entries
-        if source is not None:
-            slot = np.array(ct[entries])
-            if slot.shape != source.shape:
-                slot = sum_to_shape(slot, source.shape)
-            have = cts.get(source)
-            cts[source] = slot if have is None else add_cotangents(have, slot)
-        if parent is not None:
-            have = cts.get(parent)
-            if not _is_exclusive(ct, 4):  # two locals and two arguments
-                ct = ct.copy()
-            ct[entries] = 0
-            cts[parent] = ct if have is None else add_cotangents(have, ct)
+        if have is None:
+            have = np.zeros((*lead, *parent.shape), parent.dtype)
+            have[entries] = ct
+        else:
+            if parent not in own:
+                have = np.array(np.broadcast_to(plain(have), (*lead, *parent.shape)))
+            have[entries] += ct
+        cts[parent] = have
+        own.add(parent)
         return True
-    return False
+    shape = (*lead, *node.shape)
+    if ct.shape != shape or not shape:
+        return False
+    parent, source = node.parents
+    if source is not None:
+        slot = np.array(ct[entries])
+        if slot.shape != (*lead, *source.shape):
+            slot = _sum_to_source(slot, source.shape, size)
+        have = cts.get(source)
+        cts[source] = slot if have is None else add_cotangents(have, slot)
+        own.discard(source)
+    if parent is not None:
+        if not is_own:
+            ct = np.array(ct)
+        ct[entries] = 0
+        have = cts.get(parent)
+        if have is None:
+            cts[parent] = ct
+            own.add(parent)
+        else:
+            cts[parent] = add_cotangents(have, ct)
+            own.discard(parent)
+    return True
+
+
+def _sum_to_source(slot: Any, shape: tuple[int, ...], size: int | None) -> Any:
+    """The cotangent of what was written to a slot, by undoing its broadcast."""
+    if size is None:
+        return sum_to_shape(slot, shape)
+    ones = (1,) * (slot.ndim - 1 - len(shape))
+    return sum_to_shape(slot, (size, *ones, *shape)).reshape((size, *shape))
 
 
 # forward ----------------------------------------------------------------------------------------
@@ -705,6 +753,8 @@ def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
             for i, (parent, value) in enumerate(zip(node.parents, node.saved, strict=True))
         ]
         outs = list(bind(primitive, *operands, **node.params))
+        if primitive is slice_p:
+            outs = [detached(outs[0], operands[0])]
     elif primitive.jvp is multilinear:
         outs = []
         for i, tangent in enumerate(tangents):
@@ -779,6 +829,38 @@ def _filled_tangent(node: Node, i: int, tangent: Any) -> Any:
     return zeros(node.parents[i].aval) if tangent is None else tangent  # type: ignore[union-attr]
 
 
+def _push_update_in_place(
+    node: Node, tangents: dict[Node, Any], readers: dict[Node, int], size: int | None
+) -> bool:
+    """Push a write to a slice forward in place; whether it was done.
+
+    The tangent written to must have been made by this pass, and nothing else may read it later.
+    """
+    parent, source = node.parents
+    if (
+        parent is None
+        or parent.primitive is None
+        or parent not in tangents
+        or readers[parent] > 1
+        or getrefcount(tangents[parent]) > SOLE_REFERENCES
+        or not is_writable(tangents[parent])
+    ):
+        return False
+    tangent = None if source is None else tangents.get(source)
+    if isinstance(tangent, Tracer):
+        return False
+    entries = node.params["index"].entries
+    whole = tangents[parent]
+    if size is not None:
+        entries = (slice(None), *entries)
+        if tangent is not None:
+            ones = (1,) * (whole[entries].ndim - tangent.ndim)
+            tangent = tangent.reshape((size, *ones, *tangent.shape[1:]))
+    whole[entries] = 0 if tangent is None else tangent
+    tangents[node] = whole
+    return True
+
+
 def push_forward(
     nodes: Sequence[Node],
     inputs: Sequence[tuple[Node, Any]],
@@ -797,11 +879,23 @@ def push_forward(
       A tangent per result, ``None`` for zero.
     """
     tangents: dict[Node, Any] = dict(inputs)
+    readers: dict[Node, int] = {}
+    for node in (*(p for node in nodes for p in node.parents), *outputs):
+        if node is not None:
+            readers[node] = readers.get(node, 0) + 1
     with np.errstate(all="ignore"):
         for node in nodes:
             if node.primitive is None:
                 continue
-            given = [None if p is None else tangents.get(p) for p in node.parents]
-            if any(t is not None for t in given):
-                tangents[node] = push(node, given, size)
+            is_update = node.primitive is slice_update_p
+            if not (is_update and _push_update_in_place(node, tangents, readers, size)):
+                given = [None if p is None else tangents.get(p) for p in node.parents]
+                if any([t is not None for t in given]):
+                    tangents[node] = push(node, given, size)
+                del given
+            for p in node.parents:
+                if p is not None:
+                    readers[p] -= 1
+                    if not readers[p]:  # a tangent goes after its last use
+                        tangents.pop(p, None)
     return [None if node is None else tangents.get(node) for node in outputs]

@@ -1,43 +1,4 @@
-"""First-order primitives, one file per family.
-
-Here: ``PRIMITIVES``, the explicit tuple of all their records. Control flow and other primitives whose
-rules run a pass stand in ``functrans.control``.
+"""First-order primitives, one file per family; ``table.PRIMITIVES`` lists them all.
 
 Layer: ``primitives``.
 """
-
-from functrans.primitives import (
-    complex_parts,
-    convolution,
-    cumulative,
-    dot,
-    dynamic_slicing,
-    elementwise,
-    fft,
-    indexing,
-    linalg,
-    movement,
-    reduction,
-    slicing,
-    sorting,
-    structural,
-    tapes,
-)
-
-PRIMITIVES = (
-    *structural.PRIMITIVES,
-    *elementwise.PRIMITIVES,
-    *complex_parts.PRIMITIVES,
-    *slicing.PRIMITIVES,
-    *movement.PRIMITIVES,
-    *indexing.PRIMITIVES,
-    *dynamic_slicing.PRIMITIVES,
-    *reduction.PRIMITIVES,
-    *cumulative.PRIMITIVES,
-    *sorting.PRIMITIVES,
-    *dot.PRIMITIVES,
-    *convolution.PRIMITIVES,
-    *fft.PRIMITIVES,
-    *linalg.PRIMITIVES,
-    *tapes.PRIMITIVES,
-)

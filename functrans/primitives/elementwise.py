@@ -28,7 +28,6 @@ from functrans.primitives.family import (
     unary,
     user_function,
 )
-from functrans.primitives.structural import cast
 from functrans.trace import dtype_of
 
 LN2 = math.log(2.0)
@@ -155,6 +154,9 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
 
 def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
     """``t * y * log(a)``; 0 at ``a`` = 0, the limit for positive ``b``; NaN for negative ``a``."""
+    if type(a) in PYTHON_SCALARS:
+        with np.errstate(all="ignore"):
+            return t * (y * (np.log(a).item() if a != 0 else 0.0))
     is_zero = a == 0
     return t * where(is_zero, 0, y * log(where(is_zero, 1, a)))
 
@@ -249,43 +251,36 @@ hypot_p: Primitive = binary(
 # extrema and rounding ---------------------------------------------------------------------------
 
 
-def _share(a: Any, b: Any, y: Any) -> Any:
-    """The part of the tangent that ``a`` gets in max/min: all, half at a tie, none.
+def _share(t: Any, a_wins: Any, b_wins: Any) -> Any:
+    """The part of the tangent that ``a`` gets in max/min: all, half at a tie, none."""
+    return where(a_wins, where(b_wins, t * 0.5, t), 0)
 
-    A NaN operand is the result, so that it gets the tangent.
-    """
-    a_wins = (a == y) | (a != a)
-    b_wins = (b == y) | (b != b)
-    return where(a_wins, where(b_wins, 0.5, 1.0), 0.0)
+
+def _wins(a: Any, y: Any) -> Any:
+    """Whether an operand is the result of max/min; a NaN operand is."""
+    return (a == y) | (a != a)
 
 
 def _extremum_partials() -> tuple[Any, Any]:
     return (
-        lambda t, a, b, y: t * cast_like(_share(a, b, y), t),
-        lambda t, a, b, y: t * cast_like(_share(b, a, y), t),
+        lambda t, a, b, y: _share(t, _wins(a, y), _wins(b, y)),
+        lambda t, a, b, y: _share(t, _wins(b, y), _wins(a, y)),
     )
-
-
-def cast_like(x: Any, other: Any) -> Any:
-    """Convert a weight to the dtype of what it multiplies, so that float32 stays float32."""
-    return cast(x, dtype_of(other))
 
 
 maximum_p: Primitive = binary("maximum", np.maximum, _extremum_partials(), ("aby", "aby"))
 minimum_p: Primitive = binary("minimum", np.minimum, _extremum_partials(), ("aby", "aby"))
 
 
-def _fshare(a: Any, b: Any, y: Any) -> Any:
-    """Like ``_share`` for fmax/fmin: a NaN operand loses against a number."""
-    a_wins = (a == y) | ((a != a) & (b != b))
-    b_wins = (b == y) | ((a != a) & (b != b))
-    return where(a_wins, where(b_wins, 0.5, 1.0), 0.0)
+def _fwins(a: Any, b: Any, y: Any) -> Any:
+    """Like ``_wins`` for fmax/fmin: a NaN operand loses against a number."""
+    return (a == y) | ((a != a) & (b != b))
 
 
 def _fextremum_partials() -> tuple[Any, Any]:
     return (
-        lambda t, a, b, y: t * cast_like(_fshare(a, b, y), t),
-        lambda t, a, b, y: t * cast_like(_fshare(b, a, y), t),
+        lambda t, a, b, y: _share(t, _fwins(a, b, y), _fwins(b, a, y)),
+        lambda t, a, b, y: _share(t, _fwins(b, a, y), _fwins(a, b, y)),
     )
 
 

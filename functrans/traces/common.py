@@ -30,7 +30,7 @@ def explained(
     return error
 
 
-CONTROL_FLOW = frozenset({"bool()", "index()", "format()", "comparison", "a value-dependent shape"})
+CONTROL_FLOW = frozenset({"bool()", "int()", "index()", "format()", "comparison", "a value-dependent shape"})
 
 
 def concrete_value(tracer: Tracer, value: Any, what: str) -> Any:

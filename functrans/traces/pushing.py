@@ -8,15 +8,18 @@ Layer: ``traces``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.primitive import Joint, Primitive, linear, multilinear, nondifferentiable
 from functrans.ir.source import here
 from functrans.passes.cotangents import zeros
+from functrans.passes.linearize import SOLE_REFERENCES, detached, is_writable
+from functrans.primitives.slicing import BasicIndex, slice_p
 from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.traces.common import concrete_value, explained
 
@@ -53,6 +56,10 @@ class PushingTrace(Trace):
         else:
             with np.errstate(all="ignore"):
                 out_tangents = push_tangents(primitive, values, tangents, outs, params)
+        if primitive is slice_p:
+            outs = (detached(outs[0], values[0]),)
+            if out_tangents[0] is not None:
+                out_tangents = (detached(out_tangents[0], tangents[0]),)
         return self._wrap(outs, out_tangents)
 
     def _wrap(self, outs: Sequence[Any], out_tangents: Sequence[Any]) -> tuple[Any, ...]:
@@ -69,6 +76,31 @@ class PushingTrace(Trace):
         if type(value) is PushingTracer and value._trace is self:
             return value
         return PushingTracer(self, value, None)
+
+    def update_in_place(self, x: PushingTracer, v: Any, index: BasicIndex) -> bool:
+        """Write into value and tangent of a tracer if nothing else can see them; whether it was done.
+
+        As in the recording trace, this makes filling an array in a loop linear. Inputs are held by
+        the caller of this trace.
+        """
+        if (
+            getrefcount(x._value) > SOLE_REFERENCES
+            or not is_writable(x._value)
+            or (x._tangent is not None and getrefcount(x._tangent) > SOLE_REFERENCES)
+            or (x._tangent is not None and not is_writable(x._tangent))
+            or (isinstance(v, Tracer) and not (type(v) is PushingTracer and v._trace is self))
+            or (x._alias is not None and x._alias.is_shared())
+        ):
+            return False
+        value, tangent = (v._value, v._tangent) if type(v) is PushingTracer else (v, None)
+        if isinstance(value, Tracer) or isinstance(tangent, Tracer):
+            return False
+        x._value[index.entries] = value
+        if tangent is not None and x._tangent is None:
+            x._tangent = np.zeros(x._value.shape, x._value.dtype)
+        if x._tangent is not None:
+            x._tangent[index.entries] = 0 if tangent is None else tangent
+        return True
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation and its jvp."""
@@ -127,7 +159,9 @@ def push_tangents(
 
 
 def _filled(value: Any) -> Any:
-    """A zero tangent as an array."""
+    """A zero tangent as an array; of a Python number, which is weak, as a Python number."""
+    if type(value) in PYTHON_SCALARS:
+        return type(value)(0)
     return zeros(ShapedArray(shape_of(value), dtype_of(value)))
 
 

@@ -20,8 +20,16 @@ import numpy as np
 from functrans.ir.avals import WEAK_DTYPES, ShapedArray, is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
-from functrans.passes.linearize import Node, kept, record
-from functrans.primitives.slicing import BasicIndex, slice_update_p
+from functrans.passes.cotangents import zeros
+from functrans.passes.linearize import (
+    SOLE_REFERENCES,
+    Node,
+    detached,
+    is_writable,
+    kept,
+    record,
+)
+from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
 from functrans.traces.common import concrete_value, explained
 
@@ -70,7 +78,7 @@ class RecordingTrace(Trace):
         for value, parent in zip(values, parents):  # noqa: B905  # hot
             if not needed & bit:
                 saved.append(None)
-            elif parent is None and type(value) is np.ndarray:
+            elif parent is None:
                 saved.append(kept(value))
             else:
                 saved.append(value)
@@ -99,24 +107,26 @@ class RecordingTrace(Trace):
         (it is no input), own its memory, and be held by nothing but the tracer: a view or a node
         that saved it counts as a reference.
         """
-        value = x._value
         if (
-            type(value) is not np.ndarray
-            or not value.flags.owndata
-            or not value.flags.writeable
+            getrefcount(x._value) > SOLE_REFERENCES
+            or not is_writable(x._value)
             or (isinstance(v, Tracer) and not (type(v) is RecordingTracer and v._trace is self))
-            or x._alias is not None
+            or (x._alias is not None and x._alias.is_shared())
             or (x._node is not None and x._node.primitive is None)
-            or getrefcount(value) > _SOLE_REFERENCES
         ):  # fmt: skip
             return False
+        value = x._value
         v_value, v_node = (v._value, v._node) if type(v) is RecordingTracer else (v, None)
         if isinstance(v_value, Tracer):
             return False
         value[index.entries] = v_value
         if x._node is not None or v_node is not None:
+            saved = (  # zero tangents of constants
+                None if x._node is not None else zeros(ShapedArray(value.shape, value.dtype)),
+                None if v_node is not None else value.dtype.type(0),
+            )
             x._node = Node(
-                slice_update_p, {"index": index}, (None, None), (x._node, v_node),
+                slice_update_p, {"index": index}, saved, (x._node, v_node),
                 value.shape, value.dtype, capture(),
             )  # fmt: skip
         return True
@@ -142,6 +152,8 @@ class RecordingTrace(Trace):
             )
         except (ValueError, TypeError, IndexError) as error:
             raise explained(primitive, tuple(values), params, error) from error
+        if primitive is slice_p:
+            outs = (detached(outs[0], values[0]),)
         return tuple(
             [
                 RecordingTracer(self, out, node) if node is not None or is_floating(out) else out
@@ -150,7 +162,6 @@ class RecordingTrace(Trace):
         )
 
 
-_SOLE_REFERENCES = 3  # the tracer's slot, the local variable, getrefcount's argument
 _NO_PARAMS: Mapping[str, Any] = {}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import aval_of_plain, is_differentiable_dtype
-from functrans.trace import Tracer, dtype_of
+from functrans.trace import Tracer, dtype_of, escaped
 
 _READY = frozenset({np.float64, np.float32, float})
 
@@ -94,9 +94,14 @@ def canonical(value: Any, describe: Callable[[], str]) -> Any:
     Raises:
       UnsupportedOperationError: it is no array of numbers, or a kind of array whose meaning would
         be lost (masked arrays, matrices, objects of other libraries).
+      EscapedTracerError: it is a tracer whose function has returned.
     """
     cls = type(value)
-    if cls in _READY or isinstance(value, Tracer):
+    if cls in _READY:
+        return value
+    if isinstance(value, Tracer):
+        if not value._trace.is_open:
+            raise escaped(value)
         return value
     if cls is np.ndarray:
         dtype = value.dtype
@@ -231,11 +236,17 @@ def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
 
 def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
     """``own_array`` of each; a value that occurs twice is copied."""
-    seen = list(foreign)
+    seen = {id(value) for value in foreign}
     results = []
     for value in values:
-        result = own_array(value, seen)
-        if type(result) is np.ndarray:
-            seen.append(result)
+        result = value if isinstance(value, Tracer) else own_array(value)
+        if id(result) in seen and type(result) is np.ndarray:
+            result = result.copy()
+        seen.add(id(result))
         results.append(result)
     return results
+
+
+def private_arrays(values: Sequence[Any]) -> list[Any]:
+    """Copies of values that somebody else goes on using."""
+    return own_arrays(values, values)

@@ -28,10 +28,10 @@ from functrans.transforms.arguments import (
     differentiable_leaf,
     leaf_description,
     name_of,
-    own_array,
     own_arrays,
+    private_arrays,
 )
-from functrans.transforms.reverse import fit_tangent, record_primals, split_aux
+from functrans.transforms.reverse import fit_tangent, plain_leaf, record_primals, split_aux
 
 
 def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
@@ -93,10 +93,11 @@ def jvp(
         aux = None
         if has_aux:
             result, aux = split_aux(result, label)
-            aux = tree.map(lambda leaf: _plain(trace, leaf), aux)
+            aux = tree.map(lambda leaf: plain_leaf(trace, leaf), aux)
         outs, out_treedef = tree.flatten(result)
         out_values: list[Any] = []
         out_tangents: list[Any] = []
+        constants: list[Any] = []  # which may be the caller's arrays
         for i, out in enumerate(outs):
             if type(out) is PushingTracer and out._trace is trace:
                 value, tangent = out._value, out._tangent
@@ -104,16 +105,12 @@ def jvp(
                 value = canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
                 tangent = None
             out_values.append(value)
+            if tangent is None:
+                constants.append(value)
             out_tangents.append(zero_tangent(value) if tangent is None else fitted(tangent, value))
-    primal_out = tree.unflatten(out_treedef, own_arrays(out_values, values))
+    primal_out = tree.unflatten(out_treedef, own_arrays(out_values, [*values, *constants]))
     tangent_out = tree.unflatten(out_treedef, own_arrays(out_tangents, [*values, *pushed]))
     return (primal_out, tangent_out, aux) if has_aux else (primal_out, tangent_out)
-
-
-def _plain(trace: PushingTrace, leaf: Any) -> Any:
-    if type(leaf) is PushingTracer and leaf._trace is trace:
-        return own_array(leaf._value)
-    return leaf
 
 
 def zero_tangent(value: Any) -> Any:
@@ -178,7 +175,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         ]
         return tree.unflatten(out_treedef, own_arrays(filled, given))
 
-    out = tree.unflatten(out_treedef, own_arrays(outs, leaves))
+    out = tree.unflatten(out_treedef, private_arrays(outs))
     return (out, pushforward, recorded.aux) if has_aux else (out, pushforward)
 
 

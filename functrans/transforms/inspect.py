@@ -192,4 +192,5 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[A
             f"eval_jaxpr: the program takes {len(jaxpr.invars)} arguments, got {len(args)}"
         )
     values = [canonical(arg, lambda i=i: f"eval_jaxpr: args[{i}]") for i, arg in enumerate(args)]  # type: ignore[misc]
-    return own_arrays(evaluate(jaxpr, values, consts), values)
+    outs = evaluate(jaxpr, values, consts)
+    return own_arrays(outs, [*values, *(jaxpr.consts if consts is None else consts)])

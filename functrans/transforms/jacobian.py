@@ -12,7 +12,6 @@ Layer: ``transforms``.
 from __future__ import annotations
 
 import functools
-import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,9 +43,6 @@ from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import Recorded, grad
 
 
-_log = logging.getLogger("functrans")
-
-
 class _Call:
     """One recorded call of a function, and what its Jacobian needs."""
 
@@ -59,12 +55,14 @@ class _Call:
         kwargs: dict[str, Any],
         *,
         has_aux: bool,
-        holomorphic: bool,
+        holomorphic: bool | None,
         allow_int: bool,
         chunk_size: int | None = None,
+        direction: str = "forward",
     ) -> None:
         self.label = label = f"{who} of {name_of(fun)}"
         self.chunk_size = chunk_size
+        self.direction = direction
         self.argnums = argnums
         numbers = positions(label, argnums, len(args))
         leaves, self.treedefs, self.counts = flatten_call(args, numbers)
@@ -79,9 +77,9 @@ class _Call:
         self.leaves = [
             differentiable_leaf(
                 leaf,
-                lambda i=i: path(i),
+                lambda i=i: path(i),  # type: ignore[misc]
                 allow_int=allow_int,
-                is_complex_ok=holomorphic,  # type: ignore[misc]
+                is_complex_ok=holomorphic is not False or direction != "forward",
             )
             for i, leaf in enumerate(leaves)
         ]
@@ -99,17 +97,69 @@ class _Call:
 
         self.recorded = Recorded(call, self.leaves, label, has_aux)
         self.outs = self.recorded.outs
+        self._check_kinds(holomorphic)
+
+    def _check_kinds(self, holomorphic: bool | None) -> None:
+        """Refuse results without derivative, and complex ones that a direction cannot give.
+
+        Forward mode pushes real directions only, reverse mode pulls real functionals only, unless
+        the function is holomorphic (``None``: it is, if arguments and results all are complex).
+
+        Raises:
+          NonDifferentiableError: names the result.
+        """
         for i, out in enumerate(self.outs):
-            dtype = dtype_of(out)
-            if not is_differentiable_dtype(dtype):
+            if not is_differentiable_dtype(dtype_of(out)):
                 raise NonDifferentiableError(
-                    f"{label}: result {i} is {aval_of(out)}, which has no derivative"
+                    f"{self.label}: result {i} is {aval_of(out)}, which has no derivative"
                 )
-            if dtype.kind == "c" and not holomorphic:
+        complex_leaves = [dtype_of(leaf).kind == "c" for leaf in self.leaves]
+        complex_outs = [dtype_of(out).kind == "c" for out in self.outs]
+        if holomorphic is None:
+            holomorphic = all(complex_leaves) and all(complex_outs)
+        if holomorphic:
+            if not all(complex_outs):
+                i = complex_outs.index(False)
                 raise NonDifferentiableError(
-                    f"{label}: result {i} is complex ({aval_of(out)}); use holomorphic=True for a "
-                    "holomorphic function of complex inputs, or its real and imaginary parts"
+                    f"{self.label}: result {i} is {aval_of(self.outs[i])}; holomorphic=True needs "
+                    "complex results"
                 )
+            return
+        if self.direction == "auto" and (any(complex_leaves) or any(complex_outs)):
+            self.direction = "reverse" if any(complex_leaves) else "forward"
+        if self.direction == "forward" and any(complex_leaves):
+            i = complex_leaves.index(True)
+            raise NonDifferentiableError(
+                f"{self.label}: an argument is complex ({aval_of(self.leaves[i])}), and forward "
+                "mode gives no derivative of a function that is not holomorphic; use reverse mode"
+            )
+        if self.direction == "reverse" and any(complex_outs):
+            i = complex_outs.index(True)
+            raise NonDifferentiableError(
+                f"{self.label}: result {i} is complex ({aval_of(self.outs[i])}); use "
+                "holomorphic=True for a holomorphic function of complex inputs, or its real and "
+                "imaginary parts"
+            )
+
+    def is_reverse(self) -> bool:
+        """Whether reverse mode is wanted, or cheaper."""
+        if self.direction != "auto":
+            return self.direction == "reverse"
+        n_out = sum(math.prod(shape_of(out)) for out in self.outs)
+        n_in = sum(math.prod(shape_of(leaf)) for leaf in self.leaves)
+        is_reverse = n_out <= n_in
+        _log.debug(
+            "%s: %s mode for %d results of %d arguments",
+            self.label,
+            "reverse" if is_reverse else "forward",
+            n_out,
+            n_in,
+        )
+        return is_reverse
+
+    def blocks(self) -> list[list[Any]]:
+        """Blocks by result and input, in the direction that was asked for or is cheaper."""
+        return self.reverse() if self.is_reverse() else self.forward()
 
     def reverse(self) -> list[list[Any]]:
         """Blocks by result and input, a batch of cotangents pulled back."""
@@ -138,6 +188,8 @@ class _Call:
             return [None] * len(wanted)
         shape, dtype = shape_of(out), dtype_of(out)
         n = math.prod(shape)
+        if n == 0:
+            return [None] * len(wanted)
         if n == 1:
             seed = np.ones(shape, dtype)[()]
             return pull_back([(node, seed)], wanted)
@@ -280,21 +332,9 @@ def _jacobian_transform(
 
     @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
     def jacobian_function(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(who, fun, numbers, args, kwargs, **options)
+        call = _Call(who, fun, numbers, args, kwargs, direction=direction, **options)
         call.check_size()
-        is_reverse = direction == "reverse"
-        if direction == "auto":
-            n_out = sum(math.prod(shape_of(out)) for out in call.outs)
-            n_in = sum(math.prod(shape_of(leaf)) for leaf in call.leaves)
-            is_reverse = n_out <= n_in
-            _log.debug(
-                "%s: %s mode for %d results of %d arguments",
-                call.label,
-                "reverse" if is_reverse else "forward",
-                n_out,
-                n_in,
-            )
-        result = call.assemble(call.reverse() if is_reverse else call.forward())
+        result = call.assemble(call.blocks())
         return (result, call.recorded.aux) if has_aux else result
 
     return jacobian_function
@@ -470,6 +510,17 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
       >>> hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
       array([6., 0.])
     """
+    return _hessian_product("hvp", fun, primals, tangents)
+
+
+def _hessian_product(who: str, fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    check_callable(who, fun)
+    for name, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, (tuple, list)):
+            raise TypeError(
+                f"{who} of {name_of(fun)}: {name} must be a tuple with one item per argument, got "
+                f"{type(values).__name__}"
+            )
     argnums = tuple(range(len(primals)))
     gradient = grad(fun, argnums if len(argnums) > 1 else 0)
     return jvp(gradient, primals, tangents)[1]
@@ -520,4 +571,4 @@ def vhp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
 
     Arguments, result and errors as :func:`hvp`.
     """
-    return hvp(fun, primals, cotangents)
+    return _hessian_product("vhp", fun, primals, cotangents)

@@ -22,9 +22,9 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.avals import is_differentiable_dtype
-from functrans.passes.linearize import Node, input_node, pull_back
+from functrans.passes.linearize import Node, input_node, kept, pull_back
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of, tracing
+from functrans.trace import Trace, Tracer, aval_of, dtype_of, escaped, shape_of, tracing
 from functrans.traces.recording import RecordingTrace, RecordingTracer
 from functrans.transforms.arguments import (
     canonical,
@@ -37,6 +37,7 @@ from functrans.transforms.arguments import (
     own_array,
     own_arrays,
     positions,
+    private_arrays,
     split_leaves,
     unflatten_call,
 )
@@ -61,6 +62,7 @@ class Recorded:
         self, fun: Callable[[list[Any]], Any], leaves: Sequence[Any], label: str, has_aux: bool
     ) -> None:
         trace = RecordingTrace(label)
+        leaves = [kept(leaf) for leaf in leaves]  # residuals may be inputs
         with tracing(trace, leaves):
             self.inputs: list[Any] = [
                 input_node(leaf) if is_differentiable_dtype(dtype_of(leaf)) else None
@@ -74,7 +76,7 @@ class Recorded:
             self.aux = None
             if has_aux:
                 result, aux = split_aux(result, label)
-                self.aux = tree.map(lambda leaf: plain_value(trace, leaf), aux)
+                self.aux = tree.map(lambda leaf: plain_leaf(trace, leaf), aux)
             if type(result) is RecordingTracer:
                 outs: list[Any] = [result]
                 self.treedef: Any = tree.LEAF
@@ -84,22 +86,32 @@ class Recorded:
             self.out_nodes: list[Node | None] = []
             for i, out in enumerate(outs):
                 if type(out) is RecordingTracer and out._trace is trace:
-                    self.outs.append(out._value)
-                    self.out_nodes.append(out._node)
+                    value, node = out._value, out._node
                 else:
-                    self.outs.append(
-                        canonical(
-                            out,
-                            lambda i=i: leaf_description(label, result, i, "result"),  # type: ignore[misc]
-                        )
+                    node = None
+                    value = canonical(
+                        out,
+                        lambda i=i: leaf_description(label, result, i, "result"),  # type: ignore[misc]
                     )
-                    self.out_nodes.append(None)
+                if node is None:  # a constant, which may be the caller's array
+                    value = own_array(value, (value,))
+                self.outs.append(value)
+                self.out_nodes.append(node)
 
 
-def plain_value(trace: RecordingTrace, leaf: Any) -> Any:
-    """A leaf of an auxiliary result without this trace's tracers, as an array of its own."""
-    if type(leaf) is RecordingTracer and leaf._trace is trace:
-        return own_array(leaf._value)
+def plain_leaf(trace: Trace, leaf: Any) -> Any:
+    """A leaf of an auxiliary result without this trace's tracers, as an array of its own.
+
+    Raises:
+      EscapedTracerError: it is a tracer of a function that has returned.
+    """
+    if not isinstance(leaf, Tracer):
+        return leaf
+    if leaf._trace is trace:
+        value = leaf._value  # type: ignore[attr-defined]  # the traces that have values
+        return own_array(value, (value,))
+    if not leaf._trace.is_open:
+        raise escaped(leaf)
     return leaf
 
 
@@ -139,7 +151,7 @@ def _gradient(
         def describe(i: int = i) -> str:
             return _path(label, args, numbers, chosen, i)
 
-        value = differentiable_leaf(leaf, describe, allow_int=allow_int, is_complex_ok=holomorphic)
+        value = differentiable_leaf(leaf, describe, allow_int=allow_int)
         if holomorphic and dtype_of(value).kind != "c":
             raise NonDifferentiableError(
                 f"{describe()} is {aval_of(value)}; holomorphic=True needs complex inputs"
@@ -173,6 +185,11 @@ def _gradient(
             f"{label} needs a real result, got {aval_of(out)}; use abs(.)**2 or .real, or holomorphic=True "
             "for a holomorphic function of complex inputs"
         )
+    if dtype.kind != "c" and holomorphic:
+        raise NonDifferentiableError(
+            f"{label} with holomorphic=True needs a complex result, got {aval_of(out)}; a real "
+            "function of complex arguments is differentiated without holomorphic"
+        )
     inputs = recorded.inputs
     aux = recorded.aux
     recorded.out_nodes = []
@@ -196,9 +213,12 @@ def _path(
 
 
 def finish_cotangents(
-    leaves: Sequence[Any], inputs: Sequence[Node | None], cts: Sequence[Any]
+    leaves: Sequence[Any],
+    inputs: Sequence[Node | None],
+    cts: Sequence[Any],
+    foreign: Sequence[Any] = (),
 ) -> list[Any]:
-    """Cotangents as results: zeros where none came, each an array of its own."""
+    """Cotangents as results: zeros where none came, each an array of its own, none of ``foreign``."""
     found = iter(cts)
     results = []
     for leaf, node in zip(leaves, inputs, strict=True):
@@ -209,7 +229,7 @@ def finish_cotangents(
         if ct is None:
             ct = np.zeros(node.shape, node.dtype)
         results.append(ct if dtype_of(ct) == node.dtype else cast(ct, node.dtype))
-    return own_arrays(results, leaves)
+    return own_arrays(results, [*leaves, *foreign])
 
 
 def value_and_grad(
@@ -307,7 +327,7 @@ def grad(
 def record_primals(
     who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool
 ) -> tuple[Recorded, list[Any], Any]:
-    """Record a function of several pytrees; copies writable inputs, since residuals may be them."""
+    """Record a function of several pytrees."""
     check_callable(who, fun)
     label = f"{who} of {name_of(fun)}"
     if not primals:
@@ -320,8 +340,7 @@ def record_primals(
             lambda i=i: leaf_description(label, primals, i, "primals"),
             allow_int=False,  # type: ignore[misc]
         )
-        is_shared = type(value) is np.ndarray and value.flags.writeable
-        checked.append(value.copy() if is_shared else value)
+        checked.append(value)
     recorded = Recorded(
         lambda tracers: fun(*tree.unflatten(treedef, tracers)), checked, label, has_aux
     )
@@ -373,9 +392,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
             if node is not None:
                 seeds.append((node, value))
         result = pull_back(seeds, [node for node in inputs if node is not None])
-        return tree.unflatten(treedef, finish_cotangents([*leaves], inputs, result))
+        return tree.unflatten(treedef, finish_cotangents(leaves, inputs, result, foreign=cts))
 
-    out = tree.unflatten(out_treedef, own_arrays(recorded.outs, leaves))
+    out = tree.unflatten(out_treedef, private_arrays(recorded.outs))
     return (out, pullback, recorded.aux) if has_aux else (out, pullback)
 
 

@@ -124,7 +124,7 @@ def vmap(
             _place(label, i, out, dim, spec, size)
             for i, (out, dim, spec) in enumerate(zip(outs, out_dims, specs, strict=True))
         ]
-        return tree.unflatten(out_treedef, own_arrays(placed, leaves))
+        return tree.unflatten(out_treedef, own_arrays(placed, [*leaves, *jaxpr.consts]))
 
     return vmapped
 

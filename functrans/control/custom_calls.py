@@ -1,0 +1,781 @@
+"""Functions with derivative rules of their own as equations: the primitives behind the decorators.
+
+Here: the primitives ``custom_jvp``, ``custom_vjp`` and ``linear_call``. Not here: the decorators and
+the calling conventions of users' rules (``control.custom_rules``).
+
+A call is one equation until it is differentiated. Where values are at hand (in ``grad``, ``jvp``) its
+parameter is the Python function, which runs on values, so that ``if`` works in it; when the equation
+is put into a program, the function is staged (``_stage_call``). Traced values that the function or
+its rules refer to are operands (``control.closures``): the derivative in the arguments is the rule's,
+that in what the function refers to is the function's own.
+
+``custom_jvp``: the rule, staged in its tangents, is the linear part; transposed, it gives reverse
+mode. ``custom_vjp``: the linear part is a ``linear_call``, whose transpose is the user's backward
+function; transposed, that gives forward mode.
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from functrans.control.calls import (
+    Binder,
+    call_jvp,
+    call_linearize,
+    call_transpose,
+    kept_residuals,
+    to_front,
+)
+from functrans.control.inline import inline_calls
+from functrans.control.jit import jit_p, run
+from functrans.control.programs import (
+    Flags,
+    batch_jaxpr,
+    hoist,
+    jvp_jaxpr,
+    select,
+    split,
+    split_recorded,
+    spread,
+    with_batch_axis,
+)
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import Aval, Zero, is_differentiable_dtype
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.primitive import Joint, Primitive, is_linear
+from functrans.ir.source import here
+from functrans.passes.batch import evaluate_batched
+from functrans.passes.cotangents import add_cotangents, instantiate, zeros
+from functrans.passes.evaluate import evaluate
+from functrans.passes.linearize import LinearProgram, input_node, ordered_nodes, push_forward
+from functrans.passes.simplify import simplify
+from functrans.passes.transpose import transpose_linear
+from functrans.primitives.structural import reduce_sum
+from functrans.staging import stage
+from functrans.state import batch_axis
+from functrans.trace import Tracer, aval_of, bind, tracing
+from functrans.traces.pushing import PushingTrace, PushingTracer
+from functrans.traces.recording import RecordingTrace, RecordingTracer
+
+FLOAT0 = np.dtype([("float0", "V")])
+_CALL = Binder(jit_p, (("name", "custom"),))
+
+
+class Call:
+    """A call of a function with a custom rule, on leaves (abstract).
+
+    Attributes:
+      label: what it is, for messages: ``custom_vjp of f``.
+      refused: per traced value that the function refers to, why no derivative can be taken in it;
+        ``None`` where it can.
+    """
+
+    __slots__ = ("label", "refused")
+    label: str
+    refused: tuple[str | None, ...]
+
+    @property
+    def n_closed(self) -> int:
+        """Number of traced values that the function or its rules refer to."""
+        return len(self.refused)
+
+    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The function."""
+        raise NotImplementedError
+
+
+class JvpCall(Call):
+    """A call of a function with a jvp rule (abstract)."""
+
+    __slots__ = ()
+
+    def jvp(
+        self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Results and tangents; tangents of integers are ``None``."""
+        raise NotImplementedError
+
+
+class VjpCall(Call):
+    """A call of a function with a vjp rule (abstract)."""
+
+    __slots__ = ()
+
+    def forward(
+        self, closed: Sequence[Any], args: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Pullback]:
+        """Results, residuals, and the backward function."""
+        raise NotImplementedError
+
+
+class Pullback:
+    """A backward function on leaves (abstract).
+
+    Attributes:
+      label: what it is, for messages.
+    """
+
+    __slots__ = ("label",)
+    label: str
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the arguments from those of the results; ``None`` for zero."""
+        raise NotImplementedError
+
+
+# calls under batching ---------------------------------------------------------------------------
+
+
+def _batched(
+    function: Callable[..., Sequence[Any]], size: int, flags: Sequence[bool], axis_name: str | None,
+    args: Sequence[Any],
+) -> tuple[list[Any], list[int | None]]:  # fmt: skip
+    """A flat function of one element, applied to a batch (axes in front)."""
+    avals = []
+    for arg, flag in zip(args, flags, strict=True):
+        aval = aval_of(arg)
+        avals.append(replace(aval, shape=aval.shape[1:], weak=False) if flag else aval)  # type: ignore[type-var]
+    jaxpr = stage(function, avals, "a custom rule under vmap")
+    dims = [0 if flag else None for flag in flags]
+    return evaluate_batched(jaxpr, size, list(args), dims, axis_name)
+
+
+def _front(outs: Sequence[Any], dims: Sequence[int | None], size: int) -> list[Any]:
+    return [with_batch_axis(out, size, dim) for out, dim in zip(outs, dims, strict=True)]
+
+
+class _BatchedJvpCall(JvpCall):
+    """A batch of calls; all results have the batch axis in front."""
+
+    __slots__ = ("axis_name", "flags", "inner", "size")
+
+    def __init__(self, inner: JvpCall, size: int, flags: Flags, axis_name: str | None) -> None:
+        self.label = inner.label
+        self.refused = inner.refused
+        self.inner = inner
+        self.size = size
+        self.flags = flags
+        self.axis_name = axis_name
+
+    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The function for each element."""
+
+        def one(*values: Any) -> list[Any]:
+            return self.inner.primal(*split(values, self.n_closed))
+
+        outs = _batched(one, self.size, self.flags, self.axis_name, [*closed, *args])
+        return _front(*outs, self.size)
+
+    def jvp(
+        self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The rule for each element."""
+        given = [t for t in tangents if t is not None]
+        has_tangent = [t is not None for t in tangents]
+        n = len(args)
+        has_out: list[bool] = []
+
+        def one(*values: Any) -> list[Any]:
+            own_closed, own_args, dots = split(values, self.n_closed, n)
+            filled = spread(has_tangent, dots, lambda i: None)
+            outs, out_dots = self.inner.jvp(own_closed, own_args, filled)
+            has_out.extend(t is not None for t in out_dots)
+            return [*outs, *(t for t in out_dots if t is not None)]
+
+        flags = (*self.flags, *select(self.flags[self.n_closed :], has_tangent))
+        results = _batched(one, self.size, flags, self.axis_name, [*closed, *args, *given])
+        outs, dots = split(_front(*results, self.size), len(has_out))
+        return outs, spread(has_out, dots, lambda i: None)
+
+
+class _BatchedVjpCall(VjpCall):
+    """A batch of calls; all results have the batch axis in front."""
+
+    __slots__ = ("axis_name", "flags", "inner", "size")
+
+    def __init__(self, inner: VjpCall, size: int, flags: Flags, axis_name: str | None) -> None:
+        self.label = inner.label
+        self.refused = inner.refused
+        self.inner = inner
+        self.size = size
+        self.flags = flags
+        self.axis_name = axis_name
+
+    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The function for each element."""
+
+        def one(*values: Any) -> list[Any]:
+            return self.inner.primal(*split(values, self.n_closed))
+
+        outs = _batched(one, self.size, self.flags, self.axis_name, [*closed, *args])
+        return _front(*outs, self.size)
+
+    def forward(
+        self, closed: Sequence[Any], args: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Pullback]:
+        """The forward function for each element."""
+        pullbacks: list[Any] = []
+        n_outs: list[int] = []
+
+        def one(*values: Any) -> list[Any]:
+            outs, residuals, pullback = self.inner.forward(*split(values, self.n_closed))
+            pullbacks.append(pullback)
+            n_outs.append(len(outs))
+            return [*outs, *residuals]
+
+        results, dims = _batched(one, self.size, self.flags, self.axis_name, [*closed, *args])
+        n = n_outs[0]
+        residual_flags = tuple(dim is not None for dim in dims[n:])
+        residuals = to_front(self.size, results[n:], dims[n:])
+        outs = _front(results[:n], dims[:n], self.size)
+        arg_flags = self.flags[self.n_closed :]
+        pullback = _BatchedPullback(
+            pullbacks[0], self.size, residual_flags, (True,) * n, arg_flags, self.axis_name
+        )
+        return outs, residuals, pullback
+
+
+class _BatchedPullback(Pullback):
+    """A batch of backward functions."""
+
+    __slots__ = ("arg_flags", "axis_name", "ct_flags", "inner", "residual_flags", "size")
+
+    def __init__(
+        self,
+        inner: Pullback,
+        size: int,
+        residual_flags: Flags,
+        ct_flags: Flags,
+        arg_flags: Flags,
+        axis_name: str | None,
+    ) -> None:
+        self.label = inner.label
+        self.inner = inner
+        self.size = size
+        self.residual_flags = residual_flags
+        self.ct_flags = ct_flags
+        self.arg_flags = arg_flags
+        self.axis_name = axis_name
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The backward function for each element; shared arguments get the sum."""
+        found: list[bool] = []
+        k = len(residuals)
+
+        def one(*values: Any) -> list[Any]:
+            pulled = self.inner.pull(values[:k], values[k:])
+            found.extend(ct is not None for ct in pulled)
+            return [ct for ct in pulled if ct is not None]
+
+        flags = (*self.residual_flags, *self.ct_flags)
+        results = _batched(one, self.size, flags, self.axis_name, [*residuals, *cts])
+        pulled = spread(found, _front(*results, self.size), lambda i: None)
+        return [
+            ct if ct is None or flag else reduce_sum(ct, (0,))
+            for ct, flag in zip(pulled, self.arg_flags, strict=True)
+        ]
+
+
+# what both primitives share ---------------------------------------------------------------------
+
+
+def _parts(operands: Sequence[Any], call: Call, n_extra: int) -> tuple[list[Any], ...]:
+    """What the staged function captured besides, what it refers to, arguments."""
+    extra, closed, args = split(operands, n_extra, call.n_closed)
+    return extra, closed, args
+
+
+def _call_impl(*operands: Any, call: Call, jaxpr: Jaxpr | None, n_extra: int) -> tuple[Any, ...]:
+    if jaxpr is not None:
+        return tuple(run(jaxpr, operands))
+    _, closed, args = _parts(operands, call, n_extra)
+    return tuple(call.primal(closed, list(map(guarded, args))))
+
+
+def guarded(value: Any) -> Any:
+    """A value to run a user's function on: an array that it cannot write to by mistake."""
+    if type(value) is np.ndarray and value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def _call_aval(
+    *avals: Aval, call: Call, jaxpr: Jaxpr | None, n_extra: int
+) -> tuple[Aval, ...]:
+    if jaxpr is None:
+        raise TypeError(f"{call.label} has not been staged, so that the types of its results are unknown")
+    return jaxpr.out_avals
+
+
+def _stage_call(
+    operands: tuple[Any, ...], *, call: Call, jaxpr: Jaxpr | None, n_extra: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The call with its function as a program."""
+    if jaxpr is not None:
+        return operands, {"call": call, "jaxpr": jaxpr, "n_extra": n_extra}
+    program = stage(
+        lambda *args: call.primal(*split(args, call.n_closed)),
+        [aval_of(operand) for operand in operands],
+        call.label,
+        name=call.label,
+    )
+    staged, captured = hoist(simplify(inline_calls(program, jit_p)))
+    return (*captured, *operands), {"call": call, "jaxpr": staged, "n_extra": len(captured)}
+
+
+def _call_transpose(
+    cts: Any, operands: Any, *, call: Call, jaxpr: Jaxpr | None, n_extra: int
+) -> tuple[Any, ...]:
+    """The transpose of a call that is linear itself, rule or not."""
+    assert jaxpr is not None  # what is transposed has been staged
+    return call_transpose(_CALL, jaxpr, cts, operands)
+
+
+def _refuse(call: Call, closed_needs: Sequence[bool]) -> None:
+    """Refuse derivatives in what the rule does not cover and the user excluded.
+
+    Raises:
+      NonDifferentiableError: one is asked.
+    """
+    for reason, need in zip(call.refused, closed_needs, strict=True):
+        if need and reason is not None:
+            raise NonDifferentiableError(f"{call.label}: {reason}{here()}")
+
+
+def _closure_tangents(
+    primitive: Primitive, primals: Any, tangents: Any, call: Call, jaxpr: Jaxpr | None, n_extra: int
+) -> list[Any]:
+    """Tangents of the results in what the function refers to; arguments stand still."""
+    n = n_extra + call.n_closed
+    if jaxpr is not None:
+        nonzero = tuple(type(t) is not Zero for t in tangents[:n]) + (False,) * (len(primals) - n)
+        program, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        outs = bind(jit_p, *primals, *select(tangents, nonzero), jaxpr=program, name=call.label)
+        return spread(out_nonzero, outs[len(jaxpr.outvars) :], lambda i: None)
+    trace = PushingTrace(call.label)
+    _, closed, args = _parts(primals, call, n_extra)
+    with tracing(trace):
+        tracers = [
+            value if type(t) is Zero else PushingTracer(trace, value, t)
+            for value, t in zip(closed, tangents[n_extra:n], strict=True)
+        ]
+        outs = call.primal(tracers, list(map(guarded, args)))
+    return [
+        out._tangent if type(out) is PushingTracer and out._trace is trace else None for out in outs
+    ]
+
+
+def _closure_nodes(
+    needs: Flags, operands: Any, call: Call, jaxpr: Jaxpr | None, n_extra: int
+) -> tuple[list[Any], list[Any]]:
+    """Nodes of the inputs and of the results in what the function refers to."""
+    n = n_extra + call.n_closed
+    trace = RecordingTrace(call.label)
+    with tracing(trace):
+        inputs = [
+            input_node(value) if need else None
+            for value, need in zip(operands[:n], needs[:n], strict=True)
+        ]
+        tracers = [
+            value if node is None else RecordingTracer(trace, value, node)
+            for value, node in zip(operands[:n], inputs, strict=True)
+        ]
+        if jaxpr is not None:
+            outs = evaluate(jaxpr, [*tracers, *operands[n:]])
+        else:
+            outs = call.primal(tracers[n_extra:], list(map(guarded, operands[n:])))
+    _, nodes = split_recorded(trace, outs)
+    return [node for node in inputs if node is not None], nodes
+
+
+def _sum(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    return add_cotangents(first, second)
+
+
+def _linear_part(
+    call: Call,
+    needs: Flags,
+    operands: Any,
+    n_lead: int,
+    outs: Sequence[Any],
+    rule: Callable[[list[Any]], Sequence[Any]],
+    closure: tuple[list[Any], list[Any]] | None,
+) -> LinearProgram:
+    """The linear part of a call: the rule's in the arguments, the function's own in the rest."""
+    targets = tuple(i for i, need in enumerate(needs) if need)
+    n_lead_dots = sum(needs[:n_lead])
+    arg_needs = needs[n_lead:]
+
+    def linear(*dots: Any) -> list[Any]:
+        lead, given = split(dots, n_lead_dots)
+        total: list[Any] = [None] * len(outs)
+        if any(arg_needs):
+            total = list(rule(spread(arg_needs, given, lambda i: None)))
+        if closure is not None:
+            inputs, nodes = closure
+            ordered = ordered_nodes([node for node in nodes if node is not None])
+            own = push_forward(ordered, list(zip(inputs, lead, strict=True)), nodes)
+            total = [_sum(a, b) for a, b in zip(total, own, strict=True)]
+        return [
+            zeros(aval_of(out).strong()) if t is None else t
+            for t, out in zip(total, outs, strict=True)
+        ]
+
+    avals = [aval_of(operands[i]).strong() for i in targets]
+    jaxpr = stage(linear, avals, f"linear part of {call.label}", name=call.label)
+    consts = kept_residuals(jaxpr.consts, operands, needs)
+    return LinearProgram(replace(jaxpr, consts=tuple(consts), cache={}), targets, ())
+
+
+def _instantiated(tangents: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Tangents as arrays; ``None`` for integers."""
+    return [
+        (zeros(aval_of(x).strong()) if t is None or type(t) is Zero else t)
+        if is_differentiable_dtype(aval_of(x).dtype)
+        else None
+        for t, x in zip(tangents, args, strict=True)
+    ]
+
+
+# custom_jvp -------------------------------------------------------------------------------------
+
+
+def _custom_jvp_jvp(
+    primals: Any, tangents: Any, *, call: JvpCall, jaxpr: Jaxpr | None, n_extra: int
+) -> Any:
+    _, closed, args = _parts(primals, call, n_extra)
+    n = len(primals) - len(args)
+    _refuse(call, [type(t) is not Zero for t in tangents[n_extra:n]])
+    has_args = any(type(t) is not Zero for t in tangents[n:])
+    has_closed = any(type(t) is not Zero for t in tangents[:n])
+    if has_args:
+        outs, dots = call.jvp(
+            closed, list(map(guarded, args)), _instantiated(tangents[n:], args)
+        )
+    else:
+        outs = list(bind(custom_jvp_p, *primals, call=call, jaxpr=jaxpr, n_extra=n_extra))
+        dots = [None] * len(outs)
+    if has_closed:
+        own = _closure_tangents(custom_jvp_p, primals, tangents, call, jaxpr, n_extra)
+        dots = [_sum(a, b) for a, b in zip(dots, own, strict=True)]
+    return outs, [
+        Zero(aval_of(out).strong()) if t is None else t  # type: ignore[arg-type]
+        for t, out in zip(dots, outs, strict=True)
+    ]
+
+
+def _custom_jvp_linearize(
+    needs: Flags, operands: Any, *, call: JvpCall, jaxpr: Jaxpr | None, n_extra: int
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    _, closed, args = _parts(operands, call, n_extra)
+    n = len(operands) - len(args)
+    _refuse(call, needs[n_extra:n])
+    closure = (
+        _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
+    )
+    arg_needs = needs[n:]
+    wanted = [aval_of(arg).strong() for arg in select(args, arg_needs)]
+    results: list[Any] = []
+
+    def dots_of(*given: Any) -> list[Any]:
+        tangents = spread(arg_needs, given, lambda i: None)
+        outs, dots = call.jvp(closed, list(map(guarded, args)), _instantiated(tangents, args))
+        results.append((outs, [t is not None for t in dots]))
+        return [t for t in dots if t is not None]
+
+    if any(arg_needs):
+        staged = stage(dots_of, wanted, f"tangents of {call.label}", name=call.label)
+        ((outs, has_dot),) = results
+        _check_primal(call, outs, staged)
+
+        def rule(tangents: list[Any]) -> list[Any]:
+            given = [t for t in tangents if t is not None]
+            return spread(has_dot, evaluate(staged, given), lambda i: None)
+    else:
+        outs = list(bind(custom_jvp_p, *operands, call=call, jaxpr=jaxpr, n_extra=n_extra))
+
+        def rule(tangents: list[Any]) -> list[Any]:
+            return [None] * len(outs)
+
+    return tuple(outs), _linear_part(call, needs, operands, n, outs, rule, closure)
+
+
+def _check_primal(call: Call, outs: Sequence[Any], staged: Jaxpr) -> None:
+    """Refuse results that depend on tangents.
+
+    Raises:
+      NonDifferentiableError: one does.
+    """
+    for i, out in enumerate(outs):
+        if isinstance(out, Tracer) and not out._trace.is_open:
+            raise NonDifferentiableError(
+                f"{call.label}: result {i} of the rule was computed from tangents; it must be the "
+                "value of the function, which does not depend on them"
+            )
+
+
+def _custom_jvp_batch(
+    size: int, operands: Any, dims: Any, *, call: JvpCall, jaxpr: Jaxpr, n_extra: int
+) -> Any:
+    flags = tuple(dim is not None for dim in dims)
+    axis_name = batch_axis.get()
+    program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)
+    batched = _BatchedJvpCall(call, size, flags[n_extra:], axis_name)
+    front = to_front(size, operands, dims)
+    outs = bind(custom_jvp_p, *front, call=batched, jaxpr=program, n_extra=n_extra)
+    return outs, (0,) * len(outs)
+
+
+custom_jvp_p = Primitive(
+    "custom_jvp",
+    impl=_call_impl,
+    abstract_eval=_call_aval,
+    jvp=Joint(_custom_jvp_jvp),
+    linearize=_custom_jvp_linearize,
+    transpose=_call_transpose,
+    batch=_custom_jvp_batch,
+    stage=_stage_call,
+    holds_programs=True,
+)
+
+
+# custom_vjp -------------------------------------------------------------------------------------
+
+
+def _bind_linear(
+    pullback: Pullback, residuals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Bind the linear part: tangents of the arguments in, tangents of the results out.
+
+    Args:
+      pullback: the transpose.
+      residuals: what it reads.
+      tangents: per argument, ``None`` where there is none.
+      outs: the results.
+    """
+    wanted = tuple(t is not None for t in tangents)
+    out_avals = tuple(aval_of(out).strong() for out in outs)
+    return bind(
+        linear_call_p,
+        *residuals,
+        *(t for t in tangents if t is not None),
+        pullback=pullback,
+        n_residuals=len(residuals),
+        wanted=wanted,
+        out_avals=out_avals,
+    )
+
+
+def _custom_vjp_jvp(
+    primals: Any, tangents: Any, *, call: VjpCall, jaxpr: Jaxpr | None, n_extra: int
+) -> Any:
+    _, closed, args = _parts(primals, call, n_extra)
+    n = len(primals) - len(args)
+    _refuse(call, [type(t) is not Zero for t in tangents[n_extra:n]])
+    given = [None if type(t) is Zero else t for t in tangents[n:]]
+    if any(t is not None for t in given):
+        outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+        dots = list(_bind_linear(pullback, residuals, given, outs))
+    else:
+        outs = list(bind(custom_vjp_p, *primals, call=call, jaxpr=jaxpr, n_extra=n_extra))
+        dots = [None] * len(outs)
+    if any(type(t) is not Zero for t in tangents[:n]):
+        own = _closure_tangents(custom_vjp_p, primals, tangents, call, jaxpr, n_extra)
+        dots = [_sum(a, b) for a, b in zip(dots, own, strict=True)]
+    return outs, [
+        Zero(aval_of(out).strong()) if t is None else t  # type: ignore[arg-type]
+        for t, out in zip(dots, outs, strict=True)
+    ]
+
+
+def _custom_vjp_linearize(
+    needs: Flags, operands: Any, *, call: VjpCall, jaxpr: Jaxpr | None, n_extra: int
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    _, closed, args = _parts(operands, call, n_extra)
+    n = len(operands) - len(args)
+    _refuse(call, needs[n_extra:n])
+    closure = (
+        _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
+    )
+    if any(needs[n:]):
+        outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+    else:
+        outs = list(bind(custom_vjp_p, *operands, call=call, jaxpr=jaxpr, n_extra=n_extra))
+
+    def rule(tangents: list[Any]) -> Sequence[Any]:
+        return _bind_linear(pullback, residuals, tangents, outs)
+
+    return tuple(outs), _linear_part(call, needs, operands, n, outs, rule, closure)
+
+
+def _custom_vjp_batch(
+    size: int, operands: Any, dims: Any, *, call: VjpCall, jaxpr: Jaxpr, n_extra: int
+) -> Any:
+    flags = tuple(dim is not None for dim in dims)
+    axis_name = batch_axis.get()
+    program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)
+    batched = _BatchedVjpCall(call, size, flags[n_extra:], axis_name)
+    front = to_front(size, operands, dims)
+    outs = bind(custom_vjp_p, *front, call=batched, jaxpr=program, n_extra=n_extra)
+    return outs, (0,) * len(outs)
+
+
+custom_vjp_p = Primitive(
+    "custom_vjp",
+    impl=_call_impl,
+    abstract_eval=_call_aval,
+    jvp=Joint(_custom_vjp_jvp),
+    linearize=_custom_vjp_linearize,
+    transpose=_call_transpose,
+    batch=_custom_vjp_batch,
+    stage=_stage_call,
+    holds_programs=True,
+)
+
+
+# linear_call ------------------------------------------------------------------------------------
+
+
+def _pulled(
+    pullback: Pullback, residuals: Sequence[Any], cts: Sequence[Any], wanted: Flags
+) -> list[Any]:
+    """Cotangents of the wanted arguments."""
+    return select(pullback.pull(residuals, cts), wanted)
+
+
+def _push(
+    *operands: Any, pullback: Pullback, n_residuals: int, wanted: Flags, out_avals: tuple[Any, ...]
+) -> list[Any]:
+    """The linear function whose transpose is the user's: the transpose of that."""
+    residuals, dots = split(operands, n_residuals)
+    found: list[bool] = []
+
+    def backward(*cts: Any) -> list[Any]:
+        pulled = _pulled(pullback, residuals, _of_all(cts, out_avals), wanted)
+        found.extend(ct is not None for ct in pulled)
+        return [ct for ct in pulled if ct is not None]
+
+    real = [is_differentiable_dtype(aval.dtype) for aval in out_avals]
+    jaxpr = stage(backward, select(out_avals, real), pullback.label, name=pullback.label)
+    try:
+        outs = transpose_linear(jaxpr, (), select(dots, found))
+    except NonDifferentiableError as error:
+        raise NonDifferentiableError(
+            f"{pullback.label}: the backward function is not linear in the cotangent, so that it "
+            f"cannot be transposed for forward mode ({error})"
+        ) from None
+    pushed = iter(outs)
+    return [
+        instantiate(next(pushed)) if flag else zeros(aval)
+        for flag, aval in zip(real, out_avals, strict=True)
+    ]
+
+
+def _of_all(cts: Sequence[Any], out_avals: Sequence[Any]) -> list[Any]:
+    """Cotangents of all results; ``None`` for integers."""
+    real = [is_differentiable_dtype(aval.dtype) for aval in out_avals]
+    return spread(real, cts, lambda i: None)
+
+
+def _linear_call_impl(*operands: Any, **params: Any) -> tuple[Any, ...]:
+    return tuple(_push(*operands, **params))
+
+
+def _linear_call_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: Any) -> tuple[Aval, ...]:
+    return out_avals
+
+
+def _as_program(operands: Sequence[Any], params: dict[str, Any]) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """The linear function as a program, for derivatives in the residuals too."""
+    avals = [aval_of(operand) for operand in operands]
+    return hoist(stage(lambda *args: _push(*args, **params), avals, params["pullback"].label))
+
+
+def _linear_call_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    jaxpr, captured = _as_program(primals, params)
+    still = [Zero(aval_of(value)) for value in captured]  # type: ignore[arg-type]
+    return call_jvp(_CALL, jaxpr, [*captured, *primals], [*still, *tangents])
+
+
+def _linear_call_linearize(
+    needs: Flags, operands: Any, **params: Any
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    jaxpr, captured = _as_program(operands, params)
+    flags = (False,) * len(captured) + tuple(needs)
+    outs, program = call_linearize(_CALL, jaxpr, flags, [*captured, *operands])
+    targets = tuple(i - len(captured) for i in program.targets)
+    return outs, LinearProgram(program.jaxpr, targets, program.residuals)
+
+
+def _linear_call_transpose(
+    cts: Any,
+    operands: Any,
+    *,
+    pullback: Pullback,
+    n_residuals: int,
+    wanted: Flags,
+    out_avals: tuple[Any, ...],
+) -> tuple[Any, ...]:
+    residuals, dots = split(operands, n_residuals)
+    if any(map(is_linear, residuals)):
+        raise NonDifferentiableError(
+            f"{pullback.label}: cannot be transposed in its residuals{here()}"
+        )
+    given = [
+        instantiate(ct) if is_differentiable_dtype(aval.dtype) else None
+        for ct, aval in zip(cts, out_avals, strict=True)
+    ]
+    pulled = _pulled(pullback, residuals, given, wanted)
+    return (
+        *(None for _ in residuals),
+        *(ct if is_linear(dot) else None for ct, dot in zip(pulled, dots, strict=True)),
+    )
+
+
+def _linear_call_batch(
+    size: int,
+    operands: Any,
+    dims: Any,
+    *,
+    pullback: Pullback,
+    n_residuals: int,
+    wanted: Flags,
+    out_avals: tuple[Any, ...],
+) -> Any:
+    flags = tuple(dim is not None for dim in dims)
+    dots = iter(flags[n_residuals:])
+    arg_flags = tuple(next(dots) if flag else True for flag in wanted)
+    batched = _BatchedPullback(
+        pullback, size, flags[:n_residuals], (True,) * len(out_avals), arg_flags, batch_axis.get()
+    )
+    outs = bind(
+        linear_call_p,
+        *to_front(size, operands, dims),
+        pullback=batched,
+        n_residuals=n_residuals,
+        wanted=wanted,
+        out_avals=tuple(replace(aval, shape=(size, *aval.shape)) for aval in out_avals),
+    )
+    return outs, (0,) * len(outs)
+
+
+linear_call_p = Primitive(
+    "linear_call",
+    impl=_linear_call_impl,
+    abstract_eval=_linear_call_aval,
+    jvp=Joint(_linear_call_jvp),
+    linearize=_linear_call_linearize,
+    transpose=_linear_call_transpose,
+    batch=_linear_call_batch,
+)
+
+PRIMITIVES = (custom_jvp_p, custom_vjp_p, linear_call_p)

@@ -1,0 +1,737 @@
+"""Loops over the elements of arrays and tapes: the primitive ``scan`` and its rules.
+
+Here: the primitive. Not here: the functions that users call (``control.scanning``), loops of which
+only a condition tells the end (``control.while_loop``).
+
+``scan`` runs a program ``(*consts, *carry, *xs) -> (*carry, *ys)`` a number of times. The number is
+either static, and then ``xs`` and ``ys`` are arrays with a leading axis of this extent; or it is the
+first operand, and then they are tapes. Loops of the second kind are the linear parts of
+``while_loop``: an iteration pops the residuals that the forward loop pushed.
+
+Every derivative of a scan is a scan. Transposition turns the direction round, carried tangents into
+carried cotangents, ``xs`` into ``ys`` (reading an entry is the transpose of writing it), and sums
+the cotangents of ``consts`` in the carry. Linearization stores one entry per iteration of what the
+linear part reads, except of what is an argument already (``consts``, ``xs``) or is the same in every
+iteration.
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from functrans.control.branches import cond_lanes_p
+from functrans.control.calls import is_nonzero, kept_residuals, to_front
+from functrans.control.jit import jit_p
+from functrans.control.programs import (
+    Flags,
+    batch_jaxpr,
+    batched_aval,
+    dependence,
+    derived,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    permute,
+    select,
+    split,
+    spread,
+    transpose_jaxpr,
+    with_batch_axis,
+)
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
+from functrans.ir.jaxpr import Jaxpr, Literal, Var
+from functrans.ir.primitive import Joint, Primitive, is_linear, linear
+from functrans.ir.source import here
+from functrans.ir.tapes import TapeValue
+from functrans.passes.batch import named_axes
+from functrans.passes.cotangents import add_cotangents, zeros
+from functrans.passes.evaluate import evaluate, loop_executable
+from functrans.passes.linearize import LinearProgram
+from functrans.passes.simplify import dce, simplify
+from functrans.primitives.reduction import reduce_max
+from functrans.primitives.structural import cast, moveaxis
+from functrans.staging import stage
+from functrans.state import batch_axis
+from functrans.trace import aval_of, bind
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The static parameters of a scan besides its program.
+
+    Attributes:
+      n_consts: number of operands that every iteration sees unchanged.
+      n_carry: number of values that each iteration computes for the next one.
+      length: number of iterations; ``None`` where it is the first operand.
+      reverse: whether the last element comes first.
+      unroll: iterations per turn of a compiled loop.
+    """
+
+    n_consts: int
+    n_carry: int
+    length: int | None
+    reverse: bool
+    unroll: int
+
+    def unpack(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+        """The number of iterations (or nothing), ``consts``, ``carry``, ``xs``."""
+        first, consts, carry, xs = split(items, self.length is None, self.n_consts, self.n_carry)
+        return first, consts, carry, xs
+
+    def bind(
+        self,
+        jaxpr: Jaxpr,
+        count: Sequence[Any],
+        consts: Sequence[Any],
+        carry: Sequence[Any],
+        xs: Sequence[Any],
+        *,
+        reverse: bool | None = None,
+    ) -> tuple[list[Any], list[Any]]:
+        """Bind a scan of as many iterations; returns the last carry and ``ys``."""
+        outs = bind(
+            scan_p,
+            *count,
+            *consts,
+            *carry,
+            *xs,
+            jaxpr=jaxpr,
+            n_consts=len(consts),
+            n_carry=len(carry),
+            length=self.length,
+            reverse=self.reverse if reverse is None else reverse,
+            unroll=self.unroll,
+        )
+        final, ys = split(outs, len(carry))
+        return final, ys
+
+    def stacked(self, aval: Aval) -> Aval:
+        """The aval of one entry per iteration."""
+        if self.length is None or type(aval) is Tape:
+            return Tape(aval.strong())
+        assert type(aval) is ShapedArray
+        return ShapedArray((self.length, *aval.shape), aval.dtype)
+
+
+def scan_shape(params: dict[str, Any]) -> Shape:
+    """The static parameters of a scan as a record."""
+    return Shape(
+        params["n_consts"], params["n_carry"], params["length"], params["reverse"], params["unroll"]
+    )
+
+
+# evaluation -------------------------------------------------------------------------------------
+
+
+def _scan_impl(*operands: Any, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
+    shape = scan_shape(params)
+    first, consts, carry, xs = shape.unpack(operands)
+    n = int(first[0]) if first else params["length"]
+    ys = [_new_stack(shape.stacked(aval), n) for aval in jaxpr.out_avals[shape.n_carry :]]
+    if n:
+        numbers = range(n - 1, -1, -1) if shape.reverse else range(n)
+        loop = loop_executable(jaxpr, shape.n_consts, shape.n_carry)
+        entries = [_entries(x, n) for x in xs]
+        slots = [y.entries if type(y) is TapeValue else y for y in ys]
+        carry = loop(numbers, *jaxpr.consts, *consts, *carry, *entries, *slots)  # type: ignore[assignment]
+    return (*carry, *ys)
+
+
+def _new_stack(aval: Aval, n: int) -> Any:
+    """Room for one entry per iteration."""
+    return TapeValue(aval, n) if type(aval) is Tape else np.empty(aval.shape, aval.dtype)
+
+
+def _entries(x: Any, n: int) -> Any:
+    """The entries of an operand, by iteration."""
+    if type(x) is not TapeValue:
+        return x
+    return x.entries if x.length >= n else [x.read(i) for i in range(n)]
+
+
+def _scan_aval(*avals: Aval, jaxpr: Jaxpr, **params: Any) -> tuple[Aval, ...]:
+    shape = scan_shape(params)
+    carry, ys = split(jaxpr.out_avals, shape.n_carry)
+    return (*carry, *map(shape.stacked, ys))
+
+
+# forward mode -----------------------------------------------------------------------------------
+
+
+def fixpoint(start: Flags, step: Callable[[Flags], Flags]) -> Flags:
+    """The smallest flags from ``start`` on that ``step`` does not add to."""
+    flags = start
+    while True:
+        more = tuple(a or b for a, b in zip(flags, step(flags), strict=True))
+        if more == flags:
+            return flags
+        flags = more
+
+
+def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **params: Any) -> Any:
+    shape = scan_shape(params)
+    first, consts, carry, xs = shape.unpack(primals)
+    _, *parts = shape.unpack(tangents)
+    const_nz, start, xs_nz = (is_nonzero(part) for part in parts)
+    program, carry_nz, ys_nz = jvp_body(jaxpr, shape, const_nz, start, xs_nz)
+    carry_dots = [
+        zeros(aval.strong()) if type(t) is Zero else t
+        for t, aval in zip(parts[1], jaxpr.in_avals[shape.n_consts :], strict=False)
+    ]
+    final, ys = shape.bind(
+        program,
+        first,
+        [*consts, *select(parts[0], const_nz)],
+        [*carry, *select(carry_dots, carry_nz)],
+        [*xs, *select(parts[2], xs_nz)],
+    )
+    outs = [*final[: shape.n_carry], *ys[: len(ys_nz)]]
+    avals = _scan_aval(jaxpr=jaxpr, **params)
+    given = [*final[shape.n_carry :], *ys[len(ys_nz) :]]
+    return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(avals[i].strong()))  # type: ignore[arg-type]
+
+
+def jvp_body(
+    jaxpr: Jaxpr, shape: Shape, const_nz: Flags, start: Flags, xs_nz: Flags
+) -> tuple[Jaxpr, Flags, Flags]:
+    """The body of values and tangents; which carried values and ``ys`` have tangents."""
+    return derived(  # type: ignore[no-any-return]
+        jaxpr,
+        ("scan jvp", shape.n_carry, const_nz, start, xs_nz),
+        lambda: _jvp_body(jaxpr, shape, const_nz, start, xs_nz),
+    )
+
+
+def _jvp_body(
+    jaxpr: Jaxpr, shape: Shape, const_nz: Flags, start: Flags, xs_nz: Flags
+) -> tuple[Jaxpr, Flags, Flags]:
+    c, k = shape.n_consts, shape.n_carry
+    n_ys = len(jaxpr.outvars) - k
+
+    def at(carry_nz: Flags) -> tuple[Jaxpr, Flags]:
+        flags = (*const_nz, *carry_nz, *xs_nz)
+        return jvp_jaxpr(jaxpr, flags, (*carry_nz, *(False,) * n_ys))
+
+    carry_nz = fixpoint(start, lambda flags: at(flags)[1][:k])
+    program, out_nz = at(carry_nz)
+    n = len(jaxpr.invars)
+    dots = split(range(n, len(program.invars)), sum(const_nz), sum(carry_nz))
+    plain = split(range(n), c, k)
+    arguments = [i for pair in zip(plain, dots, strict=True) for part in pair for i in part]
+    m = len(jaxpr.outvars)
+    first_y_dot = m + sum(carry_nz)
+    results = [*range(k), *range(m, first_y_dot), *range(k, m)]
+    results += range(first_y_dot, len(program.outvars))
+    return permute(program, arguments, results), carry_nz, out_nz[k:]
+
+
+# linearization ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A body split at its linear part.
+
+    Attributes:
+      invariant: ``consts -> residuals`` that are the same in every iteration.
+      primal: ``(*consts, *carry, *xs) -> (*carry, *ys, *stacked residuals)``.
+      linear: ``(*const residuals, *invariants, *const tangents, *carry tangents,
+        *x residuals, *stacked residuals, *x tangents) -> (*carry tangents, *y tangents)``.
+      const_residuals: which ``consts`` are residuals.
+      x_residuals: which ``xs`` are residuals.
+      carry_needs: which carried values have tangents.
+      ys_nonzero: which ``ys`` have tangents.
+    """
+
+    invariant: Jaxpr
+    primal: Jaxpr
+    linear: Jaxpr
+    const_residuals: tuple[int, ...]
+    x_residuals: tuple[int, ...]
+    carry_needs: Flags
+    ys_nonzero: Flags
+
+
+def split_body(
+    jaxpr: Jaxpr, shape: Shape, const_needs: Flags, start: Flags, xs_needs: Flags
+) -> Split:
+    """Split a body at its linear part."""
+    return derived(  # type: ignore[no-any-return]
+        jaxpr,
+        ("scan linearize", shape.n_carry, const_needs, start, xs_needs),
+        lambda: _split_body(jaxpr, shape, const_needs, start, xs_needs),
+    )
+
+
+def _split_body(
+    jaxpr: Jaxpr, shape: Shape, const_needs: Flags, start: Flags, xs_needs: Flags
+) -> Split:
+    c, k = shape.n_consts, shape.n_carry
+    n_ys = len(jaxpr.outvars) - k
+
+    def at(carry_needs: Flags) -> Any:
+        needs = (*const_needs, *carry_needs, *xs_needs)
+        return linearize_jaxpr(jaxpr, needs, (*carry_needs, *(False,) * n_ys))
+
+    carry_needs = fixpoint(start, lambda flags: at(flags).out_nonzero[:k])
+    parts = at(carry_needs)
+    primal: Jaxpr = parts.primal
+    linear_part: Jaxpr = parts.linear
+    m = len(jaxpr.outvars)
+    position = {var: i for i, var in enumerate(primal.invars)}
+    varying = _varying(primal, c)
+    groups: dict[str, list[tuple[int, int]]] = {
+        name: [] for name in ("const", "x", "same", "stack")
+    }
+    for i, atom in enumerate(primal.outvars[m:]):
+        where = position.get(atom, -1)  # type: ignore[call-overload]  # a Literal is in no table
+        if 0 <= where < c:
+            groups["const"].append((i, where))
+        elif where >= c + k:
+            groups["x"].append((i, where - c - k))
+        elif type(atom) is Literal or (where < 0 and atom not in varying):
+            groups["same"].append((i, m + i))
+        else:
+            groups["stack"].append((i, m + i))
+    order = [[i for i, _ in groups[name]] for name in ("const", "same", "x", "stack")]
+    own = parts.n_residuals
+    const_dots, carry_dots, x_dots = split(
+        range(own, len(linear_part.invars)), sum(const_needs), sum(carry_needs)
+    )
+    arguments = [
+        *order[0], *order[1], *const_dots, *carry_dots, *order[2], *order[3], *x_dots
+    ]  # fmt: skip
+    linear_body = _reading_strong(permute(linear_part, arguments), order, arguments)
+    same = [place for _, place in groups["same"]]
+    stacks = [place for _, place in groups["stack"]]
+    invariant = simplify(dce(permute(primal, range(c), same), (True,) * len(same)))
+    return Split(
+        invariant,
+        simplify(permute(primal, None, [*range(m), *stacks])),
+        linear_body,
+        tuple(where for _, where in groups["const"]),
+        tuple(where for _, where in groups["x"]),
+        carry_needs,
+        parts.out_nonzero[k:],
+    )
+
+
+def _varying(jaxpr: Jaxpr, n_consts: int) -> set[Any]:
+    """Variables that may differ between iterations."""
+    found: set[Any] = set(jaxpr.invars[n_consts:])
+    for eqn in jaxpr.eqns:
+        if eqn.effects or any(type(atom) is Var and atom in found for atom in eqn.inputs):
+            found.update(eqn.outputs)
+    return found
+
+
+def _reading_strong(linear_body: Jaxpr, order: list[list[int]], arguments: list[int]) -> Jaxpr:
+    """The linear body for residuals read from arrays, where a Python scalar has become strong."""
+    from_arrays = {arguments.index(i) for i in (*order[2], *order[3])}
+    weak = [
+        i
+        for i in sorted(from_arrays)
+        if type(linear_body.in_avals[i]) is ShapedArray and linear_body.in_avals[i].weak
+    ]
+    if not weak:
+        return linear_body
+
+    def run(*args: Any) -> list[Any]:
+        values = list(args)
+        for i in weak:
+            (values[i],) = bind(weaken_p, values[i])
+        return evaluate(linear_body, values)
+
+    avals = [aval.strong() if i in weak else aval for i, aval in enumerate(linear_body.in_avals)]
+    return stage(run, avals, linear_body.name, name=linear_body.name)
+
+
+def _scan_linearize(
+    needs: Flags, operands: Any, *, jaxpr: Jaxpr, **params: Any
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    shape = scan_shape(params)
+    first, consts, carry, xs = shape.unpack(operands)
+    _, *flags = (tuple(part) for part in shape.unpack(needs))
+    const_needs, start, xs_needs = flags
+    parts = split_body(jaxpr, shape, const_needs, start, xs_needs)
+    same = (
+        bind(jit_p, *consts, jaxpr=parts.invariant, name=jaxpr.name)
+        if parts.invariant.outvars
+        else ()
+    )
+    final, ys = shape.bind(parts.primal, first, consts, carry, xs)
+    n_ys = len(jaxpr.outvars) - shape.n_carry
+    residuals = kept_residuals(
+        [
+            *first,
+            *(consts[i] for i in parts.const_residuals),
+            *same,
+            *(xs[i] for i in parts.x_residuals),
+            *ys[n_ys:],
+        ],
+        operands,
+        needs,
+    )
+    tangent_avals = [aval_of(x).strong() for x, need in zip(operands, needs, strict=True) if need]
+    avals = [*map(aval_of, residuals), *tangent_avals]
+    program = derived(
+        jaxpr,
+        ("scan linear", shape, needs, tuple(avals)),
+        lambda: stage(
+            linear_function(parts, shape, jaxpr, start, sum(const_needs)),
+            avals,
+            f"linear part of scan of {jaxpr.name}",
+        ),
+    )
+    targets = tuple(i for i, need in enumerate(needs) if need)
+    return (*final, *ys[:n_ys]), LinearProgram(program, targets, tuple(residuals))
+
+
+def linear_function(
+    parts: Split, shape: Shape, jaxpr: Jaxpr, start: Flags, n_const_dots: int
+) -> Callable[..., list[Any]]:
+    """The linear part of a scan as a function of residuals and tangents."""
+    counts = (
+        shape.length is None,
+        len(parts.const_residuals) + len(parts.invariant.outvars),
+        len(parts.x_residuals) + len(parts.primal.outvars) - len(jaxpr.outvars),
+        n_const_dots,
+        sum(start),
+    )
+    carry_avals = jaxpr.out_avals[: shape.n_carry]
+    out_avals = [
+        aval.strong()
+        for aval in (*carry_avals, *map(shape.stacked, jaxpr.out_avals[shape.n_carry :]))
+    ]
+
+    def function(*args: Any) -> list[Any]:
+        first, known, x_known, const_dots, given, x_dots = split(args, *counts)
+        carry_dots = spread(start, given, lambda i: zeros(carry_avals[i].strong()))
+        final, ys = shape.bind(
+            parts.linear,
+            first,
+            [*known, *const_dots],
+            select(carry_dots, parts.carry_needs),
+            [*x_known, *x_dots],
+        )
+        flags = (*parts.carry_needs, *parts.ys_nonzero)
+        return spread(flags, [*final, *ys], lambda i: zeros(out_avals[i]))
+
+    return function
+
+
+# transposition ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Transposed:
+    """A transposed body.
+
+    Attributes:
+      body: ``(*known consts, *sums, *carry cts, *known xs, *y cts) -> (*sums, *carry cts, *x cts)``.
+      const_nonzero: per linear const, whether it has a cotangent.
+      carry_nonzero: per linear carried value, whether its cotangent is carried.
+      xs_nonzero: per linear x, whether it has a cotangent.
+    """
+
+    body: Jaxpr
+    const_nonzero: Flags
+    carry_nonzero: Flags
+    xs_nonzero: Flags
+
+
+def scan_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
+    shape = scan_shape(params)
+    first, consts, carry, xs = shape.unpack(operands)
+    const_lin, init_lin, xs_lin = (tuple(map(is_linear, part)) for part in (consts, carry, xs))
+    k = shape.n_carry
+    carry_lin = fixpoint(
+        init_lin, lambda flags: dependence(jaxpr, (*const_lin, *flags, *xs_lin))[:k]
+    )
+    out_lin = dependence(jaxpr, (*const_lin, *carry_lin, *xs_lin))
+    known_consts = [x for x in consts if not is_linear(x)]
+    known_xs = [x for x in xs if not is_linear(x)]
+    if not all(carry_lin):
+        known_xs += _known_carries(jaxpr, shape, operands, const_lin, carry_lin, xs_lin)
+    y_nz = tuple(
+        type(ct) is not Zero and flag for ct, flag in zip(cts[k:], out_lin[k:], strict=True)
+    )
+    ct_carry = select(cts[:k], carry_lin)
+    start = is_nonzero(ct_carry)
+    flags = (const_lin, carry_lin, xs_lin)
+    parts: _Transposed = derived(
+        jaxpr,
+        ("scan transpose", shape.n_carry, flags, start, y_nz),
+        lambda: _transposed_body(jaxpr, flags, start, y_nz),
+    )
+    sums = [
+        zeros(x.aval.strong())
+        for x in select([x for x in consts if is_linear(x)], parts.const_nonzero)
+    ]
+    filled = [
+        zeros(ct.aval) if type(ct) is Zero else ct for ct in select(ct_carry, parts.carry_nonzero)
+    ]
+    final, x_cts = shape.bind(
+        parts.body,
+        first,
+        known_consts,
+        [*sums, *filled],
+        [*known_xs, *select(cts[k:], y_nz)],
+        reverse=not shape.reverse,
+    )
+    const_cts = iter(spread(parts.const_nonzero, final[: len(sums)], lambda i: None))
+    carry_cts = iter(spread(parts.carry_nonzero, final[len(sums) :], lambda i: None))
+    xs_cts = iter(spread(parts.xs_nonzero, x_cts, lambda i: None))
+    carried = [next(carry_cts) if flag else None for flag in carry_lin]
+    return (
+        *(None for _ in first),
+        *(next(const_cts) if flag else None for flag in const_lin),
+        *(ct if flag else None for ct, flag in zip(carried, init_lin, strict=True)),
+        *(next(xs_cts) if flag else None for flag in xs_lin),
+    )
+
+
+def _known_carries(
+    jaxpr: Jaxpr, shape: Shape, operands: Any, const_lin: Flags, carry_lin: Flags, xs_lin: Flags
+) -> list[Any]:
+    """Per iteration, what the carried values that are not linear are when it begins."""
+    first, consts, carry, xs = shape.unpack(operands)
+    n_consts, k = shape.n_consts, shape.n_carry
+    positions = [
+        *(i for i, flag in enumerate(const_lin) if not flag),
+        *(n_consts + i for i, flag in enumerate(carry_lin) if not flag),
+        *(n_consts + k + i for i, flag in enumerate(xs_lin) if not flag),
+    ]
+    known = [i for i, flag in enumerate(carry_lin) if not flag]
+
+    def make() -> Jaxpr:
+        ordered = permute(jaxpr, positions, known)
+        program = dce(ordered, (True,) * len(known))
+        before = [jaxpr.invars[n_consts + i] for i in known]
+        return simplify(replace(program, outvars=(*program.outvars, *before), cache={}))
+
+    program = derived(jaxpr, ("scan known", k, const_lin, carry_lin, xs_lin), make)
+    _, values = shape.bind(
+        program,
+        first,
+        [x for x in consts if not is_linear(x)],
+        [carry[i] for i in known],
+        [x for x in xs if not is_linear(x)],
+    )
+    return values
+
+
+def _transposed_body(
+    jaxpr: Jaxpr, flags: tuple[Flags, Flags, Flags], start: Flags, y_nz: Flags
+) -> _Transposed:
+    const_lin, carry_lin, xs_lin = flags
+    k = len(carry_lin)
+    carried = [i for i, flag in enumerate(carry_lin) if flag]
+    program = permute(jaxpr, None, [*carried, *range(k, len(jaxpr.outvars))])
+    is_lin = (*const_lin, *carry_lin, *xs_lin)
+    n_const, n_carry = sum(const_lin), len(carried)
+
+    def at(carry_nz: Flags) -> tuple[Jaxpr, Flags]:
+        return transpose_jaxpr(program, is_lin, (*carry_nz, *y_nz))
+
+    carry_nz = fixpoint(start, lambda nz: at(nz)[1][n_const : n_const + n_carry])
+    transposed, in_nz = at(carry_nz)
+    const_nz, own_nz, xs_nz = (tuple(part) for part in split(in_nz, n_const, n_carry))
+    avals = [aval.strong() for aval in select(jaxpr.in_avals, is_lin)]
+    sum_avals = select(avals[:n_const], const_nz)
+    carry_avals = avals[n_const : n_const + n_carry]
+    n_known = [len(part) - sum(part) for part in flags]
+
+    def body(*args: Any) -> list[Any]:
+        consts, sums, cts, xs, known_carry, y_cts = split(
+            args, n_known[0], sum(const_nz), sum(carry_nz), n_known[2], n_known[1]
+        )
+        outs = evaluate(transposed, [*consts, *known_carry, *xs, *cts, *y_cts])
+        const_cts, carry_out, x_cts = split(outs, sum(const_nz), sum(own_nz))
+        new_cts = spread(own_nz, carry_out, lambda i: zeros(carry_avals[i]))
+        new_sums = [add_cotangents(a, b) for a, b in zip(sums, const_cts, strict=True)]
+        return [*new_sums, *select(new_cts, carry_nz), *x_cts]
+
+    known_avals = split(transposed.in_avals[: sum(n_known)], n_known[0], n_known[1])
+    in_avals = [
+        *known_avals[0],
+        *sum_avals,
+        *select(carry_avals, carry_nz),
+        *known_avals[2],
+        *known_avals[1],
+        *transposed.in_avals[sum(n_known) + sum(carry_nz) :],
+    ]
+    staged = stage(body, in_avals, f"transpose of scan of {jaxpr.name}", name=transposed.name)
+    return _Transposed(simplify(staged), const_nz, carry_nz, xs_nz)
+
+
+# batching ---------------------------------------------------------------------------------------
+
+
+def _scan_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, **params: Any) -> Any:
+    shape = scan_shape(params)
+    first, *_ = shape.unpack(dims)
+    if first and first[0] is not None:
+        return _batch_lanes(size, operands, dims, jaxpr, shape)
+    return _batch_together(size, operands, dims, jaxpr, shape)
+
+
+def _batch_together(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape) -> Any:
+    """The batch of loops of one length: a loop of batches."""
+    _, const_dims, carry_dims, x_dims = shape.unpack(dims)
+    first, consts, carry, xs = shape.unpack(operands)
+    const_flags, start, x_flags = (
+        tuple(dim is not None for dim in part) for part in (const_dims, carry_dims, x_dims)
+    )
+    k = shape.n_carry
+    n_ys = len(jaxpr.outvars) - k
+    axis_name = batch_axis.get()
+
+    def at(flags: Flags) -> tuple[Jaxpr, Flags]:
+        force = (*flags, *(False,) * n_ys)
+        return batch_jaxpr(jaxpr, size, (*const_flags, *flags, *x_flags), force, axis_name)
+
+    carry_flags = fixpoint(start, lambda flags: at(flags)[1][:k])
+    program, out_flags = at(carry_flags)
+    final, ys = shape.bind(
+        program,
+        first,
+        to_front(size, consts, const_dims),
+        [
+            with_batch_axis(x, size, dim) if flag else x
+            for x, dim, flag in zip(carry, carry_dims, carry_flags, strict=True)
+        ],
+        [_behind_iterations(x, dim) for x, dim in zip(xs, x_dims, strict=True)],
+    )
+    y_dims = [
+        (0 if type(aval_of(y)) is Tape else 1) if flag else None
+        for y, flag in zip(ys, out_flags[k:], strict=True)
+    ]
+    return (*final, *ys), (*(0 if flag else None for flag in carry_flags), *y_dims)
+
+
+def _behind_iterations(x: Any, dim: int | None) -> Any:
+    """A stack with its batch axis in front of each entry."""
+    if dim is None or type(aval_of(x)) is Tape:
+        return x
+    return moveaxis(x, dim, 1)
+
+
+def _batch_lanes(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape) -> Any:
+    """The batch of loops of different lengths: a loop as long as the longest of them.
+
+    Each iteration is run by the lanes whose loop has it.
+    """
+    axis_name = batch_axis.get()
+    if axis_name is not None and axis_name in named_axes(jaxpr):
+        raise UnsupportedOperationError(
+            f"vmap: a loop has a collective over axis {axis_name!r}{here()}, but its length "
+            "differs between the elements of that axis, so that not all of them take part"
+        )
+    _, const_dims, carry_dims, x_dims = shape.unpack(dims)
+    (counts,), consts, carry, xs = shape.unpack(operands)
+    const_flags, x_flags = (tuple(dim is not None for dim in part) for part in (const_dims, x_dims))
+    counts = with_batch_axis(counts, size, 0)
+    total = reduce_max(counts, (0,)) if size else np.int64(0)
+    k = shape.n_carry
+    batched = (*const_flags, *(True,) * k, *x_flags)
+    program = derived(
+        jaxpr,
+        ("scan lanes", size, shape, batched),
+        lambda: _lanes_body(jaxpr, size, shape, batched),
+    )
+    start = total - 1 if shape.reverse else np.int64(0)
+    final, ys = shape.bind(
+        program,
+        [total],
+        [counts, *to_front(size, consts, const_dims)],
+        [start, *(with_batch_axis(x, size, dim) for x, dim in zip(carry, carry_dims, strict=True))],
+        xs,
+    )
+    return (*final[1:], *ys), (0,) * (k + len(ys))
+
+
+def _lanes_body(jaxpr: Jaxpr, size: int, shape: Shape, batched: Flags) -> Jaxpr:
+    """The body of the loop of all lanes, which carries the number of the iteration."""
+    c, k = shape.n_consts, shape.n_carry
+    idle = _idle_body(jaxpr, c, k)
+    step = -1 if shape.reverse else 1
+
+    def body(*args: Any) -> list[Any]:
+        (counts,), consts, (t,), carry, xs = split(args, 1, c, 1, k)
+        active = cast(t < counts, np.int64)
+        outs = bind(
+            cond_lanes_p, active, *consts, *carry, *xs, branches=(idle, jaxpr), batched=batched
+        )
+        return [t + step, *outs]
+
+    lane_avals = [
+        batched_aval(aval, size) if flag else aval
+        for aval, flag in zip(jaxpr.in_avals, batched, strict=True)
+    ]
+    number = np.dtype(np.int64)
+    consts, carry, xs = split(lane_avals, c, k)
+    avals = [
+        ShapedArray((size,), number), *consts, ShapedArray((), number), *carry, *xs
+    ]  # fmt: skip
+    return simplify(stage(body, avals, f"vmap of scan of {jaxpr.name}", name=jaxpr.name))
+
+
+def _idle_body(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Jaxpr:
+    """The body of a lane whose loop is over: carried values stay, ``ys`` are zero."""
+    y_avals = jaxpr.out_avals[n_carry:]
+
+    def idle(*args: Any) -> list[Any]:
+        return [*args[n_consts : n_consts + n_carry], *map(zeros, y_avals)]
+
+    return stage(idle, jaxpr.in_avals, f"idle lane of {jaxpr.name}", name=jaxpr.name)
+
+
+scan_p = Primitive(
+    "scan",
+    impl=_scan_impl,
+    abstract_eval=_scan_aval,
+    jvp=Joint(_scan_jvp),
+    linearize=_scan_linearize,
+    transpose=scan_transpose,
+    batch=_scan_batch,
+    holds_programs=True,
+)
+
+
+# weaken -----------------------------------------------------------------------------------------
+
+
+def _weaken_impl(x: Any) -> tuple[Any, ...]:
+    return (x.item() if isinstance(x, (np.ndarray, np.generic)) else x,)
+
+
+def _weaken_aval(x: ShapedArray) -> tuple[Aval, ...]:
+    return (ShapedArray((), x.dtype, True),)
+
+
+def _weaken_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    return (cts[0],)
+
+
+def _weaken_batch(size: int, operands: Any, dims: Any) -> Any:
+    return operands, dims
+
+
+weaken_p = Primitive(
+    "weaken",
+    impl=_weaken_impl,
+    abstract_eval=_weaken_aval,
+    jvp=linear,
+    transpose=_weaken_transpose,
+    batch=_weaken_batch,
+)
+"""A number that went through an array as the Python scalar it was."""
+
+PRIMITIVES = (scan_p, weaken_p)

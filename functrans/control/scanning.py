@@ -1,0 +1,570 @@
+"""Loops over users' functions: ``scan``, ``while_loop``, ``fori_loop``, ``map``, ``associative_scan``.
+
+Here: staging of bodies, the types of carried values, checks and messages. Not here: the primitives
+(``control.loops``, ``control.while_loop``).
+
+A carried value has one type in all iterations. A Python scalar that starts a loop has no type of
+its own yet: it takes that of what the body makes of it.
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.control.bodies import (
+    Body,
+    cast_results,
+    check_structure,
+    finish_results,
+    flatten_operands,
+    joined_aval,
+    mismatch,
+    stage_body,
+)
+from functrans.control.loops import Shape
+from functrans.control.programs import batch_jaxpr, split
+from functrans.control.while_loop import bind_while
+from functrans.errors import ShapeError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.source import here
+from functrans.primitives.movement import concatenate, pad, reverse
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.structural import cast_p, normalize_axis, reshape
+from functrans.trace import Tracer, aval_of, bind, shape_of
+from functrans.transforms.arguments import canonical, check_callable, name_of
+
+_MAX_ATTEMPTS = 8
+
+
+def _pair(who: str, result: Any) -> tuple[Any, Any]:
+    """``(carry, y)`` of a body of ``scan``.
+
+    Raises:
+      TypeError: it returned something else.
+    """
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        raise TypeError(f"{who}: f must return a pair (carry, y), got {got}{here()}")
+    return result
+
+
+def _stage_loop(
+    who: str,
+    fun: Callable[..., Any],
+    treedef: Any,
+    carry: Sequence[Any],
+    carry_paths: Sequence[str],
+    x_avals: Sequence[Any],
+    x_paths: Sequence[str],
+    finish: Callable[[Any], Any],
+) -> tuple[Body, Jaxpr, list[Any]]:
+    """Stage the body of a loop for carried values of types that it keeps.
+
+    Args:
+      who: name of the loop, for messages.
+      fun: the user's function.
+      treedef: structure of its arguments.
+      carry: leaves of the carried values that the loop starts with.
+      carry_paths: their key paths.
+      x_avals: avals of its other arguments.
+      x_paths: their key paths.
+      finish: what to make of its result, whose first leaves are the new carried values.
+
+    Returns:
+      The body, its program with results of the carried types, and the start values in these types.
+
+    Raises:
+      ShapeError, TypeError: it returns a carried value of another type; names the key path.
+    """
+    label = f"{who}: {name_of(fun)}"
+    leaves = list(carry)
+    n = len(leaves)
+    for _ in range(_MAX_ATTEMPTS):
+        avals = [aval_of(leaf) for leaf in leaves]
+        body = stage_body(label, fun, treedef, [*avals, *x_avals], [*carry_paths, *x_paths], finish)
+        wanted = list(avals)
+        for i, (aval, out) in enumerate(zip(avals, body.out_avals[:n], strict=True)):
+            joined = joined_aval(aval, out)
+            if joined is None or (joined != aval and not aval.weak):
+                raise mismatch(
+                    who,
+                    f"{carry_paths[i]} returned by {name_of(fun)}",
+                    out,
+                    "what it was given",
+                    aval,
+                    f"carried values keep their type{here()}; start with an array of the type that "
+                    "the body returns, or convert in the body with .astype",
+                )
+            wanted[i] = joined
+        if wanted == avals:
+            results = [*avals, *body.out_avals[n:]]
+            return body, cast_results(body.jaxpr, results), leaves
+        leaves = [
+            leaf if aval == want else bind(cast_p, leaf, dtype=want.dtype)[0]
+            for leaf, aval, want in zip(leaves, avals, wanted, strict=True)
+        ]
+    raise AssertionError("types of carried values did not settle")
+
+
+# scan -------------------------------------------------------------------------------------------
+
+
+def _scan_length(leaves: Sequence[Any], paths: Sequence[str], length: Any) -> int:
+    """The number of iterations.
+
+    Raises:
+      ShapeError: an array of ``xs`` has no first axis, or its extent differs from another's.
+      ValueError: there is neither ``xs`` nor ``length``.
+    """
+    expected = None if length is None else operator.index(length)
+    source = "length"
+    for leaf, path in zip(leaves, paths, strict=True):
+        shape = shape_of(leaf)
+        if not shape:
+            raise ShapeError(
+                f"scan: {path} ({aval_of(leaf)}) is a scalar; arrays in xs are scanned over their "
+                f"first axis{here()}. Capture it in f, or carry it"
+            )
+        if expected is None:
+            expected, source = shape[0], path
+        elif shape[0] != expected:
+            raise ShapeError(
+                f"scan: {path} ({aval_of(leaf)}) has {shape[0]} elements along its first axis, but "
+                f"{source} has {expected}{here()}; all must be equal"
+            )
+    if expected is None:
+        raise ValueError(f"scan: xs holds no array{here()}; give length, the number of iterations")
+    if expected < 0:
+        raise ValueError(f"scan: length must not be negative, got {expected}")
+    return expected
+
+
+def _unroll(value: Any) -> int:
+    """How many iterations to a turn.
+
+    Raises:
+      ValueError: not positive.
+    """
+    if isinstance(value, bool):
+        return 1
+    number = operator.index(value)
+    if number < 1:
+        raise ValueError(f"unroll must be a positive int, got {number}")
+    return number
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> Any:
+    """Run a function along the first axis of arrays, carrying values from element to element.
+
+    The meaning is that of this loop, which is staged once, differentiable in both modes::
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, np.stack(ys)
+
+    Args:
+      f: function ``(carry, x) -> (carry, y)`` of pytrees; the types of ``carry`` do not change.
+      init: first ``carry``.
+      xs: pytree of arrays ``[length, ...]``, or ``None``.
+      length: number of iterations; needed where ``xs`` is ``None``.
+      reverse: whether to begin with the last element.
+      unroll: iterations per turn of a compiled loop.
+
+    Returns:
+      The last ``carry``, and the ``y`` of all iterations stacked along a new first axis.
+
+    Raises:
+      ShapeError: first axes differ; a carried value changes its shape.
+      TypeError: ``f`` returns no pair; a carried value changes its dtype; names the key path.
+      TreeMismatchError: a carried value changes its structure.
+
+    Example:
+      >>> import numpy as np
+      >>> scan(lambda total, x: (total + x, total), 0.0, np.arange(4.0))
+      (array(6.), array([0., 0., 1., 3.]))
+    """
+    check_callable("scan", f)
+    turns = _unroll(unroll)
+    leaves, treedef, _ = flatten_operands("scan", (init, xs), "(init, xs)")
+    init_paths, x_paths = tree.key_paths(init, "carry"), tree.key_paths(xs, "xs")
+    carry, stacks = split(leaves, len(init_paths))
+    n = _scan_length(stacks, x_paths, length)
+    init_treedef = tree.structure(init)
+    structure: list[Any] = []
+
+    def finish(result: Any) -> Any:
+        new, y = _pair("scan", result)
+        check_structure(
+            "scan", init_treedef, tree.structure(new), "the carry returned by f", "the one given"
+        )
+        structure[:] = [tree.structure(y)]
+        return tree.leaves(new), y
+
+    x_avals = [ShapedArray(shape_of(x)[1:], aval_of(x).dtype) for x in stacks]
+    body, jaxpr, carry = _stage_loop(
+        "scan", f, treedef, carry, init_paths, x_avals, x_paths, finish
+    )
+    shape = Shape(len(body.captured), len(carry), n, bool(reverse), turns)
+    final, ys = shape.bind(jaxpr, [], body.captured, carry, stacks)
+    operands = [*body.captured, *leaves]
+    results = finish_results([*final, *ys], operands, None)
+    return (
+        tree.unflatten(init_treedef, results[: len(final)]),
+        tree.unflatten(structure[0], results[len(final) :]),
+    )
+
+
+def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001  # jax.lax.map's name
+    """Apply a function to the elements of the first axis of arrays, one after the other.
+
+    Args:
+      f: function of one element.
+      xs: pytree of arrays ``[n, ...]``.
+      batch_size: how many elements to compute at once, as ``vmap`` would.
+
+    Returns:
+      The results stacked along a new first axis.
+
+    Raises:
+      ShapeError: first axes differ.
+
+    Example:
+      >>> import numpy as np
+      >>> map(lambda x: x * x, np.arange(3.0))
+      array([0., 1., 4.])
+    """
+    check_callable("map", f)
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    leaves, treedef, paths = flatten_operands("map", (xs,), "xs")
+    n = _scan_length(leaves, paths, None)
+    size = operator.index(batch_size)
+    if size < 1:
+        raise ValueError(f"map: batch_size must be positive, got {size}")
+    avals = [ShapedArray(shape_of(x)[1:], aval_of(x).dtype) for x in leaves]
+    body = stage_body(f"map: {name_of(f)}", f, treedef, avals, paths)
+    n_captured = len(body.captured)
+    flags = (False,) * n_captured + (True,) * len(leaves)
+    whole, rest = divmod(n, size)
+    parts: list[list[Any]] = []
+    if whole:
+        program, _ = batch_jaxpr(body.jaxpr, size, flags, True)
+        blocks = [
+            reshape(_along(x, 0, slice(0, whole * size)), (whole, size, *shape_of(x)[1:]))
+            for x in leaves
+        ]
+        shape = Shape(n_captured, 0, whole, False, 1)
+        _, ys = shape.bind(program, [], body.captured, [], blocks)
+        parts.append([reshape(y, (whole * size, *shape_of(y)[2:])) for y in ys])
+    if rest or not whole:
+        program, _ = batch_jaxpr(body.jaxpr, rest, flags, True)
+        tails = [_along(x, 0, slice(whole * size, n)) for x in leaves]
+        shape = Shape(n_captured, 0, 1, False, 1)
+        _, ys = shape.bind(
+            program, [], body.captured, [], [reshape(x, (1, *shape_of(x))) for x in tails]
+        )
+        parts.append([reshape(y, shape_of(y)[1:]) for y in ys])
+    joined = [column[0] if len(column) == 1 else concatenate(column, 0)
+              for column in zip(*parts, strict=True)]  # fmt: skip
+    return finish_results(joined, [*body.captured, *leaves], body.treedef)
+
+
+# while ------------------------------------------------------------------------------------------
+
+
+def while_loop(
+    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any
+) -> Any:
+    """Apply a function again and again, as long as a condition holds.
+
+    The meaning is that of this loop, which is staged once, differentiable in both modes::
+
+        val = init_val
+        while cond_fun(val):
+            val = body_fun(val)
+        return val
+
+    Reverse mode stores what it needs of each iteration on a tape that grows.
+
+    Args:
+      cond_fun: function of the value; returns a boolean scalar.
+      body_fun: function of the value; returns one of the same types.
+      init_val: pytree of arrays.
+
+    Returns:
+      The last value.
+
+    Raises:
+      TypeError: the condition is no boolean; the body changes a dtype; names the key path.
+      ShapeError: the body changes a shape.
+      TreeMismatchError: the body changes the structure.
+
+    Example:
+      >>> while_loop(lambda x: x < 100.0, lambda x: 2.0 * x, 3.0)
+      array(192.)
+    """
+    check_callable("while_loop: cond_fun", cond_fun)
+    check_callable("while_loop: body_fun", body_fun)
+    leaves, treedef, _ = flatten_operands("while_loop", (init_val,), "init_val")
+    paths = tree.key_paths(init_val, "val")
+    init_treedef = tree.structure(init_val)
+
+    def finish(result: Any) -> Any:
+        check_structure(
+            "while_loop", init_treedef, tree.structure(result), "the value returned by body_fun",
+            "the one given",
+        )  # fmt: skip
+        return result
+
+    body, jaxpr, carry = _stage_loop(
+        "while_loop", body_fun, treedef, leaves, paths, [], [], finish
+    )
+    avals = [aval_of(leaf) for leaf in carry]
+    condition = stage_body("while_loop: cond_fun", cond_fun, treedef, avals, paths)
+    _check_condition(condition)
+    final, _ = bind_while(
+        cast_results(condition.jaxpr, [_BOOLEAN]),
+        jaxpr,
+        condition.captured,
+        body.captured,
+        carry,
+    )
+    operands = [*condition.captured, *body.captured, *leaves]
+    return finish_results(final, operands, init_treedef)
+
+
+_BOOLEAN = ShapedArray((), np.dtype(bool))
+
+
+def _check_condition(condition: Body) -> None:
+    """Refuse a condition that is not one boolean.
+
+    Raises:
+      TypeError: it is something else.
+    """
+    if condition.treedef is not tree.LEAF:
+        raise TypeError(
+            f"while_loop: cond_fun must return one boolean scalar, got a container "
+            f"{tree.describe(condition.treedef)}{here()}"
+        )
+    (aval,) = condition.out_avals
+    if aval.shape or aval.dtype != np.dtype(bool):
+        raise TypeError(
+            f"while_loop: cond_fun must return a boolean scalar, got {aval}{here()}; compare, or "
+            "reduce with np.any or np.all"
+        )
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Apply a function for each of a range of integers.
+
+    The meaning is that of this loop, which is staged once, differentiable in both modes::
+
+        val = init_val
+        for i in range(lower, upper):
+            val = body_fun(i, val)
+        return val
+
+    Args:
+      lower: first integer.
+      upper: one more than the last integer. Traced bounds make a ``while_loop`` of it.
+      body_fun: function of the integer and the value; returns a value of the same types.
+      init_val: pytree of arrays.
+      unroll: iterations per turn of a compiled loop.
+
+    Returns:
+      The last value.
+
+    Raises:
+      TypeError: a bound is no integer; the body changes a dtype.
+
+    Example:
+      >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+      array(10)
+    """
+    check_callable("fori_loop", body_fun)
+    bounds = [_bound(name, value) for name, value in (("lower", lower), ("upper", upper))]
+    init_treedef = tree.structure(init_val)
+
+    def check(result: Any) -> Any:
+        check_structure(
+            "fori_loop", init_treedef, tree.structure(result), "the value returned by body_fun",
+            "the one given",
+        )  # fmt: skip
+        return result
+
+    if any(isinstance(bound, Tracer) for bound in bounds):
+
+        def step(state: Any) -> Any:
+            i, stop, value = state
+            return i + 1, stop, check(body_fun(i, value))
+
+        dtype = np.result_type(*(aval_of(bound).dtype for bound in bounds))
+        start, stop = (bind(cast_p, bound, dtype=dtype)[0] for bound in bounds)
+        step.__name__ = name_of(body_fun)
+        return while_loop(lambda state: state[0] < state[1], step, (start, stop, init_val))[2]
+
+    def body(state: Any, _: None) -> Any:
+        i, value = state
+        return (i + 1, check(body_fun(i, value))), None
+
+    body.__name__ = name_of(body_fun)
+    length = max(int(bounds[1]) - int(bounds[0]), 0)
+    (_, final), _ = scan(
+        body, (bounds[0], init_val), None, length, unroll=1 if unroll is None else unroll
+    )
+    return final
+
+
+def _bound(name: str, value: Any) -> Any:
+    """A bound of a range: an int, an integer scalar of NumPy, or a tracer.
+
+    Raises:
+      TypeError: it is no integer scalar.
+    """
+    value = canonical(value, lambda: f"fori_loop: {name}")
+    aval = aval_of(value)
+    if aval.shape or aval.dtype.kind not in "iu":
+        raise TypeError(f"fori_loop: {name} must be an integer scalar, got {aval}{here()}")
+    return value[()] if isinstance(value, np.ndarray) else value
+
+
+# associative_scan -------------------------------------------------------------------------------
+
+
+def _along(x: Any, axis: int, entry: slice) -> Any:
+    """A slice along one axis."""
+    return slice_index(x, BasicIndex((*[slice(None)] * axis, entry)))
+
+
+def associative_scan(
+    fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All prefixes of an associative operation, in logarithmically many steps.
+
+    Args:
+      fn: associative function of two pytrees of arrays, of any extent along ``axis``; it acts on
+        corresponding elements.
+      elems: pytree of arrays of one extent along ``axis``.
+      reverse: whether to give suffixes.
+      axis: the axis.
+
+    Returns:
+      Pytree of arrays like ``elems``; element ``i`` is the operation over elements 0 to ``i``.
+
+    Raises:
+      ShapeError: extents differ.
+
+    Example:
+      >>> import numpy as np
+      >>> associative_scan(np.add, np.arange(5.0))
+      array([ 0.,  1.,  3.,  6., 10.])
+
+    Reference: Blelloch, Prefix sums and their applications, CMU-CS-90-190 (1990).
+    """
+    check_callable("associative_scan", fn)
+    leaves, treedef, paths = flatten_operands("associative_scan", elems, "elems")
+    axes = []
+    for leaf, path in zip(leaves, paths, strict=True):
+        shape = shape_of(leaf)
+        if not shape:
+            raise ShapeError(f"associative_scan: {path} is a scalar; it needs axis {axis}{here()}")
+        axes.append(normalize_axis(axis, len(shape), "associative_scan"))
+    extents = {shape_of(leaf)[own] for leaf, own in zip(leaves, axes, strict=True)}
+    if len(extents) > 1:
+        raise ShapeError(
+            f"associative_scan: arrays differ in extent along axis {axis}: "
+            f"{', '.join(_described(paths, leaves))}{here()}; all must be equal"
+        )
+    if not leaves:
+        return elems
+
+    def combine(first: list[Any], second: list[Any]) -> list[Any]:
+        result = fn(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
+        check_structure(
+            "associative_scan", treedef, tree.structure(result), "the result of fn", "elems"
+        )
+        return tree.leaves(result)
+
+    given = [_reversed(x, own) for x, own in zip(leaves, axes, strict=True)] if reverse else leaves
+    results = _prefixes(combine, given, axes)
+    if reverse:
+        results = [_reversed(x, own) for x, own in zip(results, axes, strict=True)]
+    return finish_results(results, leaves, treedef)
+
+
+def _described(paths: Sequence[str], leaves: Sequence[Any]) -> list[str]:
+    """Key paths with types, for a message."""
+    return [f"{path} ({aval_of(leaf)})" for path, leaf in zip(paths, leaves, strict=True)]
+
+
+def _reversed(x: Any, axis: int) -> Any:
+    """An array with one axis the other way round."""
+    return reverse(x, (axis,))
+
+
+def _prefixes(
+    combine: Callable[[list[Any], list[Any]], list[Any]], elems: list[Any], axes: Sequence[int]
+) -> list[Any]:
+    """Prefixes of pairs give the odd ones; each even one is one operation more."""
+    n = shape_of(elems[0])[axes[0]]
+    if n < 2:
+        return elems
+    pairs = combine(_strided(elems, axes, 0, n - 1), _strided(elems, axes, 1, n))
+    odd = _prefixes(combine, pairs, axes)
+    before = odd if n % 2 else _strided(odd, axes, 0, n // 2 - 1, 1)
+    even = combine(before, _strided(elems, axes, 2, n)) if n > 2 else []  # noqa: PLR2004
+    firsts = _strided(elems, axes, 0, 1)
+    if even:
+        firsts = [
+            concatenate([first, rest], axis)
+            for first, rest, axis in zip(firsts, even, axes, strict=True)
+        ]
+    return [_interleaved(a, b, axis) for a, b, axis in zip(firsts, odd, axes, strict=True)]
+
+
+def _strided(
+    elems: list[Any], axes: Sequence[int], start: int, stop: int, step: int = 2
+) -> list[Any]:
+    return [_along(x, axis, slice(start, stop, step)) for x, axis in zip(elems, axes, strict=True)]
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """An array whose elements come from two arrays in turns."""
+    n_even, n_odd = shape_of(even)[axis], shape_of(odd)[axis]
+    ndim = len(shape_of(even))
+
+    def spaced(x: Any, low: int, high: int) -> Any:
+        config = [(0, 0, 0)] * ndim
+        config[axis] = (low, high, 1)
+        return pad(x, aval_of(x).dtype.type(0), config)
+
+    if aval_of(even).dtype.kind == "b":
+        return spaced(even, 0, int(n_even == n_odd)) | spaced(odd, 1, int(n_even != n_odd))
+    return spaced(even, 0, int(n_even == n_odd)) + spaced(odd, 1, int(n_even != n_odd))
+
+

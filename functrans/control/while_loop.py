@@ -1,0 +1,408 @@
+"""Loops of which a condition tells the end: the primitive ``while``.
+
+Here: the primitive and its rules. Not here: the function that users call (``control.scanning``).
+
+``while`` runs a body ``(*consts, *carry) -> (*carry, *ys)`` as long as a condition of the carry
+holds. What the body gives besides the carry is pushed on tapes, one entry per iteration. Reverse
+mode goes through tapes: the linearized loop counts its iterations and pushes what the linear part
+reads, and the linear part is a ``scan`` of that many iterations which pops it (``control.loops``).
+
+Under ``vmap`` with a condition that differs between lanes, the loop runs as long as any lane does,
+and each iteration is run by the lanes whose condition holds (``cond_lanes``): a lane that is done
+keeps its values, pushes zeros and has no effects.
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from functrans.control.branches import cond_lanes_p
+from functrans.control.calls import is_nonzero, kept_residuals, to_front
+from functrans.control.jit import jit_p
+from functrans.control.loops import (
+    Shape,
+    Split,
+    fixpoint,
+    jvp_body,
+    linear_function,
+    scan_transpose,
+    split_body,
+)
+from functrans.control.programs import (
+    Flags,
+    batch_jaxpr,
+    batched_aval,
+    dependence,
+    derived,
+    permute,
+    select,
+    split,
+    spread,
+    with_batch_axis,
+)
+from functrans.errors import NonDifferentiableError, UnsupportedOperationError
+from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
+from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.ir.primitive import Joint, Primitive, is_linear
+from functrans.ir.source import here
+from functrans.ir.tapes import TapeValue
+from functrans.passes.batch import named_axes
+from functrans.passes.cotangents import zeros
+from functrans.passes.evaluate import evaluate, executable
+from functrans.passes.linearize import LinearProgram
+from functrans.passes.simplify import dce, simplify
+from functrans.primitives.reduction import reduce_any
+from functrans.primitives.structural import cast
+from functrans.staging import stage
+from functrans.state import batch_axis
+from functrans.trace import aval_of, bind
+
+_NUMBER = ShapedArray((), np.dtype(np.int64))
+
+
+def bind_while(
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    cond_consts: Sequence[Any],
+    body_consts: Sequence[Any],
+    carry: Sequence[Any],
+) -> tuple[list[Any], list[Any]]:
+    """Bind a loop; returns the last carry and the tapes."""
+    outs = bind(
+        while_p,
+        *cond_consts,
+        *body_consts,
+        *carry,
+        cond_jaxpr=cond_jaxpr,
+        body_jaxpr=body_jaxpr,
+        n_cond_consts=len(cond_consts),
+        n_body_consts=len(body_consts),
+    )
+    final, ys = split(outs, len(carry))
+    return final, ys
+
+
+def _loop_shape(n_body_consts: int, n_carry: int) -> Shape:
+    """The loop over tapes that a linear part is."""
+    return Shape(n_body_consts, n_carry, None, False, 1)
+
+
+def _with_extra(jaxpr: Jaxpr, position: int, avals: Sequence[Aval]) -> Jaxpr:
+    """The program with arguments that it does not read."""
+    extra = tuple([Var(aval) for aval in avals])
+    names = jaxpr.arg_names
+    if names:
+        names = (*names[:position], *("" for _ in extra), *names[position:])
+    invars = (*jaxpr.invars[:position], *extra, *jaxpr.invars[position:])
+    return replace(jaxpr, invars=invars, arg_names=names, cache={})
+
+
+# evaluation -------------------------------------------------------------------------------------
+
+
+def _while_impl(
+    *operands: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond_consts: int, n_body_consts: int
+) -> tuple[Any, ...]:
+    cond_consts, body_consts, carry = split(operands, n_cond_consts, n_body_consts)
+    n = len(carry)
+    holds, body = executable(cond_jaxpr), executable(body_jaxpr)
+    cond_lead = (*cond_jaxpr.consts, *cond_consts)
+    body_lead = (*body_jaxpr.consts, *body_consts)
+    tapes = [TapeValue(Tape(aval.strong())) for aval in body_jaxpr.out_avals[n:]]
+    if not tapes:
+        while holds(*cond_lead, *carry)[0]:
+            carry = body(*body_lead, *carry)
+        return tuple(carry)
+    while holds(*cond_lead, *carry)[0]:
+        outs = body(*body_lead, *carry)
+        carry = outs[:n]
+        for tape, y in zip(tapes, outs[n:], strict=True):
+            tape.append(y)
+    return (*carry, *tapes)
+
+
+def _while_aval(
+    *avals: Aval, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond_consts: int, n_body_consts: int
+) -> tuple[Aval, ...]:
+    carry, ys = split(body_jaxpr.out_avals, len(avals) - n_cond_consts - n_body_consts)
+    return (*carry, *(Tape(aval.strong()) for aval in ys))
+
+
+# derivatives ------------------------------------------------------------------------------------
+
+
+def _while_jvp(
+    primals: Any,
+    tangents: Any,
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    n_cond_consts: int,
+    n_body_consts: int,
+) -> Any:
+    cond_consts, body_consts, carry = split(primals, n_cond_consts, n_body_consts)
+    _, const_dots, carry_dots = split(tangents, n_cond_consts, n_body_consts)
+    shape = _loop_shape(n_body_consts, len(carry))
+    const_nz, start = is_nonzero(const_dots), is_nonzero(carry_dots)
+    program, carry_nz, ys_nz = jvp_body(body_jaxpr, shape, const_nz, start, ())
+    filled = [
+        zeros(aval_of(x).strong()) if type(t) is Zero else t
+        for x, t in zip(carry, carry_dots, strict=True)
+    ]
+    dots = select(filled, carry_nz)
+    extra = tuple(select([aval_of(x).strong() for x in carry], carry_nz))
+    condition = derived(
+        cond_jaxpr,
+        ("while jvp", extra),
+        lambda: _with_extra(cond_jaxpr, len(cond_jaxpr.invars), extra),
+    )
+    final, ys = bind_while(
+        condition,
+        program,
+        cond_consts,
+        [*body_consts, *select(const_dots, const_nz)],
+        [*carry, *dots],
+    )
+    n, n_ys = len(carry), len(ys_nz)
+    outs = [*final[:n], *ys[:n_ys]]
+    given = [*final[n:], *ys[n_ys:]]
+    return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(aval_of(outs[i]).strong()))  # type: ignore[arg-type]
+
+
+def _while_linearize(
+    needs: Flags,
+    operands: Any,
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    n_cond_consts: int,
+    n_body_consts: int,
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    cond_consts, body_consts, carry = split(operands, n_cond_consts, n_body_consts)
+    _, const_needs, start = (tuple(part) for part in split(needs, n_cond_consts, n_body_consts))
+    n = len(carry)
+    shape = _loop_shape(n_body_consts, n)
+    parts: Split = split_body(body_jaxpr, shape, const_needs, start, ())
+    counting = derived(parts.primal, "counting", lambda: _counting(parts.primal, n_body_consts))
+    condition = derived(
+        cond_jaxpr, "counting", lambda: _with_extra(cond_jaxpr, n_cond_consts, [_NUMBER])
+    )
+    same: Sequence[Any] = ()
+    if parts.invariant.outvars:
+        same = bind(jit_p, *body_consts, jaxpr=parts.invariant, name=body_jaxpr.name)
+    final, ys = bind_while(
+        condition, counting, cond_consts, body_consts, [np.int64(0), *carry]
+    )
+    count, *final = final
+    n_ys = len(body_jaxpr.outvars) - n
+    residuals = kept_residuals(
+        [count, *(body_consts[i] for i in parts.const_residuals), *same, *ys[n_ys:]],
+        operands,
+        needs,
+    )
+    own_needs = (False,) * n_cond_consts + const_needs + start
+    tangent_avals = [aval_of(x).strong() for x, need in zip(operands, own_needs, strict=True) if need]
+    avals = [*map(aval_of, residuals), *tangent_avals]
+    program = derived(
+        body_jaxpr,
+        ("while linear", const_needs, start, tuple(avals)),
+        lambda: stage(
+            linear_function(parts, shape, body_jaxpr, start, sum(const_needs)),
+            avals,
+            f"linear part of while of {body_jaxpr.name}",
+        ),
+    )
+    targets = tuple(i for i, need in enumerate(own_needs) if need)
+    return (*final, *ys[:n_ys]), LinearProgram(program, targets, tuple(residuals))
+
+
+def _counting(body: Jaxpr, n_consts: int) -> Jaxpr:
+    """The body of a loop that carries the number of iterations done."""
+
+    def run(*args: Any) -> list[Any]:
+        consts, (number,), carry = split(args, n_consts, 1)
+        return [number + 1, *evaluate(body, [*consts, *carry])]
+
+    avals = [*body.in_avals[:n_consts], _NUMBER, *body.in_avals[n_consts:]]
+    return simplify(stage(run, avals, body.name, name=body.name))
+
+
+def _while_transpose(
+    cts: Any,
+    operands: Any,
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    n_cond_consts: int,
+    n_body_consts: int,
+) -> tuple[Any, ...]:
+    """The transpose of a loop whose number of iterations does not depend on what it is linear in.
+
+    A loop of what is known counts the iterations; the rest is the transpose of a scan.
+    """
+    cond_consts, body_consts, carry = split(operands, n_cond_consts, n_body_consts)
+    const_lin, init_lin = (tuple(map(is_linear, part)) for part in (body_consts, carry))
+    n = len(carry)
+    carry_lin = fixpoint(init_lin, lambda flags: dependence(body_jaxpr, (*const_lin, *flags))[:n])
+    cond_lin = (*map(is_linear, cond_consts), *carry_lin)
+    if any(dependence(cond_jaxpr, cond_lin)):
+        raise NonDifferentiableError(
+            f"transpose: the condition of a while_loop depends on what the loop is to be linear "
+            f"in{here()}; only linear functions can be transposed"
+        )
+    known = [i for i, flag in enumerate(carry_lin) if not flag]
+
+    def make() -> tuple[Jaxpr, Jaxpr]:
+        positions = [
+            *(i for i, flag in enumerate(const_lin) if not flag),
+            *(n_body_consts + i for i in known),
+        ]
+        body = dce(permute(body_jaxpr, positions, known), (True,) * len(known))
+        condition = permute(
+            cond_jaxpr,
+            [i for i, flag in enumerate(cond_lin) if not flag],
+        )
+        k = sum(not flag for flag in const_lin)
+        first = sum(not is_linear(x) for x in cond_consts)
+        return _counting(body, k), _with_extra(condition, first, [_NUMBER])
+
+    counting, condition = derived(
+        body_jaxpr, ("while known", cond_jaxpr, const_lin, cond_lin), make
+    )
+    final, _ = bind_while(
+        condition,
+        counting,
+        [x for x in cond_consts if not is_linear(x)],
+        [x for x in body_consts if not is_linear(x)],
+        [np.int64(0), *(carry[i] for i in known)],
+    )
+    pulled = scan_transpose(
+        cts,
+        (final[0], *body_consts, *carry),
+        jaxpr=body_jaxpr,
+        n_consts=n_body_consts,
+        n_carry=n,
+        length=None,
+        reverse=False,
+        unroll=1,
+    )
+    return (*(None for _ in cond_consts), *pulled[1:])
+
+
+# batching ---------------------------------------------------------------------------------------
+
+
+def _while_batch(
+    size: int,
+    operands: Any,
+    dims: Any,
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    n_cond_consts: int,
+    n_body_consts: int,
+) -> Any:
+    front = to_front(size, operands, dims)
+    cond_consts, body_consts, carry = split(front, n_cond_consts, n_body_consts)
+    is_batched = tuple(dim is not None for dim in dims)
+    cond_flags, const_flags, start = (
+        tuple(part) for part in split(is_batched, n_cond_consts, n_body_consts)
+    )
+    n = len(carry)
+    n_ys = len(body_jaxpr.outvars) - n
+    axis_name = batch_axis.get()
+
+    def at(flags: Flags) -> tuple[Jaxpr, Flags]:
+        force = (*flags, *(False,) * n_ys)
+        return batch_jaxpr(body_jaxpr, size, (*const_flags, *flags), force, axis_name)
+
+    flags = fixpoint(start, lambda flags: at(flags)[1][:n])
+    condition, (differs,) = batch_jaxpr(cond_jaxpr, size, (*cond_flags, *flags), False, axis_name)
+    if not differs and not cond_jaxpr.effects:
+        program, out_flags = at(flags)
+        wide = [
+            with_batch_axis(x, size, 0 if have else None) if flag else x
+            for x, have, flag in zip(carry, start, flags, strict=True)
+        ]
+        final, ys = bind_while(condition, program, cond_consts, body_consts, wide)
+        return (*final, *ys), [0 if flag else None for flag in out_flags]
+    if axis_name is not None and axis_name in named_axes(cond_jaxpr) | named_axes(body_jaxpr):
+        raise UnsupportedOperationError(
+            f"vmap: a while_loop has a collective over axis {axis_name!r}{here()}, but its length "
+            "differs between the elements of that axis, so that not all of them take part"
+        )
+    wide = [
+        with_batch_axis(x, size, 0 if have else None) for x, have in zip(carry, start, strict=True)
+    ]
+    starts, _ = batch_jaxpr(cond_jaxpr, size, (*cond_flags, *(True,) * n), True, axis_name)
+    (active,) = bind(jit_p, *cond_consts, *wide, jaxpr=starts, name="cond_fun")
+    batched = (*cond_flags, *const_flags, *(True,) * n)
+    any_active, program = derived(
+        body_jaxpr,
+        ("while lanes", cond_jaxpr, size, batched),
+        lambda: _lanes_programs(cond_jaxpr, body_jaxpr, n_cond_consts, n_body_consts, size, batched),
+    )
+    final, ys = bind_while(
+        any_active, program, [], [*cond_consts, *body_consts], [active, *wide]
+    )
+    return (*final[1:], *ys), (0,) * (n + n_ys)
+
+
+def _lanes_programs(
+    cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond: int, n_body: int, size: int, batched: Flags
+) -> tuple[Jaxpr, Jaxpr]:
+    """Condition and body of the loop of all lanes, which carries whose condition holds."""
+    in_avals = [*cond_jaxpr.in_avals[:n_cond], *body_jaxpr.in_avals]
+    n = len(body_jaxpr.invars) - n_body
+    y_avals = body_jaxpr.out_avals[n:]
+
+    def step(*args: Any) -> list[Any]:
+        cond_consts, body_consts, carry = split(args, n_cond, n_body)
+        outs = evaluate(body_jaxpr, [*body_consts, *carry])
+        (holds,) = evaluate(cond_jaxpr, [*cond_consts, *outs[:n]])
+        return [holds, *outs]
+
+    def idle(*args: Any) -> list[Any]:
+        return [np.False_, *args[n_cond + n_body :], *map(zeros, y_avals)]
+
+    label = f"vmap of while of {body_jaxpr.name}"
+    branches = tuple(
+        simplify(stage(function, in_avals, label, name=body_jaxpr.name)) for function in (idle, step)
+    )
+
+    def body(*args: Any) -> Sequence[Any]:
+        consts, (active,), carry = split(args, n_cond + n_body, 1)
+        index = cast(active, np.int64)
+        return bind(cond_lanes_p, index, *consts, *carry, branches=branches, batched=batched)
+
+    lane_avals = [
+        batched_aval(aval, size) if flag else aval
+        for aval, flag in zip(in_avals, batched, strict=True)
+    ]
+    consts, carry = split(lane_avals, n_cond + n_body)
+    active_aval = ShapedArray((size,), np.dtype(bool))
+    condition = stage(
+        lambda active, *carry: [reduce_any(active, (0,))], [active_aval, *carry], label
+    )
+    program = stage(body, [*consts, active_aval, *carry], label, name=body_jaxpr.name)
+    return condition, program
+
+
+while_p = Primitive(
+    "while",
+    impl=_while_impl,
+    abstract_eval=_while_aval,
+    jvp=Joint(_while_jvp),
+    linearize=_while_linearize,
+    transpose=_while_transpose,
+    batch=_while_batch,
+    holds_programs=True,
+)
+
+PRIMITIVES = (while_p,)

@@ -1,0 +1,151 @@
+"""Functional updates: ``x.at[index].set(value)`` and its siblings.
+
+Here: the ``at`` property of traced arrays, in JAX's words. Not here: in-place syntax
+(``operators``), the taking apart of an index (``functrans.indexing``).
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans.indexing import as_value, index_value, updated
+
+_MODES = {
+    None: "raise",
+    "raise": "raise",
+    "promise_in_bounds": "promise",
+    "clip": "clip",
+    "drop": "drop",
+    "fill": "fill",
+    "wrap": "wrap",
+}
+
+
+def _mode(mode: str | None) -> str:
+    if mode not in _MODES:
+        names = ", ".join(repr(name) for name in _MODES if name is not None)
+        raise ValueError(f"at: mode must be one of {names} or None, got {mode!r}")
+    return _MODES[mode]
+
+
+class At:
+    """``x.at``: index it to get a place of the array.
+
+    Example:
+      ``y = x.at[0].add(1.0)`` is ``x`` with ``1.0`` added to its first element; ``x`` stays.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Place:
+        """A place of the array."""
+        return Place(self._array, index)
+
+    def __repr__(self) -> str:
+        """``At(Traced<f64[3]>)``."""
+        return f"At({self._array!r})"
+
+
+class Place:
+    """A place of an array, whose methods give the array with something done there.
+
+    All methods take ``mode`` for integers out of bounds: ``None`` raises as NumPy does, ``"drop"``
+    and ``"fill"`` write nothing (``get`` reads ``fill_value``), ``"clip"`` and ``"wrap"`` bring
+    them into bounds, ``"promise_in_bounds"`` says that there are none. With ``unique_indices`` the
+    caller says that no element is named twice. ``indices_are_sorted`` is accepted and not used.
+    """
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self._array = array
+        self._index = index
+
+    def _updated(
+        self, op: str, values: Any, mode: str | None, unique_indices: bool
+    ) -> Any:
+        return updated(self._array, self._index, values, op, _mode(mode), unique_indices)
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+        fill_value: Any = None,
+    ) -> Any:
+        """The elements there."""
+        return index_value(self._array, self._index, _mode(mode), fill_value)
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Any:
+        """The array with a function of the elements there in their place."""
+        value = func(index_value(self._array, self._index, _mode(mode)))
+        return updated(self._array, self._index, value, "set", _mode(mode), unique_indices)
+
+    def __repr__(self) -> str:
+        """``Place(Traced<f64[3]>, 0)``."""
+        return f"Place({self._array!r}, {self._index!r})"
+
+    set: Callable[..., Any]
+    add: Callable[..., Any]
+    subtract: Callable[..., Any]
+    multiply: Callable[..., Any]
+    mul: Callable[..., Any]
+    divide: Callable[..., Any]
+    power: Callable[..., Any]
+    min: Callable[..., Any]
+    max: Callable[..., Any]
+
+
+def _method(op: str, doc: str) -> Callable[..., Any]:
+    def method(
+        self: Place,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | None = None,
+    ) -> Any:
+        return self._updated(op, values, mode, unique_indices)
+
+    method.__name__ = op
+    method.__qualname__ = f"Place.{op}"
+    method.__doc__ = f"The array with {doc}."
+    return method
+
+
+def _subtract(self: Place, values: Any, **options: Any) -> Any:
+    """The array with values subtracted there; repeated indices count each time."""
+    return self.add(-as_value(values), **options)
+
+
+def _install_methods() -> None:
+    repeated = "; repeated indices count each time"
+    for name, op, doc in (
+        ("set", "set", "values there; of several for one element the last one counts"),
+        ("add", "add", f"values added there{repeated}"),
+        ("multiply", "multiply", f"elements there multiplied by values{repeated}"),
+        ("mul", "multiply", f"elements there multiplied by values{repeated}"),
+        ("divide", "divide", f"elements there divided by values{repeated}"),
+        ("power", "power", f"elements there raised to powers{repeated}"),
+        ("min", "min", "the smaller of the elements there and values"),
+        ("max", "max", "the larger of the elements there and values"),
+    ):
+        setattr(Place, name, _method(op, doc))
+    Place.subtract = _subtract  # type: ignore[method-assign,assignment]  # a method like the others
+
+
+_install_methods()

@@ -1,0 +1,319 @@
+"""Attributes and methods of ``ndarray`` for traced arrays.
+
+Here: the table of methods that ``Tracer`` gets, and ``flat``. Reshapes and permutations are views,
+as in NumPy; ``sort``, ``partition``, ``fill`` and ``put`` write in place. Not here: operators and
+indexing (``operators``), the functions behind the methods.
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import UnsupportedOperationError
+from functrans.indexing import index_value
+from functrans.ir.source import here
+from functrans.numpy import (
+    cumulative,
+    diagonals,
+    elements,
+    joining,
+    products,
+    reductions,
+    selection,
+    shaping,
+    sorting,
+)
+from functrans.numpy.at import At
+from functrans.numpy.common import as_operand, fresh, view
+from functrans.numpy.ufuncs import UFUNCS
+from functrans.operators import assign, write
+from functrans.primitives import complex_parts, structural
+from functrans.primitives.structural import cast
+from functrans.trace import dtype_of, shape_of
+
+
+def _traced(function: Any) -> Callable[..., Any]:
+    """The traced implementation of a NumPy function, as a method."""
+    return function.traced  # type: ignore[no-any-return]  # set by implements
+
+
+# attributes -------------------------------------------------------------------------------------
+
+
+def _shape(self: Any) -> tuple[int, ...]:
+    """Extents."""
+    return self.aval.shape  # type: ignore[no-any-return]
+
+
+def _dtype(self: Any) -> np.dtype:
+    """NumPy dtype."""
+    return self.aval.dtype  # type: ignore[no-any-return]
+
+
+def _ndim(self: Any) -> int:
+    """Number of axes."""
+    return len(shape_of(self))
+
+
+def _size(self: Any) -> int:
+    """Number of elements."""
+    return math.prod(shape_of(self))
+
+
+def _itemsize(self: Any) -> int:
+    """Bytes per element."""
+    return dtype_of(self).itemsize
+
+
+def _nbytes(self: Any) -> int:
+    """Bytes of all elements."""
+    return dtype_of(self).itemsize * math.prod(shape_of(self))
+
+
+def _set_real(self: Any, value: Any) -> None:
+    if not complex_parts.is_complex(self):
+        write(self, as_operand(value), "real")
+        return
+    assign(self, complex_parts.complex_of(_wide(value, self), complex_parts.imag(self)))
+
+
+def _set_imag(self: Any, value: Any) -> None:
+    if not complex_parts.is_complex(self):
+        raise TypeError("array does not have imaginary part to set")
+    assign(self, complex_parts.complex_of(complex_parts.real(self), _wide(value, self)))
+
+
+def _wide(value: Any, x: Any) -> Any:
+    """A value for a part of a complex array, in its shape."""
+    dtype = complex_parts.real_dtype(dtype_of(x))
+    return structural.broadcast_to(cast(as_operand(value), dtype), shape_of(x))
+
+
+class Flat:
+    """``x.flat``: the elements in row-major order, to read and to write.
+
+    Attributes:
+      base: the array.
+    """
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __getitem__(self, index: Any) -> Any:
+        """Elements at an index into the flattened array, a copy."""
+        return index_value(selection.flat(self.base), index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write values, repeated as often as needed, to an index into the flattened array."""
+        places = np.arange(math.prod(shape_of(self.base)))[index]
+        count = math.prod(places.shape)
+        values = selection.repeated(value, count)
+        selection.write_flat(self.base, np.reshape(places, (count,)), values)
+
+    def __len__(self) -> int:
+        return math.prod(shape_of(self.base))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(selection.flat(self.base))
+
+    def __repr__(self) -> str:
+        """``Flat(Traced<f64[3]>)``."""
+        return f"Flat({self.base!r})"
+
+
+def _set_flat(self: Any, value: Any) -> None:
+    Flat(self)[:] = value
+
+
+# methods ----------------------------------------------------------------------------------------
+
+
+def _astype(
+    self: Any,
+    dtype: Any,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
+    """Convert to a dtype."""
+    if not np.can_cast(dtype_of(self), dtype, casting):
+        raise TypeError(
+            f"Cannot cast array data from {dtype_of(self)!r} to {np.dtype(dtype)!r} according to "
+            f"the rule {casting!r}{here()}"
+        )
+    result = cast(self, dtype)
+    return fresh(result) if copy and result is self else result
+
+
+def _reshape(self: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+    """The same elements in another shape."""
+    target = shape[0] if len(shape) == 1 else shape
+    return shaping.reshape.traced(self, target, order, copy=copy)  # type: ignore[attr-defined]
+
+
+def _transpose(self: Any, *axes: Any) -> Any:
+    """Permute axes."""
+    if not axes or axes == (None,):
+        return shaping.transposed(self)
+    order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+    return shaping.transpose.traced(self, order)  # type: ignore[attr-defined]
+
+
+def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002  # NumPy's name
+    """The same memory as another array.
+
+    Raises:
+      UnsupportedOperationError: another dtype is asked for.
+    """
+    if dtype is not None and np.dtype(dtype) != dtype_of(self):
+        raise UnsupportedOperationError(
+            f"view with another dtype ({np.dtype(dtype)} of {dtype_of(self)}) cannot be traced"
+            f"{here()}: bits have no derivative. Use .astype(dtype), or .real and .imag."
+        )
+    return view(self, fresh(self), fresh, lambda base, new: new)
+
+
+def _clip(
+    self: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any
+) -> Any:
+    """Limit values to an interval."""
+    return elements.clip.traced(self, min, max, out, **options)  # type: ignore[attr-defined]
+
+
+def _sort(
+    self: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> None:
+    """Sort along an axis in place."""
+    assign(self, sorting.sort.traced(self, axis, kind, order, stable=stable))  # type: ignore[attr-defined]
+
+
+def _partition(
+    self: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> None:
+    """Partition along an axis in place."""
+    assign(self, sorting.partition.traced(self, kth, axis, kind, order))  # type: ignore[attr-defined]
+
+
+def _fill(self: Any, value: Any) -> None:
+    """Write one value to all elements."""
+    value = as_operand(value)
+    if shape_of(value):
+        raise ValueError("fill needs a scalar value")
+    assign(self, structural.broadcast_to(cast(value, dtype_of(self)), shape_of(self)))
+
+
+def _compress(self: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """Slices along an axis where a condition holds."""
+    return selection.compress.traced(condition, self, axis, out)  # type: ignore[attr-defined]
+
+
+def _tolist(self: Any) -> Any:
+    """Refused: Python numbers would lose the derivative."""
+    return self._concrete(".tolist()").tolist()
+
+
+def _dot(self: Any, b: Any, out: Any = None) -> Any:
+    """Product over the last axis and the last but one of ``b``."""
+    return products.dot.traced(self, b, out)  # type: ignore[attr-defined]
+
+
+def _contains(self: Any, value: Any) -> bool:
+    return bool(reductions.any.traced(self == value))  # type: ignore[attr-defined]
+
+
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """``functrans.numpy``, which follows the Python array API standard."""
+    return sys.modules["functrans.numpy"]
+
+
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """The array itself: everything is on the CPU."""
+    if device != "cpu":
+        raise ValueError(f'Unsupported device "{device}". Only "cpu" is accepted.')
+    return self
+
+
+def _deepcopy(self: Any, memo: Any) -> Any:
+    return fresh(self)
+
+
+def method_table() -> dict[str, Any]:
+    """Attributes and methods by name."""
+    table: dict[str, Any] = {
+        name: _traced(function)
+        for name, function in {
+            "all": reductions.all,
+            "any": reductions.any,
+            "argmax": reductions.argmax,
+            "argmin": reductions.argmin,
+            "argpartition": sorting.argpartition,
+            "argsort": sorting.argsort,
+            "choose": selection.choose,
+            "cumprod": cumulative.cumprod,
+            "cumsum": cumulative.cumsum,
+            "diagonal": diagonals.diagonal,
+            "max": reductions.max,
+            "mean": reductions.mean,
+            "min": reductions.min,
+            "nonzero": selection.nonzero,
+            "prod": reductions.prod,
+            "put": selection.put,
+            "ravel": shaping.ravel,
+            "repeat": joining.repeat,
+            "round": elements.round,
+            "searchsorted": sorting.searchsorted,
+            "squeeze": shaping.squeeze,
+            "std": reductions.std,
+            "sum": reductions.sum,
+            "swapaxes": shaping.swapaxes,
+            "take": selection.take,
+            "trace": diagonals.trace,
+            "var": reductions.var,
+        }.items()
+    }
+    table.update(
+        T=property(shaping.transposed),
+        mT=property(_traced(shaping.matrix_transpose)),
+        __array_namespace__=_namespace,
+        __contains__=_contains,
+        __copy__=fresh,
+        __deepcopy__=_deepcopy,
+        astype=_astype,
+        at=property(At),
+        clip=_clip,
+        compress=_compress,
+        conj=UFUNCS[np.conjugate],
+        conjugate=UFUNCS[np.conjugate],
+        copy=lambda self, order="C": fresh(self),
+        device=property(lambda self: "cpu"),
+        dot=_dot,
+        dtype=property(_dtype),
+        fill=_fill,
+        flat=property(Flat, _set_flat),
+        flatten=shaping.flattened,
+        imag=property(_traced(elements.imag), _set_imag),
+        itemsize=property(_itemsize),
+        nbytes=property(_nbytes),
+        ndim=property(_ndim),
+        partition=_partition,
+        real=property(_traced(elements.real), _set_real),
+        reshape=_reshape,
+        shape=property(_shape),
+        size=property(_size),
+        sort=_sort,
+        to_device=_to_device,
+        tolist=_tolist,
+        transpose=_transpose,
+        view=_view,
+    )
+    return table

@@ -1,0 +1,155 @@
+"""Sets: unique elements, unions, intersections, membership.
+
+Here: functions whose results have as many elements as they find; they need values, which recording
+has. The elements are selected from the operands, so that they carry derivatives. Not here: sorting
+(``sorting``).
+
+Layer: ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.numpy.common import as_array, is_known, value_of
+from functrans.numpy.dispatch import implements
+from functrans.primitives import elementwise as ew
+from functrans.primitives import movement, structural
+from functrans.primitives.indexing import gather
+from functrans.primitives.reduction import reduce_any
+from functrans.trace import shape_of
+
+
+def _flat(a: Any) -> Any:
+    x = as_array(a)
+    return structural.reshape(x, (math.prod(shape_of(x)),))
+
+
+def _at(x: Any, places: np.ndarray, axis: int = 0) -> Any:
+    """Elements at concrete positions along an axis."""
+    return structural.moveaxis(gather(x, (places,), (axis,)), 0, axis)
+
+
+@implements(np.unique)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Unique elements, sorted; each carries the derivative of its first occurrence."""
+    x = as_array(ar)
+    if axis is None:
+        elements, k = _flat(x), 0
+    else:
+        elements, k = x, structural.normalize_axis(axis, len(shape_of(x)), "axis")
+    values = np.asarray(value_of(x))
+    _, first, inverse, counts = np.unique(values, True, True, True, axis, equal_nan=equal_nan)
+    results = [_at(elements, first, k)]
+    for is_wanted, extra in (
+        (return_index, first), (return_inverse, inverse), (return_counts, counts)
+    ):  # fmt: skip
+        if is_wanted:
+            results.append(extra)
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def _unique_parts(x: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Unique elements, their first positions, the inverse and counts; NaN differ."""
+    values = np.asarray(value_of(as_array(x)))
+    _, first, inverse, counts = np.unique(values, True, True, True, equal_nan=False)
+    return _at(_flat(x), first), first, inverse.reshape(values.shape), counts
+
+
+@implements(np.unique_values)
+def unique_values(x: Any) -> Any:
+    """Unique elements."""
+    return _unique_parts(x)[0]
+
+
+@implements(np.unique_counts)
+def unique_counts(x: Any) -> Any:
+    """Unique elements, and how often each occurs."""
+    values, _, _, counts = _unique_parts(x)
+    return type(np.unique_counts(np.zeros(1)))(values, counts)
+
+
+@implements(np.unique_inverse)
+def unique_inverse(x: Any) -> Any:
+    """Unique elements, and for each element which one it is."""
+    values, _, inverse, _ = _unique_parts(x)
+    return type(np.unique_inverse(np.zeros(1)))(values, inverse)
+
+
+@implements(np.unique_all)
+def unique_all(x: Any) -> Any:
+    """Unique elements, first positions, inverse, counts."""
+    return type(np.unique_all(np.zeros(1)))(*_unique_parts(x))
+
+
+@implements(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    """Sorted unique elements of either array."""
+    return unique.traced(movement.concatenate((_flat(ar1), _flat(ar2)), 0))  # type: ignore[attr-defined]
+
+
+@implements(np.intersect1d)
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    """Sorted unique elements of both arrays; they carry the derivative of the first."""
+    first, second = _flat(ar1), _flat(ar2)
+    _, in_first, in_second = np.intersect1d(
+        np.asarray(value_of(first)), np.asarray(value_of(second)), assume_unique, True
+    )
+    result = _at(first, in_first)
+    return (result, in_first, in_second) if return_indices else result
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """Unique elements of the first array that are not in the second."""
+    first = _flat(ar1)
+    if not assume_unique:
+        first = unique.traced(first)  # type: ignore[attr-defined]  # set by implements
+    others = np.asarray(value_of(as_array(ar2)))
+    return _at(first, np.flatnonzero(~np.isin(np.asarray(value_of(first)), others)))
+
+
+@implements(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """Sorted unique elements of exactly one of two arrays."""
+    both = movement.concatenate((_flat(ar1), _flat(ar2)), 0)
+    first, second = (np.asarray(value_of(as_array(x))) for x in (ar1, ar2))
+    chosen = np.setxor1d(first, second, assume_unique)
+    values, positions = np.unique(np.asarray(value_of(both)), return_index=True)
+    return _at(both, positions[np.searchsorted(values, chosen)])
+
+
+@implements(np.isin)
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Any:
+    """Whether each element is among others."""
+    x, others = as_array(element), _flat(test_elements)
+    if is_known(x) and is_known(others):
+        return np.isin(
+            value_of(x), value_of(others), assume_unique, invert, kind=kind
+        )
+    wide = structural.reshape(x, (*shape_of(x), 1))
+    found = reduce_any(ew.equal(wide, others), (len(shape_of(x)),))
+    return ew.logical_not(found) if invert else found
+
+

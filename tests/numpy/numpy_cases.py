@@ -1,0 +1,159 @@
+"""What the tests of NumPy-shaped functions share: one check of a function in all ways to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import functrans as ft
+
+STEP = 1e-6
+RTOL = 2e-6
+ATOL = 2e-7
+
+
+class Case:
+    """A function of arrays and where to test it.
+
+    Attributes:
+      name: for the test's name: NumPy's name, and what is special.
+      function: calls plain NumPy.
+      args: floating or complex arrays; everything else is closed over.
+      is_smooth: whether derivatives are compared with finite differences.
+      is_staged: whether it can be traced without values.
+      rtol: relative tolerance of derivatives.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *args: Any,
+        is_smooth: bool = True,
+        is_staged: bool = True,
+        rtol: float = RTOL,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.args = tuple(np.asarray(arg) for arg in args)
+        self.is_smooth = is_smooth
+        self.is_staged = is_staged
+        self.rtol = rtol
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def leaves(value: Any) -> list[Any]:
+    return ft.tree.leaves(value)
+
+
+def assert_same(actual: Any, expected: Any, name: str) -> None:
+    """Equal structure, shapes, dtypes; values to rounding."""
+    found, wanted = leaves(actual), leaves(expected)
+    assert len(found) == len(wanted), name
+    for a, e in zip(found, wanted, strict=True):
+        assert np.shape(a) == np.shape(e), f"{name}: shape {np.shape(a)} != {np.shape(e)}"
+        a, e = np.asarray(a), np.asarray(e)
+        assert a.dtype == e.dtype, f"{name}: dtype {a.dtype} != {e.dtype}"
+        if e.dtype.kind in "fc":
+            eps = np.finfo(e.dtype).eps
+            scale = max(1.0, float(np.max(np.abs(np.where(np.isfinite(e), e, 0)), initial=0.0)))
+            np.testing.assert_allclose(a, e, rtol=200 * eps, atol=200 * eps * scale, err_msg=name)
+        else:
+            np.testing.assert_array_equal(a, e, err_msg=name)
+
+
+def plain(case: Case) -> Any:
+    with np.errstate(all="ignore"):
+        return case.function(*case.args)
+
+
+def recorded(case: Case) -> tuple[Any, Any]:
+    with np.errstate(all="ignore"):
+        return ft.vjp(case.function, *case.args)
+
+
+def staged(case: Case) -> Any:
+    with np.errstate(all="ignore"):
+        jaxpr = ft.make_jaxpr(case.function)(*case.args)
+        return ft.eval_jaxpr(jaxpr, None, *case.args)
+
+
+def direction(args: Any) -> list[Any]:
+    rng = np.random.default_rng(7)
+    result = []
+    for x in args:
+        t = rng.standard_normal(x.shape)
+        if x.dtype.kind == "c":
+            t = t + 1j * rng.standard_normal(x.shape)
+        result.append(t.astype(x.dtype))
+    return result
+
+
+def differentiable(value: Any) -> list[Any]:
+    return [np.asarray(x) for x in leaves(value) if np.asarray(x).dtype.kind in "fc"]
+
+
+def finite_difference(case: Case, tangents: list[Any]) -> list[Any]:
+    def at(h: float) -> list[Any]:
+        moved = [x + h * t for x, t in zip(case.args, tangents, strict=True)]
+        with np.errstate(all="ignore"):
+            return differentiable(case.function(*moved))
+
+    return [(a - b) / (2 * STEP) for a, b in zip(at(STEP), at(-STEP), strict=True)]
+
+
+def check_derivatives(case: Case) -> None:
+    """Forward mode against finite differences, reverse mode against forward mode."""
+    tangents = direction(case.args)
+    with np.errstate(all="ignore"):
+        _, pushed = ft.jvp(case.function, case.args, tuple(tangents))
+    pushed = [t for t in leaves(pushed) if t.dtype.kind in "fc"]
+    expected = finite_difference(case, tangents)
+    assert len(pushed) == len(expected), case.name
+    for t, e in zip(pushed, expected, strict=True):
+        scale = max(1.0, float(np.max(np.abs(e), initial=0.0)))
+        np.testing.assert_allclose(
+            t, e, rtol=case.rtol, atol=max(ATOL, case.rtol) * scale, err_msg=f"{case.name}: jvp"
+        )
+    out, pullback = recorded(case)
+    rng = np.random.default_rng(3)
+
+    def cotangent(x: Any) -> Any:
+        x = np.asarray(x)
+        if x.dtype.kind not in "fc":
+            return np.zeros(x.shape, x.dtype)
+        ct = rng.standard_normal(x.shape)
+        if x.dtype.kind == "c":
+            ct = ct + 1j * rng.standard_normal(x.shape)
+        return ct.astype(x.dtype)
+
+    cts = ft.tree.map(cotangent, out)
+    pulled = pullback(cts)
+    left = sum(
+        np.sum(np.asarray(c) * t)
+        for c, t in zip(
+            [c for c in leaves(cts) if np.asarray(c).dtype.kind in "fc"], pushed, strict=True
+        )
+    )
+    right = sum(np.sum(np.asarray(p) * t) for p, t in zip(pulled, tangents, strict=True))
+    for p, x in zip(pulled, case.args, strict=True):
+        assert p.shape == x.shape
+        assert p.dtype == x.dtype
+    # A real result of complex arguments pairs by real parts.
+    np.testing.assert_allclose(
+        np.real(left), np.real(right), rtol=1e-9, atol=1e-9, err_msg=f"{case.name}: vjp"
+    )
+
+
+def check(case: Case) -> None:
+    """Values recorded and staged, derivatives in both modes."""
+    expected = plain(case)
+    assert_same(recorded(case)[0], expected, f"{case.name} recorded")
+    if case.is_staged:
+        assert_same(staged(case), expected, f"{case.name} staged")
+    if case.is_smooth:
+        check_derivatives(case)

@@ -1,0 +1,119 @@
+"""The table of samples, the tuples of primitives and the records themselves are complete."""
+
+import importlib
+import pkgutil
+from dataclasses import fields
+from types import ModuleType
+
+import pytest
+
+import functrans
+from functrans.ir.primitive import Marker, Primitive, linear, multilinear, nondifferentiable
+from samples import NOT_SAMPLED, ROWS
+
+# Markers of passes: never bound by a user's function, so that they need no rules.
+INTERNAL = ("output",)
+# Fields whose absence needs no reason of its own: the derived form is what is wanted.
+OPTIONAL = ("lower", "linearize", "elementwise")
+
+
+def _modules() -> list[ModuleType]:
+    names = [
+        info.name
+        for info in pkgutil.walk_packages(functrans.__path__, "functrans.")
+        if not info.name.endswith("__main__")
+    ]
+    return [importlib.import_module(name) for name in sorted(names)]
+
+
+def _defined() -> dict[int, tuple[Primitive, str]]:
+    """Every record that is bound to a module-level name, with the module that it was found in."""
+    found: dict[int, tuple[Primitive, str]] = {}
+    for module in _modules():
+        for value in vars(module).values():
+            if isinstance(value, Primitive) and value.name not in INTERNAL:
+                found.setdefault(id(value), (value, module.__name__))
+    return found
+
+
+def _listed() -> dict[int, tuple[Primitive, str]]:
+    """Every record in a ``PRIMITIVES`` tuple of a family file."""
+    found: dict[int, tuple[Primitive, str]] = {}
+    for module in _modules():
+        listed = vars(module).get("PRIMITIVES", ())
+        assert isinstance(listed, tuple), module.__name__
+        assert len(set(map(id, listed))) == len(listed), module.__name__
+        for primitive in listed:
+            assert isinstance(primitive, Primitive)
+            found.setdefault(id(primitive), (primitive, module.__name__))
+    return found
+
+
+ALL = [primitive for primitive, _ in _defined().values()]
+
+
+def test_every_record_is_listed_by_its_family() -> None:
+    defined, listed = _defined(), _listed()
+    missing = [f"{module}: {p.name}" for key, (p, module) in defined.items() if key not in listed]
+    assert not missing, f"not in the PRIMITIVES of their file: {missing}"
+    assert len(defined) > 140
+
+
+def test_the_package_lists_every_record() -> None:
+    package = importlib.import_module("functrans.primitives")
+    control = importlib.import_module("functrans.control")
+    both = (*package.PRIMITIVES, *control.PRIMITIVES)
+    assert {id(p) for p in both} == set(_defined())
+    assert len({id(p) for p in both}) == len(both)
+
+
+def test_no_two_records_share_a_name() -> None:
+    names = sorted(primitive.name for primitive in ALL)
+    assert [name for name, after in zip(names, names[1:], strict=False) if name == after] == []
+
+
+def test_every_record_has_one_row() -> None:
+    rows = [id(row.primitive) for row in ROWS]
+    assert len(set(rows)) == len(rows)
+    without = sorted(p.name for p in ALL if id(p) not in rows and p.name not in NOT_SAMPLED)
+    assert not without, f"no row in tests/samples for {without}"
+    known = {p.name for p in ALL}
+    assert sorted(row.name for row in ROWS if row.name not in known) == []
+
+
+def test_exceptions_are_still_needed() -> None:
+    rows = {row.name for row in ROWS}
+    known = {p.name for p in ALL}
+    for name, reason in NOT_SAMPLED.items():
+        assert len(reason) > 20, name
+        assert name in known, name
+        assert name not in rows, name
+
+
+@pytest.mark.parametrize("primitive", [pytest.param(p, id=p.name) for p in ALL])
+def test_absent_rules_have_a_written_reason(primitive: Primitive) -> None:
+    reasons = dict(primitive.reasons)
+    assert len(reasons) == len(primitive.reasons)
+    for field in fields(Primitive):
+        if field.name in ("name", "impl", "abstract_eval", "effects", "reasons", *OPTIONAL):
+            continue
+        value = getattr(primitive, field.name)
+        if value is None:
+            assert reasons.get(field.name), f"{primitive.name}.{field.name} is None without a reason"
+        else:
+            assert field.name not in reasons, f"{primitive.name}.{field.name} is there"
+
+
+@pytest.mark.parametrize("primitive", [pytest.param(p, id=p.name) for p in ALL])
+def test_fields_are_consistent(primitive: Primitive) -> None:
+    assert primitive.name.isidentifier()
+    assert callable(primitive.impl)
+    assert callable(primitive.abstract_eval)
+    if isinstance(primitive.jvp, Marker):
+        assert primitive.jvp in (linear, multilinear, nondifferentiable)
+    if primitive.jvp in (linear, multilinear):
+        assert primitive.transpose is not None
+    if primitive.jvp is nondifferentiable:
+        assert primitive.transpose is None
+    if primitive.elementwise is not None:
+        assert len(primitive.elementwise.partials) == len(primitive.elementwise.saves)
