@@ -16,6 +16,7 @@ from functrans.ir.jaxpr import Jaxpr as Jaxpr
 from functrans.ir.jaxpr import install_jaxpr_methods
 from functrans.operators import operator_table
 from functrans.state import config as config
+from functrans.state import named_scope as named_scope
 from functrans.trace import install_lazy_methods, install_operators
 from functrans.transforms.forward import jvp as jvp
 from functrans.transforms.forward import linear_transpose as linear_transpose
@@ -38,22 +39,44 @@ from functrans.transforms.vectorize import vmap as vmap
 
 if TYPE_CHECKING:
     from functrans import conventions as conventions
+    from functrans import debug as debug
     from functrans import flatten_util as flatten_util
     from functrans import functional as functional
+    from functrans import lax as lax
     from functrans import numpy as numpy
     from functrans import scipy as scipy
     from functrans import testing as testing
+    from functrans.control.callbacks import io_callback as io_callback
+    from functrans.control.callbacks import pure_callback as pure_callback
+    from functrans.control.checkpoint import checkpoint as checkpoint
+    from functrans.control.checkpoint import checkpoint_name as checkpoint_name
+    from functrans.control.checkpoint import checkpoint_policies as checkpoint_policies
+    from functrans.control.checkpoint import remat as remat
+    from functrans.control.custom_rules import custom_gradient as custom_gradient
+    from functrans.control.custom_rules import custom_jvp as custom_jvp
+    from functrans.control.custom_rules import custom_vjp as custom_vjp
+    from functrans.control.custom_rules import stop_gradient as stop_gradient
     from functrans.control.jit import disable_jit as disable_jit
     from functrans.control.jit import jit as jit
     from functrans.ir.check import check_jaxpr as check_jaxpr
     from functrans.testing import check_grads as check_grads
 
-_MODULES = ("conventions", "flatten_util", "functional", "numpy", "scipy", "testing")
+_MODULES = ("conventions", "debug", "flatten_util", "functional", "lax", "numpy", "scipy", "testing")
 _NAMES = {
     "check_grads": "functrans.testing",
     "check_jaxpr": "functrans.ir.check",
+    "checkpoint": "functrans.control.checkpoint",
+    "checkpoint_name": "functrans.control.checkpoint",
+    "checkpoint_policies": "functrans.control.checkpoint",
+    "custom_gradient": "functrans.control.custom_rules",
+    "custom_jvp": "functrans.control.custom_rules",
+    "custom_vjp": "functrans.control.custom_rules",
     "disable_jit": "functrans.control.jit",
+    "io_callback": "functrans.control.callbacks",
     "jit": "functrans.control.jit",
+    "pure_callback": "functrans.control.callbacks",
+    "remat": "functrans.control.checkpoint",
+    "stop_gradient": "functrans.control.custom_rules",
 }
 
 

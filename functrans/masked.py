@@ -5,6 +5,8 @@ same mask: ``x[mask] = np.log(x[mask])``, ``x[mask] *= 2``. Not here: how an ind
 (``indexing``).
 
 It holds the whole array; operations act on all of it, and storing takes what the mask selects.
+Elements that are not selected are replaced by a harmless number first, so that a function which is
+not defined there (``np.log(x[x > 0])``) neither warns nor makes NaN.
 
 Layer: ``operators`` (below it).
 """
@@ -16,11 +18,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import ConcretizationError, ShapeError
 from functrans.ir.source import here
+from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import reshape
-from functrans.trace import Tracer, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of
 
 
 class MaskedSelection:
@@ -133,6 +135,16 @@ class MaskedSelection:
         return f"{self.array!r}[{self.mask!r}]"
 
 
+def selected(x: Any, mask: Tracer, axis: int) -> MaskedSelection:
+    """The selection of an array by a mask whose axes begin at ``axis``."""
+    whole = MaskedSelection(x, mask, axis)
+    kind = dtype_of(x).kind
+    if kind == "b":
+        return whole
+    harmless = ew.where(whole.wide_mask(), x, 1 if kind in "iu" else 0.5)
+    return MaskedSelection(harmless, mask, axis, whole.key)
+
+
 def _key(mask: Tracer) -> Any:
     """What identifies the contents of a traced mask."""
     inner: Any = mask
@@ -153,15 +165,17 @@ def _operator(function: Callable[..., Any]) -> tuple[Any, Any]:
 
 def _install_operators() -> None:
     """Python's operators; an augmented one gives a new selection, which is then stored."""
-    names = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
-    for name in names:
+    for name in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift",
+        "rshift",
+    ):  # fmt: skip
         function = getattr(operator, {"and": "and_", "or": "or_"}.get(name, name))
         forward, reflected = _operator(function)
         setattr(MaskedSelection, f"__{name}__", forward)
         setattr(MaskedSelection, f"__r{name}__", reflected)
-    for name in "eq ne lt le gt ge".split():
+    for name in ["eq", "ne", "lt", "le", "gt", "ge"]:
         setattr(MaskedSelection, f"__{name}__", _operator(getattr(operator, name))[0])
-    for name in "neg pos abs invert".split():
+    for name in ["neg", "pos", "abs", "invert"]:
         function = getattr(operator, name)
         setattr(
             MaskedSelection,

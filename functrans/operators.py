@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
-from functrans.indexing import as_value, check_storable, fitted, index_value, updated
+from functrans.indexing import as_value, check_storable, fitted, index_value, plain_array, updated
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
 from functrans.primitives import complex_parts
@@ -30,23 +30,25 @@ from functrans.primitives.dot import matmul
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.state import open_traces
-from functrans.trace import Alias, Tracer, bind, dtype_of, elementwise, shape_of
+from functrans.traces.common import laid_out, plain_value
+from functrans.trace import Alias, Tracer, bind, dtype_of, elementwise, inner_trace, shape_of
 
-_OPERANDS = (int, float, complex, bool, np.ndarray, np.generic, Tracer)
+_OPERANDS = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32})
+"""Types of plain operands that need no look (an exact type: a masked array is an ndarray, too)."""
 
 
 def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The operator method of a primitive and its reflection."""
 
     def forward(self: Any, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
+        if type(other) not in _OPERANDS and not isinstance(other, Tracer):
             other = as_operand(other)
             if other is NotImplemented:
                 return NotImplemented
         return elementwise(primitive, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
+        if type(other) not in _OPERANDS and not isinstance(other, Tracer):
             other = as_operand(other)
             if other is NotImplemented:
                 return NotImplemented
@@ -57,8 +59,13 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
 
 def as_operand(other: Any) -> Any:
     """Lists and tuples of numbers become arrays, as NumPy's operators do."""
-    if isinstance(other, (list, tuple)):
-        return np.asarray(other)
+    if isinstance(other, np.generic):
+        return other
+    if isinstance(other, (list, tuple, np.ndarray)):
+        return plain_array(other)
+    for kind in (int, float, complex):  # subclasses: members of an IntEnum, for instance
+        if isinstance(other, kind):
+            return kind(other)
     return NotImplemented
 
 
@@ -70,19 +77,35 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _matmul(self: Any, other: Any) -> Any:
-    return matmul(self, as_operand(other) if isinstance(other, (list, tuple)) else other)
+    return matmul(self, _factor(other))
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
-    return matmul(as_operand(other) if isinstance(other, (list, tuple)) else other, self)
+    return matmul(_factor(other), self)
+
+
+def _factor(other: Any) -> Any:
+    """An operand of a matrix product."""
+    return other if type(other) is np.ndarray or isinstance(other, Tracer) else as_operand(other)
 
 
 # in-place ---------------------------------------------------------------------------------------
 
 
-def fresh(x: Any) -> Any:
-    """The same value with memory of its own: later writes to either do not reach the other."""
-    return x._twin() if isinstance(x, Tracer) else np.array(x)
+def fresh(x: Any, order: Any = None) -> Any:
+    """The same value with memory of its own: later writes to either do not reach the other.
+
+    Args:
+      x: array.
+      order: memory layout of the copy, as in ``np.copy``; by default that of ``x``.
+    """
+    if not isinstance(x, Tracer):
+        return np.array(x)
+    twin = x._twin()
+    layout = plain_value(x)
+    if order is not None and type(layout) is np.ndarray and layout.ndim:
+        twin._value = laid_out(twin._value, np.empty_like(layout, order=order))
+    return twin
 
 
 def check_writable(x: Tracer) -> None:
@@ -113,47 +136,45 @@ def assign(x: Tracer, new: Any) -> None:
     """
     check_writable(x)
     if not isinstance(new, Tracer) or new._trace is not x._trace:
-        if isinstance(new, Tracer) and new._trace.parent is not None:
+        if isinstance(new, Tracer) and inner_trace(x._trace, new._trace) is not x._trace:
             raise AliasedWriteError(
                 f"{x._describe()} was written with a value of {new._trace.label}{here()}; return "
                 "the value from the inner function instead"
             )
         new = x._trace.lift(new)  # type: ignore[attr-defined]
-    x._rebind(new)
-    if x._alias is None:
-        return
-    path = [x]
-    while path[-1]._alias is not None and path[-1]._alias.base is not None:
-        view = path[-1]
-        alias = view._alias
-        assert alias is not None
-        base = alias.base
-        updated = alias.write(base, view)
-        base._rebind(updated)
-        path.append(base)
-    on_path = set(map(id, path))
-    pending = [path[-1]]
-    pending.extend(path[:-1])
+    root = x
+    while root._alias is not None and root._alias.base is not None:
+        new = root._alias.write(root._alias.base, new)
+        root = root._alias.base
+    root._rebind(new)
+    pending = [root]
     while pending:
         base = pending.pop()
         if base._alias is None:
             continue
-        alive = []
-        for reference in base._alias.views:
-            view = reference()
-            if view is None:
-                continue
-            alive.append(reference)
-            if id(view) not in on_path:
-                view._rebind(view._alias.read(base))
-                pending.append(view)
-        base._alias.views[:] = alive
+        alive = [view for view in [reference() for reference in base._alias.views] if view is not None]
+        base._alias.views[:] = map(weakref.ref, alive)
+        for view in alive:
+            view._rebind(view._alias.read(base))
+        pending.extend(alive)
 
 
 def register_view(
-    base: Tracer, view: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]
+    base: Tracer,
+    view: Any,
+    read: Callable[[Any], Any],
+    write: Callable[[Any, Any], Any],
+    index: BasicIndex | None = None,
 ) -> Any:
-    """Note that a tracer shares memory with another one; returns the view."""
+    """Note that a tracer shares memory with another one; returns the view.
+
+    Args:
+      base: tracer that was read.
+      view: what was read.
+      read: the view as a function of the base.
+      write: the base after the view was written, as a function of base and view.
+      index: the index, if it was a basic one.
+    """
     if isinstance(view, Tracer) and view._trace is base._trace:
         if view is base:
             return view
@@ -163,7 +184,7 @@ def register_view(
         if len(views) >= _MANY_VIEWS and not len(views) & (len(views) - 1):  # at powers of 2
             views[:] = [reference for reference in views if reference() is not None]
         views.append(weakref.ref(view))
-        view._alias = Alias(base, read, write)
+        view._alias = Alias(base, read, write, index)
     return view
 
 
@@ -174,8 +195,10 @@ def _iadd(primitive: Primitive) -> Callable[..., Any]:
     """The augmented assignment of a primitive: a write into the array, in its own dtype."""
 
     def method(self: Any, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
+        if type(other) not in _OPERANDS and not isinstance(other, Tracer):
             other = as_operand(other)
+            if other is NotImplemented:
+                return NotImplemented
         write(self, elementwise(primitive, self, other), primitive.name)
         return self
 
@@ -256,6 +279,7 @@ def getitem(x: Any, index: Any) -> Any:
             out,
             lambda base: bind(slice_p, base, index=basic)[0],
             lambda base, view: bind(slice_update_p, base, view, index=basic)[0],
+            basic,
         )
     return out
 
@@ -266,8 +290,11 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if basic is None:
         assign(x, updated(x, index, value))
         return
-    if not isinstance(value, _OPERANDS):
+    if type(value) not in _OPERANDS and not isinstance(value, Tracer):
         value = as_value(value)
+    if isinstance(value, Tracer) and value._alias is not None:
+        if value._alias.base is x and value._alias.index == basic:
+            return  # the end of ``x[index] += 1``, which has written to the view
     check_storable(value, dtype_of(x))
     value = cast(value, dtype_of(x))
     if shape_of(value):
@@ -332,8 +359,10 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
         f"a NumPy function that does not dispatch was given {self._describe()}{here()} and wanted "
         "a plain array of it, which would lose the trace. Replace np.array([x, y]) and "
         "np.mean([x, y]) by functrans.numpy's function of the same name (or np.stack([x, y])), "
-        "array[x] by functrans.numpy.asarray(array)[x] or np.take(array, x), buffer[i] = x by an "
-        "array made with like=x (np.zeros(n, like=x)), math.sin(x) by np.sin(x)."
+        "np.full(n, x) by functrans.numpy.full, array[i] and np.take(array, i) by "
+        "functrans.numpy.take(array, i) or np.asarray(array, like=i)[i], buffer[i] = x by an array "
+        "made with like=x (np.zeros(n, like=x)), math.sin(x) by np.sin(x), rng.normal(x, s) by "
+        "x + s * rng.standard_normal()."
     )
 
 

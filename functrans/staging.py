@@ -171,6 +171,9 @@ class StagingTracer(Tracer):
     def _rebind(self, other: StagingTracer) -> None:
         self._var = other._var
 
+    def _twin(self) -> StagingTracer:
+        return StagingTracer(self._trace, self._var)  # type: ignore[arg-type]
+
     def _describe(self) -> str:
         """``x of jit of f: f64[3]``, for messages."""
         origin = self._origin()

@@ -71,3 +71,31 @@ def config(**settings: Any) -> Iterator[Config]:
         yield current_config.get()
     finally:
         current_config.reset(token)
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Give the operations of a ``with`` block, or of a function, a name in printed programs.
+
+    Args:
+      name: the name; scopes in scopes are joined by slashes.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      TypeError: the name is no string.
+
+    Example:
+      >>> with named_scope("encoder"), named_scope("layer0"):
+      ...     name_scope.get()
+      'encoder/layer0'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope: expected a name, got {type(name).__name__}")
+    outer = name_scope.get()
+    token = name_scope.set(f"{outer}/{name}" if outer else name)
+    try:
+        yield
+    finally:
+        name_scope.reset(token)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from functrans.control import table as control
 from functrans.ir.encoding import install_primitives
 from functrans.ir.printing import pretty, to_dot
 from functrans.ir.serialize import load, reduce, save, structural_hash
@@ -22,7 +23,7 @@ from functrans.primitives.table import PRIMITIVES
 
 def jaxpr_methods() -> dict[str, Callable[..., Any]]:
     """The functions behind ``Jaxpr``'s methods."""
-    install_primitives(PRIMITIVES, (BasicIndex,))
+    install_primitives((*PRIMITIVES, *control.PRIMITIVES), (BasicIndex,))
     return {
         "pretty": pretty,
         "to_dot": to_dot,

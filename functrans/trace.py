@@ -69,15 +69,19 @@ class Alias:
       base: the tracer it is a view of, or ``None``.
       read: the view as a function of the base.
       write: the base after the view was written, as a function of base and view.
+      index: the basic index of the view, or ``None`` for a view made otherwise.
       views: weak references to the tracers that are views of it.
     """
 
-    __slots__ = ("base", "read", "views", "write")
+    __slots__ = ("base", "index", "read", "views", "write")
 
-    def __init__(self, base: Any = None, read: Any = None, write: Any = None) -> None:
+    def __init__(
+        self, base: Any = None, read: Any = None, write: Any = None, index: Any = None
+    ) -> None:
         self.base = base
         self.read = read
         self.write = write
+        self.index = index
         self.views: list[Any] = []
 
     def is_shared(self) -> bool:
@@ -116,11 +120,7 @@ class Tracer:
 
     def _twin(self) -> Any:
         """Another tracer of the same value, which in-place syntax on this one does not reach."""
-        twin = object.__new__(type(self))
-        twin._trace = self._trace
-        twin._alias = None
-        twin._rebind(self)
-        return twin
+        raise NotImplementedError
 
     def _describe(self) -> str:
         """What it is, for messages."""

@@ -125,9 +125,6 @@ def test_pullback_is_adjoint_to_pushforward(
         for ct, x in zip(pulled, point, strict=True):
             assert aval_of(ct) == aval_of(x)
         pushed = inner(some, tangents)
-        if not np.isfinite(pushed):
-            assert not sample.is_smooth
-            continue
         scale = sum(float(np.sum(np.abs(t * ct))) for t, ct in zip(tangents, some, strict=True))
         _assert_same(inner(pulled, direction), pushed, [*outs, *pulled], scale)
 

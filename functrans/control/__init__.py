@@ -1,0 +1,4 @@
+"""Higher-order primitives: staging, control flow, custom rules, checkpoint, callbacks, collectives.
+
+Layer: ``control``.
+"""

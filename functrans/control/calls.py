@@ -33,7 +33,7 @@ from functrans.passes.cotangents import zeros
 from functrans.passes.linearize import LinearProgram, kept
 from functrans.staging import stage
 from functrans.state import batch_axis
-from functrans.trace import bind
+from functrans.trace import bind, innermost_staging
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def kept_residuals(
         for operand, need in zip(operands, needs, strict=True)
         if not need and type(operand) is np.ndarray and operand.flags.writeable
     ]
-    if not foreign:
+    if not foreign or innermost_staging() is not None:
         return list(residuals)
     return [
         kept(value)

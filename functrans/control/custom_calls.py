@@ -133,15 +133,19 @@ class Pullback:
 
 
 def _batched(
-    function: Callable[..., Sequence[Any]], size: int, flags: Sequence[bool], axis_name: str | None,
+    function: Callable[..., Sequence[Any]],
+    size: int,
+    flags: Sequence[bool],
+    axis_name: str | None,
     args: Sequence[Any],
-) -> tuple[list[Any], list[int | None]]:  # fmt: skip
+) -> tuple[list[Any], list[int | None]]:
     """A flat function of one element, applied to a batch (axes in front)."""
     avals = []
     for arg, flag in zip(args, flags, strict=True):
         aval = aval_of(arg)
         avals.append(replace(aval, shape=aval.shape[1:], weak=False) if flag else aval)  # type: ignore[type-var]
-    jaxpr = stage(function, avals, "a custom rule under vmap")
+    axes = {axis_name: size} if axis_name is not None else None
+    jaxpr = stage(function, avals, "a custom rule under vmap", axes=axes)
     dims = [0 if flag else None for flag in flags]
     return evaluate_batched(jaxpr, size, list(args), dims, axis_name)
 
@@ -267,14 +271,16 @@ class _BatchedPullback(Pullback):
         """The backward function for each element; shared arguments get the sum."""
         found: list[bool] = []
         k = len(residuals)
+        given = [ct is not None for ct in cts]
 
         def one(*values: Any) -> list[Any]:
-            pulled = self.inner.pull(values[:k], values[k:])
+            pulled = self.inner.pull(values[:k], spread(given, values[k:], lambda i: None))
             found.extend(ct is not None for ct in pulled)
             return [ct for ct in pulled if ct is not None]
 
-        flags = (*self.residual_flags, *self.ct_flags)
-        results = _batched(one, self.size, flags, self.axis_name, [*residuals, *cts])
+        flags = (*self.residual_flags, *select(self.ct_flags, given))
+        values = [*residuals, *select(cts, given)]
+        results = _batched(one, self.size, flags, self.axis_name, values)
         pulled = spread(found, _front(*results, self.size), lambda i: None)
         return [
             ct if ct is None or flag else reduce_sum(ct, (0,))

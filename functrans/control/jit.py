@@ -165,7 +165,7 @@ class JitFunction:
         static_argnums: tuple[int, ...],
         static_argnames: frozenset[str],
     ) -> None:
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._label = f"jit of {name_of(fun)}"
         self._static_argnums = static_argnums

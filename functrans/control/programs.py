@@ -275,7 +275,7 @@ def _linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags) -> Lineariz
     with tracing(staging):
         arguments = [staging.argument(aval) for aval in jaxpr.in_avals]
         invars = [argument._var for argument in arguments]
-        recording = RecordingTrace(staging.label)
+        recording = RecordingTrace(staging.label, lifts=False)
         with tracing(recording):
             nodes = [
                 input_node(argument) if need else None

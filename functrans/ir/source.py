@@ -14,8 +14,11 @@ import sys
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
+import numpy as np
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SKIPPED_PARTS = (os.sep + "numpy" + os.sep, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
+_NUMPY = os.path.dirname(np.__file__) + os.sep  # a user's directory may be called numpy, too
+_SKIPPED_PARTS = (_NUMPY, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
 _is_internal_file: dict[str, bool] = {}
 _MAX_FILES = 1 << 12
 

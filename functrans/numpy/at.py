@@ -67,9 +67,7 @@ class Place:
         self._array = array
         self._index = index
 
-    def _updated(
-        self, op: str, values: Any, mode: str | None, unique_indices: bool
-    ) -> Any:
+    def _updated(self, op: str, values: Any, mode: str | None, unique_indices: bool) -> Any:
         return updated(self._array, self._index, values, op, _mode(mode), unique_indices)
 
     def get(

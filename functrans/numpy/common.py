@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import UnsupportedOperationError
+from functrans.indexing import plain_array as plain_array
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, store
@@ -26,6 +26,7 @@ from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
 from functrans.state import open_traces
 from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.traces.common import plain_value as layout_of
 
 NO_VALUE: Any = np._NoValue
 """NumPy's mark of an option that was not given."""
@@ -33,50 +34,24 @@ NO_VALUE: Any = np._NoValue
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 
+_NUMBERS = frozenset("fciub")
+
 
 # operands ---------------------------------------------------------------------------------------
 
 
 def as_operand(x: Any) -> Any:
     """A tracer, an ndarray or a number; a Python number stays one, so that it is weak (NEP 50)."""
-    if isinstance(x, Tracer) or type(x) is np.ndarray or type(x) in PYTHON_SCALARS:
-        return x
-    return as_array(x)
+    return x if isinstance(x, Tracer) or type(x) in PYTHON_SCALARS else as_array(x)
 
 
 def as_array(x: Any) -> Any:
     """A tracer or an ndarray; lists and tuples of traced values are joined."""
-    if isinstance(x, Tracer) or type(x) is np.ndarray:
+    if isinstance(x, Tracer) or (type(x) is np.ndarray and x.dtype.kind in _NUMBERS):
         return x
     if isinstance(x, (list, tuple)):
         return from_sequence(x)
     return plain_array(x)
-
-
-def plain_array(x: Any, dtype: Any = None) -> np.ndarray:
-    """A value that holds no tracer as an array of numbers.
-
-    Raises:
-      UnsupportedOperationError: it is none, or a kind of array whose meaning would be lost.
-    """
-    for cls in type(x).__mro__:
-        if cls.__name__ in ("MaskedArray", "matrix") and cls.__module__.startswith("numpy"):
-            remedy = (
-                "use x.filled(value) and np.where with the mask"
-                if cls.__name__ == "MaskedArray"
-                else "use np.asarray(x)"
-            )
-            raise UnsupportedOperationError(
-                f"a {type(x).__name__} meets a traced value{here()}; its arithmetic differs from "
-                f"ndarray's and would be lost. {remedy[0].upper()}{remedy[1:]}."
-            )
-    array = np.asarray(x, dtype)
-    if array.dtype.kind not in "fciub" and array.dtype.name != "bfloat16":
-        raise UnsupportedOperationError(
-            f"expected an array of numbers, got {type(x).__name__} of dtype {array.dtype}{here()}; "
-            "convert it with np.asarray(value, dtype=float) first"
-        )
-    return array
 
 
 def from_sequence(values: Sequence[Any], dtype: Any = None) -> Any:
@@ -142,13 +117,6 @@ def value_of(x: Any, what: str = "a value-dependent shape") -> Any:
     return x._concrete(what) if isinstance(x, Tracer) else x
 
 
-def layout_of(x: Any) -> Any:
-    """The plain array behind a tracer; ``None`` where there is none (staging)."""
-    while isinstance(x, Tracer):
-        x = getattr(x, "_value", None)
-    return x
-
-
 def is_known(x: Any) -> bool:
     """Whether an operand has a value, as in recording and pushing."""
     return not isinstance(x, Tracer) or layout_of(x) is not None
@@ -174,6 +142,11 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> Axes:
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in {name!r}: {axis}")
     return axes
+
+
+def as_tuple(axis: Any) -> tuple[Any, ...]:
+    """One axis, or a sequence of them, as a tuple."""
+    return tuple(axis) if isinstance(axis, (list, tuple, np.ndarray)) else (axis,)
 
 
 def kept_shape(shape: Shape, axes: Axes) -> Shape:
@@ -219,9 +192,7 @@ def lifted(value: Any, like: Any) -> Any:
 # views ------------------------------------------------------------------------------------------
 
 
-def view(
-    base: Any, out: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]
-) -> Any:
+def view(base: Any, out: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]) -> Any:
     """Note that a result shares memory with its operand, as it does in NumPy.
 
     Args:
@@ -260,8 +231,8 @@ def uncertain_view(base: Any, out: Any, what: str) -> Any:
     def fail(*_: Any) -> Any:
         raise UnsupportedOperationError(
             f"an array was written to{here()} that {what} made or was made from. Whether NumPy's "
-            "result shares memory with its operand depends on the memory layout, which is not known "
-            f"while shapes and dtypes only are traced. Copy one of them first: x.copy(), or "
+            "result shares memory with its operand depends on the memory layout, which is not "
+            "known while shapes and dtypes only are traced. Copy one of them first: x.copy(), or "
             "np.array(x, like=x)."
         )
 

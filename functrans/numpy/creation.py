@@ -14,19 +14,18 @@ import operator
 from typing import Any
 
 import numpy as np
-
+from functrans.numpy.arranging import broadcast_to as broadcast_view
 from functrans.numpy.common import (
     as_array,
     as_operand,
-    from_sequence,
     fresh,
+    from_sequence,
     inexact,
     lifted,
     plain_array,
     value_of,
 )
 from functrans.numpy.dispatch import implements
-from functrans.numpy.shaping import broadcast_to as broadcast_view
 from functrans.numpy.shaping import reshape_view
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -58,7 +57,7 @@ def array(
     if dtype is not None:
         result = cast(result, dtype)
     if copy and result is own:
-        result = fresh(result)
+        result = fresh(result, order)
     if len(shape_of(result)) < ndmin:
         shape = shape_of(result)
         result = reshape_view(result, (1,) * (ndmin - len(shape)) + shape)

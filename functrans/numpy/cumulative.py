@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from functrans.ir.source import here
 from functrans.numpy.common import (
     NO_VALUE,
@@ -109,7 +108,13 @@ def _cumulative(
 
 @implements(np.cumulative_sum)
 def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
 ) -> Any:
     """Sums of all prefixes, with the empty one in front on demand."""
     first = 0 if include_initial else None
@@ -118,7 +123,13 @@ def cumulative_sum(
 
 @implements(np.cumulative_prod)
 def cumulative_prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
 ) -> Any:
     """Products of all prefixes, with the empty one in front on demand."""
     first = 1 if include_initial else None
@@ -207,7 +218,7 @@ def _spacings(varargs: tuple[Any, ...], axes: tuple[int, ...], shape: tuple[int,
             raise ValueError(
                 "when 1d, distances must match the length of the corresponding dimension"
             )
-        points = inexact(points)  # noqa: PLW2901  # in floating point
+        points = inexact(points)  # in floating point
         spacings.append(ew.subtract(part(points, 0, 1, None), part(points, 0, None, -1)))
     return spacings
 

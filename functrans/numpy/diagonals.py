@@ -12,7 +12,6 @@ import operator
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy.common import as_array, read_only_view, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import widened
@@ -106,9 +105,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     count = len(range(0, size if stop is None else min(stop, size), step))
     values = repeated(val, count)
     flat = structural.reshape(target, (size,))
-    new = slice_update(
-        flat, cast(values, dtype_of(target)), BasicIndex((slice(None, stop, step),))
-    )
+    new = slice_update(flat, cast(values, dtype_of(target)), BasicIndex((slice(None, stop, step),)))
     assign(target, structural.reshape(new, shape))
 
 
@@ -140,5 +137,3 @@ def diag_indices_from(arr: Any) -> Any:
     if len(set(shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
     return np.diag_indices(shape[0], len(shape))
-
-

@@ -15,10 +15,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
-
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.operators import reject_out, write
+from functrans.operators import as_operand, reject_out, write
 from functrans.trace import Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -177,17 +176,19 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     dtype = kwargs.pop("dtype", None)
     for option in ("casting", "order", "subok"):
         kwargs.pop(option, None)
-    if kwargs:
+    if kwargs and ufunc.signature is None:  # those with a signature take axis=
         raise UnsupportedOperationError(
             f"{name}: option {sorted(kwargs)[0]}= cannot be traced{here()}; leave it out"
         )
-    if any(isinstance(x, (list, tuple)) for x in inputs):
-        inputs = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in inputs)
+    for x in inputs:
+        if not isinstance(x, Tracer) and (type(x) is not np.ndarray or x.dtype.hasobject):
+            inputs = tuple([x if isinstance(x, Tracer) else as_operand(x) for x in inputs])
+            break
     if dtype is not None:
         cast_to = array_functions().get(np.astype)
         assert cast_to is not None
         inputs = tuple(cast_to(x, dtype) if isinstance(x, Tracer) else x for x in inputs)
-    result = traced(*inputs)
+    result = traced(*inputs, **kwargs)
     if where is not True:
         if out is None:
             raise UnsupportedOperationError(

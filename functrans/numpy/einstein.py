@@ -21,7 +21,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, stored, view
 from functrans.numpy.dispatch import implements
@@ -233,7 +232,9 @@ def _without_ones(x: Any, labels: list[Any], other: Any, other_labels: list[Any]
     """Drop axes of extent 1 whose label has a longer one in the other operand."""
     shape = shape_of(x)
     extents = dict(zip(other_labels, shape_of(other), strict=True))
-    kept = [k for k, label in enumerate(labels) if not (shape[k] == 1 and extents.get(label, 1) > 1)]
+    kept = [
+        k for k, label in enumerate(labels) if not (shape[k] == 1 and extents.get(label, 1) > 1)
+    ]
     if len(kept) == len(labels):
         return x
     labels[:] = [labels[k] for k in kept]

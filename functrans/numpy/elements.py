@@ -13,7 +13,6 @@ import operator
 from typing import Any
 
 import numpy as np
-
 from functrans.indexing import updated
 from functrans.numpy.common import (
     NO_VALUE,
@@ -22,7 +21,6 @@ from functrans.numpy.common import (
     fresh,
     inexact,
     is_known,
-
     stored,
     value_of,
     view,
@@ -61,7 +59,8 @@ def clip(
         a_min, a_max = min, max
     x = as_operand(a)
     low, high = (
-        None if bound is NO_VALUE or bound is None else as_operand(bound) for bound in (a_min, a_max)
+        None if bound is NO_VALUE or bound is None else as_operand(bound)
+        for bound in (a_min, a_max)
     )
     if low is None and high is None:
         result = fresh(x)
@@ -75,7 +74,7 @@ def clip(
 
 
 @implements(np.round, np.around)
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:  # noqa: A001  # NumPy's name
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:  # NumPy's name
     """Round to a number of decimals, halves to even; the derivative is 0."""
     x = as_array(a)
     places = operator.index(decimals)
@@ -235,9 +234,7 @@ def nan_to_num(
 
 
 @implements(np.unwrap)
-def unwrap(
-    p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi
-) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Any:
     """Phases without jumps larger than half a period."""
     x = as_array(p)
     k = normalize_axis(axis, len(shape_of(x)), "axis")
@@ -253,9 +250,7 @@ def unwrap(
     folded = ew.add(ew.remainder(ew.subtract(step, low), period), low)
     if is_even:  # a jump of exactly half a period upwards stays one
         folded = ew.where(ew.equal(folded, low) & ew.greater(step, 0), high, folded)
-    jumps = ew.where(
-        ew.less(complex_parts.absolute(step), limit), 0, ew.subtract(folded, step)
-    )
+    jumps = ew.where(ew.less(complex_parts.absolute(step), limit), 0, ew.subtract(folded, step))
     head = cast(part(x, k, 0, 1), dtype)
     tail = ew.add(part(x, k, 1, None), cum.cumsum(cast(jumps, dtype), k))
     return movement.concatenate((head, cast(tail, dtype)), k, dtype)
@@ -267,7 +262,7 @@ def unwrap(
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """The same values with memory of their own."""
-    return fresh(as_array(a))
+    return fresh(as_array(a), order)
 
 
 @implements(np.astype)
@@ -276,7 +271,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     if device not in ("cpu", None):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     result = cast(as_array(x), dtype)
-    return fresh(result) if copy and result is x else result
+    return fresh(result, "K") if copy and result is x else result
 
 
 # interpolation ----------------------------------------------------------------------------------
@@ -304,9 +299,7 @@ def interp(
         ends = [ew.subtract(part(points, 0, -1, None), period)]
         ends += [points, ew.add(part(points, 0, 0, 1), period)]
         points = movement.concatenate(ends, 0)
-        values = movement.concatenate(
-            (part(values, 0, -1, None), values, part(values, 0, 0, 1)), 0
-        )
+        values = movement.concatenate((part(values, 0, -1, None), values, part(values, 0, 0, 1)), 0)
         left = right = None
         n += 2
     first, last = gather(points, (0,), (0,)), gather(points, (n - 1,), (0,))
@@ -329,7 +322,7 @@ def interp(
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Functions applied where their conditions hold; later conditions win, a last one is default."""
+    """Functions applied where their conditions hold; a last one where none does."""
     x = as_array(x)
     if isinstance(condlist, Tracer) or not isinstance(condlist, (list, tuple)):
         condlist = [condlist] if len(shape_of(condlist)) <= len(shape_of(x)) else list(condlist)
@@ -359,9 +352,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return result
 
 
-def _applied_where(
-    x: Any, result: Any, mask: np.ndarray, function: Any, args: Any, kw: Any
-) -> Any:
+def _applied_where(x: Any, result: Any, mask: np.ndarray, function: Any, args: Any, kw: Any) -> Any:
     """``result[mask] = function(x[mask])`` for a mask that has values."""
     from_x = x[mask]
     if not shape_of(from_x)[0]:

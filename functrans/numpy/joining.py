@@ -1,7 +1,7 @@
-"""Joining and splitting: concatenate, stack, split, block, tile, repeat, insert, delete, append.
+"""Joining and repeating: concatenate, stack, block, tile, repeat, insert, delete, append, r_.
 
-Here: functions that make one array of several or several of one. Joining any number of traced
-values is one equation. Not here: padding (``padding``), shape functions (``shaping``).
+Here: functions that make one array of several, or of parts of one. Joining any number of traced
+values is one equation. Not here: splitting (``splitting``), padding (``padding``).
 
 Layer: ``numpy``.
 """
@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
@@ -23,13 +21,11 @@ from functrans.numpy.common import (
     fresh,
     stored,
     value_of,
-    view,
 )
 from functrans.numpy.dispatch import has_tracer, implements
 from functrans.numpy.shaping import at_least
 from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
-from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.trace import dtype_of, shape_of
 
@@ -163,109 +159,6 @@ def block(arrays: Any) -> Any:
     return fresh(out) if not depth else out
 
 
-# splitting --------------------------------------------------------------------------------------
-
-
-def _split_views(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
-    """Consecutive parts along an axis, in one equation; each is a view."""
-    parts = []
-    stop = 0
-    for n, part in zip(sizes, movement.split(x, sizes, axis), strict=True):
-        start, stop = stop, stop + n
-        index = BasicIndex((*(slice(None),) * axis, slice(start, stop)))
-        parts.append(
-            view(
-                x,
-                part,
-                lambda base, index=index: slice_index(base, index),
-                lambda base, new, index=index: slice_update(base, new, index),
-            )
-        )
-    return parts
-
-
-@implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
-    """Consecutive parts along an axis, at positions or nearly equal; views."""
-    x = as_array(ary)
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
-    extent = shape_of(x)[k]
-    if np.ndim(indices_or_sections):
-        cuts = [operator.index(c) for c in np.asarray(value_of(indices_or_sections))]
-        bounds = [0, *cuts, extent]
-        parts = []
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-            parts.append(range(extent)[start:stop])
-        if all(p.start == q.stop for p, q in zip(parts[1:], parts[:-1], strict=True)):
-            return _split_views(x, [len(p) for p in parts], k)
-        lead = (slice(None),) * k
-        return [x[(*lead, slice(p.start, p.stop))] for p in parts]
-    n = operator.index(indices_or_sections)
-    if n <= 0:
-        raise ValueError("number sections must be larger than 0.")
-    each, extra = divmod(extent, n)
-    return _split_views(x, [each + 1] * extra + [each] * (n - extra), k)
-
-
-@implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
-    """Consecutive parts along an axis, at positions or equal; views."""
-    x = as_array(ary)
-    if not np.ndim(indices_or_sections):
-        extent = shape_of(x)[normalize_axis(axis, len(shape_of(x)), "axis")]
-        if extent % operator.index(indices_or_sections):
-            raise ValueError("array split does not result in an equal division")
-    return array_split.traced(x, indices_or_sections, axis)  # type: ignore[attr-defined,no-any-return]
-
-
-def _split_along(name: str, ary: Any, sections: Any, axis: int, least: int) -> list[Any]:
-    x = as_array(ary)
-    ndim = len(shape_of(x))
-    if ndim < least:
-        raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
-    return split.traced(x, sections, axis)  # type: ignore[attr-defined,no-any-return]
-
-
-@implements(np.vsplit)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Parts along the first axis."""
-    return _split_along("vsplit", ary, indices_or_sections, 0, 2)
-
-
-@implements(np.hsplit)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Parts along the second axis; of vectors along their only one."""
-    axis = 1 if len(shape_of(as_array(ary))) > 1 else 0
-    return _split_along("hsplit", ary, indices_or_sections, axis, 1)
-
-
-@implements(np.dsplit)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Parts along the third axis."""
-    return _split_along("dsplit", ary, indices_or_sections, 2, 3)
-
-
-@implements(np.unstack)
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
-    """The slices along an axis, without that axis; views."""
-    x = as_array(x)
-    if not shape_of(x):
-        raise ValueError("Input array must be at least 1-d.")
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
-    parts = []
-    for i, part in enumerate(movement.unstack(x, k)):
-        index = BasicIndex((*(slice(None),) * k, i))
-        if shape_of(part):
-            part = view(  # noqa: PLW2901  # the part as a view
-                x,
-                part,
-                lambda base, index=index: slice_index(base, index),
-                lambda base, new, index=index: slice_update(base, new, index),
-            )
-        parts.append(part)
-    return tuple(parts)
-
-
 # repetition -------------------------------------------------------------------------------------
 
 
@@ -288,9 +181,7 @@ def tile(A: Any, reps: Any) -> Any:
         apart += (1, extent)
         wide += (count, extent)
     spread = structural.broadcast_to(structural.reshape(x, apart), wide)
-    return structural.reshape(
-        spread, tuple([c * n for c, n in zip(counts, shape, strict=True)])
-    )
+    return structural.reshape(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
 
 
 @implements(np.repeat)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from functrans.ir.avals import ShapedArray
 from functrans.numpy.common import as_array, is_known
 from functrans.numpy.dispatch import has_tracer, implements
@@ -49,7 +48,9 @@ def mapped(
     jaxpr = stage(lambda *row: [as_array(out) for out in function(*row)], avals, label)
     outs, dims = evaluate_batched(jaxpr, size, arrays, [0] * len(arrays))
     return [
-        structural.broadcast_to(out, (size, *shape_of(out))) if dim is None else moveaxis(out, dim, 0)
+        structural.broadcast_to(out, (size, *shape_of(out)))
+        if dim is None
+        else moveaxis(out, dim, 0)
         for out, dim in zip(outs, dims, strict=True)
     ]
 
@@ -152,7 +153,8 @@ class vectorize:  # noqa: N801  # NumPy's name
             cores = _core_names(self.signature.split("->")[0])  # type: ignore[assignment]
             if len(cores) != len(arrays):
                 raise TypeError(
-                    f"wrong number of positional arguments: expected {len(cores)}, got {len(arrays)}"
+                    f"wrong number of positional arguments: expected {len(cores)}, "
+                    f"got {len(arrays)}"
                 )
         return self._mapped(call, arrays, [len(core) for core in cores])
 

@@ -12,7 +12,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy.common import as_array, as_operand, is_known, layout_of, stored, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import complex_parts
@@ -31,9 +30,7 @@ def _all(x: Any) -> Any:
 
 
 @implements(np.isclose)
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether elements are equal within a tolerance."""
     x, y = as_operand(a), as_operand(b)
     limit = ew.add(atol, ew.multiply(rtol, complex_parts.absolute(y)))
@@ -43,9 +40,7 @@ def isclose(
 
 
 @implements(np.allclose)
-def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are equal within a tolerance."""
     return _truth(_all(isclose.traced(a, b, rtol, atol, equal_nan)))  # type: ignore[attr-defined]
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import UnsupportedOperationError
 from functrans.indexing import index_value
 from functrans.ir.source import here
@@ -24,6 +23,7 @@ from functrans.numpy import (
     diagonals,
     elements,
     joining,
+    means,
     products,
     reductions,
     selection,
@@ -152,7 +152,12 @@ def _astype(
             f"the rule {casting!r}{here()}"
         )
     result = cast(self, dtype)
-    return fresh(result) if copy and result is self else result
+    return fresh(result, order) if copy and result is self else result
+
+
+def fresh_copy(self: Any, order: Any = "C") -> Any:
+    """The same elements with memory of their own."""
+    return fresh(self, order)
 
 
 def _reshape(self: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
@@ -169,7 +174,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
     return shaping.transpose.traced(self, order)  # type: ignore[attr-defined]
 
 
-def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002  # NumPy's name
+def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
     """The same memory as another array.
 
     Raises:
@@ -183,9 +188,7 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # noqa: A002 
     return view(self, fresh(self), fresh, lambda base, new: new)
 
 
-def _clip(
-    self: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any
-) -> Any:
+def _clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
     """Limit values to an interval."""
     return elements.clip.traced(self, min, max, out, **options)  # type: ignore[attr-defined]
 
@@ -263,7 +266,7 @@ def method_table() -> dict[str, Any]:
             "cumsum": cumulative.cumsum,
             "diagonal": diagonals.diagonal,
             "max": reductions.max,
-            "mean": reductions.mean,
+            "mean": means.mean,
             "min": reductions.min,
             "nonzero": selection.nonzero,
             "prod": reductions.prod,
@@ -273,12 +276,12 @@ def method_table() -> dict[str, Any]:
             "round": elements.round,
             "searchsorted": sorting.searchsorted,
             "squeeze": shaping.squeeze,
-            "std": reductions.std,
+            "std": means.std,
             "sum": reductions.sum,
             "swapaxes": shaping.swapaxes,
             "take": selection.take,
             "trace": diagonals.trace,
-            "var": reductions.var,
+            "var": means.var,
         }.items()
     }
     table.update(
@@ -288,13 +291,14 @@ def method_table() -> dict[str, Any]:
         __contains__=_contains,
         __copy__=fresh,
         __deepcopy__=_deepcopy,
+        __pos__=fresh,
         astype=_astype,
         at=property(At),
         clip=_clip,
         compress=_compress,
         conj=UFUNCS[np.conjugate],
         conjugate=UFUNCS[np.conjugate],
-        copy=lambda self, order="C": fresh(self),
+        copy=fresh_copy,
         device=property(lambda self: "cpu"),
         dot=_dot,
         dtype=property(_dtype),

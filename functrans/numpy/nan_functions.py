@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from functrans.numpy import reductions
+from functrans.numpy import means, reductions
 from functrans.numpy.common import NO_VALUE, as_array, is_known, stored, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
@@ -84,9 +83,7 @@ def nanmax(
     where: Any = NO_VALUE,
 ) -> Any:
     """Maximum of what is no NaN."""
-    return _extremum(
-        "nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where
-    )
+    return _extremum("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanmin)
@@ -145,7 +142,7 @@ def nanmean(
 ) -> Any:
     """Mean of what is no NaN."""
     x, mask = _numbers(a, where)
-    return reductions.mean.traced(x, axis, dtype, out, keepdims, where=mask)  # type: ignore[attr-defined]
+    return means.mean.traced(x, axis, dtype, out, keepdims, where=mask)  # type: ignore[attr-defined]
 
 
 @implements(np.nanvar)
@@ -163,7 +160,7 @@ def nanvar(
 ) -> Any:
     """Variance of what is no NaN."""
     x, mask = _numbers(a, where)
-    return reductions.var.traced(  # type: ignore[attr-defined]  # set by implements
+    return means.var.traced(  # type: ignore[attr-defined]  # set by implements
         x, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
     )
 
@@ -183,6 +180,6 @@ def nanstd(
 ) -> Any:
     """Standard deviation of what is no NaN."""
     x, mask = _numbers(a, where)
-    return reductions.std.traced(  # type: ignore[attr-defined]  # set by implements
+    return means.std.traced(  # type: ignore[attr-defined]  # set by implements
         x, axis, dtype, out, ddof, keepdims, where=mask, mean=mean, correction=correction
     )

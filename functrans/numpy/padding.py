@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from functrans.numpy import reductions
+from functrans.numpy import means, reductions
 from functrans.numpy.common import as_array, fresh, lifted
 from functrans.numpy.cumulative import part
 from functrans.numpy.dispatch import implements
@@ -84,7 +83,9 @@ def _repeated(x: Any, k: int, widths: tuple[int, int], mode: str) -> Any:
     """Margins that repeat elements: positions along the axis."""
     n = shape_of(x)[k]
     if not n:
-        raise ValueError(f"can't extend empty axis {k} using modes other than 'constant' or 'empty'")
+        raise ValueError(
+            f"can't extend empty axis {k} using modes other than 'constant' or 'empty'"
+        )
     places = np.pad(np.arange(n), widths, mode)  # type: ignore[call-overload]  # one of the modes
     return structural.moveaxis(gather(x, (places,), (k,)), 0, k)
 
@@ -98,7 +99,9 @@ def _odd(x: Any, k: int, widths: tuple[int, int], mode: str) -> Any:
     """
     n = shape_of(x)[k]
     if not n:
-        raise ValueError(f"can't extend empty axis {k} using modes other than 'constant' or 'empty'")
+        raise ValueError(
+            f"can't extend empty axis {k} using modes other than 'constant' or 'empty'"
+        )
     if n == 1:
         return _repeated(x, k, widths, "edge")
     positions = np.arange(-widths[0], n + widths[1])
@@ -135,7 +138,7 @@ def _ramps(x: Any, k: int, widths: tuple[int, int], ends: tuple[Any, Any]) -> An
 _STATISTICS: dict[str, Any] = {
     "maximum": reductions.max,
     "minimum": reductions.min,
-    "mean": reductions.mean,
+    "mean": means.mean,
     "median": median,
 }
 

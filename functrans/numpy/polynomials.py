@@ -13,7 +13,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, as_operand, inexact, is_known, value_of
 from functrans.numpy.creation import vander
@@ -201,9 +200,7 @@ def polyfit(
     divisor = scale if len(shape_of(fit)) == 1 else structural.reshape(scale, (order, 1))
     fit = fit / divisor
     if is_known(rank) and int(value_of(rank)) != order and not full:
-        warnings.warn(
-            "Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=4
-        )
+        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=4)
     if full:
         return fit, residuals, rank, singular, rcond
     if not cov:

@@ -17,7 +17,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -111,9 +110,7 @@ def _pick(lanes: Any, index: Any, by_lane: bool) -> Any:
     own = shape_of(index)
     n_q = len(own) - len(shape) + 1
     count = math.prod(own[:n_q])
-    wide = structural.moveaxis(
-        structural.reshape(index, (count, *shape[:-1])), 0, len(shape) - 1
-    )
+    wide = structural.moveaxis(structural.reshape(index, (count, *shape[:-1])), 0, len(shape) - 1)
     taken = take_along_axis(lanes, wide, len(shape) - 1)
     return structural.reshape(structural.moveaxis(taken, len(shape) - 1, 0), own)
 
@@ -132,9 +129,7 @@ def _of_sorted(lanes: Any, q: Any, method: str, n: Any, by_lane: bool) -> Any:
     weight = ew.where(is_inside, weight, 0)
     if not by_lane:
         n_lane_axes = len(shape_of(lanes)) - 1
-        weight = structural.reshape(
-            as_array(weight), shape_of(weight) + (1,) * n_lane_axes
-        )
+        weight = structural.reshape(as_array(weight), shape_of(weight) + (1,) * n_lane_axes)
     between = first + (second - first) * cast(weight, _weight_dtype(weight, first, q))
     return ew.where(ew.equal(first, second), first, between)
 
@@ -154,9 +149,7 @@ def _weighted(lanes: Any, weights: Any, q: Any) -> Any:
     cdf = cdf / structural.reshape(total, (*shape_of(total), 1))
     probabilities = structural.reshape(as_array(q), shape_of(q) + (1,) * ndim)
     is_before = ew.less(cdf, probabilities) | ew.equal(cdf, 0)
-    index = structural.reduce_sum(
-        cast(is_before, np.int64), (len(shape_of(is_before)) - 1,)
-    )
+    index = structural.reduce_sum(cast(is_before, np.int64), (len(shape_of(is_before)) - 1,))
     index = ew.minimum(index, shape_of(lanes)[-1] - 1)
     return _pick(values, index, True)
 
@@ -171,7 +164,9 @@ def _weights_like(weights: Any, x: Any, axis: Any, axes: tuple[int, ...]) -> Any
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
     if own != tuple([shape[k] for k in axes]):
-        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
     order = sorted(range(len(axes)), key=axes.__getitem__)
     weights = structural.transpose(weights, tuple(order))
     wide = tuple([shape[k] if k in axes else 1 for k in range(len(shape))])
@@ -204,9 +199,7 @@ def _quantile(
     lanes = _lanes(x, axes)
     if weights is not None:
         if method != "inverted_cdf":
-            raise ValueError(
-                f"Only method 'inverted_cdf' supports weights. Got: {method}."
-            )
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         known = _weights_like(weights, x, axis, axes)
         if is_known(known) and np.any(np.asarray(value_of(known)) < 0):
             raise ValueError("Weights must be non-negative.")

@@ -1,4 +1,4 @@
-"""Reductions: sum, product, extrema and their positions, truth, counting, means and variances.
+"""Reductions: sum, product, extrema and their positions, truth, counting.
 
 Here: reductions with NumPy's options ``axis`` (also tuples), ``dtype``, ``keepdims``, ``initial``
 and ``where``. The plain forms of ``sum``, ``max``, ``min``, ``prod`` are one equation. Not here:
@@ -15,30 +15,25 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from functrans.ir.source import here
 from functrans.numpy.common import (
     NO_VALUE,
-    Shape,
     as_array,
     axes_of,
-    count_of,
     flag,
     fresh,
-    inexact,
     is_given,
     kept_shape,
     stored,
 )
 from functrans.numpy.dispatch import implements
-from functrans.primitives import complex_parts, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction as red
-from functrans.primitives.linalg_lstsq import norm_sqrt
+from functrans.primitives import structural
 from functrans.primitives.structural import cast, reduce_sum_p
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
-_ALL = tuple(tuple(range(ndim)) for ndim in range(65))
+ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
 _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
@@ -104,7 +99,7 @@ def reduced(
     return stored(name, result, out)
 
 
-def _is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> bool:
+def is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> bool:
     """Whether a reduction is called without options."""
     return (
         dtype is None
@@ -116,7 +111,7 @@ def _is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> 
 
 
 @implements(np.sum)
-def sum(  # noqa: A001  # NumPy's name
+def sum(  # NumPy's name
     a: Any,
     axis: Any = None,
     dtype: Any = None,
@@ -126,17 +121,15 @@ def sum(  # noqa: A001  # NumPy's name
     where: Any = NO_VALUE,
 ) -> Any:
     """Sum over axes."""
-    if isinstance(a, Tracer) and _is_plain(dtype, out, keepdims, initial, where):
+    if isinstance(a, Tracer) and is_plain(dtype, out, keepdims, initial, where):
         ndim = len(a.shape)  # type: ignore[attr-defined]  # installed
         if ndim and a.dtype.kind not in "biu":  # type: ignore[attr-defined]  # installed
-            axes = _ALL[ndim] if axis is None else axes_of(axis, ndim)
+            axes = ALL_AXES[ndim] if axis is None else axes_of(axis, ndim)
             if axes:
                 return bind(reduce_sum_p, a, axes=axes)[0]
     x = as_array(a)
     x = cast(x, widened(dtype_of(x)) if dtype is None else dtype)
-    return reduced(
-        "sum", x, axis, out, keepdims, initial, where, structural.reduce_sum, ew.add, 0
-    )
+    return reduced("sum", x, axis, out, keepdims, initial, where, structural.reduce_sum, ew.add, 0)
 
 
 @implements(np.prod)
@@ -152,13 +145,11 @@ def prod(
     """Product over axes; exact derivatives with any number of zeros."""
     x = as_array(a)
     x = cast(x, widened(dtype_of(x)) if dtype is None else dtype)
-    return reduced(
-        "prod", x, axis, out, keepdims, initial, where, red.reduce_prod, ew.multiply, 1
-    )
+    return reduced("prod", x, axis, out, keepdims, initial, where, red.reduce_prod, ew.multiply, 1)
 
 
 @implements(np.max, np.amax)
-def max(  # noqa: A001  # NumPy's name
+def max(  # NumPy's name
     a: Any,
     axis: Any = None,
     out: Any = None,
@@ -174,7 +165,7 @@ def max(  # noqa: A001  # NumPy's name
 
 
 @implements(np.min, np.amin)
-def min(  # noqa: A001  # NumPy's name
+def min(  # NumPy's name
     a: Any,
     axis: Any = None,
     out: Any = None,
@@ -202,7 +193,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> 
 
 
 @implements(np.any)
-def any(  # noqa: A001  # NumPy's name
+def any(  # NumPy's name
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Any:
     """Whether any element is nonzero."""
@@ -212,7 +203,7 @@ def any(  # noqa: A001  # NumPy's name
 
 
 @implements(np.all)
-def all(  # noqa: A001  # NumPy's name
+def all(  # NumPy's name
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Any:
     """Whether all elements are nonzero."""
@@ -263,141 +254,3 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALU
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
     """First position of the minimum."""
     return _position(red.argmin, "argmin", a, axis, out, keepdims)
-
-
-# means ------------------------------------------------------------------------------------------
-
-
-def _mean_input(x: Any, dtype: Any) -> tuple[Any, Any]:
-    """The operand in the dtype of the sum, and the dtype of the result where that differs."""
-    own = dtype_of(x)
-    if dtype is not None:
-        return cast(x, dtype), None
-    if own.kind in "biu":
-        return cast(x, np.float64), None
-    if own == np.float16:
-        return cast(x, np.float32), own
-    return x, None
-
-
-def _selected(x: Any, where: Any) -> tuple[Any, Any]:
-    """The operand with zeros where it is not selected, and the mask in its shape."""
-    mask = as_array(where)
-    x = ew.where(mask, x, 0)
-    return x, structural.broadcast_to(mask, shape_of(x))
-
-
-def _count(shape: Shape, axes: tuple[int, ...], mask: Any) -> Any:
-    """How many elements count, along axes that are kept with extent 1 where a mask is given."""
-    if mask is None:
-        return count_of(shape, axes)
-    total = structural.reduce_sum(cast(mask, np.int64), axes)
-    return structural.reshape(total, kept_shape(shape, axes))
-
-
-@implements(np.mean)
-def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-) -> Any:
-    """Arithmetic mean over axes."""
-    if isinstance(a, Tracer) and _is_plain(dtype, out, keepdims, NO_VALUE, where):
-        shape = a.shape  # type: ignore[attr-defined]  # installed
-        kind = a.dtype  # type: ignore[attr-defined]  # installed
-        if shape and kind.kind in "fc" and kind != np.float16:
-            axes = _ALL[len(shape)] if axis is None else axes_of(axis, len(shape))
-            if axes:
-                return bind(reduce_sum_p, a, axes=axes)[0] / count_of(shape, axes)
-    x, final = _mean_input(as_array(a), dtype)
-    mask = None
-    if where is not NO_VALUE and where is not True:
-        x, mask = _selected(x, where)
-    shape = shape_of(x)
-    axes = axes_of(axis, len(shape))
-    total = structural.reshape(structural.reduce_sum(x, axes), kept_shape(shape, axes))
-    result = ew.divide(total, _divisor(_count(shape, axes, mask), total))
-    if not flag(keepdims):
-        result = structural.reshape(result, structural.reduced_shape(shape, axes))
-    return stored("mean", result if final is None else cast(result, final), out)
-
-
-def _divisor(count: Any, total: Any) -> Any:
-    """A count as a divisor that keeps the dtype of what it divides, and divides 0 into NaN."""
-    if isinstance(count, int):
-        return count if count else dtype_of(total).type(0)
-    return cast(count, complex_parts.real_dtype(dtype_of(total)))
-
-
-@implements(np.var)
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Any:
-    """Variance over axes, real also for complex operands."""
-    if correction is not NO_VALUE:
-        if ddof != 0:
-            raise ValueError("ddof and correction can't be provided simultaneously.")
-        ddof = correction
-    x, final = _mean_input(as_array(a), dtype)
-    mask = None
-    summed = x
-    if where is not NO_VALUE and where is not True:
-        summed, mask = _selected(x, where)
-    shape = shape_of(summed)
-    axes = axes_of(axis, len(shape))
-    count = _count(shape, axes, mask)
-    kept = kept_shape(shape, axes)
-    if mean is NO_VALUE:
-        total = structural.reshape(structural.reduce_sum(summed, axes), kept)
-        mean = ew.divide(total, _divisor(count, total))
-    deviation = ew.subtract(x, mean)
-    if complex_parts.is_complex(deviation):
-        re, im = complex_parts.real(deviation), complex_parts.imag(deviation)
-        squares = re * re + im * im
-    else:
-        squares = ew.power(deviation, 2)
-    if mask is not None:
-        squares = ew.where(mask, squares, 0)
-    total = structural.reshape(structural.reduce_sum(squares, axes), kept)
-    freedom = count - ddof
-    if isinstance(freedom, (int, float)):
-        freedom = freedom if freedom > 0 else dtype_of(total).type(0)
-    else:
-        freedom = cast(ew.maximum(freedom, 0), dtype_of(total))
-    result = ew.divide(total, freedom)
-    if not flag(keepdims):
-        result = structural.reshape(result, structural.reduced_shape(shape, axes))
-    return stored("var", result if final is None else cast(result, final), out)
-
-
-@implements(np.std)
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Any:
-    """Standard deviation over axes; its derivative is 0 where it is 0, as that of a norm."""
-    variance = var.traced(  # type: ignore[attr-defined]  # set by implements
-        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    return stored("std", norm_sqrt(variance), out)

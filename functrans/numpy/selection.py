@@ -17,7 +17,6 @@ import operator
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
@@ -277,9 +276,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 
 @implements(np.ravel_multi_index)
-def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C"
-) -> Any:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
     """Positions in the flattened array of positions per axis."""
     extents = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     parts = [integers(index) for index in multi_index]
@@ -290,9 +287,9 @@ def ravel_multi_index(
     pairs = list(zip(parts, extents, modes, strict=True))
     for places, extent, rule in pairs if order == "C" else reversed(pairs):
         if rule == "wrap":
-            places = ew.remainder(places, extent)  # noqa: PLW2901  # brought into bounds
+            places = ew.remainder(places, extent)  # brought into bounds
         elif rule == "clip":
-            places = ew.clip(places, 0, extent - 1)  # noqa: PLW2901  # brought into bounds
+            places = ew.clip(places, 0, extent - 1)  # brought into bounds
         total = ew.add(ew.multiply(total, extent), places)
     return total
 

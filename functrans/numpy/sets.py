@@ -13,7 +13,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy.common import as_array, is_known, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
@@ -145,11 +144,7 @@ def isin(
     """Whether each element is among others."""
     x, others = as_array(element), _flat(test_elements)
     if is_known(x) and is_known(others):
-        return np.isin(
-            value_of(x), value_of(others), assume_unique, invert, kind=kind
-        )
+        return np.isin(value_of(x), value_of(others), assume_unique, invert, kind=kind)
     wide = structural.reshape(x, (*shape_of(x), 1))
     found = reduce_any(ew.equal(wide, others), (len(shape_of(x)),))
     return ew.logical_not(found) if invert else found
-
-

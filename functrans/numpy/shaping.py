@@ -1,8 +1,8 @@
-"""Shape functions: reshape, permutations of axes, axes of extent 1, broadcasting, flips.
+"""Shape functions: reshape, permutations of axes, axes of extent 1.
 
 Here: functions whose results are views in NumPy, so that a write to the result of ``reshape`` or
-``transpose`` reaches the operand. Not here: joining and splitting (``joining``), diagonals
-(``diagonals``).
+``transpose`` reaches the operand. Not here: broadcasting, flips and shifts (``arranging``), joining
+(``joining``), diagonals (``diagonals``).
 
 A reshape is a view or a copy depending on the memory layout: with values at hand the real strides
 tell which; in staging, only those reshapes are known to be views that merge no axes, and a write
@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
@@ -27,18 +26,17 @@ from functrans.numpy.common import (
     Shape,
     as_array,
     as_operand,
+    as_tuple,
     axes_of,
     fresh,
     is_known,
     layout_of,
-    read_only_view,
     shares_memory,
     uncertain_view,
     view,
 )
 from functrans.numpy.dispatch import implements
-from functrans.primitives import movement, structural
-from functrans.primitives.indexing import gather
+from functrans.primitives import structural
 from functrans.primitives.structural import inverse_permutation, normalize_axis
 from functrans.trace import Tracer, shape_of
 
@@ -163,14 +161,14 @@ def ravel(a: Any, order: Any = "C") -> Any:
     elif kind == "F":
         x = transposed(x)
     size = (math.prod(shape_of(x)),)
-    if len(shape_of(x)) != 1:
-        return reshape_view(x, size)
     if not isinstance(x, Tracer):
         return np.ravel(x)
     plain = layout_of(x)
-    if type(plain) is np.ndarray:
-        return x if plain.flags.c_contiguous else fresh(x)
-    return uncertain_view(x, x, "ravel")
+    if type(plain) is not np.ndarray:
+        return uncertain_view(x, structural.reshape(x, size), "ravel")
+    if not plain.flags.c_contiguous:
+        return fresh(structural.reshape(x, size), "C")  # also where a reshape would be a view
+    return reshape_view(x, size)
 
 
 def flattened(x: Any, order: Any = "C") -> Any:
@@ -181,7 +179,7 @@ def flattened(x: Any, order: Any = "C") -> Any:
         x = transposed(x, tuple(sorted(range(len(strides)), key=lambda k: -abs(strides[k]))))
     elif kind == "F":
         x = transposed(x)
-    return fresh(structural.reshape(x, (math.prod(shape_of(x)),)))
+    return fresh(structural.reshape(x, (math.prod(shape_of(x)),)), "C")
 
 
 # permutations of axes ---------------------------------------------------------------------------
@@ -245,8 +243,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Move axes to new positions; a view."""
     x = as_array(a)
     ndim = len(shape_of(x))
-    sources = axes_of(_as_tuple(source), ndim, "source")
-    targets = axes_of(_as_tuple(destination), ndim, "destination")
+    sources = axes_of(as_tuple(source), ndim, "source")
+    targets = axes_of(as_tuple(destination), ndim, "destination")
     if len(sources) != len(targets):
         raise ValueError(
             "`source` and `destination` arguments must have the same number of elements"
@@ -255,10 +253,6 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     for target, own in sorted(zip(targets, sources, strict=True)):
         order.insert(target, own)
     return transposed(x, tuple(order))
-
-
-def _as_tuple(axis: Any) -> tuple[Any, ...]:
-    return tuple(axis) if isinstance(axis, (list, tuple, np.ndarray)) else (axis,)
 
 
 @implements(np.rollaxis)
@@ -303,7 +297,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     """Insert axes of extent 1; a view."""
     x = as_array(a)
     shape = shape_of(x)
-    axes = _as_tuple(axis)
+    axes = as_tuple(axis)
     ndim = len(shape) + len(axes)
     places = axes_of(axes, ndim)
     extents = iter(shape)
@@ -317,8 +311,8 @@ def at_least(x: Any, ndim: int) -> Any:
     if len(shape) >= ndim:
         return x
     if ndim == 3:
-        n, m = (1, *shape)[-2:] if len(shape) < 2 else shape
-        return reshape_view(x, (n, m, 1) if shape else (1, 1, 1))
+        n, m = (1, 1, *shape)[-2:]
+        return reshape_view(x, (n, m, 1))
     return reshape_view(x, (1,) * (ndim - len(shape)) + shape)
 
 
@@ -345,156 +339,7 @@ def atleast_3d(*arys: Any) -> Any:
     return _all_at_least(arys, 3)
 
 
-# broadcasting -----------------------------------------------------------------------------------
-
-
-@implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    """Broadcast to a shape; a read-only view."""
-    x = as_array(array)
-    target = (
-        tuple([operator.index(n) for n in shape])
-        if isinstance(shape, (tuple, list))
-        else (operator.index(shape),)
-    )
-    return read_only_view(
-        x, structural.broadcast_to(x, target), lambda base: structural.broadcast_to(base, target)
-    )
-
-
-@implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
-    """Broadcast arrays against each other."""
-    arrays = [as_array(x) for x in args]
-    shape = np.broadcast_shapes(*map(shape_of, arrays))
-    return tuple([x if shape_of(x) == shape else broadcast_to(x, shape) for x in arrays])
-
-
-# flips ------------------------------------------------------------------------------------------
-
-
-def reversed_view(x: Any, axes: Axes) -> Any:
-    """Reverse the order along axes, as a view."""
-    out = movement.reverse(x, axes)
-    return view(
-        x,
-        out,
-        lambda base: movement.reverse(base, axes),
-        lambda base, new: movement.reverse(new, axes),
-    )
-
-
-@implements(np.flip)
-def flip(m: Any, axis: Any = None) -> Any:
-    """Reverse the order along axes; a view."""
-    x = as_array(m)
-    return reversed_view(x, axes_of(axis, len(shape_of(x))))
-
-
-@implements(np.flipud)
-def flipud(m: Any) -> Any:
-    """Reverse the order along the first axis; a view."""
-    return _flipped(m, 0)
-
-
-@implements(np.fliplr)
-def fliplr(m: Any) -> Any:
-    """Reverse the order along the second axis; a view."""
-    return _flipped(m, 1)
-
-
-def _flipped(m: Any, axis: int) -> Any:
-    x = as_array(m)
-    if len(shape_of(x)) <= axis:
-        raise ValueError(f"Input must be >= {axis + 1}-d.")
-    return reversed_view(x, (axis,))
-
-
-@implements(np.rot90)
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """Rotate by quarter turns in the plane of two axes; a view."""
-    x = as_array(m)
-    ndim = len(shape_of(x))
-    if len(axes) != 2:
-        raise ValueError("len(axes) must be 2.")
-    first, second = (normalize_axis(axis, ndim, "axes") for axis in axes)
-    if first == second:
-        raise ValueError("Axes must be different.")
-    turns = operator.index(k) % 4
-    if turns == 0:
-        return reshape_view(x, shape_of(x))
-    if turns == 2:
-        return reversed_view(x, (first, second))
-    order = list(range(ndim))
-    order[first], order[second] = second, first
-    if turns == 1:
-        return transposed(reversed_view(x, (second,)), tuple(order))
-    return reversed_view(transposed(x, tuple(order)), (second,))
-
-
-# other ------------------------------------------------------------------------------------------
-
-
-@implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Shift cyclically along axes."""
-    x = as_array(a)
-    if axis is None:
-        flat = structural.reshape(x, (math.prod(shape_of(x)),))
-        return fresh_from(x, structural.reshape(roll(flat, shift, 0), shape_of(x)))
-    pairs = np.broadcast_arrays(np.atleast_1d(shift), np.atleast_1d(axis))
-    if pairs[0].ndim > 1:
-        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
-    shifts, axes = (part.tolist() for part in pairs)
-    return fresh_from(x, movement.roll(x, shifts, axes))
-
-
-def fresh_from(x: Any, out: Any) -> Any:
-    """The result of a function that copies: the operand itself is copied, anything else is new."""
-    return fresh(out) if out is x else out
-
-
-@implements(np.resize)
-def resize(a: Any, new_shape: Any) -> Any:
-    """An array of a shape, filled with repetitions of the elements."""
-    x = as_array(a)
-    shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
-    if any(n < 0 for n in shape):
-        raise ValueError("all elements of `new_shape` must be non-negative")
-    size, total = math.prod(shape_of(x)), math.prod(shape)
-    if not size or not total:
-        return np.zeros(shape, x.dtype)
-    flat = structural.reshape(x, (size,))
-    return structural.reshape(gather(flat, (np.arange(total) % size,), (0,)), shape)
-
-
-@implements(np.lib.stride_tricks.sliding_window_view)
-def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
-    """All windows of an array, with the axes of the window last; a read-only view."""
-    x = as_array(x)
-    shape = shape_of(x)
-    window = _as_tuple(window_shape)
-    axes = axes_of(None if axis is None else _as_tuple(axis), len(shape))
-    if len(window) != len(axes):
-        raise ValueError("Must provide matching length window_shape and axis")
-    indices = []
-    for k, n in zip(axes, window, strict=True):
-        if not 0 <= n <= shape[k]:
-            raise ValueError("window shape cannot be larger than input array shape")
-        indices.append(np.arange(shape[k] - n + 1)[:, None] + np.arange(n))
-
-    def windows(base: Any) -> Any:
-        out = base
-        for k, places in zip(axes, indices, strict=True):
-            ndim = len(shape_of(out))
-            taken = gather(out, (places,), (k,))
-            order = [*range(2, 2 + k), 0, *range(2 + k, ndim + 1), 1]
-            out = structural.transpose(taken, tuple(order))
-        return out
-
-    return read_only_view(x, windows(x), windows)
+# questions --------------------------------------------------------------------------------------
 
 
 @implements(np.shape)

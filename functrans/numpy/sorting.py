@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy.common import as_array, fresh, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import sorting as prim
@@ -43,9 +42,7 @@ def _check_options(kind: Any, order: Any, stable: Any) -> None:
 
 
 @implements(np.sort)
-def sort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
-) -> Any:
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Sort along an axis; the derivative moves with the stable permutation."""
     _check_options(kind, order, stable)
     x, k = _lane_axis(as_array(a), axis)

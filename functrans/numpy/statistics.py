@@ -14,9 +14,8 @@ import operator
 from typing import Any
 
 import numpy as np
-
 from functrans.ir.source import here
-from functrans.numpy import reductions
+from functrans.numpy import means, reductions
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -45,14 +44,19 @@ from functrans.trace import dtype_of, shape_of
 
 @implements(np.average)
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NO_VALUE
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: Any = NO_VALUE,
 ) -> Any:
     """Weighted mean over axes."""
     x = as_array(a)
     shape = shape_of(x)
     axes = axes_of(axis, len(shape))
     if weights is None:
-        result = reductions.mean.traced(x, axis, None, None, keepdims)  # type: ignore[attr-defined]
+        result = means.mean.traced(x, axis, None, None, keepdims)  # type: ignore[attr-defined]
         total: Any = np.asarray(math.prod([shape[k] for k in axes]), dtype_of(result))
     else:
         w = as_array(weights)
@@ -277,7 +281,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def _bin_of(x: Any, edges: Any) -> Any:
-    """Number of the bin of each value, or the number of bins for one outside; the last is closed."""
+    """Number of the bin of each value; the number of bins for one outside."""
     count = shape_of(edges)[0] - 1
     dtype = np.result_type(dtype_of(x), dtype_of(edges))
     x, edges = cast(x, dtype), cast(edges, dtype)
@@ -326,10 +330,8 @@ def histogramdd(
         columns = [flat(as_array(column)) for column in sample]
     else:
         points = as_array(sample)
-        if len(shape_of(points)) == 1:
-            columns = [points]
-        else:
-            columns = list(movement.unstack(points, 1))
+        is_vector = len(shape_of(points)) == 1
+        columns = [points] if is_vector else list(movement.unstack(points, 1))
     rank = len(columns)
     if isinstance(bins, (int, np.integer)):
         bins = [bins] * rank

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from functrans.numpy import (
+    arranging,
     creation,
     cumulative,
     diagonals,
@@ -25,6 +25,7 @@ from functrans.numpy import (
     lanes,
     linalg,
     logic,
+    means,
     nan_functions,
     padding,
     polynomials,
@@ -35,6 +36,7 @@ from functrans.numpy import (
     sets,
     shaping,
     sorting,
+    splitting,
     statistics,
 )
 from functrans.numpy.dispatch import install_tables, protocol_table
@@ -44,6 +46,7 @@ from functrans.numpy.ufuncs import UFUNCS
 from functrans.trace import install_operators
 
 MODULES = (
+    arranging,
     creation,
     cumulative,
     diagonals,
@@ -54,6 +57,7 @@ MODULES = (
     lanes,
     linalg,
     logic,
+    means,
     nan_functions,
     padding,
     polynomials,
@@ -64,6 +68,7 @@ MODULES = (
     sets,
     shaping,
     sorting,
+    splitting,
     statistics,
 )
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from functrans.errors import UnsupportedOperationError
 from functrans.indexing import index_value, updated
 from functrans.ir.source import here
@@ -26,12 +25,12 @@ from functrans.numpy.common import (
     inexact,
     value_of,
 )
-from functrans.numpy.reductions import reduced, widened
 from functrans.numpy.reductions import all as reduce_all
 from functrans.numpy.reductions import any as reduce_any
 from functrans.numpy.reductions import max as reduce_max
 from functrans.numpy.reductions import min as reduce_min
 from functrans.numpy.reductions import prod as reduce_prod
+from functrans.numpy.reductions import reduced, widened
 from functrans.numpy.reductions import sum as reduce_sum
 from functrans.numpy.ufuncs import UFUNCS
 from functrans.operators import assign, reject_out
@@ -70,9 +69,7 @@ def _folded(function: Callable[..., Any]) -> Callable[[Any, tuple[int, ...]], An
         for axis in sorted(axes, reverse=True):
             parts = movement.unstack(x, axis)
             if not parts:
-                raise ValueError(
-                    f"zero-size array to reduction operation without identity{here()}"
-                )
+                raise ValueError(f"zero-size array to reduction operation without identity{here()}")
             x = parts[0]
             for following in parts[1:]:
                 x = function(x, following)
@@ -117,9 +114,7 @@ def reduce(
         x, fold, identity = inexact(x), red.logsumexp, -np.inf
     elif ufunc in _BITS:
         fold, identity = _BITS[ufunc]
-    return reduced(
-        ufunc.__name__, x, axis, out, keepdims, initial, where, fold, function, identity
-    )
+    return reduced(ufunc.__name__, x, axis, out, keepdims, initial, where, fold, function, identity)
 
 
 # accumulate -------------------------------------------------------------------------------------
@@ -133,7 +128,9 @@ _RUNNING: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 
-def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+def accumulate(
+    ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+) -> Any:
     """``ufunc.accumulate``; ``out`` is stored by the dispatch."""
     function = _function(ufunc)
     x = as_array(array)

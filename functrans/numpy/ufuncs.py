@@ -15,8 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from functrans.numpy.common import as_operand, from_sequence, fresh, ufunc_operand
+from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_operand
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot
 from functrans.primitives import elementwise as ew
@@ -221,7 +220,7 @@ def _finished(function: Any, ufunc: np.ufunc) -> Any:
     return function
 
 
-absolute = abs = _unary(np.absolute)  # noqa: A001  # NumPy's name
+absolute = abs = _unary(np.absolute)  # NumPy's name
 add = _binary(np.add)
 arccos = acos = _unary(np.arccos)
 arccosh = acosh = _unary(np.arccosh)
@@ -243,7 +242,7 @@ cosh = _unary(np.cosh)
 deg2rad = _unary(np.deg2rad)
 degrees = _unary(np.degrees)
 divide = true_divide = _binary(np.divide)
-divmod = _binary(np.divmod)  # noqa: A001  # NumPy's name
+divmod = _binary(np.divmod)  # NumPy's name
 equal = _binary(np.equal)
 exp = _unary(np.exp)
 exp2 = _unary(np.exp2)
@@ -290,7 +289,7 @@ negative = _unary(np.negative)
 nextafter = _binary(np.nextafter)
 not_equal = _binary(np.not_equal)
 positive = _unary(np.positive)
-power = pow = _binary(np.power)  # noqa: A001  # NumPy's name
+power = pow = _binary(np.power)  # NumPy's name
 rad2deg = _unary(np.rad2deg)
 radians = _unary(np.radians)
 reciprocal = _unary(np.reciprocal)

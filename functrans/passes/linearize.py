@@ -24,7 +24,7 @@ Layer: ``passes``. Reference: Radul et al., You Only Linearize Once, POPL 2023.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -74,7 +74,7 @@ from functrans.primitives.structural import (
 )
 from functrans.staging import may_change, stage
 from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, bind, dtype_of, innermost_staging, shape_of
+from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
 
 _numbers = count()
 _next_number = _numbers.__next__
@@ -169,14 +169,14 @@ def kept(value: Any) -> Any:
     """
     if type(value) is not np.ndarray:
         return value._twin() if isinstance(value, Tracer) else value
-    if not current_config.get().copy_residuals or innermost_staging() is not None:
-        return value  # in a program it is a constant by identity: a hidden input, read at each call
+    if not current_config.get().copy_residuals:
+        return value
     if value.flags.writeable:
-        return value.copy()
+        return value.copy("K")
     if not may_change(value):
         return value
     own = tuple([slice(None) if stride else slice(0, 1) for stride in value.strides])
-    return np.broadcast_to(value[own].copy(), value.shape)
+    return np.broadcast_to(value[own].copy("K"), value.shape)
 
 
 def detached(part: Any, whole: Any) -> Any:
@@ -213,6 +213,7 @@ def record(
     parents: tuple[Node | None, ...],
     source: Captured | None,
     is_plain: bool = False,
+    keep: Callable[[Any], Any] = kept,
 ) -> tuple[tuple[Any, ...], tuple[Node | None, ...]]:
     """Evaluate an equation and make the node of each result.
 
@@ -223,6 +224,7 @@ def record(
       parents: node per operand, ``None`` for constants.
       source: the user's line.
       is_plain: no operand is a tracer, so that the dispatch can be left out.
+      keep: makes of a constant operand what is saved of it.
 
     Returns:
       Results, and a node or ``None`` per result.
@@ -243,16 +245,16 @@ def record(
         if rule is linear:
             saved = tuple(
                 [
-                    _linear_constant(value) if parent is None else None
+                    _linear_constant(value, keep) if parent is None else None
                     for value, parent in zip(operands, parents, strict=True)
                 ]
             )
         elif rule is multilinear:
-            saved = _multilinear_residuals(operands, parents)
+            saved = _multilinear_residuals(operands, parents, keep)
         else:
             saved = (
                 tuple(
-                    kept(value) if parent is None else value
+                    keep(value) if parent is None else value
                     for value, parent in zip(operands, parents, strict=True)
                 ),
                 outs,
@@ -277,21 +279,21 @@ def record(
     return outs, nodes
 
 
-def _linear_constant(value: Any) -> Any:
+def _linear_constant(value: Any, keep: Callable[[Any], Any]) -> Any:
     """What a jointly linear equation keeps of a constant operand: its tangent, if it has one."""
     if type(value) in PYTHON_SCALARS:
         return type(value)(0) if isinstance(value, (float, complex)) else value
     aval = aval_of(value)
-    return zeros(aval) if is_differentiable_dtype(aval.dtype) else kept(value)  # type: ignore[union-attr]
+    return zeros(aval) if is_differentiable_dtype(aval.dtype) else keep(value)  # type: ignore[union-attr]
 
 
 def _multilinear_residuals(
-    operands: Sequence[Any], parents: tuple[Node | None, ...]
+    operands: Sequence[Any], parents: tuple[Node | None, ...], keep: Callable[[Any], Any]
 ) -> tuple[Any, ...]:
     """Operands that the transposes of the differentiated ones read."""
     wanted = sum(parent is not None for parent in parents)
     return tuple(
-        kept(value) if parent is None else (value if wanted > 1 else None)
+        keep(value) if parent is None else (value if wanted > 1 else None)
         for value, parent in zip(operands, parents, strict=True)
     )
 

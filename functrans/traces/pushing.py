@@ -21,7 +21,7 @@ from functrans.passes.cotangents import zeros
 from functrans.passes.linearize import SOLE_REFERENCES, detached, is_writable
 from functrans.primitives.slicing import BasicIndex, slice_p
 from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.traces.common import concrete_value, explained
+from functrans.traces.common import concrete_value, explained, laid_out
 
 
 class PushingTrace(Trace):
@@ -182,8 +182,11 @@ class PushingTracer(Tracer):
         return aval_of(self._value)  # type: ignore[return-value]
 
     def _rebind(self, other: PushingTracer) -> None:
-        self._value = other._value
+        self._value = laid_out(other._value, self._value)
         self._tangent = other._tangent
+
+    def _twin(self) -> PushingTracer:
+        return PushingTracer(self._trace, self._value, self._tangent)  # type: ignore[arg-type]
 
     def _describe(self) -> str:
         return f"a traced value of type {self.aval}"

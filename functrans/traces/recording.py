@@ -11,6 +11,7 @@ Layer: ``traces``.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from sys import getrefcount
 from typing import Any
@@ -30,14 +31,51 @@ from functrans.passes.linearize import (
     record,
 )
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
+from functrans.staging import may_change
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
-from functrans.traces.common import concrete_value, explained
+from functrans.traces.common import concrete_value, explained, laid_out
 
 
 class RecordingTrace(Trace):
-    """Evaluates every operation and keeps what its derivative needs."""
+    """Evaluates every operation and keeps what its derivative needs.
 
-    __slots__ = ()
+    Attributes:
+      lifts: whether an array that a derivative will read becomes a constant of the enclosing
+        program, if there is one. If not, the array itself is saved: for programs that capture none.
+      copies: by ``id`` of an array that may change, a weak reference to it and one to its last copy.
+    """
+
+    __slots__ = ("copies", "lifts")
+
+    def __init__(self, label: str, lifts: bool = True) -> None:
+        super().__init__(label)
+        self.lifts = lifts
+        self.copies: dict[int, tuple[Any, Any]] = {}
+
+    def keep(self, value: Any) -> Any:
+        """What is saved of a constant operand: something that does not change.
+
+        A copy of an array that its owner may write to; of a large one that was not written to since
+        the last copy, that copy. Within a program its constant, which stays a hidden input.
+        """
+        if type(value) is not np.ndarray:
+            return kept(value)
+        trace = self.parent
+        while trace is not None:
+            if trace.is_staging:
+                return trace.lift(value) if self.lifts and may_change(value) else value
+            trace = trace.parent
+        if value.nbytes <= _CHEAP_COPY_BYTES or not value.flags.writeable:
+            return kept(value)
+        known = self.copies.get(id(value))
+        if known is not None and known[0]() is value:
+            copy = known[1]()
+            if copy is not None and has_same_bits(copy, value):
+                return copy
+        copy = kept(value)
+        if copy is not value:
+            self.copies[id(value)] = (weakref.ref(value), weakref.ref(copy))
+        return copy
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation and record it."""
@@ -79,7 +117,7 @@ class RecordingTrace(Trace):
             if not needed & bit:
                 saved.append(None)
             elif parent is None:
-                saved.append(kept(value))
+                saved.append(self.keep(value))
             else:
                 saved.append(value)
             bit <<= 1
@@ -148,7 +186,7 @@ class RecordingTrace(Trace):
                 parents.append(None)
         try:
             outs, nodes = record(
-                primitive, values, params, tuple(parents), capture(), self.parent is None
+                primitive, values, params, tuple(parents), capture(), self.parent is None, self.keep
             )
         except (ValueError, TypeError, IndexError) as error:
             raise explained(primitive, tuple(values), params, error) from error
@@ -160,6 +198,21 @@ class RecordingTrace(Trace):
                 for out, node in zip(outs, nodes, strict=True)
             ]
         )
+
+
+_CHEAP_COPY_BYTES = 2048
+
+
+def has_same_bits(first: Any, second: Any) -> bool:
+    """Whether two arrays of one shape and dtype hold the same, as far as that is cheap to tell."""
+    if first.strides != second.strides or not first.flags.forc:
+        return False
+    if first.flags.f_contiguous:
+        first, second = first.T, second.T
+    word = {2: np.uint16, 4: np.uint32}.get(first.itemsize, np.uint8)
+    if first.itemsize % 8 == 0:
+        word = np.uint64
+    return bool(np.array_equal(first.view(word), second.view(word)))
 
 
 _NO_PARAMS: Mapping[str, Any] = {}
@@ -200,8 +253,11 @@ class RecordingTracer(Tracer):
         return dtype_of(self._value)
 
     def _rebind(self, other: RecordingTracer) -> None:
-        self._value = other._value
+        self._value = laid_out(other._value, self._value)
         self._node = other._node
+
+    def _twin(self) -> RecordingTracer:
+        return RecordingTracer(self._trace, self._value, self._node)  # type: ignore[arg-type]
 
     def _describe(self) -> str:
         return f"a traced value of type {self.aval}"

@@ -148,7 +148,9 @@ class _Call:
         n_out = sum(math.prod(shape_of(out)) for out in self.outs)
         n_in = sum(math.prod(shape_of(leaf)) for leaf in self.leaves)
         is_reverse = n_out <= n_in
-        _log.debug(
+        import logging  # 3 ms at import, and few want it
+
+        logging.getLogger("functrans").debug(
             "%s: %s mode for %d results of %d arguments",
             self.label,
             "reverse" if is_reverse else "forward",

@@ -22,9 +22,12 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.avals import is_differentiable_dtype
-from functrans.passes.linearize import Node, input_node, kept, pull_back
+from functrans.passes.linearize import Node, input_node, pull_back
 from functrans.primitives.structural import cast
+from functrans.staging import may_change
+from functrans.state import current_config
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, escaped, shape_of, tracing
+from functrans.traces.common import copy_in_layout
 from functrans.traces.recording import RecordingTrace, RecordingTracer
 from functrans.transforms.arguments import (
     canonical,
@@ -62,7 +65,7 @@ class Recorded:
         self, fun: Callable[[list[Any]], Any], leaves: Sequence[Any], label: str, has_aux: bool
     ) -> None:
         trace = RecordingTrace(label)
-        leaves = [kept(leaf) for leaf in leaves]  # residuals may be inputs
+        leaves = [private(leaf) for leaf in leaves]  # residuals may be inputs
         with tracing(trace, leaves):
             self.inputs: list[Any] = [
                 input_node(leaf) if is_differentiable_dtype(dtype_of(leaf)) else None
@@ -97,6 +100,15 @@ class Recorded:
                     value = own_array(value, (value,))
                 self.outs.append(value)
                 self.out_nodes.append(node)
+
+
+def private(leaf: Any) -> Any:
+    """An input as a value that its owner cannot write to, in the same layout."""
+    if type(leaf) is np.ndarray:
+        if may_change(leaf) and current_config.get().copy_residuals:
+            return copy_in_layout(leaf, leaf)
+        return leaf
+    return leaf._twin() if isinstance(leaf, Tracer) else leaf
 
 
 def plain_leaf(trace: Trace, leaf: Any) -> Any:

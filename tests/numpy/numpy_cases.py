@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import functrans as ft
+import numpy as np
 
 STEP = 1e-6
 RTOL = 2e-6

@@ -1,11 +1,11 @@
 """Reductions, running sums, means, quantiles, statistics, NaN variants."""
 
-import numpy as np
 import pytest
 from numpy_cases import Case, check, leaves
 
 import functrans as ft
 import functrans.numpy as fnp
+import numpy as np
 
 R = np.random.default_rng(1)
 X = R.standard_normal((3, 4))
@@ -114,10 +114,20 @@ NAN = (
 )
 
 METHODS = (
-    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf",
-    "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased", "lower", "higher",
-    "midpoint", "nearest",
-)  # fmt: skip
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+)
 QUANTILES = (
     Case("median", np.median, X),
     Case("median odd", lambda x: np.median(x, axis=0, keepdims=True), X),
@@ -125,13 +135,21 @@ QUANTILES = (
     Case("quantile", lambda x: np.quantile(x, 0.3), X),
     Case("quantile in q", lambda x, q: np.quantile(x, q, axis=1), X, P),
     Case("percentile", lambda x: np.percentile(x, [10.0, 50.0, 95.0], axis=0), X),
-    Case("percentile table", lambda x: np.percentile(x, [[10.0, 50.0]], axis=(0, 1), keepdims=True), T),
+    Case(
+        "percentile table",
+        lambda x: np.percentile(x, [[10.0, 50.0]], axis=(0, 1), keepdims=True),
+        T,
+    ),
     *(
         Case(f"quantile {method}", lambda x, m=method: np.quantile(x, P, axis=1, method=m), X)
         for method in METHODS
     ),
     *(
-        Case(f"quantile exact {method}", lambda x, m=method: np.quantile(x, [0.0, 0.25, 0.5, 1.0], method=m), V)
+        Case(
+            f"quantile exact {method}",
+            lambda x, m=method: np.quantile(x, [0.0, 0.25, 0.5, 1.0], method=m),
+            V,
+        )
         for method in METHODS
     ),
     *(
@@ -148,7 +166,7 @@ QUANTILES = (
         lambda x: np.quantile(x, 0.4, axis=1, weights=W[0], method="inverted_cdf"),
         X,
     ),
-)  # fmt: skip
+)
 
 STATISTICS = (
     Case("cov", np.cov, X),
@@ -163,15 +181,20 @@ STATISTICS = (
     Case("digitize falling", lambda x: x * np.digitize(x, [1.0, 0.0, -1.0], right=True), V),
     Case("histogram", lambda x: np.histogram(x, 4), V),
     Case("histogram range", lambda x: np.histogram(x, 5, (-1.0, 1.5), density=True), V),
-    Case("histogram weights", lambda x, w: np.histogram(x, [-2.0, 0.0, 1.0, 2.5], weights=w), V, W.ravel()[:6]),
+    Case(
+        "histogram weights",
+        lambda x, w: np.histogram(x, [-2.0, 0.0, 1.0, 2.5], weights=w),
+        V,
+        W.ravel()[:6],
+    ),
     Case("histogram2d", lambda x, y: np.histogram2d(x, y, (3, 2), density=True), V, V[::-1] + 0.1),
     Case("histogramdd", lambda x: np.histogramdd(x, (2, 3, 2, 2)), X),
     Case("histogram_bin_edges", lambda x: np.histogram_bin_edges(x, 3), V),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
-    "case", (*REDUCTIONS, *CUMULATIVE, *NAN, *QUANTILES, *STATISTICS), ids=repr
+    "case", [*REDUCTIONS, *CUMULATIVE, *NAN, *QUANTILES, *STATISTICS], ids=repr
 )
 def test_agrees_with_numpy_and_differences(case: Case) -> None:
     check(case)
@@ -180,7 +203,23 @@ def test_agrees_with_numpy_and_differences(case: Case) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.bool_, np.int64])
 @pytest.mark.parametrize(
     "name",
-    "sum prod max min mean var std any all argmax argmin cumsum cumprod count_nonzero median".split(),
+    [
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "mean",
+        "var",
+        "std",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "cumprod",
+        "count_nonzero",
+        "median",
+    ],
 )
 def test_integer_reductions_have_numpys_dtype(name: str, dtype: type) -> None:
     if name == "ptp" and dtype is np.bool_:

@@ -1,11 +1,11 @@
 """Shape functions, joining, splitting, padding, creation; views and copies."""
 
-import numpy as np
 import pytest
 from numpy_cases import Case, check
 
 import functrans as ft
 import functrans.numpy as fnp
+import numpy as np
 
 R = np.random.default_rng(2)
 X = R.standard_normal((3, 4))
@@ -51,7 +51,12 @@ JOINS = (
     Case("concatenate", lambda x, y: np.concatenate([x, y[0], x]), X, T),
     Case("concatenate axis", lambda x: np.concatenate((x, 2 * x), axis=-1), T),
     Case("concatenate flat", lambda x, y: np.concatenate((x, y), axis=None), X, V),
-    Case("concatenate dtype", lambda x: np.concatenate((x, [1]), dtype=np.complex128), V, is_smooth=False),
+    Case(
+        "concatenate dtype",
+        lambda x: np.concatenate((x, [1]), dtype=np.complex128),
+        V,
+        is_smooth=False,
+    ),
     Case("concatenate mixed", lambda x: np.concatenate((x, [1, 2], np.float32([3]))), V),
     Case("stack", lambda x, y: np.stack([x, y, x], axis=1), X, X + 1),
     Case("stack scalars", lambda x: np.stack([x[0], 2.0, x[1]]), V),
@@ -84,23 +89,44 @@ JOINS = (
     Case("insert", lambda x: np.insert(x, 2, x[0]), V),
     Case("insert many", lambda x: np.insert(x, [3, 1, 1], x[:3]), V),
     Case("insert axis", lambda x, v: np.insert(x, 1, v, axis=1), X, V[:3]),
-    Case("insert list axis", lambda x, v: np.insert(x, [1], v, axis=1), X, R.standard_normal((3, 2))),
-    Case("insert several axis", lambda x, v: np.insert(x, [1, 4], v, axis=1), X, R.standard_normal((3, 2))),
+    Case(
+        "insert list axis", lambda x, v: np.insert(x, [1], v, axis=1), X, R.standard_normal((3, 2))
+    ),
+    Case(
+        "insert several axis",
+        lambda x, v: np.insert(x, [1, 4], v, axis=1),
+        X,
+        R.standard_normal((3, 2)),
+    ),
     Case("insert row of scalars", lambda x: np.insert(x, 1, 5.0, axis=0), X),
     Case("insert scalar many", lambda x: np.insert(x, 2, [7.0, 8.0]), V),
     Case("insert slice", lambda x: np.insert(x, slice(1, 3), 2.0), V),
-    Case("trim_zeros", lambda x: np.trim_zeros(np.concatenate(([0.0], x, [0.0, 0.0]))), V, is_staged=False),
-)  # fmt: skip
+    Case(
+        "trim_zeros",
+        lambda x: np.trim_zeros(np.concatenate(([0.0], x, [0.0, 0.0]))),
+        V,
+        is_staged=False,
+    ),
+)
 PADS = (
     Case("pad", lambda x: np.pad(x, 2), X),
-    Case("pad value", lambda x, v: np.pad(x, ((1, 2), (0, 3)), constant_values=v), X, np.asarray(2.0)),
+    Case(
+        "pad value", lambda x, v: np.pad(x, ((1, 2), (0, 3)), constant_values=v), X, np.asarray(2.0)
+    ),
     Case("pad values", lambda x: np.pad(x, 1, constant_values=((1.0, 2.0), (3.0, 4.0))), X),
     Case("pad dict", lambda x: np.pad(x, {-1: (1, 2)}), X),
     *(
         Case(f"pad {mode}", lambda x, mode=mode: np.pad(x, ((1, 2), (3, 1)), mode), X)
         for mode in (
-            "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
-            "symmetric", "wrap",
+            "edge",
+            "linear_ramp",
+            "maximum",
+            "mean",
+            "median",
+            "minimum",
+            "reflect",
+            "symmetric",
+            "wrap",
         )
     ),
     *(
@@ -117,7 +143,7 @@ PADS = (
     Case("pad ramp", lambda x, v: np.pad(x, 3, "linear_ramp", end_values=v), V, np.asarray(5.0)),
     Case("pad stat", lambda x: np.pad(x, 2, "mean", stat_length=((1, 2), (3, 2))), X),
     Case("pad function", lambda x: np.pad(x, 1, _margins, padder=9.0), X),
-)  # fmt: skip
+)
 
 
 def _margins(vector, widths, axis, options):
@@ -150,7 +176,7 @@ CREATION = (
 )
 
 
-@pytest.mark.parametrize("case", (*SHAPES, *JOINS, *PADS, *CREATION), ids=repr)
+@pytest.mark.parametrize("case", [*SHAPES, *JOINS, *PADS, *CREATION], ids=repr)
 def test_agrees_with_numpy_and_differences(case: Case) -> None:
     check(case)
 
@@ -223,7 +249,9 @@ VIEWS = (
     Case("view real", mutate(lambda x: x.real), Z),
     Case("view imag", mutate(lambda x: x.imag), Z),
     Case("view einsum", mutate(lambda x: np.einsum("ijk->kji", x)), T),
-    Case("view einsum diagonal", mutate(lambda x: np.einsum("ii->i", x)), R.standard_normal((3, 3))),
+    Case(
+        "view einsum diagonal", mutate(lambda x: np.einsum("ii->i", x)), R.standard_normal((3, 3))
+    ),
     Case("view reshape same", mutate(lambda x: x.reshape(3, 4)), X),
     Case("copy reshape of transpose", mutate(lambda x: x.T.reshape(-1)), X, is_staged=False),
     Case("view reshape merge", mutate(lambda x: x.reshape(-1)), X, is_staged=False),
@@ -235,6 +263,7 @@ VIEWS = (
     Case("copy array", mutate(lambda x: np.array(x, like=x)), X),
     Case("copy sum", mutate(lambda x: np.sum(x, axis=())), X),
     Case("copy positive", mutate(np.positive), X),
+    Case("copy plus", mutate(lambda x: +x), X),
     Case("copy conjugate", mutate(np.conjugate), X),
     Case("copy roll", mutate(lambda x: np.roll(x, 0)), V),
     Case("copy clip", mutate(lambda x: np.clip(x, None, None)), V),
@@ -242,7 +271,7 @@ VIEWS = (
     Case("copy concatenate", mutate(lambda x: np.concatenate([x])), V),
     Case("copy broadcast", mutate(lambda x: np.where(True, x, 0)), V),
     Case("same asarray", mutate(lambda x: np.asarray(x, like=x)), V),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("case", VIEWS, ids=repr)

@@ -2,12 +2,12 @@
 
 import operator
 
-import numpy as np
 import pytest
 from numpy_cases import Case, check, leaves
 
 import functrans as ft
 import functrans.numpy as fnp
+import numpy as np
 from functrans.numpy.ufuncs import UFUNCS
 
 R = np.random.default_rng(0)
@@ -41,7 +41,10 @@ COMPLEX_BINARY = (np.add, np.divide, np.multiply, np.power, np.subtract, np.floa
 
 CASES = (
     *(Case(u.__name__, u, A) for u in REAL_UNARY),
-    *(Case(f"{u.__name__} negative", u, -A) for u in (np.absolute, np.cbrt, np.sign, np.reciprocal)),
+    *(
+        Case(f"{u.__name__} negative", u, -A)
+        for u in (np.absolute, np.cbrt, np.sign, np.reciprocal)
+    ),
     *(Case(f"{u.__name__} complex", u, Z) for u in COMPLEX_UNARY),
     *(Case(u.__name__, u, B, A) for u in REAL_BINARY),
     *(Case(f"{u.__name__} broadcast", u, B, A[0]) for u in REAL_BINARY),
@@ -96,7 +99,7 @@ def test_ufunc_agrees_with_numpy_and_differences(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ufunc", "args"), (*NO_DERIVATIVE, *INTEGERS), ids=lambda x: getattr(x, "__name__", "")
+    ("ufunc", "args"), [*NO_DERIVATIVE, *INTEGERS], ids=lambda x: getattr(x, "__name__", "")
 )
 def test_staged_ufunc_agrees_with_numpy(ufunc: np.ufunc, args: tuple[np.ndarray, ...]) -> None:
     expected = leaves(ufunc(*args))

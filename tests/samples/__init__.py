@@ -23,6 +23,34 @@ ROWS: tuple[Row, ...] = (
     *spectral.ROWS,
 )
 
+NOT_SAMPLED = {
+    "tape_add": "its operands are tapes, not arrays: tests/test_tapes.py",
+    "tape_broadcast_to": "its operand is a tape, not an array: tests/test_tapes.py",
+    "tape_sum_to": "its operand is a tape, not an array: tests/test_tapes.py",
+    "tape_reshape": "its operand is a tape, not an array: tests/test_tapes.py",
+    "jit": "it holds a program: tests/test_jit.py",
+    "cond": "it holds programs: tests/test_control.py",
+    "cond_lanes": "it holds programs: tests/test_control.py",
+    "scan": "it holds a program: tests/test_control.py",
+    "weaken": "part of the rules of scan: tests/test_control.py",
+    "while": "it holds programs: tests/test_control.py",
+    "custom_jvp": "it holds a program and a rule: tests/test_custom_rules.py",
+    "custom_vjp": "it holds a program and a rule: tests/test_custom_rules.py",
+    "linear_call": "part of custom_vjp: tests/test_custom_rules.py",
+    "stop_gradient": "its derivative is zero by definition: tests/test_custom_rules.py",
+    "name": "only policies see it: tests/test_checkpoint.py",
+    "checkpoint": "it holds a program: tests/test_checkpoint.py",
+    "debug_callback": "it has an effect: tests/test_callbacks.py",
+    "io_callback": "it has an effect: tests/test_callbacks.py",
+    "pure_callback": "it calls a Python function: tests/test_callbacks.py",
+    "psum": "it needs a named axis around it: tests/test_collectives.py",
+    "pmax": "it needs a named axis around it: tests/test_collectives.py",
+    "pmin": "it needs a named axis around it: tests/test_collectives.py",
+    "all_gather": "it needs a named axis around it: tests/test_collectives.py",
+    "axis_index": "it needs a named axis around it: tests/test_collectives.py",
+}
+"""Primitives without a row, and where they are tested instead."""
+
 
 def each_sample(keep: Callable[[Row, Sample], bool] = lambda row, sample: True) -> list[Any]:
     """Parameters ``(row, label)`` of all samples that a condition keeps."""

@@ -232,7 +232,9 @@ def binary(
             operands = draw_int[0](rng, (3,)), draw_b(rng, (3,))
             yield Sample("int_float", operands, is_smooth=not jumps_at_integers)
         if kinks is not None:
-            yield Sample("kinks", (np.array(kinks[0]), np.array(kinks[1])), is_smooth=False)
+            operands = np.array(kinks[0]), np.array(kinks[1])
+            is_finite = all(np.isfinite(x).all() for x in operands)
+            yield Sample("kinks", operands, is_smooth=False, has_derivative=is_finite)
 
     return Row(
         primitive,
@@ -316,7 +318,7 @@ BINARY = (
            lambda r, s: 2.0 * np.where(booleans(r, s), 1.0, -1.0), None, (integers, ints(1, 4)),
            jumps_at_integers=True, is_flat=True),
     binary(ew.power_p, np.power, operator.pow, span(0.3, 2), uniform, annulus,
-           (ints(1, 4), ints(0, 4)), ((0.0, 0.0, 0.0, -2.0), (0.0, 1.0, 2.5, 3.0))),
+           (ints(1, 4), ints(0, 4)), ((0.0, 0.0, 0.0), (0.0, 1.0, 2.5))),
     binary(ew.logaddexp_p, np.logaddexp, lambda a, b: math.log(math.exp(a) + math.exp(b))),
     binary(ew.logaddexp2_p, np.logaddexp2, lambda a, b: math.log2(2**a + 2**b)),
     binary(ew.arctan2_p, np.arctan2, math.atan2, signed(0.4, 2), signed(0.4, 2)),

@@ -38,6 +38,7 @@ def reduction(
     draw: Callable[..., np.ndarray] = spaced,
     over_nothing: bool = True,
     kinks: tuple[tuple[float, ...], ...] = (),
+    kinks_are_smooth: bool = False,
     **options: Any,
 ) -> Row:
     """A row of a reduction, defined by what it makes of the list of elements.
@@ -49,6 +50,7 @@ def reduction(
       draw: gives float64 operands.
       over_nothing: whether no elements have a value.
       kinks: operands with ties, zeros, infinities, NaN; reduced over the last axis.
+      kinks_are_smooth: whether the reduction has derivatives of all orders there nevertheless.
       **options: of the row.
     """
 
@@ -71,7 +73,7 @@ def reduction(
         if "b" in kinds:
             yield Sample("bool", (booleans(rng, (2, 3)),), {"axes": (0,)})
         if kinks:
-            yield Sample("kinks", (np.array(kinks),), {"axes": (1,)}, is_smooth=False)
+            yield Sample("kinks", (np.array(kinks),), {"axes": (1,)}, is_smooth=kinks_are_smooth)
 
     def reference(x: Any, *, axes: tuple[int, ...]) -> np.ndarray:
         kept = [a for a in range(x.ndim) if a not in axes]
@@ -127,7 +129,9 @@ EXTREMA = (
     reduction(
         rd.reduce_min_p, _minimum, "fib", over_nothing=False, kinks=TIES, rtol=0, is_flat=True
     ),
-    reduction(rd.reduce_prod_p, _product, "fci", draw=uniform, kinks=ZEROS),
+    reduction(
+        rd.reduce_prod_p, _product, "fci", draw=uniform, kinks=ZEROS, kinks_are_smooth=True
+    ),
     reduction(
         rd.logsumexp_p,
         _logsumexp,
@@ -175,7 +179,11 @@ def along(
 
 
 def axis_samples(
-    kinds: str, draw: Callable[..., np.ndarray], kinks: tuple[tuple[float, ...], ...], **extra: Any
+    kinds: str,
+    draw: Callable[..., np.ndarray],
+    kinks: tuple[tuple[float, ...], ...],
+    kinks_are_smooth: bool = False,
+    **extra: Any,
 ) -> Callable[[Rng], Iterator[Sample]]:
     """Samples of a primitive that acts along one axis and keeps the shape."""
 
@@ -191,7 +199,7 @@ def axis_samples(
             yield Sample("complex", (annulus(rng, (4,)),), {"axis": 0, **extra})
         if "i" in kinds:
             yield Sample("int", (integers(rng, (6,)),), {"axis": 0, **extra})
-        yield Sample("kinks", (np.array(kinks),), {"axis": 1, **extra}, is_smooth=False)
+        yield Sample("kinks", (np.array(kinks),), {"axis": 1, **extra}, kinks_are_smooth)
 
     return make
 
@@ -208,7 +216,7 @@ def cumulative(
 
     def make(rng: Rng) -> Iterator[Sample]:
         for is_reverse in (False, True):
-            for sample in axis_samples(kinds, draw, kinks, reverse=is_reverse)(rng):
+            for sample in axis_samples(kinds, draw, kinks, kinks is ZEROS, reverse=is_reverse)(rng):
                 label = f"{sample.label}_reverse" if is_reverse else sample.label
                 yield Sample(label, sample.operands, sample.params, sample.is_smooth)
 

@@ -1,0 +1,731 @@
+"""Decorators that give a function derivative rules: ``custom_jvp``, ``custom_vjp`` and relatives.
+
+Here: the decorators, the calling conventions of users' rules, the checks of what rules return, and
+``stop_gradient``. Not here: how calls are differentiated (``control.custom_calls``).
+
+One rule is enough for both modes: reverse mode transposes a jvp rule, which is linear in tangents;
+forward mode transposes a backward function, which is linear in cotangents.
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.control.bodies import leaf_paths
+from functrans.control.closures import Template, Wrapper, make_template
+from functrans.control.custom_calls import (
+    FLOAT0,
+    Call,
+    JvpCall,
+    Pullback,
+    VjpCall,
+    custom_jvp_p,
+    custom_vjp_p,
+)
+from functrans.control.programs import hoist
+from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
+from functrans.ir.avals import Aval, aval_of_plain, is_differentiable_dtype
+from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.source import here
+from functrans.passes.evaluate import evaluate
+from functrans.primitives.structural import cast
+from functrans.staging import stage
+from functrans.state import open_traces
+from functrans.trace import Tracer, aval_of, bind, inner_trace
+from functrans.transforms.arguments import (
+    canonical,
+    check_argnums,
+    check_callable,
+    leaf_description,
+    name_of,
+)
+
+# checks -----------------------------------------------------------------------------------------
+
+
+def _pair(label: str, rule: str, result: Any, names: str) -> tuple[Any, Any]:
+    """A pair that a rule returns.
+
+    Raises:
+      TypeError: it returned something else.
+    """
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        raise TypeError(f"{label}: {rule} must return a pair {names}, got {got}")
+    return result
+
+
+def _same_structure(label: str, what: str, treedef: Any, where: str, expected: Any) -> None:
+    """Refuse a result of another structure.
+
+    Raises:
+      TreeMismatchError: names both.
+    """
+    if treedef != expected:
+        raise TreeMismatchError(
+            f"{label}: {what} has structure {tree.describe(treedef)}, but {where} has "
+            f"{tree.describe(expected)}; both must be the same"
+        )
+
+
+def _fitted(label: str, what: str, value: Any, expected: Aval, where: str) -> Any:
+    """A tangent or cotangent of a rule, in the type of what it belongs to; ``None`` for integers.
+
+    Raises:
+      ShapeError, TypeError: it has another type.
+    """
+    if not is_differentiable_dtype(expected.dtype):
+        return None
+    value = canonical(value, lambda: f"{label}: {what}")
+    aval = aval_of(value)
+    if aval.shape != expected.shape:
+        raise ShapeError(
+            f"{label}: {what} is {aval}, expected {expected.strong()}, the type of {where}"
+        )
+    if aval.dtype != expected.dtype and not (
+        aval.weak and np.can_cast(aval.dtype, expected.dtype, "same_kind")
+    ):
+        raise TypeError(
+            f"{label}: {what} is {aval}, expected {expected.strong()}, the type of {where}; "
+            "convert it with .astype"
+        )
+    return cast(value, expected.dtype)
+
+
+def _leaves(label: str, what: str, value: Any) -> tuple[list[Any], Any]:
+    """Leaves of a result, as arrays."""
+    leaves, treedef = tree.flatten(value)
+    return [
+        canonical(leaf, lambda i=i: leaf_description(label, value, i, what))  # type: ignore[misc]
+        for i, leaf in enumerate(leaves)
+    ], treedef
+
+
+# calls ------------------------------------------------------------------------------------------
+
+
+class _Signature:
+    """How a call's leaves make up arguments, and its results leaves.
+
+    Attributes:
+      label: what it is, for messages.
+      template: function, rules, and the arguments that are not differentiated.
+      nondiff: positions of these arguments.
+      n_args: number of all arguments.
+      treedef: structure of the tuple of the others.
+      out: structure of the result, once the function has run.
+    """
+
+    __slots__ = ("label", "n_args", "nondiff", "out", "template", "treedef")
+
+    def __init__(
+        self, label: str, template: Template, nondiff: tuple[int, ...], n_args: int, treedef: Any
+    ) -> None:
+        self.label = label
+        self.template = template
+        self.nondiff = nondiff
+        self.n_args = n_args
+        self.treedef = treedef
+        self.out: list[Any] = []
+
+    def arguments(self, nondiff: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+        """All arguments in order."""
+        others = iter(tree.unflatten(self.treedef, leaves))
+        fixed = dict(zip(self.nondiff, nondiff, strict=True))
+        return [fixed[i] if i in fixed else next(others) for i in range(self.n_args)]
+
+    def results(self, result: Any) -> list[Any]:
+        """Leaves of a result."""
+        leaves, treedef = _leaves(self.label, "result", result)
+        self.out[:] = [treedef]
+        return leaves
+
+
+class _UserJvpCall(JvpCall):
+    """A call of a function that ``custom_jvp`` decorates."""
+
+    __slots__ = ("signature",)
+
+    def __init__(self, signature: _Signature, refused: tuple[str | None, ...]) -> None:
+        self.label = signature.label
+        self.refused = refused
+        self.signature = signature
+
+    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The function."""
+        fun, _, nondiff = self.signature.template.fill(closed)
+        return self.signature.results(fun(*self.signature.arguments(nondiff, args)))
+
+    def jvp(
+        self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The user's rule, and the checks of its results."""
+        signature, label = self.signature, self.label
+        _, rule, nondiff = signature.template.fill(closed)
+        filled = [
+            np.zeros(aval_of(x).shape, FLOAT0) if t is None else t
+            for t, x in zip(tangents, args, strict=True)
+        ]
+        result = rule(
+            *nondiff, tree.unflatten(signature.treedef, args), tree.unflatten(signature.treedef, filled)
+        )
+        out, out_dot = _pair(label, "the jvp rule", result, "(primal_out, tangent_out)")
+        expected = signature.out[0] if signature.out else None
+        leaves = signature.results(out)
+        (treedef,) = signature.out
+        if expected is not None:
+            _same_structure(label, "primal_out", treedef, "the result of the function", expected)
+        dots, dot_treedef = tree.flatten(out_dot)
+        _same_structure(label, "tangent_out", dot_treedef, "primal_out", treedef)
+        names, dot_names = leaf_paths(treedef, "primal_out"), leaf_paths(treedef, "tangent_out")
+        return leaves, [
+            _fitted(label, f"{dot_name} of the jvp rule", dot, aval_of(leaf), name)
+            for dot, leaf, name, dot_name in zip(dots, leaves, names, dot_names, strict=True)
+        ]
+
+
+class _UserVjpCall(VjpCall):
+    """A call of a function that ``custom_vjp`` decorates."""
+
+    __slots__ = ("signature",)
+
+    def __init__(self, signature: _Signature, refused: tuple[str | None, ...]) -> None:
+        self.label = signature.label
+        self.refused = refused
+        self.signature = signature
+
+    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The function."""
+        fun, _, _, nondiff = self.signature.template.fill(closed)
+        return self.signature.results(fun(*self.signature.arguments(nondiff, args)))
+
+    def forward(
+        self, closed: Sequence[Any], args: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Pullback]:
+        """The user's forward function; its residuals are the leaves that are arrays."""
+        signature = self.signature
+        _, fwd, _, nondiff = signature.template.fill(closed)
+        result = fwd(*signature.arguments(nondiff, args))
+        out, residuals = _pair(self.label, "fwd", result, "(out, residuals)")
+        expected = signature.out[0] if signature.out else None
+        outs = signature.results(out)
+        if expected is not None:
+            _same_structure(
+                self.label, "out of fwd", signature.out[0], "the result of the function", expected
+            )
+        leaves, treedef = tree.flatten(residuals)
+        is_array = tuple(isinstance(leaf, Tracer) or aval_of_plain(leaf) is not None for leaf in leaves)
+        arrays = [leaf for leaf, flag in zip(leaves, is_array, strict=True) if flag]
+        others = [leaf for leaf, flag in zip(leaves, is_array, strict=True) if not flag]
+        pullback = _UserPullback(
+            signature, len(closed), is_array, others, treedef, [aval_of(x) for x in args],
+            [aval_of(x) for x in outs],
+        )  # fmt: skip
+        return outs, [*closed, *arrays], pullback
+
+
+class _UserPullback(Pullback):
+    """The backward function of a call that ``custom_vjp`` decorates."""
+
+    __slots__ = ("arg_avals", "is_array", "n_closed", "others", "out_avals", "signature", "treedef")
+
+    def __init__(
+        self,
+        signature: _Signature,
+        n_closed: int,
+        is_array: tuple[bool, ...],
+        others: list[Any],
+        treedef: Any,
+        arg_avals: list[Any],
+        out_avals: list[Any],
+    ) -> None:
+        self.label = signature.label
+        self.signature = signature
+        self.n_closed = n_closed
+        self.is_array = is_array
+        self.others = others
+        self.treedef = treedef
+        self.arg_avals = arg_avals
+        self.out_avals = out_avals
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The user's backward function, and the checks of its results."""
+        signature = self.signature
+        _, _, bwd, nondiff = signature.template.fill(residuals[: self.n_closed])
+        arrays, others = iter(residuals[self.n_closed :]), iter(self.others)
+        leaves = [next(arrays) if flag else next(others) for flag in self.is_array]
+        filled = [
+            np.zeros(aval.shape, FLOAT0) if ct is None else ct
+            for ct, aval in zip(cts, self.out_avals, strict=True)
+        ]
+        result = bwd(
+            *nondiff,
+            tree.unflatten(self.treedef, leaves),
+            tree.unflatten(signature.out[0], filled),
+        )
+        return self._checked(result)
+
+    def _checked(self, result: Any) -> list[Any]:
+        """Cotangents of the leaves of the arguments; ``None`` for zero.
+
+        Raises:
+          TypeError: it is no tuple with an item per differentiated argument.
+          TreeMismatchError, ShapeError: an item does not fit its argument; names the key path.
+        """
+        signature, label = self.signature, self.label
+        positions = [i for i in range(signature.n_args) if i not in signature.nondiff]
+        if not isinstance(result, (tuple, list)) or len(result) != len(positions):
+            got = (
+                f"{len(result)} items" if isinstance(result, (tuple, list)) else type(result).__name__
+            )
+            raise TypeError(
+                f"{label}: bwd must return a tuple of {len(positions)} cotangents, one for each "
+                f"differentiated argument, got {got}"
+            )
+        examples = tree.unflatten(signature.treedef, list(range(len(self.arg_avals))))
+        avals = iter(self.arg_avals)
+        found: list[Any] = []
+        for position, ct, example in zip(positions, result, examples, strict=True):
+            expected = tree.structure(example)
+            own = [next(avals) for _ in range(expected.num_leaves)]
+            if ct is None:
+                found.extend([None] * len(own))
+                continue
+            ct_leaves, treedef = tree.flatten(ct)
+            root = f"args[{position}]"
+            _same_structure(label, f"the cotangent of {root} returned by bwd", treedef, root, expected)
+            for leaf, aval, path in zip(ct_leaves, own, leaf_paths(expected, root), strict=True):
+                found.append(_fitted(label, f"the cotangent of {path} returned by bwd", leaf, aval, path))
+        return found
+
+
+def _refusals(tracers: Sequence[Tracer], values: Sequence[Any]) -> tuple[str | None, ...]:
+    """Why no derivative can be taken in tracers that are arguments which are not differentiated.
+
+    Those that a function among such arguments refers to are no arguments.
+    """
+    if not tracers:
+        return ()
+    excluded = {id(leaf) for leaf in tree.leaves(tuple(values)) if isinstance(leaf, Tracer)}
+    reason = (
+        "a derivative was asked in an argument that nondiff_argnums excludes; take it out of "
+        "nondiff_argnums, or pass ft.stop_gradient(x)"
+    )
+    return tuple(reason if id(tracer) in excluded else None for tracer in tracers)
+
+
+# decorators -------------------------------------------------------------------------------------
+
+
+class _CustomFunction(Wrapper):
+    """A function with rules (abstract)."""
+
+    _primitive: Primitive
+    _kind: str
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
+        check_callable(self._kind, fun)
+        functools.update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._label = f"{self._kind} of {name_of(fun)}"
+        numbers = (
+            check_argnums(self._kind, nondiff_argnums)
+            if isinstance(nondiff_argnums, int) or len(tuple(nondiff_argnums))
+            else ()
+        )
+        self._nondiff = numbers if isinstance(numbers, tuple) else (numbers,)
+        try:
+            self._parameters: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):
+            self._parameters = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        rules = self._rules()
+        full = self._positional(args, kwargs)
+        if not open_traces.get():
+            return self._fun(*full)
+        nondiff = tuple(i % len(full) for i in self._nondiff if -len(full) <= i < len(full))
+        fixed = tuple(full[i] for i in nondiff)
+        rest = tuple(arg for i, arg in enumerate(full) if i not in nondiff)
+        template, tracers = make_template((self._fun, *rules, fixed))
+        leaves, treedef = tree.flatten(rest)
+        if not tracers and not any(isinstance(leaf, Tracer) for leaf in leaves):
+            return self._fun(*full)
+        values = [self._array(leaf, rest, i) for i, leaf in enumerate(leaves)]
+        signature = _Signature(self._label, template, nondiff, len(full), treedef)
+        call = self._call(signature, _refusals(tracers, fixed))
+        outs = bind(self._primitive, *tracers, *values, call=call, jaxpr=None, n_extra=0)
+        for out in outs:
+            self._check_nesting(out)
+        return tree.unflatten(signature.out[0], outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bind to an instance, as functions in a class do."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        """``<custom_vjp of f>``."""
+        return f"<{self._label}>"
+
+    def _rules(self) -> tuple[Callable[..., Any], ...]:
+        """The user's rules.
+
+        Raises:
+          TypeError: none was given.
+        """
+        raise NotImplementedError
+
+    def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
+        raise NotImplementedError
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments by position, with defaults: rules see every one of them.
+
+        Raises:
+          TypeError: an argument can only be passed by keyword.
+        """
+        if self._parameters is None:
+            if kwargs:
+                raise TypeError(
+                    f"{self._label}: keyword arguments {', '.join(kwargs)} cannot be placed, since "
+                    "the signature of the function is not known; pass them by position"
+                )
+            return args
+        if not kwargs and len(args) == len(self._parameters.parameters):
+            return args
+        bound = self._parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{self._label}: keyword-only arguments ({', '.join(bound.kwargs)}) cannot be passed "
+                "on to rules; make them positional, or bind them with functools.partial before "
+                "decorating"
+            )
+        return bound.args
+
+    def _array(self, leaf: Any, args: Any, i: int) -> Any:
+        """A leaf of an argument that is differentiated.
+
+        Raises:
+          UnsupportedOperationError: it is no array of numbers.
+        """
+        if not isinstance(leaf, (np.ndarray, Tracer)) and aval_of_plain(leaf) is None:
+            raise UnsupportedOperationError(
+                f"{leaf_description(self._label, args, i, 'args')} is of type "
+                f"{type(leaf).__qualname__}, not an array of numbers; name the argument in "
+                "nondiff_argnums"
+            )
+        return canonical(leaf, lambda: leaf_description(self._label, args, i, "args"))
+
+    def _check_nesting(self, out: Any) -> None:
+        """Refuse a result that depends on a traced value by a way that is not looked through.
+
+        Raises:
+          UnsupportedOperationError: it does.
+        """
+        if not isinstance(out, Tracer):
+            return
+        for value in (getattr(out, "_value", None), getattr(out, "_tangent", None)):
+            if isinstance(value, Tracer) and (
+                inner_trace(value._trace, out._trace) is value._trace
+            ):
+                raise UnsupportedOperationError(
+                    f"{self._label}: the function refers to {value._describe()} of "
+                    f"{value._trace.label} in a way that cannot be followed (an attribute or a "
+                    "global variable), so that its derivative would be lost; pass it as an argument"
+                )
+
+
+class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
+    """Give a function a rule for forward mode; reverse mode transposes it.
+
+    Args:
+      fun: function of pytrees of arrays.
+      nondiff_argnums: positions of arguments that are passed to the rule first and have no
+        derivatives.
+
+    Example:
+      >>> @custom_jvp
+      ... def f(x):
+      ...     return np.log1p(np.exp(x))
+      >>> @f.defjvp
+      ... def f_jvp(primals, tangents):
+      ...     (x,), (x_dot,) = primals, tangents
+      ...     return f(x), x_dot / (1.0 + np.exp(-x))
+    """
+
+    _primitive = custom_jvp_p
+    _kind = "custom_jvp"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
+        super().__init__(fun, nondiff_argnums)
+        self._jvp: Callable[..., Any] | None = None
+
+    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule.
+
+        Args:
+          jvp: function ``(*nondiff, primals, tangents) -> (primal_out, tangent_out)``, linear in
+            ``tangents``, which has the structure of ``primals``; the tangent of an integer has
+            dtype ``float0``.
+
+        Returns:
+          ``jvp``, so that this can be used as a decorator.
+        """
+        check_callable(f"{self._label}: defjvp", jvp)
+        self._jvp = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set the rule by one function for each argument.
+
+        Args:
+          *jvps: functions ``(tangent, out, *args) -> tangent of the result``, linear in
+            ``tangent``; ``None`` for an argument on which the result does not depend.
+
+        Raises:
+          TypeError: the function has ``nondiff_argnums``.
+        """
+        if self._nondiff:
+            raise TypeError(f"{self._label}: defjvps does not go with nondiff_argnums; use defjvp")
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            if len(primals) != len(jvps):
+                raise TypeError(
+                    f"{self._label}: defjvps was given {len(jvps)} rules for {len(primals)} arguments"
+                )
+            out = self(*primals)
+            total: Any = None
+            for rule, tangent in zip(jvps, tangents, strict=True):
+                if rule is not None:
+                    part = rule(tangent, out, *primals)
+                    total = part if total is None else tree.map(_add, total, part)
+            if total is None:
+                total = tree.map(lambda x: np.zeros(aval_of(x).shape, aval_of(x).dtype), out)
+            return out, total
+
+        self._jvp = jvp
+
+    def parts(self) -> tuple[Any, ...]:
+        """The function and its rule."""
+        return (self._fun, self._jvp)
+
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> custom_jvp:
+        """The same decorated function around other functions."""
+        new = custom_jvp(_Late(parts, 0, self._fun), self._nondiff)
+        new._jvp = None if self._jvp is None else _Late(parts, 1, self._jvp)
+        return new
+
+    def _rules(self) -> tuple[Callable[..., Any], ...]:
+        if self._jvp is None:
+            raise TypeError(f"{self._label} has no rule yet; give one with defjvp")
+        return (self._jvp,)
+
+    def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
+        return _UserJvpCall(signature, refused)
+
+
+class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
+    """Give a function a rule for reverse mode; forward mode transposes it.
+
+    Args:
+      fun: function of pytrees of arrays.
+      nondiff_argnums: positions of arguments that are passed to the backward function first and
+        have no derivatives.
+
+    Example:
+      >>> @custom_vjp
+      ... def clipped(x):
+      ...     return x
+      >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    """
+
+    _primitive = custom_vjp_p
+    _kind = "custom_vjp"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
+        super().__init__(fun, nondiff_argnums)
+        self._forward: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Set the rule.
+
+        Args:
+          fwd: function of the arguments; returns ``(out, residuals)``.
+          bwd: function ``(*nondiff, residuals, ct) -> cts``: from the cotangent of the result, a
+            tuple with the cotangent of each differentiated argument, or ``None`` for zero.
+        """
+        check_callable(f"{self._label}: defvjp: fwd", fwd)
+        check_callable(f"{self._label}: defvjp: bwd", bwd)
+        self._forward = fwd
+        self._backward = bwd
+
+    def parts(self) -> tuple[Any, ...]:
+        """The function and its rules."""
+        return (self._fun, self._forward, self._backward)
+
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> custom_vjp:
+        """The same decorated function around other functions."""
+        new = custom_vjp(_Late(parts, 0, self._fun), self._nondiff)
+        new._forward = None if self._forward is None else _Late(parts, 1, self._forward)
+        new._backward = None if self._backward is None else _Late(parts, 2, self._backward)
+        return new
+
+    def _rules(self) -> tuple[Callable[..., Any], ...]:
+        if self._forward is None or self._backward is None:
+            raise TypeError(f"{self._label} has no rule yet; give one with defvjp")
+        return (self._forward, self._backward)
+
+    def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
+        return _UserVjpCall(signature, refused)
+
+
+class _Late(Wrapper):
+    """A function that is found when it is first called."""
+
+    def __init__(self, parts: Callable[[], tuple[Any, ...]], index: int, like: Any) -> None:
+        self._parts = parts
+        self._index = index
+        functools.update_wrapper(self, like, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._parts()[self._index](*args, **kwargs)
+
+    def parts(self) -> tuple[Any, ...]:
+        """The function."""
+        return (self._parts()[self._index],)
+
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
+        """The other function, found late as well."""
+        return _Late(parts, 0, self)
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+class _StaticResidual:
+    """A residual that is no array: the program of a backward function."""
+
+    __slots__ = ("jaxpr", "treedef")
+
+    def __init__(self, jaxpr: Any, treedef: Any) -> None:
+        self.jaxpr = jaxpr
+        self.treedef = treedef
+
+
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function a rule for reverse mode that is made together with its result.
+
+    Args:
+      fun: function that returns ``(out, pullback)``; ``pullback`` takes a cotangent of ``out`` and
+        gives a tuple with the cotangent of each argument (or the one cotangent).
+
+    Returns:
+      Function of the same arguments that returns ``out``.
+
+    Example:
+      >>> @custom_gradient
+      ... def f(x):
+      ...     return x * x, lambda ct: 10.0 * ct
+    """
+    check_callable("custom_gradient", fun)
+
+    def primal(*args: Any) -> Any:
+        return fun(*args)[0]
+
+    def forward(*args: Any) -> Any:
+        result = fun(*args)
+        out, pullback = _pair(f"custom_gradient of {name_of(fun)}", "it", result, "(out, pullback)")
+        leaves, out_treedef = tree.flatten(out)
+        treedefs: list[Any] = []
+
+        def flat(*cts: Any) -> list[Any]:
+            given = iter(cts)
+            filled = [
+                next(given)
+                if is_differentiable_dtype(aval_of(leaf).dtype)
+                else np.zeros(aval_of(leaf).shape, FLOAT0)
+                for leaf in leaves
+            ]
+            pulled = pullback(tree.unflatten(out_treedef, filled))
+            if len(args) == 1 and not (isinstance(pulled, tuple) and len(pulled) == 1):
+                pulled = (pulled,)
+            own, treedef = tree.flatten(pulled)
+            treedefs.append(treedef)
+            return own
+
+        avals = [
+            aval.strong() for aval in map(aval_of, leaves) if is_differentiable_dtype(aval.dtype)
+        ]
+        jaxpr = stage(flat, avals, f"pullback of {name_of(fun)}", name=name_of(fun))
+        program, consts = hoist(jaxpr)
+        return out, (_StaticResidual(program, treedefs[0]), list(consts))
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        static, consts = residuals
+        cts = [leaf for leaf in tree.leaves(ct) if getattr(leaf, "dtype", None) != FLOAT0]
+        return tree.unflatten(static.treedef, evaluate(static.jaxpr, [*consts, *cts]))
+
+    functools.update_wrapper(primal, fun)
+    function = custom_vjp(primal)
+    function.defvjp(forward, backward)
+    return function
+
+
+# stop_gradient ----------------------------------------------------------------------------------
+
+
+def _stop_impl(x: Any) -> tuple[Any, ...]:
+    return (x,)
+
+
+def _stop_aval(x: Aval) -> tuple[Aval, ...]:
+    return (x,)
+
+
+def _stop_batch(size: int, operands: Any, dims: Any) -> Any:
+    return bind(stop_gradient_p, operands[0]), dims
+
+
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    impl=_stop_impl,
+    abstract_eval=_stop_aval,
+    jvp=nondifferentiable,
+    batch=_stop_batch,
+    reasons=(("transpose", "its derivative is zero by definition"),),
+)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same value as a constant of differentiation.
+
+    Args:
+      x: pytree of arrays; leaves that have no derivative are passed through.
+
+    Example:
+      >>> import functrans as ft
+      >>> ft.grad(lambda x: x * stop_gradient(x))(3.0)
+      array(3.)
+    """
+
+    def stop(leaf: Any) -> Any:
+        if isinstance(leaf, Tracer) and is_differentiable_dtype(aval_of(leaf).dtype):
+            return bind(stop_gradient_p, leaf)[0]
+        return leaf
+
+    return tree.map(stop, x)
+
+
+PRIMITIVES = (stop_gradient_p,)

@@ -1,0 +1,216 @@
+"""Layers: a module imports only from lines above its own, and at module level only.
+
+``LINES`` is the order of packages and modules, ``WITHIN`` the order inside a package. Modules that
+share a line do not import each other. A module without a line of its own belongs to the line of its
+package; without a place in ``WITHIN`` it imports no module of its package.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "functrans"
+
+LINES = """
+errors state conventions
+tree
+ir
+trace
+primitives
+masked staging
+passes indexing
+traces
+operators
+transforms.arguments
+control
+transforms
+lax debug
+numpy
+scipy
+functional flatten_util testing
+tables
+functrans
+"""
+
+WITHIN = {
+    "ir": """
+avals source
+primitive tapes
+jaxpr
+encoding printing
+check writing
+serialize
+""",
+    "primitives": """
+structural index_arrays
+family slicing sorting tapes
+elementwise movement
+complex_parts gather_scatter
+creation cumulative dot dynamic_slicing fft scatter_reduce
+convolution indexing linalg_common reduction
+linalg_det linalg_triangular
+linalg_factor linalg_solve
+linalg_spectral
+linalg_lstsq
+linalg
+table
+""",
+    "passes": """
+evaluate
+algebra batch cotangents
+simplify transpose
+linearize
+""",
+    "traces": """
+common
+pushing recording
+""",
+    "transforms": """
+reverse vectorize
+forward
+inspect jacobian
+""",
+    "control": """
+programs inline
+calls lanes
+jit
+bodies closures
+branches checkpoint custom_calls
+custom_rules loops
+callbacks while_loop
+collectives scanning
+table
+""",
+    "numpy": "",
+    "scipy": """
+special
+""",
+}
+
+# Third parties that may be imported when functrans is; all others at first use.
+THIRD_PARTIES = ("numpy", "typing_extensions")
+# The public names that the transforms do not need are imported at first use there.
+MAY_DEFER = ("functrans",)
+
+
+def _name(path: Path) -> str:
+    """``ir.avals``; ``ir`` for ``ir/__init__.py``; ``functrans`` for the package itself."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "functrans"
+
+
+FILES = {_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+MODULES = [pytest.param(name, id=name) for name in FILES]
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """Modules of functrans that an import statement names, without the package's name."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.split(".")[0] == "functrans":
+                yield alias.name.partition(".")[2] or "functrans"
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "functrans":
+        package = (node.module or "").partition(".")[2]
+        for alias in node.names:
+            inner = f"{package}.{alias.name}".lstrip(".")
+            yield inner if inner in FILES else package or "functrans"
+
+
+def _imports(name: str) -> set[str]:
+    return {module for node in ast.walk(TREES[name]) for module in _imported(node)} - {name}
+
+
+def _places(text: str) -> dict[str, int]:
+    return {
+        name: number for number, line in enumerate(text.splitlines()) for name in line.split()
+    }
+
+
+LINE_OF = _places(LINES)
+
+
+def _line(name: str) -> str:
+    """The name on a line that a module belongs to: itself or the package around it."""
+    while name not in LINE_OF:
+        name, dot, _ = name.rpartition(".")
+        assert dot, "no line"
+    return name
+
+
+def test_every_module_has_a_line() -> None:
+    without = [name for name in FILES if name not in LINE_OF and name.split(".")[0] not in LINE_OF]
+    assert not without, f"give them a line in LINES: {without}"
+    gone = [name for name in LINE_OF if name not in FILES]
+    assert not gone, f"no longer there: {gone}"
+    for package, order in WITHIN.items():
+        missing = [name for name in _places(order) if f"{package}.{name}" not in FILES]
+        assert not missing, f"no longer in {package}: {missing}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_go_up(name: str) -> None:
+    own = _line(name)
+    for imported in sorted(_imports(name)):
+        other = _line(imported)
+        if other != own:
+            assert LINE_OF[other] < LINE_OF[own], f"{name} ({own}) imports {imported} ({other})"
+        elif imported != own and name != own:
+            places = _places(WITHIN.get(own, ""))
+            mine, its = name.removeprefix(f"{own}."), imported.removeprefix(f"{own}.")
+            assert mine in places, f"{name} imports {imported}: give it a place in WITHIN[{own!r}]"
+            assert places.get(its, -1) < places[mine], f"{name} imports {imported} below it"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_packages_are_not_imported_for_their_modules(name: str) -> None:
+    """``from functrans.ir import Var`` would read the package; modules are named."""
+    for imported in sorted(_imports(name)):
+        is_package = FILES[imported].name == "__init__.py"
+        assert not is_package or imported in ("numpy", "scipy", "lax", "functrans"), imported
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_import_of_functrans_is_deferred(name: str) -> None:
+    """Not inside functions, and not by name."""
+    if name in MAY_DEFER:
+        return
+    tree = TREES[name]
+    at_top = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        for imported in _imported(node):
+            assert id(node) in at_top, f"line {node.lineno}: {imported}"  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call):
+            text = ast.unparse(node.func)
+            assert not text.endswith(("import_module", "__import__")), f"line {node.lineno}: {text}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_relative_imports(name: str) -> None:
+    for node in ast.walk(TREES[name]):
+        assert not (isinstance(node, ast.ImportFrom) and node.level), ast.unparse(node)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_slow_libraries_are_imported_at_first_use(name: str) -> None:
+    for node in TREES[name].body:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for imported in names:
+            top = imported.split(".")[0]
+            assert top in ("functrans", *THIRD_PARTIES) or top in sys.stdlib_module_names, imported
+
+
+def test_the_test_sees_an_upward_import() -> None:
+    """So that it cannot pass by finding nothing."""
+    assert "ir.avals" in _imports("ir.primitive")
+    assert "errors" in _imports("ir.avals")
+    assert "tree" in _imports("transforms.reverse")
+    assert LINE_OF[_line("ir.avals")] < LINE_OF[_line("primitives.dot")]
+    assert sum(len(_imports(name)) for name in FILES) > 300
