@@ -23,9 +23,11 @@ states: the level, then two for each cycle, of which the first is observed.
 """
 
 import argparse
+import functools
 import math
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +170,14 @@ def shifts(model: StateSpace, shocks: Array) -> Array:
     return np.concatenate([first[None], later])
 
 
-def kalman_filter(theta: Array, y: Array, weights: Array, shocks: Array | None = None) -> Filtered:
+def kalman_filter(
+    theta: Array,
+    y: Array,
+    weights: Array,
+    shocks: Array | None = None,
+    *,
+    is_checkpointed: bool = False,
+) -> Filtered:
     """Predict each month from the months before.
 
     Args:
@@ -176,6 +185,8 @@ def kalman_filter(theta: Array, y: Array, weights: Array, shocks: Array | None =
       y: observations, ``f64[n]``.
       weights: 1 where ``y`` was observed, 0 where it is to be ignored, ``f64[n]``.
       shocks: known offsets of the standard normal shocks, as for :func:`shifts`; none by default.
+      is_checkpointed: whether a backward pass keeps only the states, and computes the rest of a
+        month again when it comes to it.
     """
     model = state_space(theta)
     observation = PARTS.sum(axis=0)
@@ -195,12 +206,14 @@ def kalman_filter(theta: Array, y: Array, weights: Array, shocks: Array | None =
         return ahead, Filtered(weight * log_density(surprise, variance), predicted, variance)
 
     offsets = np.zeros((len(y), 5)) if shocks is None else shifts(model, shocks)
-    return ft.lax.scan(step, (np.zeros(5), model.initial), (y, weights, offsets))[1]
+    body = ft.checkpoint(step) if is_checkpointed else step
+    return ft.lax.scan(body, (np.zeros(5), model.initial), (y, weights, offsets))[1]
 
 
-def loss(theta: Array, y: Array, weights: Array) -> Array:
+def loss(theta: Array, y: Array, weights: Array, *, is_checkpointed: bool = False) -> Array:
     """Return the negative log-likelihood of the months with weight 1."""
-    return -np.sum(kalman_filter(theta, y, weights).log_density)
+    filtered = kalman_filter(theta, y, weights, is_checkpointed=is_checkpointed)
+    return -np.sum(filtered.log_density)
 
 
 def components(theta: Array, shocks: Array) -> Array:
@@ -473,6 +486,7 @@ def check_derivatives(theta: Array, y: Array, optimum: Estimate) -> list[Check]:
     without_one = 1 - np.eye(len(y))[[0, 60, 167]]
     one_by_one = [ft.grad(loss)(theta, y, weights) for weights in without_one]
     batched = ft.jit(ft.vmap(ft.grad(loss), in_axes=(None, None, 0)))(theta, y, without_one)
+    frugal = ft.grad(functools.partial(loss, is_checkpointed=True))(theta, y, everything)
 
     def covariance(solve: Callable[[Array, Array], Array], at: Array) -> Array:
         _, shock, damping, period = natural(at)
@@ -487,6 +501,7 @@ def check_derivatives(theta: Array, y: Array, optimum: Estimate) -> list[Check]:
         Check("hessian = its transpose", relative_error(hessian, hessian.T), 1e-12),
         Check("hessian positive definite at the optimum", max(0.0, -lowest), 0.0),
         Check("jit(vmap(grad)) = grad, month by month", relative_error(batched, one_by_one), 1e-12),
+        Check("checkpoint = without", relative_error(frugal, gradient), 1e-12),
         Check("rule of the fixed point = its steps", relative_error(by_rule, by_steps), 1e-10),
     ]
 
@@ -527,52 +542,62 @@ def format_programs() -> str:
     slopes = ft.vmap(slope, in_axes=(None, 0, 0))
     one = np.log(2.0), np.float64(-1.5), np.float64(1.1)
     three = np.log(2.0), np.array([2.0, -1.5, 0.3]), np.array([1.2, 1.1, 1.1])
-    programs = {
-        "The log-density of one month": ft.make_jaxpr(one_month)(*one),
-        "grad: its slope in the noise, a backward pass behind the forward pass": ft.make_jaxpr(
-            slope
-        )(*one),
-        "vmap(grad): the slopes of three months, equation by equation": ft.make_jaxpr(slopes)(
-            *three
-        ),
-        "jit(vmap(grad)): the same without what no slope needs": ft.jit(slopes).lower(*three).jaxpr,
-    }
-    return "\n\n".join(f"# {title}\n{program}" for title, program in programs.items())
+    sections = [
+        ("the log-density of one month", ft.make_jaxpr(one_month)(*one)),
+        ("grad: its slope in the noise, by a backward pass", ft.make_jaxpr(slope)(*one)),
+        ("vmap(grad): the slopes of three months", ft.make_jaxpr(slopes)(*three)),
+        ("jit(vmap(grad)): less what no slope needs", ft.jit(slopes).lower(*three).jaxpr),
+    ]
+    return "\n\n".join(f"# {title}\n{program}" for title, program in sections)
 
 
 def format_transforms(theta: Array, y: Array) -> str:
-    """Count the equations of the loss under each transform, and time its calls."""
-    n = len(y)
-    everything = np.ones(n)
+    """Count the equations of the loss under each transform; measure time and memory of a call."""
+    everything, without_one = np.ones_like(y), 1 - np.eye(len(y))
 
     def product(at: Array, observed: Array, weights: Array, vector: Array) -> Array:
         return ft.hvp(lambda x: loss(x, observed, weights), (at,), (vector,))
 
     gradient = ft.grad(loss)
-    months = ft.vmap(gradient, in_axes=(None, None, 0))
+    frugal = ft.grad(functools.partial(loss, is_checkpointed=True))
+    by_month = functools.partial(ft.vmap, in_axes=(None, None, 0))
     transforms: dict[str, tuple[Callable[..., Array], tuple[Array, ...]]] = {
         "loss": (loss, (theta, y, everything)),
         "grad": (gradient, (theta, y, everything)),
         "hvp": (product, (theta, y, everything, np.ones(4))),
         "hessian": (ft.hessian(loss), (theta, y, everything)),
-        f"vmap(grad), {n} times": (months, (theta, y, 1 - np.eye(n))),
+        "vmap(grad), one per month": (by_month(gradient), (theta, y, without_one)),
+        "the same of checkpoint": (by_month(frugal), (theta, y, without_one)),
     }
     lines = [
-        "# The log-likelihood of all months: equations, those in the loop included",
-        "                         traced  simplified by jit  ms per call",
+        "# the log-likelihood of all months: equations, those of the loop included, and a call",
+        "                           traced  simplified by jit       ms  peak kB",
     ]
     for name, (function, arguments) in transforms.items():
         fast = ft.jit(function)
-        fast(*arguments)
-        began = time.perf_counter()
-        fast(*arguments)
-        duration_s = time.perf_counter() - began
-        counts = (
-            count_equations(ft.make_jaxpr(function)(*arguments)),
-            count_equations(fast.lower(*arguments).jaxpr),
+        traced = count_equations(ft.make_jaxpr(function)(*arguments))
+        simplified = count_equations(fast.lower(*arguments).jaxpr)
+        duration_s, size_bytes = measure(fast, *arguments)
+        lines.append(
+            f"{name:26} {traced:6d} {simplified:18d} {1e3 * duration_s:8.1f}"
+            f" {1e-3 * size_bytes:8.0f}"
         )
-        lines.append(f"{name:22} {counts[0]:8d} {counts[1]:18d} {1e3 * duration_s:12.1f}")
     return "\n".join(lines)
+
+
+def measure(function: Callable[..., Array], *arguments: Array) -> tuple[float, int]:
+    """Return the seconds of a call, and the bytes that it had allocated at most; not the first."""
+    function(*arguments)
+    durations_s = []
+    for _ in range(3):
+        began = time.perf_counter()
+        function(*arguments)
+        durations_s.append(time.perf_counter() - began)
+    tracemalloc.start()
+    function(*arguments)
+    _, size_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return min(durations_s), size_bytes
 
 
 def count_equations(program: ft.Jaxpr) -> int:
@@ -594,17 +619,12 @@ def format_fit(path: Sequence[Iteration]) -> str:
 def format_estimate(estimate: Estimate) -> str:
     """Lay out the parameters, their standard errors and their most influential months."""
     lines = ["parameter  estimate  std. error  robust   most influential month, left out"]
-    for name, value, deviation, robust, influence in zip(
-        NAMES,
-        estimate.values,
-        estimate.deviations,
-        estimate.robust_deviations,
-        estimate.influence.T,
-        strict=True,
-    ):
+    for index, name in enumerate(NAMES):
+        influence = estimate.influence[:, index]
         month = int(np.argmax(np.abs(influence)))
         lines.append(
-            f"{name:9} {value:9.4f} {deviation:11.4f} {robust:7.4f}"
+            f"{name:9} {estimate.values[index]:9.4f} {estimate.deviations[index]:11.4f}"
+            f" {estimate.robust_deviations[index]:7.4f}"
             f"   month {month + 1:3d}: {influence[month]:+.4f}"
         )
     lines.append(f"a disturbance of the slow cycle halves in {estimate.half_life:.1f} months")
@@ -789,7 +809,7 @@ def _draw_estimates(axes: "Axes", estimate: Estimate) -> None:
     """Write the parameters with their standard errors."""
     axes.set_axis_off()
     _dress(axes, "Estimates", "hessian, jacobian")
-    rows = [("", "estimate", "std. error", "robust")]
+    rows: list[tuple[str, ...]] = [("", "estimate", "std. error", "robust")]
     for name, *numbers in zip(
         NAMES, estimate.values, estimate.deviations, estimate.robust_deviations, strict=True
     ):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
@@ -94,7 +95,7 @@ class _Apart:
 
 
 def _is_mask(part: Any) -> bool:
-    return isinstance(part, (np.ndarray, Tracer)) and part.dtype.kind == "b"  # type: ignore[union-attr]
+    return isinstance(part, (np.ndarray, Tracer)) and part.dtype.kind == "b"
 
 
 def _entry(part: Any) -> Any:
@@ -261,7 +262,7 @@ def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
     Raises:
       ConcretizationError: it stands beside anything but full slices.
     """
-    masks = [part for part in entries if isinstance(part, Tracer) and part.dtype.kind == "b"]  # type: ignore[attr-defined]  # installed
+    masks = [part for part in entries if isinstance(part, Tracer) and part.dtype.kind == "b"]
     if not masks:
         return None
     axis = 0

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import ConcretizationError, ShapeError
 from functrans.ir.source import here
 from functrans.primitives import elementwise as ew

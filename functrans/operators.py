@@ -63,7 +63,8 @@ def as_operand(other: Any) -> Any:
         return other
     if isinstance(other, (list, tuple, np.ndarray)):
         return plain_array(other)
-    for kind in (int, float, complex):  # subclasses: members of an IntEnum, for instance
+    kinds: tuple[Any, ...] = (int, float, complex)
+    for kind in kinds:  # subclasses: members of an IntEnum, for instance
         if isinstance(other, kind):
             return kind(other)
     return NotImplemented

@@ -12,6 +12,7 @@ from samples import Row, Sample, each_sample
 
 SIZE = 3
 
+
 def _batchable(sample: Sample) -> tuple[int, ...]:
     """Operands that can have a batch axis: arrays and NumPy scalars, no Python numbers."""
     return tuple(

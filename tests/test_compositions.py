@@ -112,10 +112,7 @@ def test_reference_derivatives_are_not_zero(case: Case) -> None:
 @pytest.mark.parametrize("first", list(LETTERS))
 @pytest.mark.parametrize(
     ("index", "case"),
-    [
-        pytest.param(index, case, id=case.name)
-        for index, case in enumerate(CASES)
-    ],
+    [pytest.param(index, case, id=case.name) for index, case in enumerate(CASES)],
 )
 def test_words_have_the_derivative(index: int, case: Case, first: str) -> None:
     expected = line_derivatives(case.name)

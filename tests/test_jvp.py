@@ -58,9 +58,7 @@ def test_jvp_is_linear_in_tangents(row: Row, label: str, rng: np.random.Generato
 
 
 @pytest.mark.parametrize("row", each_row(lambda row: row.is_differentiable))
-def test_derivative_is_zero_where_the_row_says_so_only(
-    row: Row, rng: np.random.Generator
-) -> None:
+def test_derivative_is_zero_where_the_row_says_so_only(row: Row, rng: np.random.Generator) -> None:
     """No derivative test can pass because everything in it is zero."""
     seen: dict[int, bool] = {}
     for template in row.samples():
@@ -82,8 +80,11 @@ def test_derivative_is_zero_where_the_row_says_so_only(
     assert {i for i, is_nonzero in seen.items() if not is_nonzero} == set(row.zero_in) & set(seen)
 
 
-# The factors carry no derivative: linear_solve is differentiated in the matrix itself.
-FLOATING_CONSTANTS = ("lu_factor",)
+FLOATING_CONSTANTS = (
+    "lu_factor",  # carries no derivative: linear_solve is differentiated in the matrix itself
+    "pure_callback",  # raises where a derivative is asked
+    "stop_gradient",
+)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ table
 """,
     "passes": """
 evaluate
-algebra batch cotangents
+algebra batch cotangents remat
 simplify transpose
 linearize
 """,
@@ -68,25 +68,31 @@ linearize
 common
 pushing recording
 """,
+    "control": """
+collectives inline programs
+calls lanes
+jit
+bodies closures custom_calls
+branches checkpoint custom_rules
+callbacks loops
+while_loop
+scanning
+table
+""",
     "transforms": """
 reverse vectorize
 forward
 inspect jacobian
 """,
-    "control": """
-programs inline
-calls lanes
-jit
-bodies closures
-branches checkpoint custom_calls
-custom_rules loops
-callbacks while_loop
-collectives scanning
-table
-""",
-    "numpy": "",
-    "scipy": """
-special
+    "numpy": """
+at dispatch
+common
+einstein fft lanes linalg_norms logic products quantiles reductions selection sets shaping sorting
+splitting ufuncs
+arranging cumulative diagonals joining linalg_products means ufunc_methods
+creation elements linalg nan_functions padding
+methods polynomials statistics
+tables
 """,
 }
 
@@ -125,9 +131,7 @@ def _imports(name: str) -> set[str]:
 
 
 def _places(text: str) -> dict[str, int]:
-    return {
-        name: number for number, line in enumerate(text.splitlines()) for name in line.split()
-    }
+    return {name: number for number, line in enumerate(text.splitlines()) for name in line.split()}
 
 
 LINE_OF = _places(LINES)

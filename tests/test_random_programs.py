@@ -88,8 +88,7 @@ def test_vmap_is_the_loop(program: Program, seed: int, axes: Any) -> None:
     assert_close(ft.vmap(gradient, in_axes=axes)(*args), expected, "vmap of grad", 1e-10)
     total = ft.grad(lambda *xs: np.sum(ft.vmap(program, in_axes=axes)(*xs)), argnums=(0, 1))
     summed = tuple(
-        column if axis == 0 else column.sum(0)
-        for column, axis in zip(expected, axes, strict=True)
+        column if axis == 0 else column.sum(0) for column, axis in zip(expected, axes, strict=True)
     )
     assert_close(total(*args), summed, "grad of vmap", 1e-10)
 

@@ -47,9 +47,9 @@ CASES: tuple[tuple[Any, tuple[int, ...], dict[str, Any], tuple[int, ...]], ...] 
 )
 NUMPY = {
     "tape_broadcast_to": np.broadcast_to,
-    "tape_sum_to": lambda x, shape: x.reshape(-1, *shape).sum(0)
-    if len(shape) == 1
-    else x.sum(1, keepdims=True),
+    "tape_sum_to": lambda x, shape: (
+        x.reshape(-1, *shape).sum(0) if len(shape) == 1 else x.sum(1, keepdims=True)
+    ),
     "tape_reshape": np.reshape,
 }
 

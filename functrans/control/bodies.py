@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from functrans import tree
 from functrans.control.inline import inline_calls
 from functrans.control.jit import jit_p
@@ -118,7 +120,7 @@ def cast_results(jaxpr: Jaxpr, avals: Sequence[Any]) -> Jaxpr:
     def run(*args: Any) -> list[Any]:
         outs = evaluate(jaxpr, args)
         return [
-            out if aval_of(out) == aval else bind(cast_p, out, dtype=aval.dtype)[0]
+            out if aval_of(out) == aval else _cast(out, aval.dtype)
             for out, aval in zip(outs, avals, strict=True)
         ]
 
@@ -126,7 +128,13 @@ def cast_results(jaxpr: Jaxpr, avals: Sequence[Any]) -> Jaxpr:
         run, jaxpr.in_avals, f"conversion of results of {jaxpr.name}",
         name=jaxpr.name, arg_names=jaxpr.arg_names,
     )  # fmt: skip
-    return intern(hoist(simplify(program))[0])
+    return intern(simplify(program))
+
+
+def _cast(value: Any, dtype: np.dtype) -> Any:
+    """A value of a strong dtype; a number stays one, and so a literal of the program."""
+    (out,) = bind(cast_p, value, dtype=dtype)
+    return out[()] if isinstance(out, np.ndarray) else out
 
 
 def joined_aval(first: ShapedArray, second: ShapedArray) -> ShapedArray | None:

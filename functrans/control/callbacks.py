@@ -241,9 +241,9 @@ def _pure_batch(
     for operand, dim in zip(to_front(size, operands, dims), dims, strict=True):
         if dim is None:
             shape = shape_of(operand)
-            operand = reshape(operand, (1, *shape))  # noqa: PLW2901  # the operand with its axis
+            operand = reshape(operand, (1, *shape))  # the operand with its axis
             if vmap_method == "broadcast_all":
-                operand = broadcast_to(operand, (size, *shape))  # noqa: PLW2901  # likewise
+                operand = broadcast_to(operand, (size, *shape))  # likewise
         wide.append(operand)
     avals = _with_lanes(result_avals, size)
     assert isinstance(callback, _UserCallback)  # only "sequential" makes others
@@ -536,7 +536,7 @@ class _Breakpoint:
     def __call__(self, **values: Any) -> None:
         if self.line is not None:
             builtins.print(f"breakpoint at {self.line}; see the dictionary `values`")
-        builtins.breakpoint()  # noqa: T100  # what the function is for
+        builtins.breakpoint()  # what the function is for
 
 
 PRIMITIVES = (debug_callback_p, io_callback_p, pure_callback_p)

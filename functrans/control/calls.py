@@ -31,9 +31,9 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.passes.cotangents import zeros
 from functrans.passes.linearize import LinearProgram, kept
-from functrans.staging import stage
+from functrans.staging import may_change, stage
 from functrans.state import batch_axis
-from functrans.trace import bind, innermost_staging
+from functrans.trace import Tracer, bind, innermost_staging
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +95,28 @@ def call_linearize(
 def kept_residuals(
     residuals: Sequence[Any], operands: Sequence[Any], needs: Sequence[bool]
 ) -> list[Any]:
-    """Residuals, copied where they share memory with an array that its owner may write to."""
+    """Residuals, copied where they are, or share memory with, a constant that may change."""
+    if innermost_staging() is not None:
+        return list(residuals)  # constants of a program are read when it runs
     foreign = [
         operand
         for operand, need in zip(operands, needs, strict=True)
-        if not need and type(operand) is np.ndarray and operand.flags.writeable
+        if not need and (may_change(operand) or isinstance(operand, Tracer))
     ]
-    if not foreign or innermost_staging() is not None:
+    if not foreign:
         return list(residuals)
-    return [
-        kept(value)
-        if type(value) is np.ndarray
-        and any(
-            value is f or (value.base is not None and np.may_share_memory(value, f))
-            for f in foreign
-        )
-        else value
-        for value in residuals
-    ]
+    return [kept(value) if _shares_memory(value, foreign) else value for value in residuals]
+
+
+def _shares_memory(value: Any, others: Sequence[Any]) -> bool:
+    """Whether a value is one of others, or a view into one of them."""
+    if any(value is other for other in others):
+        return True
+    return (
+        type(value) is np.ndarray
+        and value.base is not None
+        and any(type(other) is np.ndarray and np.may_share_memory(value, other) for other in others)
+    )
 
 
 def call_transpose(

@@ -16,6 +16,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from functrans import tree
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.calls import (
     Binder,
@@ -38,7 +39,6 @@ from functrans.primitives.convolution import conv_general_p
 from functrans.primitives.dot import dot_general_p
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind
-from functrans import tree
 from functrans.transforms.arguments import check_callable, name_of
 
 # policies ---------------------------------------------------------------------------------------
@@ -255,7 +255,9 @@ def checkpoint(
     check_callable("checkpoint", fun)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=())
+    @functools.wraps(
+        fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=()
+    )
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         label = f"checkpoint of {name_of(fun)}"
         static = {i % len(args) for i in numbers if -len(args) <= i < len(args)}

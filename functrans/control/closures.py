@@ -138,12 +138,8 @@ class _Exchange:
     def _function(self, function: FunctionType) -> Any:
         """A copy of a function; its cells are filled last, since it may refer to itself."""
         old_cells = function.__closure__ or ()
-        cells = tuple(
-            [CellType() if self._is_exchanged(cell) else cell for cell in old_cells]
-        )
-        new = FunctionType(
-            function.__code__, function.__globals__, function.__name__, None, cells
-        )
+        cells = tuple([CellType() if self._is_exchanged(cell) else cell for cell in old_cells])
+        new = FunctionType(function.__code__, function.__globals__, function.__name__, None, cells)
         self.done[id(function)] = new
         if function.__defaults__:
             new.__defaults__ = tuple(map(self, function.__defaults__))

@@ -153,9 +153,7 @@ def _repeated(x: Any, axis: int, size: int) -> Any:
     return moveaxis(front, 0, axis)
 
 
-def _all_gather_aval(
-    x: ShapedArray, *, axis_name: str, axis: int, size: int
-) -> tuple[Aval, ...]:
+def _all_gather_aval(x: ShapedArray, *, axis_name: str, axis: int, size: int) -> tuple[Aval, ...]:
     return (ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype),)
 
 
@@ -226,9 +224,7 @@ axis_index_p = Primitive(
 # user functions ---------------------------------------------------------------------------------
 
 
-def _each(
-    who: str, x: Any, axis_name: Any, function: Callable[[Any, str], Any]
-) -> Any:
+def _each(who: str, x: Any, axis_name: Any, function: Callable[[Any, str], Any]) -> Any:
     """Apply a collective to the leaves of a pytree, over one axis after the other."""
     names = _names(axis_name)
     for name in names:

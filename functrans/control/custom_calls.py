@@ -312,11 +312,11 @@ def guarded(value: Any) -> Any:
     return value
 
 
-def _call_aval(
-    *avals: Aval, call: Call, jaxpr: Jaxpr | None, n_extra: int
-) -> tuple[Aval, ...]:
+def _call_aval(*avals: Aval, call: Call, jaxpr: Jaxpr | None, n_extra: int) -> tuple[Aval, ...]:
     if jaxpr is None:
-        raise TypeError(f"{call.label} has not been staged, so that the types of its results are unknown")
+        raise TypeError(
+            f"{call.label} has not been staged, so that the types of its results are unknown"
+        )
     return jaxpr.out_avals
 
 
@@ -464,9 +464,7 @@ def _custom_jvp_jvp(
     has_args = any(type(t) is not Zero for t in tangents[n:])
     has_closed = any(type(t) is not Zero for t in tangents[:n])
     if has_args:
-        outs, dots = call.jvp(
-            closed, list(map(guarded, args)), _instantiated(tangents[n:], args)
-        )
+        outs, dots = call.jvp(closed, list(map(guarded, args)), _instantiated(tangents[n:], args))
     else:
         outs = list(bind(custom_jvp_p, *primals, call=call, jaxpr=jaxpr, n_extra=n_extra))
         dots = [None] * len(outs)
@@ -485,9 +483,7 @@ def _custom_jvp_linearize(
     _, closed, args = _parts(operands, call, n_extra)
     n = len(operands) - len(args)
     _refuse(call, needs[n_extra:n])
-    closure = (
-        _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
-    )
+    closure = _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
     arg_needs = needs[n:]
     wanted = [aval_of(arg).strong() for arg in select(args, arg_needs)]
     results: list[Any] = []
@@ -609,9 +605,7 @@ def _custom_vjp_linearize(
     _, closed, args = _parts(operands, call, n_extra)
     n = len(operands) - len(args)
     _refuse(call, needs[n_extra:n])
-    closure = (
-        _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
-    )
+    closure = _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
     if any(needs[n:]):
         outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
     else:

@@ -34,7 +34,6 @@ from functrans.control.programs import hoist
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.ir.avals import Aval, aval_of_plain, is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
-from functrans.ir.source import here
 from functrans.passes.evaluate import evaluate
 from functrans.primitives.structural import cast
 from functrans.staging import stage
@@ -175,7 +174,9 @@ class _UserJvpCall(JvpCall):
             for t, x in zip(tangents, args, strict=True)
         ]
         result = rule(
-            *nondiff, tree.unflatten(signature.treedef, args), tree.unflatten(signature.treedef, filled)
+            *nondiff,
+            tree.unflatten(signature.treedef, args),
+            tree.unflatten(signature.treedef, filled),
         )
         out, out_dot = _pair(label, "the jvp rule", result, "(primal_out, tangent_out)")
         expected = signature.out[0] if signature.out else None
@@ -222,7 +223,9 @@ class _UserVjpCall(VjpCall):
                 self.label, "out of fwd", signature.out[0], "the result of the function", expected
             )
         leaves, treedef = tree.flatten(residuals)
-        is_array = tuple(isinstance(leaf, Tracer) or aval_of_plain(leaf) is not None for leaf in leaves)
+        is_array = tuple(
+            isinstance(leaf, Tracer) or aval_of_plain(leaf) is not None for leaf in leaves
+        )
         arrays = [leaf for leaf, flag in zip(leaves, is_array, strict=True) if flag]
         others = [leaf for leaf, flag in zip(leaves, is_array, strict=True) if not flag]
         pullback = _UserPullback(
@@ -284,7 +287,9 @@ class _UserPullback(Pullback):
         positions = [i for i in range(signature.n_args) if i not in signature.nondiff]
         if not isinstance(result, (tuple, list)) or len(result) != len(positions):
             got = (
-                f"{len(result)} items" if isinstance(result, (tuple, list)) else type(result).__name__
+                f"{len(result)} items"
+                if isinstance(result, (tuple, list))
+                else type(result).__name__
             )
             raise TypeError(
                 f"{label}: bwd must return a tuple of {len(positions)} cotangents, one for each "
@@ -301,9 +306,13 @@ class _UserPullback(Pullback):
                 continue
             ct_leaves, treedef = tree.flatten(ct)
             root = f"args[{position}]"
-            _same_structure(label, f"the cotangent of {root} returned by bwd", treedef, root, expected)
+            _same_structure(
+                label, f"the cotangent of {root} returned by bwd", treedef, root, expected
+            )
             for leaf, aval, path in zip(ct_leaves, own, leaf_paths(expected, root), strict=True):
-                found.append(_fitted(label, f"the cotangent of {path} returned by bwd", leaf, aval, path))
+                found.append(
+                    _fitted(label, f"the cotangent of {path} returned by bwd", leaf, aval, path)
+                )
         return found
 
 

@@ -58,15 +58,21 @@ _MAX_PROGRAMS = 256
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
-    """Evaluate a program without constants on plain values."""
+    """Evaluate a program on plain values."""
     return evaluate(jaxpr, args)
+
+
+def run_silently(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
+    """Evaluate the program of a jitted function: as machine code does, without NumPy's warnings."""
+    with np.errstate(all="ignore"):
+        return run(jaxpr, args)
 
 
 # the primitive ----------------------------------------------------------------------------------
 
 
 def _jit_impl(*operands: Any, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
-    return tuple(run(jaxpr, operands))
+    return tuple(run_silently(jaxpr, operands))
 
 
 def _jit_aval(*avals: Aval, jaxpr: Jaxpr, name: str) -> tuple[Aval, ...]:
@@ -128,9 +134,12 @@ class _Program:
 
 
 _DEFAULT_CONFIG = current_config.get()
-_is_leaf_type = frozenset(
-    {np.ndarray, float, int, complex, bool, np.float64, np.float32}
-).__contains__
+_LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.float32})
+
+
+def _is_leaf(arg: Any) -> bool:
+    """Whether an argument is surely no container."""
+    return type(arg) in _LEAF_TYPES or isinstance(arg, Tracer)
 
 
 def _leaf_key(leaf: Any) -> Hashable:
@@ -142,8 +151,12 @@ def _leaf_key(leaf: Any) -> Hashable:
     if cls in PYTHON_SCALARS:
         return cls
     if isinstance(leaf, Tracer):
-        return leaf.aval
+        aval = leaf.aval
+        return _WEAK_KEYS[aval.dtype.kind] if aval.weak else (aval.shape, aval.dtype)
     return None
+
+
+_WEAK_KEYS: dict[str, Hashable] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
 def _axes() -> Hashable:
@@ -178,7 +191,7 @@ class JitFunction:
         settings = current_config.get()
         if not settings.jit:
             return self._fun(*args, **kwargs)
-        if not kwargs and not self._static_argnums and all(map(_is_leaf_type, map(type, args))):
+        if not kwargs and not self._static_argnums and all(map(_is_leaf, args)):
             leaves: list[Any] = list(args)
             treedef: Any = len(args)
             static: Hashable = ()
@@ -204,7 +217,7 @@ class JitFunction:
         if program.needs_trace or any(isinstance(operand, Tracer) for operand in operands):
             outs = bind(jit_p, *operands, jaxpr=program.jaxpr, name=name_of(self._fun))
         else:
-            outs = run(program.jaxpr, operands)  # type: ignore[assignment]
+            outs = run_silently(program.jaxpr, operands)  # type: ignore[assignment]
         return tree.unflatten(program.treedef, own_arrays(outs, operands))
 
     @property
@@ -495,14 +508,14 @@ def _matched(
                 f"jit: static_argnames names {name!r}, but {name_of(fun)} has the parameters "
                 f"{', '.join(sorted(known)) or 'none'}"
             )
-    all_numbers = set(numbers)
+    all_numbers = {number % n if not takes_any else number for number in numbers}
     all_names = set(names)
     for i, parameter in enumerate(by_position):
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             continue
         if parameter.name in names:
             all_numbers.add(i)
-        elif i in numbers or (i - n) in numbers:
+        elif i in all_numbers:
             all_names.add(parameter.name)
     return tuple(sorted(all_numbers)), frozenset(all_names)
 

@@ -231,7 +231,9 @@ def scan(
     )
 
 
-def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001  # jax.lax.map's name
+def map(
+    f: Callable[..., Any], xs: Any, *, batch_size: int | None = None
+) -> Any:  # jax.lax.map's name
     """Apply a function to the elements of the first axis of arrays, one after the other.
 
     Args:
@@ -289,9 +291,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
 # while ------------------------------------------------------------------------------------------
 
 
-def while_loop(
-    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any
-) -> Any:
+def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Apply a function again and again, as long as a condition holds.
 
     The meaning is that of this loop, which is staged once, differentiable in both modes::
@@ -333,9 +333,7 @@ def while_loop(
         )  # fmt: skip
         return result
 
-    body, jaxpr, carry = _stage_loop(
-        "while_loop", body_fun, treedef, leaves, paths, [], [], finish
-    )
+    body, jaxpr, carry = _stage_loop("while_loop", body_fun, treedef, leaves, paths, [], [], finish)
     avals = [aval_of(leaf) for leaf in carry]
     condition = stage_body("while_loop: cond_fun", cond_fun, treedef, avals, paths)
     _check_condition(condition)
@@ -537,7 +535,7 @@ def _prefixes(
     pairs = combine(_strided(elems, axes, 0, n - 1), _strided(elems, axes, 1, n))
     odd = _prefixes(combine, pairs, axes)
     before = odd if n % 2 else _strided(odd, axes, 0, n // 2 - 1, 1)
-    even = combine(before, _strided(elems, axes, 2, n)) if n > 2 else []  # noqa: PLR2004
+    even = combine(before, _strided(elems, axes, 2, n)) if n > 2 else []
     firsts = _strided(elems, axes, 0, 1)
     if even:
         firsts = [
@@ -566,5 +564,3 @@ def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     if aval_of(even).dtype.kind == "b":
         return spaced(even, 0, int(n_even == n_odd)) | spaced(odd, 1, int(n_even != n_odd))
     return spaced(even, 0, int(n_even == n_odd)) + spaced(odd, 1, int(n_even != n_odd))
-
-

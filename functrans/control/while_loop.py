@@ -196,9 +196,7 @@ def _while_linearize(
     same: Sequence[Any] = ()
     if parts.invariant.outvars:
         same = bind(jit_p, *body_consts, jaxpr=parts.invariant, name=body_jaxpr.name)
-    final, ys = bind_while(
-        condition, counting, cond_consts, body_consts, [np.int64(0), *carry]
-    )
+    final, ys = bind_while(condition, counting, cond_consts, body_consts, [np.int64(0), *carry])
     count, *final = final
     n_ys = len(body_jaxpr.outvars) - n
     residuals = kept_residuals(
@@ -207,7 +205,9 @@ def _while_linearize(
         needs,
     )
     own_needs = (False,) * n_cond_consts + const_needs + start
-    tangent_avals = [aval_of(x).strong() for x, need in zip(operands, own_needs, strict=True) if need]
+    tangent_avals = [
+        aval_of(x).strong() for x, need in zip(operands, own_needs, strict=True) if need
+    ]
     avals = [*map(aval_of, residuals), *tangent_avals]
     program = derived(
         body_jaxpr,
@@ -346,11 +346,11 @@ def _while_batch(
     any_active, program = derived(
         body_jaxpr,
         ("while lanes", cond_jaxpr, size, batched),
-        lambda: _lanes_programs(cond_jaxpr, body_jaxpr, n_cond_consts, n_body_consts, size, batched),
+        lambda: _lanes_programs(
+            cond_jaxpr, body_jaxpr, n_cond_consts, n_body_consts, size, batched
+        ),
     )
-    final, ys = bind_while(
-        any_active, program, [], [*cond_consts, *body_consts], [active, *wide]
-    )
+    final, ys = bind_while(any_active, program, [], [*cond_consts, *body_consts], [active, *wide])
     return (*final[1:], *ys), (0,) * (n + n_ys)
 
 
@@ -373,7 +373,8 @@ def _lanes_programs(
 
     label = f"vmap of while of {body_jaxpr.name}"
     branches = tuple(
-        simplify(stage(function, in_avals, label, name=body_jaxpr.name)) for function in (idle, step)
+        simplify(stage(function, in_avals, label, name=body_jaxpr.name))
+        for function in (idle, step)
     )
 
     def body(*args: Any) -> Sequence[Any]:

@@ -13,6 +13,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import (
     Axes,
     as_array,

@@ -143,7 +143,7 @@ def _install_methods() -> None:
         ("max", "max", "the larger of the elements there and values"),
     ):
         setattr(Place, name, _method(op, doc))
-    Place.subtract = _subtract  # type: ignore[method-assign,assignment]  # a method like the others
+    Place.subtract = _subtract
 
 
 _install_methods()

@@ -15,18 +15,19 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import UnsupportedOperationError
 from functrans.indexing import plain_array as plain_array
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, store
+from functrans.numpy.dispatch import lifted as lifted
 from functrans.operators import fresh as fresh
 from functrans.operators import register_view
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
-from functrans.state import open_traces
 from functrans.trace import Tracer, dtype_of, shape_of
-from functrans.traces.common import plain_value as layout_of
+from functrans.traces.common import plain_value
 
 NO_VALUE: Any = np._NoValue
 """NumPy's mark of an option that was not given."""
@@ -108,6 +109,10 @@ def ufunc_operand(ufunc: np.ufunc, x: Any) -> Any:
     return cast(x, _ufunc_input(ufunc, dtype_of(x)))
 
 
+layout_of = plain_value
+"""The plain array behind a tracer; ``None`` where there is none (staging)."""
+
+
 def value_of(x: Any, what: str = "a value-dependent shape") -> Any:
     """The plain value behind an operand, where results cannot be formed without it.
 
@@ -177,16 +182,19 @@ def stored(name: str, result: Any, out: Any) -> Any:
     return result if out is None else store(f"numpy.{name}", out, result)
 
 
-def lifted(value: Any, like: Any) -> Any:
-    """A new plain array as one that traced values can be written to.
+def refuse_plain_target(name: str, target: Any) -> None:
+    """Refuse to write traced values into a plain array.
 
-    It belongs to the innermost open trace, so that it may be filled inside an inner function also
-    when ``like`` belongs to an enclosing one.
+    Raises:
+      UnsupportedOperationError: the array is a plain one, which would lose the trace.
     """
-    stack_of_traces = open_traces.get()
-    if stack_of_traces:
-        return stack_of_traces[-1].lift(value)
-    return like._trace.lift(value) if isinstance(like, Tracer) else value
+    if not isinstance(target, Tracer):
+        raise UnsupportedOperationError(
+            f"numpy.{name} was asked to write traced values into a plain "
+            f"{type(target).__name__}{here()}; the array would lose the trace. Make it traced "
+            "first: np.zeros(n, like=x), np.array(buffer, like=x); use functrans.numpy.full and "
+            "functrans.numpy.full_like in place of np.full and np.full_like."
+        )
 
 
 # views ------------------------------------------------------------------------------------------

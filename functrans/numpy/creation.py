@@ -14,6 +14,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.arranging import broadcast_to as broadcast_view
 from functrans.numpy.common import (
     as_array,
@@ -61,7 +62,7 @@ def array(
     if len(shape_of(result)) < ndmin:
         shape = shape_of(result)
         result = reshape_view(result, (1,) * (ndmin - len(shape)) + shape)
-    return result
+    return lifted(result, like)
 
 
 @implements(np.asarray)
@@ -75,7 +76,7 @@ def asarray(
     like: Any = None,
 ) -> Any:
     """An array of numbers, traced values, and nested lists of them; arrays stay themselves."""
-    return array.traced(a, dtype, copy=bool(copy))  # type: ignore[attr-defined,no-any-return]
+    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]
 
 
 @implements(np.asanyarray)
@@ -89,19 +90,19 @@ def asanyarray(
     like: Any = None,
 ) -> Any:
     """As ``asarray``."""
-    return array.traced(a, dtype, copy=bool(copy))  # type: ignore[attr-defined,no-any-return]
+    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]
 
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """As ``asarray``, with at least one axis; the memory layout is not part of a traced value."""
-    return array.traced(a, dtype, copy=False, ndmin=1)  # type: ignore[attr-defined,no-any-return]
+    return array.traced(a, dtype, copy=False, ndmin=1, like=like)  # type: ignore[attr-defined]
 
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """As ``asarray``, with at least one axis; the memory layout is not part of a traced value."""
-    return array.traced(a, dtype, copy=False, ndmin=1)  # type: ignore[attr-defined,no-any-return]
+    return array.traced(a, dtype, copy=False, ndmin=1, like=like)  # type: ignore[attr-defined]
 
 
 @implements(np.asarray_chkfinite)
@@ -116,7 +117,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """As ``asarray``; the memory layout is not part of a traced value."""
-    return array.traced(a, dtype, copy=False)  # type: ignore[attr-defined,no-any-return]
+    return array.traced(a, dtype, copy=False, like=like)  # type: ignore[attr-defined]
 
 
 # filled arrays ----------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def full(
     value = as_array(fill_value)
     if dtype is not None:
         value = cast(value, dtype)
-    return structural.broadcast_to(fresh(value), _shape(shape))
+    return lifted(structural.broadcast_to(fresh(value), _shape(shape)), like)
 
 
 def _like(x: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype]:
@@ -219,7 +220,7 @@ def _plain(numpy_function: Any) -> Any:
     """A function of plain arguments, whose result ``like=`` makes one to write traced values to."""
 
     def function(*args: Any, like: Any = None, **kwargs: Any) -> Any:
-        return numpy_function(*args, **kwargs)
+        return lifted(numpy_function(*args, **kwargs), like)
 
     function.__name__ = function.__qualname__ = numpy_function.__name__
     function.__doc__ = f"``numpy.{numpy_function.__name__}``."
@@ -245,7 +246,7 @@ def fromfunction(
     function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
 ) -> Any:
     """An array of a function of positions."""
-    return function(*np.indices(shape, dtype=dtype), **kwargs)
+    return lifted(function(*np.indices(shape, dtype=dtype), **kwargs), like)
 
 
 # ranges -----------------------------------------------------------------------------------------
@@ -271,7 +272,8 @@ def arange(
     n = max(math.ceil((last - first) / gap), 0)
     if dtype is None:
         dtype = np.result_type(*[dtype_of(v) for v in operands])
-    return cast(ew.add(operands[0], ew.multiply(np.arange(n), operands[2])), dtype)
+    result = ew.add(operands[0], ew.multiply(np.arange(n), operands[2]))
+    return lifted(cast(result, dtype), like)
 
 
 @implements(np.linspace)
@@ -388,7 +390,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """Positions of the elements of an array of a shape, which is static."""
-    return np.indices(_shape(dimensions), dtype, sparse)
+    plain: Any = np.indices
+    return plain(_shape(dimensions), dtype, sparse)
 
 
 @implements(np.vander)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.ir.source import here
 from functrans.numpy.common import (
     NO_VALUE,

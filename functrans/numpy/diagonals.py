@@ -12,10 +12,11 @@ import operator
 from typing import Any
 
 import numpy as np
-from functrans.numpy.common import as_array, read_only_view, stored
+
+from functrans.numpy.common import as_array, read_only_view, refuse_plain_target, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import widened
-from functrans.numpy.selection import repeated, traced_target
+from functrans.numpy.selection import repeated
 from functrans.operators import assign
 from functrans.primitives import creation, structural
 from functrans.primitives.slicing import BasicIndex, slice_update
@@ -88,7 +89,8 @@ def triu(m: Any, k: Any = 0) -> Any:
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Write values to the main diagonal of a traced array."""
-    target = traced_target("fill_diagonal", a)
+    target = a
+    refuse_plain_target("fill_diagonal", target)
     shape = shape_of(target)
     if len(shape) < 2:
         raise ValueError("array must be at least 2-d")

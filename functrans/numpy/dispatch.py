@@ -15,9 +15,11 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
+
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.operators import as_operand, reject_out, write
+from functrans.state import open_traces
 from functrans.trace import Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -127,15 +129,27 @@ def array_function(
         remedy = (
             hint
             if hint is not None
-            else "compose it from functions that are (docs list them), or keep it out of the traced "
-            "function with ft.stop_gradient / ft.pure_callback"
+            else "compose it from functions that are (docs list them), or keep it out of the "
+            "traced function with ft.stop_gradient / ft.pure_callback"
         )
         raise UnsupportedOperationError(f"{_name(function)} cannot be traced{here()}; {remedy}.")
     out = kwargs.pop("out", None)
     result = traced(*args, **kwargs)
     if not has_tracer(args) and not has_tracer(kwargs.values()) and type(result) is np.ndarray:
-        result = self._trace.lift(result)  # np.zeros(3, like=x): an array to write traced values to
+        result = lifted(result, self)  # np.zeros(3, like=x): an array to write traced values to
     return result if out is None else store(_name(function), out, result)
+
+
+def lifted(value: Any, like: Any) -> Any:
+    """A new plain array as one that traced values can be written to, if ``like`` is traced.
+
+    It belongs to the innermost open trace, so that it may be filled inside an inner function also
+    when ``like`` belongs to an enclosing one.
+    """
+    if not isinstance(like, Tracer) or isinstance(value, Tracer):
+        return value
+    stack = open_traces.get()
+    return (stack[-1] if stack else like._trace).lift(value)
 
 
 def store(name: str, out: Any, result: Any) -> Any:
@@ -169,8 +183,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     if traced is None:
         raise UnsupportedOperationError(
             f"{name} cannot be traced{here()}: it is {'' if ufunc.nin == 1 else 'not '}a function "
-            "of numbers that functrans has no rule for. Compose it from others, or give it one with "
-            "ft.custom_jvp / ft.pure_callback."
+            "of numbers that functrans has no rule for. Compose it from others, or give it one "
+            "with ft.custom_jvp / ft.pure_callback."
         )
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, stored, view
 from functrans.numpy.dispatch import implements
@@ -77,7 +78,7 @@ def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[Labels, ...],
     rank = max((sum(type(x) is tuple for x in term) for term in labels), default=0)
     dots = [(_ELLIPSIS, k) for k in range(rank - 1, -1, -1)]
     if arrow:
-        final = []
+        final: list[Any] = []
         for label in _term_labels(output, None):
             final.extend(dots if label is Ellipsis else [label])
         if rank and "..." not in output:

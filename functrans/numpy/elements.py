@@ -13,6 +13,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from functrans.indexing import updated
 from functrans.numpy.common import (
     NO_VALUE,
@@ -320,15 +321,19 @@ def interp(
 # piecewise --------------------------------------------------------------------------------------
 
 
+def _conditions(condlist: Any, ndim: int) -> list[Any]:
+    """The conditions; a single one stands for a list of one."""
+    if isinstance(condlist, (list, tuple)):
+        is_one = ndim > 0 and not isinstance(condlist[0], (list, np.ndarray, Tracer))
+        return [condlist] if is_one else list(condlist)
+    return [condlist] if len(shape_of(condlist)) <= ndim else list(condlist)
+
+
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Functions applied where their conditions hold; a last one where none does."""
     x = as_array(x)
-    if isinstance(condlist, Tracer) or not isinstance(condlist, (list, tuple)):
-        condlist = [condlist] if len(shape_of(condlist)) <= len(shape_of(x)) else list(condlist)
-    elif condlist and np.ndim(condlist[0]) == 0 and not isinstance(condlist[0], Tracer):
-        condlist = [condlist] if shape_of(x) else list(condlist)
-    masks = [cast(as_array(c), bool) for c in condlist]
+    masks = [cast(as_array(c), bool) for c in _conditions(condlist, len(shape_of(x)))]
     functions = list(funclist)
     if len(functions) == len(masks) + 1:
         other: Any = masks[0]

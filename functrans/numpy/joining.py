@@ -13,6 +13,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import (

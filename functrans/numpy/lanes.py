@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from functrans.ir.avals import ShapedArray
 from functrans.numpy.common import as_array, is_known
 from functrans.numpy.dispatch import has_tracer, implements

@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import as_array, as_operand, is_known, layout_of, stored, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import complex_parts

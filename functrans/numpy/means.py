@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import (
     NO_VALUE,
     Shape,
@@ -73,8 +74,8 @@ def mean(
 ) -> Any:
     """Arithmetic mean over axes."""
     if isinstance(a, Tracer) and is_plain(dtype, out, keepdims, NO_VALUE, where):
-        shape = a.shape  # type: ignore[attr-defined]  # installed
-        kind = a.dtype  # type: ignore[attr-defined]  # installed
+        shape = a.shape
+        kind = a.dtype
         if shape and kind.kind in "fc" and kind != np.float16:
             axes = ALL_AXES[len(shape)] if axis is None else axes_of(axis, len(shape))
             if axes:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import UnsupportedOperationError
 from functrans.indexing import index_value
 from functrans.ir.source import here

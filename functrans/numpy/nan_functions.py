@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy import means, reductions
 from functrans.numpy.common import NO_VALUE, as_array, is_known, stored, value_of
 from functrans.numpy.dispatch import implements

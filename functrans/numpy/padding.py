@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy import means, reductions
 from functrans.numpy.common import as_array, fresh, lifted
 from functrans.numpy.cumulative import part

@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, as_operand, inexact, is_known, value_of
 from functrans.numpy.creation import vander

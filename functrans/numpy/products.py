@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, stored
 from functrans.numpy.dispatch import implements

@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,

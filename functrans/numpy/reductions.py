@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.ir.source import here
 from functrans.numpy.common import (
     NO_VALUE,
@@ -122,8 +123,8 @@ def sum(  # NumPy's name
 ) -> Any:
     """Sum over axes."""
     if isinstance(a, Tracer) and is_plain(dtype, out, keepdims, initial, where):
-        ndim = len(a.shape)  # type: ignore[attr-defined]  # installed
-        if ndim and a.dtype.kind not in "biu":  # type: ignore[attr-defined]  # installed
+        ndim = len(a.shape)
+        if ndim and a.dtype.kind not in "biu":
             axes = ALL_AXES[ndim] if axis is None else axes_of(axis, ndim)
             if axes:
                 return bind(reduce_sum_p, a, axes=axes)[0]

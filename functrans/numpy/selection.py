@@ -17,6 +17,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
@@ -24,16 +25,17 @@ from functrans.numpy.common import (
     as_operand,
     axes_of,
     is_known,
+    refuse_plain_target,
     stored,
     value_of,
 )
 from functrans.numpy.dispatch import implements
-from functrans.operators import assign, reject_out, write
+from functrans.operators import assign, write
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives import indexing, movement, structural
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import dtype_of, shape_of
 
 
 def flat(x: Any) -> Any:
@@ -297,17 +299,6 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 # writing ----------------------------------------------------------------------------------------
 
 
-def traced_target(name: str, x: Any) -> Any:
-    """The traced array that a function writes to.
-
-    Raises:
-      UnsupportedOperationError: it is a plain array, which would lose the trace.
-    """
-    if not isinstance(x, Tracer):
-        reject_out(f"numpy.{name}", x)
-    return x
-
-
 def repeated(values: Any, n: int) -> Any:
     """The first ``n`` of the values, which are repeated as often as needed."""
     values = flat(as_array(values))
@@ -326,7 +317,8 @@ def write_flat(x: Any, places: Any, values: Any, mode: str = "raise") -> None:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write values to a traced array, where a mask holds."""
-    target = traced_target("copyto", dst)
+    target = dst
+    refuse_plain_target("copyto", target)
     values = as_operand(src)
     if where is not True:
         values = ew.where(as_array(where), cast(values, dtype_of(target)), target)
@@ -338,7 +330,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 @implements(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values to positions of the flattened, traced array."""
-    target = traced_target("put", a)
+    target = a
+    refuse_plain_target("put", target)
     places = flat(integers(ind))
     write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
 
@@ -346,7 +339,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write values one after the other to where a mask holds, in a traced array."""
-    target = traced_target("place", arr)
+    target = arr
+    refuse_plain_target("place", target)
     condition = _truth(mask)
     values = flat(as_array(vals))
     if shape_of(values) == (1,):
@@ -362,7 +356,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @implements(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Write the values at the same positions to where a mask holds, in a traced array."""
-    target = traced_target("putmask", a)
+    target = a
+    refuse_plain_target("putmask", target)
     shape = shape_of(target)
     new = structural.reshape(repeated(values, math.prod(shape)), shape)
     condition = structural.reshape(_truth(mask), shape)
@@ -372,7 +367,8 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Write values to positions along an axis, given for each line apart, in a traced array."""
-    target = traced_target("put_along_axis", arr)
+    target = arr
+    refuse_plain_target("put_along_axis", target)
     places, new = integers(indices), cast(as_operand(values), dtype_of(target))
     if axis is None:
         write_flat(target, places, structural.broadcast_to(new, shape_of(places)))

@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import as_array, is_known, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew

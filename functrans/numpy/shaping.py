@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
@@ -145,7 +146,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
         out = transposed(reshape_view(transposed(x), new[::-1]))
     if copy:
         return fresh(out)
-    if copy is False and is_known(x) and not shares_memory(x, out) and math.prod(new):
+    if copy is False and is_known(x) and not shares_memory(x, out) and 0 not in new:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return out
 

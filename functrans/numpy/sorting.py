@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import as_array, fresh, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import sorting as prim

@@ -13,12 +13,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import as_array, value_of, view
 from functrans.numpy.dispatch import implements
 from functrans.primitives import movement
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import normalize_axis
 from functrans.trace import shape_of
+
+
+def _slice_view(x: Any, part: Any, index: BasicIndex) -> Any:
+    """A part of an array that lies at a basic index, as a view."""
+    return view(
+        x,
+        part,
+        lambda base: slice_index(base, index),
+        lambda base, new: slice_update(base, new, index),
+    )
 
 
 def _split_views(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
@@ -28,14 +39,7 @@ def _split_views(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
     for n, part in zip(sizes, movement.split(x, sizes, axis), strict=True):
         start, stop = stop, stop + n
         index = BasicIndex((*(slice(None),) * axis, slice(start, stop)))
-        parts.append(
-            view(
-                x,
-                part,
-                lambda base, index=index: slice_index(base, index),
-                lambda base, new, index=index: slice_update(base, new, index),
-            )
-        )
+        parts.append(_slice_view(x, part, index))
     return parts
 
 
@@ -109,12 +113,5 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     parts = []
     for i, part in enumerate(movement.unstack(x, k)):
         index = BasicIndex((*(slice(None),) * k, i))
-        if shape_of(part):
-            part = view(  # the part as a view
-                x,
-                part,
-                lambda base, index=index: slice_index(base, index),
-                lambda base, new, index=index: slice_update(base, new, index),
-            )
-        parts.append(part)
+        parts.append(_slice_view(x, part, index) if shape_of(part) else part)
     return tuple(parts)

@@ -14,6 +14,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from functrans.ir.source import here
 from functrans.numpy import means, reductions
 from functrans.numpy.common import (

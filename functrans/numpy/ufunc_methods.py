@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.errors import UnsupportedOperationError
 from functrans.indexing import index_value, updated
 from functrans.ir.source import here
@@ -23,6 +24,7 @@ from functrans.numpy.common import (
     as_operand,
     fresh,
     inexact,
+    refuse_plain_target,
     value_of,
 )
 from functrans.numpy.reductions import all as reduce_all
@@ -33,7 +35,7 @@ from functrans.numpy.reductions import prod as reduce_prod
 from functrans.numpy.reductions import reduced, widened
 from functrans.numpy.reductions import sum as reduce_sum
 from functrans.numpy.ufuncs import UFUNCS
-from functrans.operators import assign, reject_out
+from functrans.operators import assign
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
@@ -41,7 +43,7 @@ from functrans.primitives import reduction as red
 from functrans.primitives.indexing import accumulate as scatter_zeros
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import dtype_of, shape_of
 
 
 def _function(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -78,9 +80,9 @@ def _folded(function: Callable[..., Any]) -> Callable[[Any, tuple[int, ...]], An
     return reduce
 
 
-_LOGICAL = {np.logical_and: reduce_all, np.logical_or: reduce_any}
-_SUMS = {np.add: reduce_sum, np.multiply: reduce_prod}
-_EXTREMA = {np.maximum: reduce_max, np.minimum: reduce_min}
+_LOGICAL: dict[np.ufunc, Any] = {np.logical_and: reduce_all, np.logical_or: reduce_any}
+_SUMS: dict[np.ufunc, Any] = {np.add: reduce_sum, np.multiply: reduce_prod}
+_EXTREMA: dict[np.ufunc, Any] = {np.maximum: reduce_max, np.minimum: reduce_min}
 _BITS: dict[np.ufunc, Any] = {
     np.bitwise_and: (red.reduce_bitwise_and, -1),
     np.bitwise_or: (red.reduce_bitwise_or, 0),
@@ -166,7 +168,12 @@ def outer(ufunc: np.ufunc, A: Any, B: Any, /, **options: Any) -> Any:
 
 # at ---------------------------------------------------------------------------------------------
 
-_SCATTERED = {np.add: "add", np.multiply: "multiply", np.maximum: "max", np.minimum: "min"}
+_SCATTERED: dict[np.ufunc, str] = {
+    np.add: "add",
+    np.multiply: "multiply",
+    np.maximum: "max",
+    np.minimum: "min",
+}
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
@@ -175,8 +182,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
     Raises:
       UnsupportedOperationError: the array is a plain one, and would lose the trace.
     """
-    if not isinstance(a, Tracer):
-        reject_out(f"numpy.{ufunc.__name__}.at", a)
+    refuse_plain_target(f"{ufunc.__name__}.at", a)
     operation = _SCATTERED.get(ufunc)
     if ufunc is np.subtract:
         operation, b = "add", ew.negative(as_operand(b))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_operand
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives.structural import broadcast_to, moveaxis, reshape, sum_to_shape
@@ -160,6 +161,16 @@ def _slice_update_impl(x: Any, v: Any, *, index: BasicIndex) -> tuple[Any, ...]:
 def _slice_update_aval(
     x: ShapedArray, v: ShapedArray, *, index: BasicIndex
 ) -> tuple[ShapedArray, ...]:
+    slot = index.result_shape(x.shape)
+    if v.shape != slot and v.shape:
+        padded = (1,) * (len(slot) - v.ndim) + v.shape
+        if len(padded) != len(slot) or any(
+            have not in (1, want) for have, want in zip(padded, slot, strict=True)
+        ):
+            raise ShapeError(
+                f"slice_update: {v} does not broadcast to the shape {slot} that {index} selects "
+                f"of {x}; extents must be equal or 1, counted from the last axis"
+            )
     return (x.strong(),)
 
 

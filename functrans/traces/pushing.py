@@ -111,7 +111,8 @@ def push_jointly(
     jvp: Joint, values: list[Any], tangents: list[Any], params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Results and tangents of an equation that computes them together."""
-    outs, results = jvp.rule(tuple(values), _symbolic(values, tangents), **params)
+    with np.errstate(all="ignore"):
+        outs, results = jvp.rule(tuple(values), _symbolic(values, tangents), **params)
     return outs, [None if type(t) is Zero else t for t in results]
 
 

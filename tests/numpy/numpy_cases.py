@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import functrans as ft
 import numpy as np
+
+import functrans as ft
 
 STEP = 1e-6
 RTOL = 2e-6
@@ -81,6 +82,17 @@ def staged(case: Case) -> Any:
         return ft.eval_jaxpr(jaxpr, None, *case.args)
 
 
+def check_batched(case: Case) -> None:
+    """A batch of two different arguments gives both results."""
+    other = tuple((x * 0.95).astype(x.dtype) for x in case.args)
+    with np.errstate(all="ignore"):
+        pairs = [leaves(case.function(*args)) for args in (case.args, other)]
+        batch = [np.stack(both) for both in zip(case.args, other, strict=True)]
+        outs = leaves(ft.vmap(case.function)(*batch))
+    expected = [np.stack(both) for both in zip(*pairs, strict=True)]
+    assert_same(outs, expected, f"{case.name} batched")
+
+
 def direction(args: Any) -> list[Any]:
     rng = np.random.default_rng(7)
     result = []
@@ -149,10 +161,11 @@ def check_derivatives(case: Case) -> None:
 
 
 def check(case: Case) -> None:
-    """Values recorded and staged, derivatives in both modes."""
+    """Values recorded, staged and batched, derivatives in both modes."""
     expected = plain(case)
     assert_same(recorded(case)[0], expected, f"{case.name} recorded")
     if case.is_staged:
         assert_same(staged(case), expected, f"{case.name} staged")
+        check_batched(case)
     if case.is_smooth:
         check_derivatives(case)

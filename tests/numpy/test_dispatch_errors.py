@@ -3,11 +3,11 @@
 import inspect
 import math
 
+import numpy as np
 import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 from functrans.errors import ConcretizationError, FunctransError, UnsupportedOperationError
 from functrans.numpy.dispatch import array_functions
 from functrans.numpy.tables import REPLACEMENTS

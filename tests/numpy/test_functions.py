@@ -1,11 +1,11 @@
 """Elementwise functions that are no ufuncs, logic, polynomials, functions of functions."""
 
+import numpy as np
 import pytest
 from numpy_cases import Case, check
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 
 R = np.random.default_rng(5)
 V = np.array([0.7, -1.9, 0.4, 2.3, 1.1, -0.2])

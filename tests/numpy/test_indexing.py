@@ -1,5 +1,6 @@
 """Indexing by everything NumPy knows: reading, writing, placement of axes, ``at``, selection."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +8,6 @@ from numpy_cases import Case, assert_same, check
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 
 R = np.random.default_rng(3)
 V = R.standard_normal(6)

@@ -2,12 +2,12 @@
 
 import copy
 
+import numpy as np
 import pytest
 from numpy_cases import Case, check
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 
 R = np.random.default_rng(6)
 X = R.standard_normal((3, 4))

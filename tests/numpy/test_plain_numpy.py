@@ -4,11 +4,11 @@ Each row is a different NumPy function (twins of operators and aliases are not c
 ``np.name``; its gradient is compared with finite differences in reverse and in forward mode.
 """
 
+import numpy as np
 import pytest
 from numpy_cases import Case, check_derivatives, leaves
 
 import functrans as ft
-import numpy as np
 
 R = np.random.default_rng(8)
 U = R.uniform(0.2, 0.8, (2, 3))

@@ -1,12 +1,12 @@
 """Products and einsum against NumPy's values and differences."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy_cases import Case, check
 
 import functrans as ft
-import numpy as np
 
 R = np.random.default_rng(4)
 V = R.standard_normal(3)

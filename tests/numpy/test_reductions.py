@@ -1,11 +1,11 @@
 """Reductions, running sums, means, quantiles, statistics, NaN variants."""
 
+import numpy as np
 import pytest
 from numpy_cases import Case, check, leaves
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 
 R = np.random.default_rng(1)
 X = R.standard_normal((3, 4))

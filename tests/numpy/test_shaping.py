@@ -1,11 +1,11 @@
 """Shape functions, joining, splitting, padding, creation; views and copies."""
 
+import numpy as np
 import pytest
 from numpy_cases import Case, check
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 
 R = np.random.default_rng(2)
 X = R.standard_normal((3, 4))
@@ -330,3 +330,42 @@ def test_argument_is_never_changed() -> None:
 
     ft.grad(f)(x)
     np.testing.assert_array_equal(x, V)
+
+
+LIKE = {
+    "zeros": lambda x: fnp.zeros(3, like=x),
+    "np.zeros": lambda x: np.zeros(3, like=x),
+    "ones": lambda x: fnp.ones(3, like=x) - 1,
+    "empty": lambda x: fnp.empty(3, like=x) * 0,
+    "full": lambda x: fnp.full(3, 0.0, like=x),
+    "array": lambda x: fnp.array([0.0, 0.0, 0.0], like=x),
+    "np.array": lambda x: np.array([0.0, 0.0, 0.0], like=x),
+    "asarray": lambda x: fnp.asarray(np.zeros(3), like=x),
+    "arange": lambda x: fnp.arange(3.0, like=x) * 0,
+    "zeros_like": lambda x: np.zeros_like(x, shape=3),
+    "empty_like": lambda x: np.empty_like(np.broadcast_to(x, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_new_array_like_a_traced_one_can_be_written_to(name: str) -> None:
+    def f(x):
+        y = LIKE[name](x)
+        for i in range(3):
+            y[i] = x * i
+        return y
+
+    for out in (ft.jacobian(f)(2.0), ft.jacfwd(f)(2.0), ft.vmap(f)(np.ones(1))[0]):
+        np.testing.assert_allclose(out, [0.0, 1.0, 2.0])
+
+
+def test_buffer_like_an_outer_array_is_filled_in_an_inner_function() -> None:
+    def outer(x):
+        def inner(y):
+            buffer = np.zeros_like(x)
+            buffer[0] = y * x[1]
+            return buffer.sum()
+
+        return ft.grad(inner)(2.0) * x[0]
+
+    np.testing.assert_allclose(ft.grad(outer)(np.array([3.0, 5.0])), [5.0, 3.0])

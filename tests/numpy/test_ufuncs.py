@@ -2,12 +2,12 @@
 
 import operator
 
+import numpy as np
 import pytest
 from numpy_cases import Case, check, leaves
 
 import functrans as ft
 import functrans.numpy as fnp
-import numpy as np
 from functrans.numpy.ufuncs import UFUNCS
 
 R = np.random.default_rng(0)

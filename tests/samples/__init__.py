@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from samples import elementwise, indexing, linalg, movement, products, reductions, spectral
+from samples import control, elementwise, indexing, linalg, movement, products, reductions, spectral
 from samples.row import Refused as Refused
 from samples.row import Row as Row
 from samples.row import Sample as Sample
@@ -21,6 +21,7 @@ ROWS: tuple[Row, ...] = (
     *products.ROWS,
     *linalg.ROWS,
     *spectral.ROWS,
+    *control.ROWS,
 )
 
 NOT_SAMPLED = {
@@ -28,21 +29,8 @@ NOT_SAMPLED = {
     "tape_broadcast_to": "its operand is a tape, not an array: tests/test_tapes.py",
     "tape_sum_to": "its operand is a tape, not an array: tests/test_tapes.py",
     "tape_reshape": "its operand is a tape, not an array: tests/test_tapes.py",
-    "jit": "it holds a program: tests/test_jit.py",
-    "cond": "it holds programs: tests/test_control.py",
-    "cond_lanes": "it holds programs: tests/test_control.py",
-    "scan": "it holds a program: tests/test_control.py",
-    "weaken": "part of the rules of scan: tests/test_control.py",
-    "while": "it holds programs: tests/test_control.py",
-    "custom_jvp": "it holds a program and a rule: tests/test_custom_rules.py",
-    "custom_vjp": "it holds a program and a rule: tests/test_custom_rules.py",
-    "linear_call": "part of custom_vjp: tests/test_custom_rules.py",
-    "stop_gradient": "its derivative is zero by definition: tests/test_custom_rules.py",
-    "name": "only policies see it: tests/test_checkpoint.py",
-    "checkpoint": "it holds a program: tests/test_checkpoint.py",
-    "debug_callback": "it has an effect: tests/test_callbacks.py",
-    "io_callback": "it has an effect: tests/test_callbacks.py",
-    "pure_callback": "it calls a Python function: tests/test_callbacks.py",
+    "debug_callback": "it has an effect and no results: tests/test_callbacks.py",
+    "io_callback": "it has an effect, whose order counts: tests/test_callbacks.py",
     "psum": "it needs a named axis around it: tests/test_collectives.py",
     "pmax": "it needs a named axis around it: tests/test_collectives.py",
     "pmin": "it needs a named axis around it: tests/test_collectives.py",

@@ -119,7 +119,9 @@ def unary(
             yield Sample("kinks", (np.array(kinks),), is_smooth=False)
 
     if cplx is None:
-        refused = Refused("complex", (np.ones(2) * 1j,), TypeError, f"{primitive.name}: not defined")
+        refused = Refused(
+            "complex", (np.ones(2) * 1j,), TypeError, f"{primitive.name}: not defined"
+        )
         options.setdefault("refused", (refused,))
     return Row(primitive, make, by_kind(real, cplx), numpy=numpy, **options)
 

@@ -86,7 +86,9 @@ def _scatter_set(x: Any, v: Any, *indices: Any, axes: Shape, mode: str, **_: Any
     return out
 
 
-def _scatter_reduce(x: Any, v: Any, *indices: Any, op: str, axes: Shape, mode: str, **_: Any) -> Any:
+def _scatter_reduce(
+    x: Any, v: Any, *indices: Any, op: str, axes: Shape, mode: str, **_: Any
+) -> Any:
     combine = {"multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}[op]
     out = x.copy()
     for target, value in _writes(x, v, indices, axes, mode):

@@ -90,9 +90,7 @@ STRUCTURAL = (
         lambda x, shape: np.array(x.ravel().tolist(), x.dtype).reshape(shape),
         rtol=0,
         is_flat=True,
-        refused=(
-            Refused("size", (np.ones(6),), ShapeError, "cannot reshape", {"shape": (4,)}),
-        ),
+        refused=(Refused("size", (np.ones(6),), ShapeError, "cannot reshape", {"shape": (4,)}),),
     ),
     Row(
         st.transpose_p,
@@ -215,7 +213,9 @@ SLICING = (
         is_flat=True,
         refused=(
             Refused("bounds", (np.ones(3),), IndexError, "3", {"index": BasicIndex((3,))}),
-            Refused("rank", (np.ones(3),), IndexError, "too many indices", {"index": BasicIndex((0, 0))}),
+            Refused(
+                "rank", (np.ones(3),), IndexError, "too many indices", {"index": BasicIndex((0, 0))}
+            ),
         ),
     ),
     Row(sl.embed_p, _embed_samples, _embed, rtol=0, is_flat=True),
@@ -268,7 +268,8 @@ def _split(x: Any, *, sizes: tuple[int, ...], axis: int) -> tuple[np.ndarray, ..
 def _padded(x: Any, value: Any, *, config: tuple[tuple[int, int, int], ...]) -> np.ndarray:
     """Element by element from the definition: element ``k`` goes to ``low + k * (gap + 1)``."""
     shape = [
-        low + high + n + max(n - 1, 0) * gap for n, (low, high, gap) in zip(x.shape, config)  # noqa: B905  # same rank
+        low + high + n + max(n - 1, 0) * gap
+        for n, (low, high, gap) in zip(x.shape, config)  # noqa: B905  # same rank
     ]
     out = np.full(shape, value, x.dtype)
     for place in np.ndindex(x.shape):

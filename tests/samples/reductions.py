@@ -78,8 +78,11 @@ def reduction(
     def reference(x: Any, *, axes: tuple[int, ...]) -> np.ndarray:
         kept = [a for a in range(x.ndim) if a not in axes]
         shape = [x.shape[a] for a in kept]
-        lanes = x.transpose((*kept, *axes)).reshape(math.prod(shape), -1) if x.size else [()] * (
-            math.prod(shape))
+        lanes = (
+            x.transpose((*kept, *axes)).reshape(math.prod(shape), -1)
+            if x.size
+            else [()] * (math.prod(shape))
+        )
         return np.array([fold([v.item() for v in lane]) for lane in lanes]).reshape(shape)  # fmt: skip
 
     refused = options.pop("refused", ())
@@ -129,9 +132,7 @@ EXTREMA = (
     reduction(
         rd.reduce_min_p, _minimum, "fib", over_nothing=False, kinks=TIES, rtol=0, is_flat=True
     ),
-    reduction(
-        rd.reduce_prod_p, _product, "fci", draw=uniform, kinks=ZEROS, kinks_are_smooth=True
-    ),
+    reduction(rd.reduce_prod_p, _product, "fci", draw=uniform, kinks=ZEROS, kinks_are_smooth=True),
     reduction(
         rd.logsumexp_p,
         _logsumexp,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.jaxpr import subjaxprs
 from functrans.ir.primitive import Primitive, linear, multilinear, nondifferentiable
 from functrans.testing import random_like
 from functrans.trace import bind, dtype_of
@@ -33,6 +34,7 @@ class Sample:
       is_smooth: the primitive is twice differentiable around it, farther than the step of a
         difference quotient. False at ties, kinks, infinities and NaN.
       has_derivative: False where the primitive has no derivative for these parameters.
+      expected: the results, where the row has no reference.
     """
 
     label: str
@@ -40,6 +42,12 @@ class Sample:
     params: Mapping[str, Any] = field(default_factory=dict)
     is_smooth: bool = True
     has_derivative: bool = True
+    expected: tuple[Any, ...] | None = None
+
+    @property
+    def has_program(self) -> bool:
+        """Whether there is a program among the parameters, whose dtypes are fixed."""
+        return any(True for _ in subjaxprs(self.params))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,8 @@ class Row:
     Attributes:
       primitive: the record under test.
       make: gives the samples; the same labels, shapes, dtypes and parameters for every generator.
-      reference: ``(*operands, **params) -> result`` or a tuple of results, what it computes.
+      reference: ``(*operands, **params) -> result`` or a tuple of results, what it computes;
+        without one, the samples say what they expect.
       residuals: ``(outs, *operands, **params) -> arrays`` in place of a reference: what must
         vanish, where results are unique only up to signs or order.
       rtol: relative and absolute tolerance of either in double precision; 0 for exact equality.
@@ -124,14 +133,12 @@ class Row:
     @property
     def is_differentiable(self) -> bool:
         """Whether the primitive has a derivative rule."""
-        return self.primitive.jvp is not nondifferentiable
+        return self.primitive.jvp not in (None, nondifferentiable)
 
     def moving(self, sample: Sample) -> tuple[int, ...]:
         """Positions of the operands that derivatives are taken in."""
         return tuple(
-            i
-            for i, x in enumerate(sample.operands)
-            if is_floating_array(x) and i not in self.fixed
+            i for i, x in enumerate(sample.operands) if is_floating_array(x) and i not in self.fixed
         )
 
     def linear_sets(self, sample: Sample) -> list[tuple[int, ...]]:

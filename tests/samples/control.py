@@ -1,0 +1,311 @@
+"""Rows of the primitives whose rules run a pass: calls, branches, loops, custom rules, checkpoints.
+
+Their operands and parameters are those of the equation that a user's function makes; what they
+compute is written down a second time in plain Python.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import functrans as ft
+from functrans.control import (
+    branches,
+    callbacks,
+    custom_calls,
+    custom_rules,
+    jit,
+    loops,
+    while_loop,
+)
+from functrans.control import checkpoint as cp
+from functrans.control.scanning import fori_loop, scan
+from functrans.control.scanning import while_loop as run_while
+from functrans.ir.jaxpr import Literal
+from functrans.ir.primitive import Primitive
+from functrans.passes import remat
+from functrans.trace import bind
+from samples.row import Rng, Row, Sample, annulus, integers, uniform
+
+
+def captured(
+    primitive: Primitive,
+    label: str,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    expected: Any,
+    **options: Any,
+) -> Sample:
+    """The one equation of a primitive in the program of a call, with the values it is applied to."""
+    jaxpr = ft.make_jaxpr(fun)(*args)
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = tuple(a.value if isinstance(a, Literal) else env[a] for a in eqn.inputs)
+        if eqn.primitive is primitive:
+            outs = expected if isinstance(expected, tuple) else (expected,)
+            return Sample(label, operands, eqn.params, expected=outs, **options)
+        env.update(zip(eqn.outputs, bind(eqn.primitive, *operands, **eqn.params), strict=True))
+    raise AssertionError(f"no equation of {primitive.name} in {jaxpr}")
+
+
+# jit --------------------------------------------------------------------------------------------
+
+
+def _two(x: Any, y: Any) -> Any:
+    return np.sin(x) * y, np.sum(x * x)
+
+
+def _jit_samples(rng: Rng) -> Iterator[Sample]:
+    call = ft.jit(_two)
+    for label, x_shape, y_shape in (("same", (3,), (3,)), ("broadcast", (2, 1), (3,))):
+        args = uniform(rng, x_shape), uniform(rng, y_shape)
+        yield captured(jit.jit_p, label, call, args, _two(*args))
+    args = uniform(rng, (0, 2)), uniform(rng, ())
+    yield captured(jit.jit_p, "empty", call, args, _two(*args))
+    nested = ft.jit(lambda x: ft.jit(np.cos)(x) * 2.0)
+    x = uniform(rng, (3,))
+    yield captured(jit.jit_p, "nested", nested, (x,), np.cos(x) * 2)
+    z = annulus(rng, (2,))
+    yield captured(jit.jit_p, "complex", ft.jit(lambda z: z * z), (z,), z * z)
+
+
+# branches ---------------------------------------------------------------------------------------
+
+
+def _first(x: Any, y: Any) -> Any:
+    return np.sin(x) * y, 2.0 * y
+
+
+def _second(x: Any, y: Any) -> Any:
+    return x**2 + y, np.cos(y)
+
+
+def _cond_samples(rng: Rng) -> Iterator[Sample]:
+    def chosen(p: Any, x: Any, y: Any) -> Any:
+        return branches.cond(p, _first, _second, x, y)
+
+    def switched(i: Any, x: Any) -> Any:
+        return branches.switch(i, [np.sin, np.exp, lambda x: x * x], x)
+
+    for label, p in (("true", np.array(True)), ("false", np.array(False))):
+        args = p, uniform(rng, (3,)), uniform(rng, (3,))
+        expected = (_first if p else _second)(*args[1:])
+        yield captured(branches.cond_p, label, chosen, args, expected)
+    for i, f in enumerate((np.sin, np.exp, np.square)):
+        x = uniform(rng, (2, 2))
+        yield captured(branches.cond_p, f"switch_{i}", switched, (np.array(i), x), f(x))
+    x = uniform(rng, (3,))
+    yield captured(branches.cond_p, "below", switched, (np.array(-4), x), np.sin(x))
+
+
+def _cond_lanes_samples(rng: Rng) -> Iterator[Sample]:
+    def one(i: Any, x: Any, y: Any) -> Any:
+        return branches.cond(i, _first, _second, x, y)
+
+    def loop(i: Any, x: Any, y: Any) -> Any:
+        ys = y if y.ndim == x.ndim else np.stack([y] * len(x))
+        rows = [(_first if c else _second)(a, b) for c, a, b in zip(i, x, ys, strict=True)]
+        return tuple(np.stack(column) for column in zip(*rows, strict=True))
+
+    mixed = np.array([True, False, False, True])
+    for label, i in (("mixed", mixed), ("all_true", mixed | True), ("all_false", mixed & False)):
+        args = i, uniform(rng, (4, 2)), uniform(rng, (4, 2))
+        yield captured(branches.cond_lanes_p, label, ft.vmap(one), args, loop(*args))
+    args = mixed, uniform(rng, (4, 2)), uniform(rng, (2,))
+    shared = ft.vmap(one, in_axes=(0, 0, None))
+    yield captured(branches.cond_lanes_p, "shared_operand", shared, args, loop(*args))
+
+
+# loops ------------------------------------------------------------------------------------------
+
+
+def _step(carry: Any, x: Any) -> Any:
+    state, total = carry
+    state = np.sin(state) + 0.5 * x
+    return (state, total + np.sum(state * x)), state * total
+
+
+def _scan_loop(state: Any, total: Any, xs: Any, is_reverse: bool = False) -> Any:
+    carry, rows = (state, total), []
+    for x in xs[::-1] if is_reverse else xs:
+        carry, row = _step(carry, x)
+        rows.append(row)
+    stacked = np.array(rows[::-1] if is_reverse else rows).reshape(len(xs), *np.shape(state))
+    return (*carry, stacked)
+
+
+def _scan_samples(rng: Rng) -> Iterator[Sample]:
+    def run(state: Any, total: Any, xs: Any, **options: Any) -> Any:
+        (state, total), ys = scan(_step, (state, total), xs, **options)
+        return state, total, ys
+
+    for label, length, options in (
+        ("forward", 4, {}),
+        ("reverse", 3, {"reverse": True}),
+        ("one_step", 1, {}),
+        ("no_step", 0, {}),
+        ("unrolled", 5, {"unroll": 2}),
+    ):
+        args = uniform(rng, (2,)), uniform(rng, ()), uniform(rng, (length, 2))
+        expected = _scan_loop(*args, is_reverse=bool(options.get("reverse")))
+
+        def fun(*args: Any, options: Any = options) -> Any:
+            return run(*args, **options)
+
+        yield captured(loops.scan_p, label, fun, args, expected)
+    weights = uniform(rng, (2, 2))
+    x = uniform(rng, (2,))
+
+    def closing(w: Any, x: Any) -> Any:
+        return fori_loop(0, 3, lambda i, x: np.tanh(w @ x) + i, x)
+
+    expected = x
+    for i in range(3):
+        expected = np.tanh(weights @ expected) + i
+    yield captured(loops.scan_p, "closure", closing, (weights, x), (3, expected))
+
+
+def _while_samples(rng: Rng) -> Iterator[Sample]:
+    def run(n: Any, x: Any) -> Any:
+        return run_while(
+            lambda c: c[0] < n, lambda c: (c[0] + 1, np.sin(c[1]) * 1.5), (0, x)
+        )  # fmt: skip
+
+    for label, n in (("some", 3), ("one", 1), ("none", 0)):
+        x = uniform(rng, (2,))
+        expected = x
+        for _ in range(n):
+            expected = np.sin(expected) * 1.5
+        args = np.array(n), x
+        yield captured(while_loop.while_p, label, run, args, (np.array(n), expected))
+
+    def by_value(x: Any) -> Any:
+        return run_while(lambda x: np.sum(x * x) < 50.0, lambda x: x * 1.7 + 0.1, x)
+
+    x = uniform(rng, (2,), 0.5, 1.0)
+    expected = x
+    while np.sum(expected**2) < 50.0:
+        expected = expected * 1.7 + 0.1
+    yield captured(while_loop.while_p, "by_value", by_value, (x,), expected)
+
+
+# custom rules -----------------------------------------------------------------------------------
+
+
+@ft.custom_jvp
+def _softplus(x: Any) -> Any:
+    return np.log1p(np.exp(x))
+
+
+@_softplus.defjvp
+def _softplus_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    return _softplus(x), x_dot / (1 + np.exp(-x))
+
+
+@ft.custom_vjp
+def _product(x: Any, y: Any) -> Any:
+    return np.sin(x) * y
+
+
+def _product_fwd(x: Any, y: Any) -> Any:
+    return _product(x, y), (x, y)
+
+
+def _product_bwd(residuals: Any, ct: Any) -> Any:
+    x, y = residuals
+    return np.cos(x) * y * ct, np.sin(x) * ct
+
+
+_product.defvjp(_product_fwd, _product_bwd)
+
+
+def _custom_jvp_samples(rng: Rng) -> Iterator[Sample]:
+    for label, shape in (("vector", (3,)), ("0d", ()), ("matrix", (2, 2)), ("empty", (0,))):
+        x = uniform(rng, shape)
+        expected = np.log1p(np.exp(x))
+        yield captured(custom_calls.custom_jvp_p, label, _softplus, (x,), expected)
+
+
+def _custom_vjp_samples(rng: Rng) -> Iterator[Sample]:
+    for label, shape in (("vector", (3,)), ("0d", ()), ("matrix", (2, 2)), ("empty", (0,))):
+        args = uniform(rng, shape), uniform(rng, shape)
+        expected = np.sin(args[0]) * args[1]
+        yield captured(custom_calls.custom_vjp_p, label, _product, args, expected)
+
+
+def _linear_call_samples(rng: Rng) -> Iterator[Sample]:
+    """The linear part of a function with a custom_vjp: the transpose of its backward function."""
+
+    def pushed(x: Any, y: Any, x_dot: Any, y_dot: Any) -> Any:
+        return ft.jvp(_product, (x, y), (x_dot, y_dot))[1]
+
+    for label, shape in (("vector", (3,)), ("0d", ()), ("empty", (0,))):
+        x, y, x_dot, y_dot = (uniform(rng, shape) for _ in range(4))
+        expected = np.cos(x) * y * x_dot + np.sin(x) * y_dot
+        args = x, y, x_dot, y_dot
+        yield captured(custom_calls.linear_call_p, label, pushed, args, expected)
+
+
+def _checkpoint_samples(rng: Rng) -> Iterator[Sample]:
+    call = ft.checkpoint(_two)
+    for label, x_shape, y_shape in (("same", (3,), (3,)), ("0d", (), ()), ("empty", (0,), ())):
+        args = uniform(rng, x_shape), uniform(rng, y_shape)
+        yield captured(cp.checkpoint_p, label, call, args, _two(*args))
+
+
+# identities and callbacks -----------------------------------------------------------------------
+
+
+def _named_samples(rng: Rng) -> Iterator[Sample]:
+    yield Sample("f64", (uniform(rng, (3,)),), {"name": "seen"})
+    yield Sample("0d", (uniform(rng, ()),), {"name": "seen"})
+    yield Sample("complex", (annulus(rng, (2,)),), {"name": "seen"})
+    yield Sample("empty", (uniform(rng, (0,)),), {"name": "seen"})
+
+
+def _identity_samples(rng: Rng) -> Iterator[Sample]:
+    yield Sample("f64", (uniform(rng, (3,)),))
+    yield Sample("0d", (uniform(rng, ()),))
+    yield Sample("complex", (annulus(rng, (2,)),))
+    yield Sample("int", (integers(rng, (2,)),))
+
+
+def _number_samples(rng: Rng) -> Iterator[Sample]:
+    yield Sample("f64", (uniform(rng, ()),))
+    yield Sample("complex", (annulus(rng, ()),))
+    yield Sample("int", (integers(rng, ()),))
+
+
+def _gamma(x: Any) -> Any:
+    return np.vectorize(math.gamma, otypes=[np.float64])(x)
+
+
+def _callback_samples(rng: Rng) -> Iterator[Sample]:
+    def call(x: Any) -> Any:
+        out = ft.ShapeDtypeStruct(x.shape, x.dtype)
+        return callbacks.pure_callback(_gamma, out, x, vmap_method="sequential")
+
+    for label, shape in (("vector", (3,)), ("0d", ()), ("matrix", (2, 2))):
+        x = uniform(rng, shape, 0.5, 3)
+        yield captured(callbacks.pure_callback_p, label, call, (x,), _gamma(x))
+
+
+ROWS = (
+    Row(jit.jit_p, _jit_samples),
+    Row(branches.cond_p, _cond_samples),
+    Row(branches.cond_lanes_p, _cond_lanes_samples),
+    Row(loops.scan_p, _scan_samples),
+    Row(loops.weaken_p, _number_samples, lambda x: x.item(), rtol=0, is_flat=True),
+    Row(while_loop.while_p, _while_samples),
+    Row(custom_calls.custom_jvp_p, _custom_jvp_samples),
+    Row(custom_calls.custom_vjp_p, _custom_vjp_samples),
+    Row(custom_calls.linear_call_p, _linear_call_samples),
+    Row(cp.checkpoint_p, _checkpoint_samples),
+    Row(remat.name_p, _named_samples, lambda x, name: x, rtol=0, is_flat=True),
+    Row(custom_rules.stop_gradient_p, _identity_samples, lambda x: x, rtol=0),
+    Row(callbacks.pure_callback_p, _callback_samples),
+)
