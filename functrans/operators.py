@@ -30,8 +30,8 @@ from functrans.primitives.dot import matmul
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.state import open_traces
-from functrans.traces.common import laid_out, plain_value
 from functrans.trace import Alias, Tracer, bind, dtype_of, elementwise, inner_trace, shape_of
+from functrans.traces.common import laid_out, plain_value
 
 _OPERANDS = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32})
 """Types of plain operands that need no look (an exact type: a masked array is an ndarray, too)."""

@@ -205,6 +205,8 @@ _DEFAULT_REMEDY = (
     "(static_argnums) if it is not an array."
 )
 _REMEDY = {
+    "float()": "Use array operations (np.sin instead of math.sin; a buffer made with like=x, as "
+    "np.zeros(n, like=x), for buffer[i] = x), or make the argument static (static_argnums=...).",
     "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, or "
     "make the argument static (static_argnums=...).",
     "a value-dependent shape": "Use np.where with a mask, or pass size= / a static argument, so "

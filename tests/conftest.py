@@ -2,10 +2,11 @@
 
 Warnings are errors and expected failures are strict by ``pyproject.toml``.
 """
+# ruff: noqa: E402  # the number of BLAS threads is read when NumPy is imported
 
 import os
 
-# Before NumPy is imported: parallel BLAS in parallel test processes is slower than none.
+# Parallel BLAS in parallel test processes is slower than none.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 

@@ -122,7 +122,7 @@ OPERATIONS = (
     Operation("roll", 1, _has_axis, lambda x: np.roll(x, 1, axis=-1)),
     Operation("take", 1, _has_axis, lambda x: np.take(x, np.array([0, -1, 0]), axis=0)),
     Operation("assign", 1, _has_axis, _assigned),
-    Operation("concatenate", 2, _same, lambda a, b: np.concatenate([np.atleast_1d(a), np.atleast_1d(b)])),
+    Operation("concatenate", 2, _same, lambda a, b: np.concatenate([a.reshape(-1), b.reshape(-1)])),
     Operation("stack", 2, _same, lambda a, b: np.stack([a, 2 * b], axis=-1)),
     Operation("matmul", 2, _multiply, lambda a, b: np.tanh(a) @ b / a.shape[1]),
     Operation("gram", 1, _is_matrix, lambda x: np.tanh(x.T) @ x),

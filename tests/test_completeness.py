@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from dataclasses import fields
+from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -74,7 +75,7 @@ def test_every_record_can_be_read_from_a_file() -> None:
 
 def test_no_two_records_share_a_name() -> None:
     names = sorted(primitive.name for primitive in ALL)
-    assert [name for name, after in zip(names, names[1:], strict=False) if name == after] == []
+    assert [name for name, after in pairwise(names) if name == after] == []
 
 
 def test_every_record_has_one_row() -> None:

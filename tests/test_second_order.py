@@ -1,4 +1,4 @@
-"""Second derivatives: the four nestings of modes agree with difference quotients of the gradient."""
+"""Second derivatives: all four nestings of modes agree with differences of the gradient."""
 
 from typing import Any
 

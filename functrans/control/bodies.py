@@ -102,7 +102,7 @@ def stage_body(
         outs, out_treedef = tree.flatten(result)
         structure.append(out_treedef)
         return [
-            canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+            result_leaf(out, label, result, i)
             for i, out in enumerate(outs)
         ]
 

@@ -49,9 +49,9 @@ from functrans.trace import Tracer, aval_of, bind
 from functrans.transforms.arguments import (
     canonical,
     check_callable,
-    leaf_description,
     name_of,
     own_arrays,
+    result_leaf,
 )
 
 _MAX_PROGRAMS = 256
@@ -357,7 +357,7 @@ class JitFunction:
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
             return [
-                canonical(out, lambda i=i: leaf_description(self._label, result, i, "result"))  # type: ignore[misc]
+                result_leaf(out, self._label, result, i)
                 for i, out in enumerate(outs)
             ]
 

@@ -28,7 +28,9 @@ def explained(
     except ShapeError as clearer:
         return located(clearer)
     except Exception:  # the original error is the better one then
-        return error
+        pass
+    if type(error) is IndexError and " (at " not in str(error):
+        return IndexError(f"{error}{here()}")
     return error
 
 
@@ -93,7 +95,8 @@ def concrete_value(tracer: Tracer, value: Any, what: str) -> Any:
         raise ConcretizationError(
             f"{what} of {tracer._describe()} was asked{here()}, inside {tracer._trace.label}: the "
             "plain number would silently lose the derivative. Use array operations on the traced "
-            "value itself (np.sin instead of math.sin; functrans.numpy.array for lists), or "
-            "ft.stop_gradient(x) where no derivative is wanted."
+            "value itself (np.sin instead of math.sin; functrans.numpy.array for lists; a buffer "
+            "made with like=x, as np.zeros(n, like=x), for buffer[i] = x), or ft.stop_gradient(x) "
+            "where no derivative is wanted."
         )
     return value._concrete(what) if isinstance(value, Tracer) else value

@@ -17,6 +17,7 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import aval_of_plain, is_differentiable_dtype
+from functrans.ir.source import here
 from functrans.trace import Tracer, dtype_of, escaped
 
 _READY = frozenset({np.float64, np.float32, float})
@@ -75,8 +76,8 @@ def positions(who: str, argnums: int | tuple[int, ...], n_args: int) -> tuple[in
         if not -n_args <= number < n_args:
             raise ValueError(
                 f"{who}: argnums={argnums!r} asks for positional argument {number}, but the "
-                f"function was called with {n_args} positional argument{'s' * (n_args != 1)}; "
-                "arguments to differentiate must be passed by position"
+                f"function was called with {n_args} positional argument{'s' * (n_args != 1)}"
+                f"{here()}; arguments to differentiate must be passed by position"
             )
     found = tuple(number % n_args for number in numbers)
     if len(set(found)) != len(found):
@@ -84,12 +85,13 @@ def positions(who: str, argnums: int | tuple[int, ...], n_args: int) -> tuple[in
     return found
 
 
-def canonical(value: Any, describe: Callable[[], str]) -> Any:
-    """An argument leaf as a plain ndarray, NumPy scalar, Python number or tracer.
+def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
+    """A leaf as a plain ndarray, NumPy scalar, Python number or tracer.
 
     Args:
       value: the leaf.
       describe: gives its description for messages: ``grad of loss: args[0]['w']``.
+      remedy: what to do if it is no array; by default what helps with an argument.
 
     Raises:
       UnsupportedOperationError: it is no array of numbers, or a kind of array whose meaning would
@@ -108,7 +110,7 @@ def canonical(value: Any, describe: Callable[[], str]) -> Any:
         if dtype.kind in "fciub" or dtype.name == "bfloat16":
             return value if dtype.isnative else value.astype(dtype.newbyteorder("="))
         raise UnsupportedOperationError(
-            f"{describe()} is an array of dtype {dtype}; expected numbers. Convert it with "
+            f"{describe()} is an array of dtype {dtype}{here()}; expected numbers. Convert it with "
             ".astype(float) first."
         )
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
@@ -118,19 +120,41 @@ def canonical(value: Any, describe: Callable[[], str]) -> Any:
             else "use np.asarray(x)"
         )
         raise UnsupportedOperationError(
-            f"{describe()} is a {cls.__name__}, whose arithmetic differs from ndarray's; {hint}."
+            f"{describe()} is a {cls.__name__}{here()}, whose arithmetic differs from ndarray's; "
+            f"{hint}."
         )
     if aval_of_plain(value) is not None:
         return np.asarray(value) if isinstance(value, np.ndarray) else value
-    hint = (
-        "convert it with np.asarray(x) first"
-        if hasattr(value, "__array__")
-        else "pass it as a keyword argument bound with functools.partial, or in a pytree of arrays"
-    )
+    hint = "convert it with np.asarray(x) first" if hasattr(value, "__array__") else (remedy or _AS_ARGUMENT)
     raise UnsupportedOperationError(
-        f"{describe()} is of type {cls.__module__}.{cls.__qualname__}, not an array of numbers; "
-        f"{hint}."
+        f"{describe()} is of type {cls.__module__}.{cls.__qualname__}{here()}, not an array of "
+        f"numbers; {hint}."
     )
+
+
+_AS_ARGUMENT = "bind it with functools.partial, or pass it by keyword, or in a pytree of arrays"
+_AS_RESULT = "return arrays and numbers (has_aux=True, where there is it, carries out the rest)"
+
+
+def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
+    """A leaf of the result of a traced function, checked.
+
+    Raises:
+      UnsupportedOperationError: it is no array of numbers; names its key path.
+    """
+    return canonical(value, lambda: leaf_description(label, result, i, "result"), _AS_RESULT)
+
+
+def check_structure(
+    expected: Any, received: Any, who: str, expected_name: str, received_name: str
+) -> None:
+    """Refuse two different structures.
+
+    Raises:
+      TreeMismatchError: names both structures and the user's line.
+    """
+    if expected != received:
+        tree.check_same(expected, received, f"{who}{here()}", expected_name, received_name)
 
 
 def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:
@@ -156,12 +180,13 @@ def differentiable_leaf(
             return value
         kind = type(value).__name__ if type(value) in (int, bool) else f"dtype {dtype}"
         raise NonDifferentiableError(
-            f"{describe()} is of {kind}; derivatives need floating-point inputs. Use a float "
-            "(2.0, x.astype(float)), or allow_int=True to pass it through with no gradient."
+            f"{describe()} is of {kind}{here()}; derivatives need floating-point inputs. Use a "
+            "float (2.0, x.astype(float)), or allow_int=True (grad, jacrev) to pass it through with "
+            "no gradient."
         )
     if dtype.kind == "c" and not is_complex_ok:
         raise NonDifferentiableError(
-            f"{describe()} is complex ({dtype}); use holomorphic=True for the complex derivative "
+            f"{describe()} is complex ({dtype}){here()}; use holomorphic=True for the complex derivative "
             "of a holomorphic function, or split it into real and imaginary parts."
         )
     return value

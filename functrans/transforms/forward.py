@@ -23,13 +23,14 @@ from functrans.staging import stage
 from functrans.trace import aval_of, dtype_of, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.transforms.arguments import (
-    canonical,
     check_callable,
+    check_structure,
     differentiable_leaf,
     leaf_description,
     name_of,
     own_arrays,
     private_arrays,
+    result_leaf,
 )
 from functrans.transforms.reverse import fit_tangent, plain_leaf, record_primals, split_aux
 
@@ -43,7 +44,7 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
         )
     leaves, treedef = tree.flatten(tuple(primals))
     given, given_treedef = tree.flatten(tuple(tangents))
-    tree.check_same(treedef, given_treedef, label, "primals", "tangents")
+    check_structure(treedef, given_treedef, label, "primals", "tangents")
     values, pushed = [], []
     for i, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
         value = differentiable_leaf(
@@ -102,7 +103,7 @@ def jvp(
             if type(out) is PushingTracer and out._trace is trace:
                 value, tangent = out._value, out._tangent
             else:
-                value = canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+                value = result_leaf(out, label, result, i)
                 tangent = None
             out_values.append(value)
             if tangent is None:
@@ -159,7 +160,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     def pushforward(*tangents: Any) -> Any:
         """Push tangents of the primals forward to the result."""
         given, given_treedef = tree.flatten(tangents)
-        tree.check_same(treedef, given_treedef, label, "the primals", "the tangents")
+        check_structure(treedef, given_treedef, label, "the primals", "the tangents")
         pairs = []
         for i, (tangent, aval, node) in enumerate(zip(given, in_avals, inputs, strict=True)):
             value = fit_tangent(
@@ -223,7 +224,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     def transposed(ct: Any) -> Any:
         """Pull a cotangent of the result back."""
         cts, ct_treedef = tree.flatten(ct)
-        tree.check_same(out_treedef, ct_treedef, label, "the result", "the cotangent")
+        check_structure(out_treedef, ct_treedef, label, "the result", "the cotangent")
         fitted_cts = [
             fit_tangent(value, aval, lambda i=i: leaf_description(label, ct, i, "ct"))  # type: ignore[misc]
             for i, (value, aval) in enumerate(zip(cts, jaxpr.out_avals, strict=True))

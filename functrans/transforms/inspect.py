@@ -19,9 +19,9 @@ from functrans.staging import stage
 from functrans.transforms.arguments import (
     canonical,
     check_callable,
-    leaf_description,
     name_of,
     own_arrays,
+    result_leaf,
 )
 from functrans.transforms.forward import leaf_aval
 
@@ -98,7 +98,7 @@ def _stage_call(
         outs, out_treedef = tree.flatten(result)
         structure.append(out_treedef)
         return [
-            canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+            result_leaf(out, label, result, i)
             for i, out in enumerate(outs)
         ]
 

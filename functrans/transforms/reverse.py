@@ -33,6 +33,7 @@ from functrans.transforms.arguments import (
     canonical,
     check_argnums,
     check_callable,
+    check_structure,
     differentiable_leaf,
     flatten_call,
     leaf_description,
@@ -41,6 +42,7 @@ from functrans.transforms.arguments import (
     own_arrays,
     positions,
     private_arrays,
+    result_leaf,
     split_leaves,
     unflatten_call,
 )
@@ -92,10 +94,7 @@ class Recorded:
                     value, node = out._value, out._node
                 else:
                     node = None
-                    value = canonical(
-                        out,
-                        lambda i=i: leaf_description(label, result, i, "result"),  # type: ignore[misc]
-                    )
+                    value = result_leaf(out, label, result, i)
                 if node is None:  # a constant, which may be the caller's array
                     value = own_array(value, (value,))
                 self.outs.append(value)
@@ -393,7 +392,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     def pullback(ct: Any) -> Any:
         """Pull a cotangent of the result back to the primals."""
         cts, ct_treedef = tree.flatten(ct)
-        tree.check_same(out_treedef, ct_treedef, label, "the result", "the cotangent")
+        check_structure(out_treedef, ct_treedef, label, "the result", "the cotangent")
         seeds = []
         for i, (value, aval, node) in enumerate(zip(cts, out_avals, out_nodes, strict=True)):
             value = fit_tangent(

@@ -26,9 +26,9 @@ from functrans.trace import aval_of, shape_of
 from functrans.transforms.arguments import (
     canonical,
     check_callable,
-    leaf_description,
     name_of,
     own_arrays,
+    result_leaf,
 )
 
 
@@ -95,7 +95,7 @@ def vmap(
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
             return [
-                canonical(out, lambda i=i: leaf_description(label, result, i, "result"))  # type: ignore[misc]
+                result_leaf(out, label, result, i)
                 for i, out in enumerate(outs)
             ]
 

@@ -38,7 +38,7 @@ def captured(
     expected: Any,
     **options: Any,
 ) -> Sample:
-    """The one equation of a primitive in the program of a call, with the values it is applied to."""
+    """The equation of a primitive in the program of a call, with the values it is applied to."""
     jaxpr = ft.make_jaxpr(fun)(*args)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))

@@ -301,6 +301,13 @@ def _heaviside(x: float, at_zero: float) -> float:
 LEFT, RIGHT = fraction(0.0, 0.4), fraction(0.5, 0.9)
 TIES = (1.0, 0.0, 2.0, -1.0), (1.0, -0.0, 1.0, 3.0)
 
+
+def extremum(primitive: Any, numpy: Any, definition: Any) -> Row:
+    """A row of a maximum or minimum, away from ties and at ties."""
+    ints_too = integers, integers
+    return binary(primitive, numpy, definition, LEFT, RIGHT, None, ints_too, TIES, is_flat=True)
+
+
 BINARY = (
     binary(ew.add_p, np.add, operator.add, draw_complex=annulus, draw_int=(integers, integers),
            linear_in=((0, 1), (0,), (1,)), is_flat=True),
@@ -326,10 +333,10 @@ BINARY = (
     binary(ew.arctan2_p, np.arctan2, math.atan2, signed(0.4, 2), signed(0.4, 2)),
     binary(ew.hypot_p, np.hypot, math.hypot, signed(0.4, 2), signed(0.4, 2),
            kinks=((0.0, 1.0), (0.0, 0.0))),
-    binary(ew.maximum_p, np.maximum, max, LEFT, RIGHT, None, (integers, integers), TIES, is_flat=True),
-    binary(ew.minimum_p, np.minimum, min, LEFT, RIGHT, None, (integers, integers), TIES, is_flat=True),
-    binary(ew.fmax_p, np.fmax, max, LEFT, RIGHT, None, (integers, integers), TIES, is_flat=True),
-    binary(ew.fmin_p, np.fmin, min, LEFT, RIGHT, None, (integers, integers), TIES, is_flat=True),
+    extremum(ew.maximum_p, np.maximum, max),
+    extremum(ew.minimum_p, np.minimum, min),
+    extremum(ew.fmax_p, np.fmax, max),
+    extremum(ew.fmin_p, np.fmin, min),
     binary(ew.heaviside_p, np.heaviside, _heaviside, signed(0.2, 2), uniform, zero_in=(0, 1)),
     binary(ew.copysign_p, np.copysign, math.copysign, signed(0.2, 2), signed(0.2, 2),
            zero_in=(1,), is_flat=True),

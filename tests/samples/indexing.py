@@ -1,6 +1,7 @@
 """Rows of the primitives that read and write at index arrays and in windows."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def _neighbour_writes(*indices: Any, extents: Shape, mode: str) -> tuple[np.ndar
     numbers = np.arange(int(np.prod(shape))).reshape(shape)
     before, after = np.full(shape, -1), np.full(shape, -1)
     for positions in writes.values():
-        for first, second in zip(positions, positions[1:], strict=False):  # pairs of neighbours
+        for first, second in pairwise(positions):
             before[second] = numbers[first]
             after[first] = numbers[second]
     return before, after

@@ -15,7 +15,6 @@ from functrans.primitives import linalg_lstsq as ls
 from functrans.primitives import linalg_solve as lv
 from functrans.primitives import linalg_spectral as sp
 from functrans.primitives import linalg_triangular as lt
-from functrans.primitives.complex_parts import conjugate, real
 from functrans.primitives.dot import matmul
 from functrans.primitives.elementwise import sin
 from functrans.trace import bind, dtype_of

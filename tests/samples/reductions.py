@@ -78,12 +78,10 @@ def reduction(
     def reference(x: Any, *, axes: tuple[int, ...]) -> np.ndarray:
         kept = [a for a in range(x.ndim) if a not in axes]
         shape = [x.shape[a] for a in kept]
-        lanes = (
-            x.transpose((*kept, *axes)).reshape(math.prod(shape), -1)
-            if x.size
-            else [()] * (math.prod(shape))
-        )
-        return np.array([fold([v.item() for v in lane]) for lane in lanes]).reshape(shape)  # fmt: skip
+        lanes: Any = [()] * math.prod(shape)
+        if x.size:
+            lanes = x.transpose((*kept, *axes)).reshape(math.prod(shape), -1)
+        return np.array([fold([v.item() for v in lane]) for lane in lanes]).reshape(shape)
 
     refused = options.pop("refused", ())
     if not over_nothing:
@@ -403,7 +401,8 @@ def _top_k_samples(rng: Rng) -> Iterator[Sample]:
 
 def _top_k(x: Any, *, k: int) -> tuple[np.ndarray, np.ndarray]:
     def lane(values: list[Any]) -> list[int]:
-        return sorted(range(len(values)), key=lambda i: (_key(values[i])[0] is False, -_key(values[i])[1]))[:k]  # fmt: skip
+        keys = [_key(value) for value in values]
+        return sorted(range(len(values)), key=lambda i: (not keys[i][0], -keys[i][1]))[:k]
 
     indices = along(lane)(x, axis=x.ndim - 1).astype(np.int64)
     return np.take_along_axis(x, indices, -1), indices
