@@ -18,7 +18,7 @@ from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.passes.linearize import Node, pull_back
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import differentiable_leaf, name_of, own_array, own_arrays
-from functrans.transforms.forward import jvp as _jvp_transform
+from functrans.transforms.forward import push_call
 from functrans.transforms.jacobian import _Call
 from functrans.transforms.reverse import Recorded, finish_cotangents, fit_tangent, value_and_grad
 
@@ -383,7 +383,7 @@ def jvp(
         _check_dependence(
             "jvp", "output", [[any(_depends(n, recorded.inputs))] for n in recorded.out_nodes]
         )
-    return _jvp_transform(func, values, tuple(vectors))  # type: ignore[return-value]
+    return push_call("functional.jvp", func, values, tuple(vectors))  # type: ignore[return-value]
 
 
 def hvp(
@@ -452,5 +452,5 @@ def _hessian_product(
         value, gradients = transform(*args)
         return (value, *gradients)
 
-    out, products = _jvp_transform(gradient, values, tuple(vectors))
+    out, products = push_call(f"functional.{who}", gradient, values, tuple(vectors))
     return own_array(out[0], values), _nested(products[1:], is_in_tuple)

@@ -359,6 +359,14 @@ def _product_of_writes(x: Any, entries: list[Any], value: Any, mode: str) -> Any
     return _written(ones, entries, value, "multiply", mode, False)
 
 
+def _lone_mask(entries: list[Any]) -> Any:
+    """The plain mask of an index that is nothing else, or ``None``."""
+    parts = [part for part in entries if not (isinstance(part, slice) and part == _ALL)]
+    if len(parts) == 1 and type(parts[0]) is np.ndarray and parts[0].dtype.kind == "b":
+        return parts[0] if entries[0] is parts[0] else None
+    return None
+
+
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "set": lambda old, new: new,
     "add": ew.add,
@@ -418,6 +426,11 @@ def _written(
     check_storable(value, dtype)
     if mode != "raise":
         entries = _ints_as_arrays(entries)
+    mask = _lone_mask(entries)
+    if mask is not None and op == "set" and not shape_of(value):
+        _check_mask(mask, shape, 0)  # a selection: what is overwritten adds nothing to a derivative
+        wide = mask.reshape(mask.shape + (1,) * (len(shape) - mask.ndim))
+        return ew.where(wide, cast(value, dtype), x)
     steps = plan(entries, shape)
     cut = x if steps.cut is None else slice_index(x, steps.cut)
     if not steps.arrays:

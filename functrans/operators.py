@@ -67,6 +67,11 @@ def as_operand(other: Any) -> Any:
     for kind in kinds:  # subclasses: members of an IntEnum, for instance
         if isinstance(other, kind):
             return kind(other)
+    if hasattr(other, "__array__"):  # its own operators would take a tracer for one element
+        raise UnsupportedOperationError(
+            f"a {type(other).__module__}.{type(other).__qualname__} meets a traced value{here()}; "
+            "convert it with np.asarray(x) first"
+        )
     return NotImplemented
 
 
@@ -106,6 +111,9 @@ def fresh(x: Any, order: Any = None) -> Any:
     layout = plain_value(x)
     if order is not None and type(layout) is np.ndarray and layout.ndim:
         twin._value = laid_out(twin._value, np.empty_like(layout, order=order))
+    stack = open_traces.get()
+    if stack and stack[-1] is not x._trace and x._trace in stack:
+        return stack[-1].lift(twin)  # a copy belongs to the function that makes it
     return twin
 
 

@@ -21,16 +21,15 @@ def _batchable(sample: Sample) -> tuple[int, ...]:
 
 
 def _combinations(sample: Sample) -> list[tuple[int | None, ...]]:
-    """Batch axes of the operands, ``None`` for unbatched: every subset, first or last axis."""
+    """Batch axes of the operands, ``None`` for unbatched: every subset, on every operand the first
+    axis, the last axis, or the two in turn."""
     positions = _batchable(sample)
     choices: list[tuple[int | None, ...]] = []
     for flags in product((False, True), repeat=len(positions)):
-        if not any(flags):
-            continue
-        chosen = {i for i, flag in zip(positions, flags, strict=True) if flag}
-        n = len(sample.operands)
-        choices.append(tuple(0 if i in chosen else None for i in range(n)))
-        choices.append(tuple(-1 if i in chosen else None for i in range(n)))
+        chosen = [i for i, flag in zip(positions, flags, strict=True) if flag]
+        for axes in ((0, 0), (-1, -1), (0, -1))[: 2 + (len(chosen) > 1)] if chosen else ():
+            own = {i: axes[k % 2] for k, i in enumerate(chosen)}
+            choices.append(tuple(own.get(i) for i in range(len(sample.operands))))
     return choices
 
 

@@ -59,6 +59,7 @@ linalg
 table
 """,
     "passes": """
+reuse
 evaluate
 algebra batch cotangents remat
 simplify transpose

@@ -41,7 +41,7 @@ def test_programs_print() -> None:
     assert repr(program) == "f(v0: (3,), v1: ())\n  v2 = sin(v1)\n  v3 = add(v2, v0)"
 
 
-@settings(max_examples=70)
+@settings(max_examples=500)
 @given(PROGRAMS, SEEDS)
 def test_gradient_is_the_difference_quotient(program: Program, seed: int) -> None:
     point, direction = _points(program, seed), _points(program, seed + 1)
@@ -56,7 +56,7 @@ def test_gradient_is_the_difference_quotient(program: Program, seed: int) -> Non
         assert_close(tangent, expected, "forward against differences", 1e-6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(PROGRAMS, SEEDS)
 def test_second_derivatives_agree(program: Program, seed: int) -> None:
     point, direction = _points(program, seed), _points(program, seed + 1)
@@ -71,7 +71,7 @@ def test_second_derivatives_agree(program: Program, seed: int) -> None:
         assert_close(found, tuple(expected), "differences", 1e-5)
 
 
-@settings(max_examples=50)
+@settings(max_examples=120)
 @given(PROGRAMS, SEEDS, st.sampled_from([(0, 0), (0, None), (None, 0)]))
 def test_vmap_is_the_loop(program: Program, seed: int, axes: Any) -> None:
     stacked, shared = _points(program, seed, size=3), _points(program, seed)
@@ -93,7 +93,7 @@ def test_vmap_is_the_loop(program: Program, seed: int, axes: Any) -> None:
     assert_close(total(*args), summed, "grad of vmap", 1e-10)
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(PROGRAMS, SEEDS)
 def test_jit_computes_the_same(program: Program, seed: int) -> None:
     point, direction = _points(program, seed), _points(program, seed + 1)
@@ -111,7 +111,7 @@ def test_jit_computes_the_same(program: Program, seed: int) -> None:
     assert_close(ft.jit(ft.vmap(gradient))(*stacked), loop, "jit of vmap of grad", 1e-10)
 
 
-@settings(max_examples=20)
+@settings(max_examples=50)
 @given(PROGRAMS, SEEDS)
 def test_checkpoint_computes_the_same(program: Program, seed: int) -> None:
     point = _points(program, seed)

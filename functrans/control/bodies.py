@@ -27,7 +27,7 @@ from functrans.passes.simplify import simplify
 from functrans.primitives.structural import cast_p
 from functrans.staging import stage
 from functrans.trace import aval_of, bind
-from functrans.transforms.arguments import canonical, leaf_description, own_arrays
+from functrans.transforms.arguments import canonical, leaf_description, own_arrays, result_leaf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -106,6 +106,7 @@ jit_p = Primitive(
     transpose=_jit_transpose,
     batch=_jit_batch,
     holds_programs=True,
+    is_call=True,
 )
 
 

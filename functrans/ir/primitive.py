@@ -21,6 +21,10 @@ lower      a function of an emitter (see docs/architecture)
 linearize  ``(needs, operands, **params) -> (outs, residuals, linear)``, only where the derived
            form would redo expensive work: ``linear`` is a ``LinearProgram``
 effects    names of the effects, a frozenset; an equation that has one is never dropped
+in_place   as ``impl``, but it may write into the memory of its first operand; only where the
+           result is that operand with some elements changed
+prune      ``(used, eqn) -> (params, inputs)``: what is needed of an equation with programs for the
+           results in ``used``
 stage      ``(operands, **params) -> (operands, params)``, only where a parameter is a Python
            function: what they become when the equation is put into a program
 ========== ======================================================================================
@@ -117,6 +121,8 @@ class Primitive:
 
     Attributes:
       holds_programs: parameters hold programs, whose effects are the equation's.
+      is_call: the equation runs the program in its parameter ``jaxpr`` once and does nothing else,
+        so that a pass may put the program in its place.
       reasons: why a field that is ``None`` is so, by field name; ``test_completeness`` reads it.
     """
 
@@ -132,7 +138,10 @@ class Primitive:
     elementwise: Elementwise | None = None
     reasons: tuple[tuple[str, str], ...] = ()
     stage: Rule | None = None
+    in_place: Rule | None = None
+    prune: Rule | None = None
     holds_programs: bool = False
+    is_call: bool = False
 
     def __repr__(self) -> str:
         """The primitive's name."""

@@ -30,6 +30,7 @@ from functrans.numpy.dispatch import implements
 from functrans.numpy.shaping import reshape_view
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
+from functrans.primitives.movement import common_dtype
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.trace import Tracer, dtype_of, shape_of
 
@@ -292,8 +293,8 @@ def linspace(
     n = operator.index(num)
     if n < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    low, high = inexact(as_array(start)), inexact(as_array(stop))
-    kind = np.result_type(dtype_of(low), dtype_of(high), float(n))
+    low, high = as_operand(start), as_operand(stop)
+    kind = np.result_type(common_dtype((low, high)), n * 1.0)
     low, high = cast(low, kind), cast(high, kind)
     span = ew.subtract(high, low)
     parts = n - 1 if endpoint else n
@@ -348,7 +349,7 @@ def geomspace(
     """Numbers at equal ratios between bounds of one sign."""
     low, high = inexact(as_array(start)), inexact(as_array(stop))
     n = operator.index(num)
-    kind = np.result_type(dtype_of(low), dtype_of(high), float(n))
+    kind = np.result_type(dtype_of(low), dtype_of(high), np.float64)
     low, high = cast(low, kind), cast(high, kind)
     exponents = linspace.traced(  # type: ignore[attr-defined]  # set by implements
         ew.log(ew.divide(low, low)), ew.log(ew.divide(high, low)), num, endpoint

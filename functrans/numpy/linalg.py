@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
 
+from functrans.errors import ShapeError
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, layout_of, lifted
 from functrans.numpy.dispatch import implements
@@ -82,7 +83,7 @@ def solve(a: Any, b: Any) -> Any:
         b = reshape(b, (*b_shape, 1))
     b_shape = shape_of(b)
     if len(b_shape) < 2 or b_shape[-2] != n:
-        raise ValueError(
+        raise ShapeError(
             f"solve: right-hand side of shape {b_shape[:-1] if is_vector else b_shape} does not "
             f"fit matrices of shape {a_shape}{here()}; it needs {n} rows"
         )

@@ -48,16 +48,6 @@ def _traced(function: Any) -> Callable[..., Any]:
 # attributes -------------------------------------------------------------------------------------
 
 
-def _shape(self: Any) -> tuple[int, ...]:
-    """Extents."""
-    return self.aval.shape  # type: ignore[no-any-return]
-
-
-def _dtype(self: Any) -> np.dtype:
-    """NumPy dtype."""
-    return self.aval.dtype  # type: ignore[no-any-return]
-
-
 def _ndim(self: Any) -> int:
     """Number of axes."""
     return len(shape_of(self))
@@ -292,7 +282,6 @@ def method_table() -> dict[str, Any]:
         __contains__=_contains,
         __copy__=fresh,
         __deepcopy__=_deepcopy,
-        __pos__=fresh,
         astype=_astype,
         at=property(At),
         clip=_clip,
@@ -302,7 +291,6 @@ def method_table() -> dict[str, Any]:
         copy=fresh_copy,
         device=property(lambda self: "cpu"),
         dot=_dot,
-        dtype=property(_dtype),
         fill=_fill,
         flat=property(Flat, _set_flat),
         flatten=shaping.flattened,
@@ -313,7 +301,6 @@ def method_table() -> dict[str, Any]:
         partition=_partition,
         real=property(_traced(elements.real), _set_real),
         reshape=_reshape,
-        shape=property(_shape),
         size=property(_size),
         sort=_sort,
         to_device=_to_device,

@@ -20,7 +20,8 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
 from functrans.primitives.reduction import reduce_any
-from functrans.trace import shape_of
+from functrans.primitives.structural import cast
+from functrans.trace import dtype_of, shape_of
 
 
 def _flat(a: Any) -> Any:
@@ -109,7 +110,7 @@ def intersect1d(
     _, in_first, in_second = np.intersect1d(
         np.asarray(value_of(first)), np.asarray(value_of(second)), assume_unique, True
     )
-    result = _at(first, in_first)
+    result = cast(_at(first, in_first), np.result_type(dtype_of(first), dtype_of(second)))
     return (result, in_first, in_second) if return_indices else result
 
 

@@ -262,7 +262,7 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
     if count < 1:
         raise ValueError("`bins` must be positive, when an integer")
     if limits is not None:
-        low, high = (inexact(as_array(limit)) for limit in limits)
+        low, high = (as_operand(limit) for limit in limits)
         if is_known(low) and is_known(high) and value_of(low) > value_of(high):
             raise ValueError("max must be larger than min in range parameter.")
     elif 0 in shape_of(x):
@@ -271,8 +271,10 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
         low = inexact(reductions.min.traced(x))  # type: ignore[attr-defined]  # set by implements
         high = inexact(reductions.max.traced(x))  # type: ignore[attr-defined]  # set by implements
     is_point = ew.equal(low, high)
-    half = ew.where(is_point, 0.5, 0.0)
-    return linspace.traced(low - half, high + half, count + 1)  # type: ignore[attr-defined]
+    kind = movement.common_dtype((low, high, x))
+    kind = np.dtype(np.float64) if kind.kind in "biu" else kind
+    half = ew.where(is_point, kind.type(0.5), kind.type(0.0))
+    return linspace.traced(low - half, high + half, count + 1, dtype=kind)  # type: ignore[attr-defined]
 
 
 @implements(np.histogram_bin_edges)

@@ -25,8 +25,21 @@ import numpy as np
 from functrans.ir.avals import Tape, Zero
 from functrans.ir.primitive import Primitive
 from functrans.ir.tapes import zero_entry
+from functrans.primitives.dynamic_slicing import dynamic_slice_p
 from functrans.primitives.elementwise import logical_and, logical_not, logical_or, where, where_p
-from functrans.primitives.structural import broadcast_to, cast, reshape, sum_to_shape
+from functrans.primitives.gather_scatter import gather_p
+from functrans.primitives.movement import concatenate_p, pad_p, reverse_p, stack_p
+from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
+from functrans.primitives.structural import (
+    broadcast_to,
+    broadcast_to_p,
+    cast,
+    reduce_sum_p,
+    reshape,
+    reshape_p,
+    sum_to_shape,
+    transpose_p,
+)
 from functrans.primitives.tapes import tape_add
 from functrans.state import current_config
 from functrans.trace import Tracer, dtype_of
@@ -166,6 +179,47 @@ def _pull_where(
         arms = (value, 0) if is_first else (0, value)
         results.append(_fit(Masked(where(condition, *arms), mask), shape, target, size))
     return results
+
+
+CARRIES_MASK = frozenset(
+    {
+        reduce_sum_p,
+        reshape_p,
+        transpose_p,
+        broadcast_to_p,
+        slice_p,
+        embed_p,
+        slice_update_p,
+        concatenate_p,
+        stack_p,
+        pad_p,
+        reverse_p,
+        gather_p,
+        dynamic_slice_p,
+    }
+)
+"""Movement and sums: linear maps with entries 0 and 1, under which a mask goes the way of values."""
+
+
+def pull_masked(
+    rule: Any, ct: Masked, shape: tuple[int, ...], dtype: Any, operands: Any, params: Any
+) -> list[Any]:
+    """A masked cotangent through a movement operation: cotangent and mask go the same way.
+
+    Args:
+      rule: transpose rule of one of ``CARRIES_MASK``.
+      ct: cotangent of the result.
+      shape: shape of the result.
+      dtype: dtype of the result.
+      operands: as the rule takes them.
+      params: parameters of the equation.
+    """
+    values = rule((broadcast_to(ct.value, shape),), operands, **params)
+    masks = rule((cast(broadcast_to(ct.mask, shape), dtype),), operands, **params)
+    return [
+        value if value is None or type(value) is Zero else Masked(value, on != 0)
+        for value, on in zip(values, masks, strict=True)
+    ]
 
 
 def materialize(ct: Any, shape: tuple[int, ...]) -> Any:

@@ -26,6 +26,7 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import resolve
+from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
 from functrans.primitives.slicing import slice_p
 from functrans.primitives.structural import cast_p, reduce_sum_p, reshape_p, transpose_p
 from functrans.trace import Tracer, bind, elementwise, innermost_staging
@@ -181,18 +182,22 @@ def _generate(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
     source = _Source()
     parameters = [source.bind(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
     head = [f"def run({', '.join(parameters)}):", " try:"]
-    body = _statements(source, jaxpr, "  ")
+    body = _statements(source, jaxpr, "  ", plan_reuse(jaxpr, last_uses(jaxpr)))
     results = ", ".join(map(source.atom, jaxpr.outvars))
     return source.function(jaxpr, head, body, [f"  return [{results}]"])
 
 
 def _statements(
-    source: _Source, jaxpr: Jaxpr, indent: str, kept: Collection[Var] = ()
+    source: _Source, jaxpr: Jaxpr, indent: str, plan: Plan | None, kept: Collection[Var] = ()
 ) -> list[str]:
     """One line per equation; large values are freed after their last use, except ``kept``."""
     lines = []
-    for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-        line = indent + _statement(source, eqn)
+    for number, (eqn, dying) in enumerate(zip(jaxpr.eqns, last_uses(jaxpr), strict=True)):
+        if plan is not None and number in plan.updates:
+            line = indent + _update(source, eqn, plan.updates[number])
+        else:
+            is_copied = plan is not None and number in plan.copies
+            line = f"{indent}{_statement(source, eqn)}{'.copy()' if is_copied else ''}"
         freed = [source.names[var] for var in dying if var not in kept and _is_large(var)]
         lines.append(f"{line}; del {', '.join(freed)}" if freed else line)
     return lines
@@ -228,14 +233,17 @@ def _generate_loop(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Callable[..., t
     ys = [f"y{i}" for i in range(len(jaxpr.outvars) - n_carry)]
     parameters = ["numbers", *names[:first_x], *xs, *ys]
     reads = [f"{name} = {x}[i]" for name, x in zip(names[first_x:], xs, strict=True)]
+    plan = plan_reuse(jaxpr, last_uses(jaxpr), variables[first_x - n_carry : first_x])
+    own = [source.names[var] for var in variables if plan is not None and var in plan.owned]
     head = [
         f"def run({', '.join(parameters)}):",
         " try:",
+        *(f"  {name} = {name}.copy()" for name in own),
         "  for i in numbers:",
         f"   {'; '.join(reads) if reads else 'pass'}",
     ]
     freeable = {*jaxpr.constvars, *jaxpr.invars}
-    body = _statements(source, jaxpr, "   ", freeable)
+    body = _statements(source, jaxpr, "   ", plan, freeable)
     outs = list(map(source.atom, jaxpr.outvars))
     tail = [f"   {y}[i] = {out}" for y, out in zip(ys, outs[n_carry:], strict=True)]
     moves = [(c, out) for c, out in zip(carry, outs, strict=False) if c != out]
@@ -272,7 +280,20 @@ def _statement(source: _Source, eqn: Equation) -> str:
     call = f"{source.value(function)}({', '.join(operands)})"
     if not eqn.outputs:
         return call
-    return f"{', '.join(map(source.bind, eqn.outputs))}, = {call}"
+    if len(eqn.outputs) == 1:
+        return f"{source.bind(eqn.outputs[0])} = {call}[0]"
+    return f"{', '.join(map(source.bind, eqn.outputs))} = {call}"
+
+
+def _update(source: _Source, eqn: Equation, position: int) -> str:
+    """The statement of an equation that writes into the memory of an operand."""
+    primitive = eqn.primitive
+    operands = [source.atom(atom) for atom in eqn.inputs]
+    if primitive.in_place is not None:
+        call = f"{source.value(partial(primitive.in_place, **eqn.params))}({', '.join(operands)})"
+        return f"{source.bind(eqn.outputs[0])}, = {call}"
+    call = f"{source.value(ufunc_of(primitive))}({', '.join(operands)}, {operands[position]})"
+    return f"{source.bind(eqn.outputs[0])} = {call}"
 
 
 def _direct_cast(eqn: Equation) -> tuple[str, tuple[Any, ...]]:

@@ -47,30 +47,26 @@ from functrans.ir.primitive import (
 from functrans.ir.source import Captured, resolve
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import (
+    CARRIES_MASK,
     Masked,
     add_cotangents,
     materialize,
     plain,
     pull_elementwise,
+    pull_masked,
     zeros,
 )
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.transpose import transpose_linear
-from functrans.primitives.dynamic_slicing import dynamic_slice_p
-from functrans.primitives.gather_scatter import gather_p
-from functrans.primitives.movement import concatenate_p, pad_p, reverse_p, stack_p
-from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
+from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
-    broadcast_to_p,
     cast,
     moveaxis,
     reduce_sum_p,
     reshape,
-    reshape_p,
     sum_to_shape,
-    transpose_p,
 )
 from functrans.staging import may_change, stage
 from functrans.state import current_config
@@ -309,25 +305,6 @@ def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
     ]
 
 
-_CARRIES_MASK = frozenset(
-    {
-        reshape_p,
-        transpose_p,
-        broadcast_to_p,
-        slice_p,
-        embed_p,
-        slice_update_p,
-        concatenate_p,
-        stack_p,
-        pad_p,
-        reverse_p,
-        gather_p,
-        dynamic_slice_p,
-    }
-)
-"""Movement: linear maps with entries 0 and 1, under which the mask goes the way of the values."""
-
-
 def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     """Pull the cotangent of a node's result back to its parents.
 
@@ -348,43 +325,49 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
         return (_pull_sum(node, ct, size),)
     if size is not None:
         return _pull_batched(node, ct, size)
-    if type(ct) is Masked and primitive in _CARRIES_MASK:
-        return _pull_masked(node, ct)
-    if node.shape is None:
-        cts = tuple(
-            Zero(aval) if c is None else materialize(c, aval.shape)
-            for c, aval in zip(ct, node.dtype, strict=True)
-        )
-    else:
-        cts = (materialize(ct, node.shape),)
+    if type(ct) is Masked and primitive in CARRIES_MASK:
+        operands = _linear_operands(node, [parent is not None for parent in node.parents])
+        return pull_masked(_transpose(node), ct, node.shape, node.dtype, operands, node.params)
+    given = ct if node.shape is None else [ct]
+    avals = node.dtype if node.shape is None else [node]
     if isinstance(node.saved, LinearProgram):
         program = node.saved
-        pulled = transpose_linear(program.jaxpr, program.residuals, cts)
+        cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
+        pulled = transpose_linear(program.jaxpr, program.residuals, cts, keep_masks=True)
         return _spread(node, program.targets, pulled)
+    cts = tuple(
+        [
+            Zero(aval) if c is None else materialize(c, aval.shape)
+            for c, aval in zip(given, avals, strict=True)
+        ]
+    )
     if primitive.jvp is linear:
         targets = [parent is not None for parent in node.parents]
-        return _transpose(primitive)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]
+        return _transpose(node)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]
     if primitive.jvp is multilinear:
         results: list[Any] = [None] * len(node.parents)
         for i in _wanted(node):
             targets = [j == i for j in range(len(node.parents))]
             operands = _linear_operands(node, targets)
-            results[i] = _transpose(primitive)(cts, operands, **node.params)[i]
+            results[i] = _transpose(node)(cts, operands, **node.params)[i]
         return results
     return _pull_derived(node, cts)
 
 
-def _transpose(primitive: Primitive) -> Any:
-    """The transpose rule.
+def _transpose(node: Node) -> Any:
+    """The transpose rule of a node's primitive.
 
     Raises:
       NonDifferentiableError: the primitive has none.
     """
+    primitive = node.primitive
+    assert primitive is not None
     if primitive.transpose is None:
+        line = resolve(node.source)
         raise NonDifferentiableError(
-            f"primitive {primitive.name} has no transpose rule (field transpose is None), so that "
-            "there is no reverse mode through it; use ft.jvp, or give it a custom rule "
-            "(ft.custom_vjp)"
+            f"primitive {primitive.name} has no transpose rule (field transpose is None)"
+            f"{f' (at {line})' if line else ''}, so that there is no reverse mode through it; use "
+            "ft.jvp, or give it a custom rule (ft.custom_vjp)"
         )
     return primitive.transpose
 
@@ -416,23 +399,13 @@ def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
     return reshape(broadcast_to(ct, node.shape), narrow)
 
 
-def _pull_masked(node: Node, ct: Masked) -> list[Any]:
-    """A masked cotangent through a movement operation: cotangent and mask go the same way."""
-    primitive, shape = node.primitive, node.shape
-    assert primitive is not None
-    operands = _linear_operands(node, [parent is not None for parent in node.parents])
-    rule = _transpose(primitive)
-    values = rule((broadcast_to(ct.value, shape),), operands, **node.params)
-    mask = cast(broadcast_to(ct.mask, shape), node.dtype)
-    masks = rule((mask,), operands, **node.params)
-    return [
-        None if value is None or type(value) is Zero else Masked(value, on != 0)
-        for value, on in zip(values, masks, strict=True)
-    ]
-
-
 def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
     """Pull a batch of cotangents back: the pullback staged for one of them, then batched."""
+    if type(ct) is Masked and node.primitive in CARRIES_MASK:
+        shape = (size, *node.shape)
+        mask = cast(broadcast_to(ct.mask, shape), node.dtype)
+        pairs = zip(_pull_batched(node, ct.value, size), _pull_batched(node, mask, size), strict=True)
+        return [None if value is None else Masked(value, on != 0) for value, on in pairs]
     if node.shape is None:
         avals = node.dtype
         given = [None if c is None else plain(c) for c in ct]

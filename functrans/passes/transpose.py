@@ -19,18 +19,26 @@ import numpy as np
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import Zero
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import LinearOperand, multilinear
-from functrans.passes.cotangents import add_cotangents, materialize, plain, pull_elementwise
+from functrans.ir.primitive import LinearOperand, is_linear, multilinear
+from functrans.passes.cotangents import (
+    CARRIES_MASK,
+    Masked,
+    add_cotangents,
+    materialize,
+    pull_elementwise,
+    pull_masked,
+)
+from functrans.primitives.elementwise import add_p, negative_p, subtract_p
 from functrans.staging import source_text
 from functrans.trace import bind, elementwise
 
 
-def _forward(jaxpr: Jaxpr, env: dict[Any, Any], is_linear: set[Var]) -> list[Equation]:
+def _forward(jaxpr: Jaxpr, env: dict[Any, Any], linear_vars: set[Var]) -> list[Equation]:
     """Evaluate the equations that depend on no linear argument; the others, in order."""
     linear_eqns = []
     for eqn in jaxpr.eqns:
-        if any(type(a) is Var and a in is_linear for a in eqn.inputs):
-            is_linear.update(eqn.outputs)
+        if any(type(a) is Var and a in linear_vars for a in eqn.inputs):
+            linear_vars.update(eqn.outputs)
             linear_eqns.append(eqn)
             continue
         operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
@@ -43,11 +51,11 @@ def _forward(jaxpr: Jaxpr, env: dict[Any, Any], is_linear: set[Var]) -> list[Equ
 
 
 def _pull_equation(
-    eqn: Equation, cts: tuple[Any, ...], env: dict[Any, Any], is_linear: set[Var]
+    eqn: Equation, cts: tuple[Any, ...], env: dict[Any, Any], linear_vars: set[Var]
 ) -> Sequence[Any]:
     """Cotangents of the inputs of one linear equation."""
     primitive = eqn.primitive
-    flags = [type(a) is Var and a in is_linear for a in eqn.inputs]
+    flags = [type(a) is Var and a in linear_vars for a in eqn.inputs]
     if primitive.elementwise is not None and not eqn.params:
         operands = [
             None if flag else (a.value if type(a) is Literal else env[a])
@@ -58,6 +66,7 @@ def _pull_equation(
             if flag and (
                 primitive.elementwise.partials[i] is None
                 or primitive.elementwise.saves[i] & letters
+                or (type(primitive.elementwise.partials[i]) is int and primitive not in _SUMS)
             ):
                 raise NonDifferentiableError(
                     f"transpose: {primitive.name} is not linear in operand {i}{source_text(eqn)}; "
@@ -71,10 +80,6 @@ def _pull_equation(
             f"transpose: primitive {primitive.name} has no transpose rule{source_text(eqn)}; only "
             "linear functions can be transposed"
         )
-    full = tuple(
-        ct if type(ct) is Zero else materialize(ct, var.aval.shape)  # type: ignore[union-attr]
-        for ct, var in zip(cts, eqn.outputs, strict=True)
-    )
     operands = [
         LinearOperand(a.aval) if flag else (a.value if type(a) is Literal else env[a])  # type: ignore[arg-type]
         for a, flag in zip(eqn.inputs, flags, strict=True)
@@ -84,16 +89,33 @@ def _pull_equation(
             f"transpose: {primitive.name} is not linear jointly in operands "
             f"{[i for i, flag in enumerate(flags) if flag]}{source_text(eqn)}"
         )
+    is_masked = any([type(ct) is Masked for ct in cts])
+    if is_masked and primitive in CARRIES_MASK:
+        aval: Any = eqn.outputs[0].aval
+        return pull_masked(primitive.transpose, cts[0], aval.shape, aval.dtype, operands, eqn.params)
+    if is_masked and primitive.is_call:
+        return _transpose_in(eqn.params["jaxpr"], operands, cts, keep_masks=True)
+    full = tuple(
+        ct if type(ct) is Zero else materialize(ct, var.aval.shape)  # type: ignore[union-attr]
+        for ct, var in zip(cts, eqn.outputs, strict=True)
+    )
     return primitive.transpose(full, operands, **eqn.params)  # type: ignore[no-any-return]
 
 
-def transpose_linear(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+_SUMS = frozenset({add_p, subtract_p, negative_p})
+"""Elementwise primitives that are linear with constant partials; floor and remainder are not."""
+
+
+def transpose_linear(
+    jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any], keep_masks: bool = False
+) -> list[Any]:
     """Run a linear program backwards.
 
     Args:
       jaxpr: linear in its last arguments; the first ``len(residuals)`` are not linear.
       residuals: values of the first arguments.
-      cts: a cotangent per result, or ``Zero``.
+      cts: a cotangent per result, or ``Zero``; it may be masked, or narrower than the result.
+      keep_masks: whether cotangents of arguments may be masked, too.
 
     Returns:
       A cotangent or ``Zero`` per linear argument.
@@ -102,9 +124,26 @@ def transpose_linear(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any])
       NonDifferentiableError: an equation is not linear; the message names it and its line.
     """
     k = len(residuals)
+    operands = [*residuals, *(LinearOperand(var.aval) for var in jaxpr.invars[k:])]  # type: ignore[arg-type]
+    return _transpose_in(jaxpr, operands, cts, keep_masks)[k:]
+
+
+def _transpose_in(
+    jaxpr: Jaxpr, operands: Sequence[Any], cts: Sequence[Any], keep_masks: bool
+) -> list[Any]:
+    """Run a program backwards that is linear in those operands that are ``LinearOperand``.
+
+    Returns:
+      Per argument a cotangent or ``Zero``; ``None`` where it is not linear.
+    """
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
-    env.update(zip(jaxpr.invars[:k], residuals, strict=True))
-    linear_vars = set(jaxpr.invars[k:])
+    linear_vars = set()
+    for var, operand in zip(jaxpr.invars, operands, strict=True):
+        if is_linear(operand):
+            linear_vars.add(var)
+        else:
+            env[var] = operand
+    inputs = set(linear_vars)
     eqns = _forward(jaxpr, env, linear_vars)
     ct_of: dict[Var, Any] = {}
 
@@ -127,7 +166,15 @@ def transpose_linear(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any])
             pulled = _pull_equation(eqn, out_cts, env, linear_vars)
             for atom, ct in zip(eqn.inputs, pulled, strict=True):
                 accumulate(atom, ct)
-    return [
-        materialize(plain(ct_of[var]), var.aval.shape) if var in ct_of else Zero(var.aval)  # type: ignore[union-attr,arg-type]
-        for var in jaxpr.invars[k:]
-    ]
+    results: list[Any] = []
+    for var in jaxpr.invars:
+        ct = ct_of.get(var)
+        if var not in inputs:
+            results.append(None)
+        elif ct is None:
+            results.append(Zero(var.aval))  # type: ignore[arg-type]
+        elif keep_masks and type(ct) is Masked:
+            results.append(ct)
+        else:
+            results.append(materialize(ct, var.aval.shape))  # type: ignore[union-attr]
+    return results

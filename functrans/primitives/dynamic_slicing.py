@@ -239,9 +239,14 @@ dynamic_embed_p = Primitive(
 
 
 def _dynamic_update_slice_impl(x: Any, v: Any, *starts: Any, sizes: Shape) -> tuple[Any, ...]:
-    out = np.array(x)
-    out[_window(starts, out.shape, sizes)] = v
-    return (out,)
+    return _dynamic_update_slice_in_place(np.array(x), v, *starts, sizes=sizes)
+
+
+def _dynamic_update_slice_in_place(
+    x: Any, v: Any, *starts: Any, sizes: Shape
+) -> tuple[Any, ...]:
+    x[_window(starts, x.shape, sizes)] = v
+    return (x,)
 
 
 def _dynamic_update_slice_aval(
@@ -260,13 +265,13 @@ def _dynamic_update_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) ->
     (ct,) = cts
     x, v, *starts = operands
     ct_x = ct_v = None
-    if is_linear(x):
-        hole = np.zeros((), dtype_of(ct))[()]
-        (ct_x,) = bind(dynamic_update_slice_p, ct, hole, *starts, sizes=sizes)
-    if is_linear(v):
+    if is_linear(v):  # first, so that the array can be written to after it was read
         (ct_v,) = bind(dynamic_slice_p, ct, *starts, sizes=sizes)
         if shape_of(v) != sizes:
             ct_v = reduce_sum(ct_v, tuple(range(len(sizes))))
+    if is_linear(x):
+        hole = np.zeros((), dtype_of(ct))[()]
+        (ct_x,) = bind(dynamic_update_slice_p, ct, hole, *starts, sizes=sizes)
     return (ct_x, ct_v, *(None,) * len(starts))
 
 
@@ -300,6 +305,7 @@ dynamic_update_slice_p = Primitive(
     jvp=linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
+    in_place=_dynamic_update_slice_in_place,
 )
 
 

@@ -127,12 +127,12 @@ floor_divide_p: Primitive = binary(
 remainder_p: Primitive = binary(
     "remainder",
     _plain_remainder,
-    (1, lambda t, a, b, y: -t * floor(a / b)),
+    (1, lambda t, a, b, y: -t * floor(divide(a, b))),
     ("", "ab"),
     ufunc=np.remainder,
     keeps_weak=True,
 )
-fmod_p: Primitive = binary("fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(a / b)), ("", "ab"))
+fmod_p: Primitive = binary("fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(divide(a, b))), ("", "ab"))
 negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
 
 
@@ -145,7 +145,7 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
             return t
         if b == 2:
             return t * (2 * a)
-        slope = b * a ** (b - 1)
+        slope = b * power(a, b - 1)  # Python's own ** raises at 0.0 and where it overflows
         return mul_strong_zero(t, slope) if not isinstance(b, complex) and 0 < b < 1 else t * slope
     is_zero = b == 0
     slope = where(is_zero, 0, b * power(a, where(is_zero, 1, b - 1)))

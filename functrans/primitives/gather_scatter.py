@@ -261,6 +261,14 @@ def _scatter_add_impl(
     return (out,)
 
 
+def _scatter_add_in_place(
+    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool
+) -> tuple[Any, ...]:
+    x = np.ascontiguousarray(x)
+    write_with(np.add, x, v, indices, axes, mode, unique_indices)
+    return (x,)
+
+
 def _scatter_add_transpose(
     cts: Any, operands: Any, *, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
@@ -283,6 +291,7 @@ scatter_add_p = Primitive(
     jvp=linear,
     transpose=_scatter_add_transpose,
     batch=_scatter_add_batch,
+    in_place=_scatter_add_in_place,
 )
 
 
@@ -297,6 +306,13 @@ def _scatter_set_impl(
     return (out,)
 
 
+def _scatter_set_in_place(
+    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool
+) -> tuple[Any, ...]:
+    write_set(x, v, indices, axes, mode, unique_indices)
+    return (x,)
+
+
 def _scatter_set_transpose(
     cts: Any, operands: Any, *, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
@@ -304,18 +320,18 @@ def _scatter_set_transpose(
     (ct,) = cts
     x, v, *indices = operands
     ct_x = ct_v = None
-    if is_linear(x):
-        hole = np.zeros((), dtype_of(ct))[()]
-        (ct_x,) = bind(
-            scatter_set_p, ct, hole, *indices, axes=axes, mode=mode, unique_indices=unique_indices
-        )
-    if is_linear(v):
+    if is_linear(v):  # first, so that the array can be written to after it was read
         (ct_v,) = bind(gather_p, ct, *indices, axes=axes, mode=mode)
         if not unique_indices:
             extents = tuple([shape_of(ct)[axis] for axis in axes])
             (is_last,) = bind(is_last_write_p, *indices, extents=extents, mode=mode)
             ct_v = ew.where(over_rest(is_last, shape_of(ct_v)), ct_v, 0)
         ct_v = _fit_value(ct_v, v)
+    if is_linear(x):
+        hole = np.zeros((), dtype_of(ct))[()]
+        (ct_x,) = bind(
+            scatter_set_p, ct, hole, *indices, axes=axes, mode=mode, unique_indices=unique_indices
+        )
     return (ct_x, ct_v, *(None,) * len(indices))
 
 
@@ -336,6 +352,7 @@ scatter_set_p = Primitive(
     jvp=linear,
     transpose=_scatter_set_transpose,
     batch=_scatter_set_batch,
+    in_place=_scatter_set_in_place,
 )
 
 

@@ -153,9 +153,12 @@ embed_p: Primitive = Primitive(
 
 
 def _slice_update_impl(x: Any, v: Any, *, index: BasicIndex) -> tuple[Any, ...]:
-    out = np.array(x)
-    out[index.entries] = v
-    return (out,)
+    return _slice_update_in_place(np.array(x), v, index=index)
+
+
+def _slice_update_in_place(x: Any, v: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+    x[index.entries] = v
+    return (x,)
 
 
 def _slice_update_aval(
@@ -177,13 +180,12 @@ def _slice_update_aval(
 def _slice_update_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
     (ct,) = cts
     x, v = operands
-    ct_x = None
+    ct_x = ct_v = None
+    if is_linear(v):  # first, so that the array can be written to after it was read
+        ct_v = sum_to_shape(bind(slice_p, ct, index=index)[0], v.aval.shape)
     if is_linear(x):
         hole = np.zeros((), ct.dtype)
         (ct_x,) = bind(slice_update_p, ct, hole, index=index)
-    ct_v = None
-    if is_linear(v):
-        ct_v = sum_to_shape(bind(slice_p, ct, index=index)[0], v.aval.shape)
     return (ct_x, ct_v)
 
 
@@ -213,6 +215,7 @@ slice_update_p: Primitive = Primitive(
     jvp=linear,
     transpose=_slice_update_transpose,
     batch=_slice_update_batch,
+    in_place=_slice_update_in_place,
 )
 
 

@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import ConcretizationError, FunctransError, ShapeError
+from functrans.errors import (
+    ConcretizationError,
+    FunctransError,
+    ShapeError,
+    UnsupportedOperationError,
+)
+from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here
 from functrans.staging import located
-from functrans.trace import Tracer, aval_of
+from functrans.trace import Tracer, aval_of, dtype_of
 
 
 def explained(
@@ -27,11 +33,36 @@ def explained(
         primitive.abstract_eval(*[aval_of(operand) for operand in operands], **params)
     except ShapeError as clearer:
         return located(clearer)
+    except FunctransError as clearer:  # an operand is no array of numbers
+        return clearer
     except Exception:  # the original error is the better one then
         pass
     if type(error) is IndexError and " (at " not in str(error):
         return IndexError(f"{error}{here()}")
     return error
+
+
+OBJECT = np.dtype(object)
+
+
+def object_array(primitive: Primitive | None = None) -> UnsupportedOperationError:
+    """The error for an operand that is an array of Python objects."""
+    what = primitive.name if primitive is not None else "an operation"
+    return UnsupportedOperationError(
+        f"{what} was given an array of dtype object{here()}; a traced value cannot meet Python "
+        "objects one by one. Convert the array with .astype(float) first."
+    )
+
+
+def is_floating(value: Any) -> bool:
+    """Whether a value has a dtype with tangents.
+
+    Raises:
+      UnsupportedOperationError: it is an array of objects.
+    """
+    if dtype_of(value) is OBJECT:
+        raise object_array()
+    return is_differentiable_dtype(dtype_of(value))
 
 
 def copy_in_layout(value: Any, like: Any) -> Any:

@@ -21,7 +21,7 @@ from functrans.passes.cotangents import zeros
 from functrans.passes.linearize import SOLE_REFERENCES, detached, is_writable
 from functrans.primitives.slicing import BasicIndex, slice_p
 from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.traces.common import concrete_value, explained, laid_out
+from functrans.traces.common import concrete_value, explained, is_floating, laid_out
 
 
 class PushingTrace(Trace):
@@ -66,7 +66,7 @@ class PushingTrace(Trace):
         """Tracers of results; those without tangents as they are."""
         return tuple(
             [
-                PushingTracer(self, out, tangent) if is_differentiable_dtype(dtype_of(out)) else out
+                PushingTracer(self, out, tangent) if is_floating(out) else out
                 for out, tangent in zip(outs, out_tangents, strict=True)
             ]
         )

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import WEAK_DTYPES, ShapedArray, is_differentiable_dtype
+from functrans.ir.avals import WEAK_DTYPES, ShapedArray
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.cotangents import zeros
@@ -33,7 +33,14 @@ from functrans.passes.linearize import (
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.staging import may_change
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
-from functrans.traces.common import concrete_value, explained, laid_out
+from functrans.traces.common import (
+    OBJECT,
+    concrete_value,
+    explained,
+    is_floating,
+    laid_out,
+    object_array,
+)
 
 
 class RecordingTrace(Trace):
@@ -128,6 +135,8 @@ class RecordingTrace(Trace):
         except AttributeError:
             shape = ()
             dtype = WEAK_DTYPES[type(out)]
+        if dtype is OBJECT:
+            raise object_array(primitive)
         return RecordingTracer(
             self, out, Node(primitive, _NO_PARAMS, saved, tuple(parents), shape, dtype, capture())
         )
@@ -216,11 +225,6 @@ def has_same_bits(first: Any, second: Any) -> bool:
 
 
 _NO_PARAMS: Mapping[str, Any] = {}
-
-
-def is_floating(value: Any) -> bool:
-    """Whether a value has a dtype with tangents."""
-    return is_differentiable_dtype(dtype_of(value))
 
 
 class RecordingTracer(Tracer):

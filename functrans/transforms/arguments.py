@@ -35,7 +35,7 @@ def check_callable(who: str, fun: Any) -> None:
       TypeError: names the type received.
     """
     if not callable(fun):
-        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}")
+        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}{here()}")
 
 
 def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
@@ -50,18 +50,18 @@ def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
             numbers = tuple(operator.index(n) for n in argnums)
         except TypeError:
             raise TypeError(
-                f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}"
+                f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}{here()}"
             ) from None
         if not numbers:
-            raise ValueError(f"{who}: argnums is empty; give at least one position")
+            raise ValueError(f"{who}: argnums is empty{here()}; give at least one position")
         if len(set(numbers)) != len(numbers):
-            raise ValueError(f"{who}: argnums={argnums!r} names an argument twice")
+            raise ValueError(f"{who}: argnums={argnums!r} names an argument twice{here()}")
         return numbers
     try:
         return operator.index(argnums)
     except TypeError:
         raise TypeError(
-            f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}"
+            f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}{here()}"
         ) from None
 
 
@@ -81,7 +81,7 @@ def positions(who: str, argnums: int | tuple[int, ...], n_args: int) -> tuple[in
             )
     found = tuple(number % n_args for number in numbers)
     if len(set(found)) != len(found):
-        raise ValueError(f"{who}: argnums={argnums!r} names an argument twice")
+        raise ValueError(f"{who}: argnums={argnums!r} names an argument twice{here()}")
     return found
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.errors import ShapeError
-from functrans.ir.avals import Zero, is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.source import here
 from functrans.passes.linearize import ordered_nodes, push_forward
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import cast
@@ -23,6 +23,7 @@ from functrans.staging import stage
 from functrans.trace import aval_of, dtype_of, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.transforms.arguments import (
+    canonical,
     check_callable,
     check_structure,
     differentiable_leaf,
@@ -40,7 +41,7 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
             f"{label}: primals and tangents must be tuples with one item per argument, got "
-            f"{type(primals).__name__} and {type(tangents).__name__}"
+            f"{type(primals).__name__} and {type(tangents).__name__}{here()}"
         )
     leaves, treedef = tree.flatten(tuple(primals))
     given, given_treedef = tree.flatten(tuple(tangents))
@@ -84,8 +85,15 @@ def jvp(
       >>> jvp(lambda x: x**3, (2.0,), (1.0,))
       (array(8.), array(12.))
     """
-    check_callable("jvp", fun)
-    label = f"jvp of {name_of(fun)}"
+    return push_call("jvp", fun, primals, tangents, has_aux)
+
+
+def push_call(
+    who: str, fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """``jvp`` under the name of the transform that uses it."""
+    check_callable(who, fun)
+    label = f"{who} of {name_of(fun)}"
     values, pushed, treedef = _pairs(label, primals, tangents)
     trace = PushingTrace(label)
     with tracing(trace, values):
@@ -240,15 +248,15 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
 
 
 def leaf_aval(leaf: Any, label: str) -> Any:
-    """The aval of an array or of anything with ``shape`` and ``dtype``.
+    """The aval of an array or of a ``ShapeDtypeStruct``.
 
     Raises:
-      TypeError: it has neither.
+      UnsupportedOperationError: it is neither.
     """
     from_struct = getattr(leaf, "aval", None)
-    if from_struct is not None and not callable(from_struct):
+    if isinstance(from_struct, ShapedArray):
         return from_struct
-    try:
-        return aval_of(leaf)
-    except TypeError:
-        raise ShapeError(f"{label}: expected arrays, got {type(leaf).__name__}") from None
+    return aval_of(canonical(leaf, lambda: label, _STATIC))
+
+
+_STATIC = "pass an array or a ShapeDtypeStruct, or make the argument static (static_argnums)"

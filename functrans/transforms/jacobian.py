@@ -21,6 +21,7 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.source import here
 from functrans.passes.linearize import Node, ordered_nodes, pull_back, push_forward
 from functrans.primitives.creation import diagonal
 from functrans.primitives.movement import concatenate
@@ -39,7 +40,7 @@ from functrans.transforms.arguments import (
     split_leaves,
     unflatten_call,
 )
-from functrans.transforms.forward import jvp
+from functrans.transforms.forward import push_call
 from functrans.transforms.reverse import Recorded, grad
 
 
@@ -87,7 +88,7 @@ class _Call:
             for i, leaf in enumerate(self.leaves):
                 if dtype_of(leaf).kind != "c":
                     raise NonDifferentiableError(
-                        f"{path(i)} is {aval_of(leaf)}; holomorphic=True needs complex inputs"
+                        f"{path(i)} is {aval_of(leaf)}{here()}; holomorphic=True needs complex inputs"
                     )
 
         def call(tracers: list[Any]) -> Any:
@@ -111,7 +112,7 @@ class _Call:
         for i, out in enumerate(self.outs):
             if not is_differentiable_dtype(dtype_of(out)):
                 raise NonDifferentiableError(
-                    f"{self.label}: result {i} is {aval_of(out)}, which has no derivative"
+                    f"{self.label}: result {i} is {aval_of(out)}{here()}, which has no derivative"
                 )
         complex_leaves = [dtype_of(leaf).kind == "c" for leaf in self.leaves]
         complex_outs = [dtype_of(out).kind == "c" for out in self.outs]
@@ -121,7 +122,7 @@ class _Call:
             if not all(complex_outs):
                 i = complex_outs.index(False)
                 raise NonDifferentiableError(
-                    f"{self.label}: result {i} is {aval_of(self.outs[i])}; holomorphic=True needs "
+                    f"{self.label}: result {i} is {aval_of(self.outs[i])}{here()}; holomorphic=True needs "
                     "complex results"
                 )
             return
@@ -130,13 +131,13 @@ class _Call:
         if self.direction == "forward" and any(complex_leaves):
             i = complex_leaves.index(True)
             raise NonDifferentiableError(
-                f"{self.label}: an argument is complex ({aval_of(self.leaves[i])}), and forward "
+                f"{self.label}: an argument is complex ({aval_of(self.leaves[i])}){here()}, and forward "
                 "mode gives no derivative of a function that is not holomorphic; use reverse mode"
             )
         if self.direction == "reverse" and any(complex_outs):
             i = complex_outs.index(True)
             raise NonDifferentiableError(
-                f"{self.label}: result {i} is complex ({aval_of(self.outs[i])}); use "
+                f"{self.label}: result {i} is complex ({aval_of(self.outs[i])}){here()}; use "
                 "holomorphic=True for a holomorphic function of complex inputs, or its real and "
                 "imaginary parts"
             )
@@ -487,10 +488,8 @@ def hessian(
     """
     check_callable("hessian", fun)
     first = jacrev(fun, argnums, has_aux, holomorphic)
-    second = jacfwd(first, argnums, has_aux, holomorphic)
-    return functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))(
-        second
-    )
+    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": False}
+    return _jacobian_transform("hessian", first, argnums, "forward", options)
 
 
 def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
@@ -521,11 +520,11 @@ def _hessian_product(who: str, fun: Callable[..., Any], primals: Any, tangents: 
         if not isinstance(values, (tuple, list)):
             raise TypeError(
                 f"{who} of {name_of(fun)}: {name} must be a tuple with one item per argument, got "
-                f"{type(values).__name__}"
+                f"{type(values).__name__}{here()}"
             )
     argnums = tuple(range(len(primals)))
     gradient = grad(fun, argnums if len(argnums) > 1 else 0)
-    return jvp(gradient, primals, tangents)[1]
+    return push_call(who, gradient, primals, tangents)[1]
 
 
 def hessian_diag(

@@ -22,6 +22,7 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.source import here
 from functrans.passes.linearize import Node, input_node, pull_back
 from functrans.primitives.structural import cast
 from functrans.staging import may_change
@@ -135,7 +136,7 @@ def split_aux(result: Any, label: str) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
         raise TypeError(
-            f"{label}: has_aux=True needs the function to return a pair (out, aux), got {got}"
+            f"{label}: has_aux=True needs the function to return a pair (out, aux), got {got}{here()}"
         )
     return result
 
@@ -165,7 +166,7 @@ def _gradient(
         value = differentiable_leaf(leaf, describe, allow_int=allow_int)
         if holomorphic and dtype_of(value).kind != "c":
             raise NonDifferentiableError(
-                f"{describe()} is {aval_of(value)}; holomorphic=True needs complex inputs"
+                f"{describe()} is {aval_of(value)}{here()}; holomorphic=True needs complex inputs"
             )
         checked.append(value)
 
@@ -177,28 +178,28 @@ def _gradient(
     if recorded.treedef is not tree.LEAF:
         raise TypeError(
             f"{label} needs a function with a scalar result, got a container "
-            f"{tree.describe(recorded.treedef)}; return one scalar (has_aux=True for more results)"
+            f"{tree.describe(recorded.treedef)}{here()}; return one scalar (has_aux=True for more results)"
         )
     (out,) = outs
     (node,) = recorded.out_nodes
     if shape_of(out):
         raise ShapeError(
-            f"{label} needs a function with a scalar result, got {aval_of(out)}; sum it (f(x).sum()) or "
+            f"{label} needs a function with a scalar result, got {aval_of(out)}{here()}; sum it (f(x).sum()) or "
             "use ft.jacobian / ft.vjp"
         )
     dtype = dtype_of(out)
     if not is_differentiable_dtype(dtype):
         raise NonDifferentiableError(
-            f"{label} needs a floating-point result, got {aval_of(out)}, which has no derivative"
+            f"{label} needs a floating-point result, got {aval_of(out)}{here()}, which has no derivative"
         )
     if dtype.kind == "c" and not holomorphic:
         raise NonDifferentiableError(
-            f"{label} needs a real result, got {aval_of(out)}; use abs(.)**2 or .real, or holomorphic=True "
+            f"{label} needs a real result, got {aval_of(out)}{here()}; use abs(.)**2 or .real, or holomorphic=True "
             "for a holomorphic function of complex inputs"
         )
     if dtype.kind != "c" and holomorphic:
         raise NonDifferentiableError(
-            f"{label} with holomorphic=True needs a complex result, got {aval_of(out)}; a real "
+            f"{label} with holomorphic=True needs a complex result, got {aval_of(out)}{here()}; a real "
             "function of complex arguments is differentiated without holomorphic"
         )
     inputs = recorded.inputs
@@ -342,7 +343,7 @@ def record_primals(
     check_callable(who, fun)
     label = f"{who} of {name_of(fun)}"
     if not primals:
-        raise TypeError(f"{label}: give at least one primal to differentiate at")
+        raise TypeError(f"{label}: give at least one primal to differentiate at{here()}")
     leaves, treedef = tree.flatten(primals)
     checked = []
     for i, leaf in enumerate(leaves):
@@ -419,7 +420,7 @@ def fit_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
     value = canonical(value, describe)
     if shape_of(value) != aval.shape:
         raise ShapeError(
-            f"{describe()} has shape {shape_of(value)}, but what it belongs to is {aval}; shapes "
+            f"{describe()} has shape {shape_of(value)}{here()}, but what it belongs to is {aval}; shapes "
             "must be equal"
         )
     dtype = dtype_of(value)
@@ -427,7 +428,7 @@ def fit_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
         return value
     if dtype.kind == "c" and aval.dtype.kind != "c":
         raise NonDifferentiableError(
-            f"{describe()} is complex, but what it belongs to is real ({aval})"
+            f"{describe()} is complex{here()}, but what it belongs to is real ({aval})"
         )
     if not is_differentiable_dtype(aval.dtype):
         return value

@@ -17,6 +17,7 @@ from functrans import tree
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -69,7 +70,7 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
+        raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}{here()}")
 
     @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
     def vmapped(*args: Any, **kwargs: Any) -> Any:
@@ -150,7 +151,7 @@ def _in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """The mapped axis of every leaf of ``(args, kwargs)``."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise TreeMismatchError(
-            f"{label}: in_axes has {len(in_axes)} entries, but the function was called with "
+            f"{label}{here()}: in_axes has {len(in_axes)} entries, but the function was called with "
             f"{len(args)} positional arguments; give one entry per argument, or a single one"
         )
     if in_axes is None or isinstance(in_axes, int):
@@ -158,16 +159,24 @@ def _in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, 
     elif isinstance(in_axes, tuple):
         dims = []
         for number, (spec, arg) in enumerate(zip(in_axes, args, strict=True)):
-            dims.extend(tree.broadcast_prefix(spec, arg, label, f"in_axes[{number}]"))
+            dims.extend(_prefix(spec, arg, label, f"in_axes[{number}]"))
     else:
         raise TypeError(
-            f"{label}: in_axes must be an int, None, or a tuple with one entry per positional "
+            f"{label}{here()}: in_axes must be an int, None, or a tuple with one entry per positional "
             f"argument, got {type(in_axes).__name__}"
         )
     for dim in dims:
         if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
-            raise TypeError(f"{label}: in_axes entries must be ints or None, got {dim!r}")
+            raise TypeError(f"{label}{here()}: in_axes entries must be ints or None, got {dim!r}")
     return dims + [0] * len(tree.leaves(kwargs))
+
+
+def _prefix(prefix: Any, value: Any, label: str, name: str) -> list[Any]:
+    """``tree.broadcast_prefix``, with the user's line in its error."""
+    try:
+        return tree.broadcast_prefix(prefix, value, label, name)
+    except TreeMismatchError as error:
+        raise TreeMismatchError(f"{error}{here()}") from None
 
 
 def _axis(label: str, paths: _LazyPaths, i: int, value: Any, dim: int) -> int:
@@ -180,12 +189,12 @@ def _axis(label: str, paths: _LazyPaths, i: int, value: Any, dim: int) -> int:
     ndim = len(aval.shape)  # type: ignore[union-attr]
     if ndim == 0:
         raise ShapeError(
-            f"{label}: {paths[i]} ({aval}) is a scalar and has no axis {dim} to map over; use "
+            f"{label}{here()}: {paths[i]} ({aval}) is a scalar and has no axis {dim} to map over; use "
             "in_axes=None for it"
         )
     if not -ndim <= dim < ndim:
         raise ShapeError(
-            f"{label}: axis {dim} of {paths[i]} ({aval}) does not exist; in_axes must be in "
+            f"{label}{here()}: axis {dim} of {paths[i]} ({aval}) does not exist; in_axes must be in "
             f"[{-ndim}, {ndim - 1}] or None"
         )
     return dim % ndim
@@ -209,7 +218,7 @@ def _axis_size(
     if not sizes:
         if axis_size is None:
             raise ValueError(
-                f"{label}: no argument is mapped (in_axes is None for all); give axis_size, or an "
+                f"{label}{here()}: no argument is mapped (in_axes is None for all); give axis_size, or an "
                 "axis for at least one argument"
             )
         return axis_size
@@ -221,7 +230,7 @@ def _axis_size(
                 else f"{sizes[0]} of {paths[mapped[0]]} (axis {axes[0]})"
             )
             raise ShapeError(
-                f"{label}: mapped axes differ in extent: {paths[i]} "
+                f"{label}{here()}: mapped axes differ in extent: {paths[i]} "
                 f"({aval_of(values[i])}, axis {axis}) has {size}, but {expected} was expected"
             )
     return sizes[0]
@@ -232,7 +241,7 @@ def _out_specs(label: str, out_axes: Any, out_treedef: Any, n: int) -> list[Any]
     if out_axes is None or isinstance(out_axes, int):
         return [out_axes] * n
     dummy = tree.unflatten(out_treedef, list(range(n)))
-    return tree.broadcast_prefix(out_axes, dummy, label, "out_axes")
+    return _prefix(out_axes, dummy, label, "out_axes")
 
 
 def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) -> Any:
@@ -240,7 +249,7 @@ def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) 
     if spec is None:
         if dim is not None:
             raise ShapeError(
-                f"{label}: out_axes is None for result {i}, but that result differs between "
+                f"{label}{here()}: out_axes is None for result {i}, but that result differs between "
                 "examples; give it an axis"
             )
         return out
@@ -248,7 +257,7 @@ def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) 
     ndim = len(shape) + (dim is None)
     if not -ndim <= spec < ndim:
         raise ShapeError(
-            f"{label}: out_axes={spec} for result {i} of {ndim - 1} axes does not exist; it must "
+            f"{label}{here()}: out_axes={spec} for result {i} of {ndim - 1} axes does not exist; it must "
             f"be in [{-ndim}, {ndim - 1}]"
         )
     axis = spec % ndim
@@ -274,7 +283,7 @@ def _in_chunks(
     """
     if axis_name is not None:
         raise ValueError(
-            f"{label}: chunk_size cannot be used with axis_name, since collectives need the whole "
+            f"{label}{here()}: chunk_size cannot be used with axis_name, since collectives need the whole "
             "axis at once"
         )
     pieces: list[list[Any]] = []

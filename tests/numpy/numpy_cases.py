@@ -93,6 +93,18 @@ def check_batched(case: Case) -> None:
     assert_same(outs, expected, f"{case.name} batched")
 
 
+def check_single_precision(case: Case) -> None:
+    """Single-precision arguments: results have NumPy's dtypes, gradients those of the arguments."""
+    single = {"f": np.float32, "c": np.complex64}
+    args = [x.astype(single.get(x.dtype.kind, x.dtype)) for x in case.args]
+    with np.errstate(all="ignore"):
+        expected = [np.asarray(x).dtype for x in leaves(case.function(*args))]
+        out, pullback = ft.vjp(case.function, *args)
+        assert [np.asarray(x).dtype for x in leaves(out)] == expected, case.name
+        pulled = pullback(ft.tree.map(np.ones_like, out))
+    assert [p.dtype for p in pulled] == [x.dtype for x in args], case.name
+
+
 def direction(args: Any) -> list[Any]:
     rng = np.random.default_rng(7)
     result = []
@@ -161,11 +173,12 @@ def check_derivatives(case: Case) -> None:
 
 
 def check(case: Case) -> None:
-    """Values recorded, staged and batched, derivatives in both modes."""
+    """Values recorded, staged and batched, dtypes, derivatives in both modes."""
     expected = plain(case)
     assert_same(recorded(case)[0], expected, f"{case.name} recorded")
     if case.is_staged:
         assert_same(staged(case), expected, f"{case.name} staged")
         check_batched(case)
+    check_single_precision(case)
     if case.is_smooth:
         check_derivatives(case)

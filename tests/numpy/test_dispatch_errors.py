@@ -8,15 +8,12 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.errors import ConcretizationError, FunctransError, UnsupportedOperationError
+from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.numpy.dispatch import array_functions
 from functrans.numpy.tables import REPLACEMENTS
 
 BUFFER = np.zeros(3)
 ARRAY = np.arange(12.0).reshape(3, 4)
-
-# What NumPy wraps into an error of its own, with ours as the cause.
-WRAPPED = {"buffer[0] = t", "fill"}
 
 CALLS = {
     "np.array([t, t])": lambda t: np.array([t, t]).sum(),
@@ -74,14 +71,11 @@ def run(function, transform):
 @pytest.mark.parametrize("transform", ["grad", "jvp", "staged"])
 @pytest.mark.parametrize("name", CALLS)
 def test_entry_point_raises_our_error(name: str, transform: str) -> None:
-    with pytest.raises((FunctransError, ValueError)) as caught:
+    # NumPy turns our error into its own ValueError in ``buffer[0] = t`` and ``buffer.fill(t)``; the
+    # transforms raise its cause.
+    with pytest.raises((ConcretizationError, UnsupportedOperationError)) as caught:
         run(CALLS[name], transform)
-    error = caught.value
-    if not isinstance(error, FunctransError):
-        assert name in WRAPPED
-        error = error.__cause__
-    assert isinstance(error, (ConcretizationError, UnsupportedOperationError))
-    text = str(error)
+    text = str(caught.value)
     assert "test_dispatch_errors.py" in text  # the user's line
     assert any(
         word in text.lower() for word in ("use ", "replace", "like=", "carry", "give", "compute")

@@ -187,3 +187,15 @@ def test_plain_arguments_give_plain_numpy_results() -> None:
     assert fnp.random is np.random
     with pytest.raises(AttributeError, match="nothing"):
         _ = fnp.nothing
+
+
+def test_namespace_has_numpys_functions() -> None:
+    dates = {"busday_count", "busday_offset", "datetime_as_string", "is_busday", "isnat"}
+    names = {
+        name
+        for name in dir(np)
+        if not name.startswith("_")
+        and isinstance(getattr(np, name), (np.ufunc, type(np.sum), type(np.array)))
+    }
+    helpers = {"datetime_data", "frompyfunc", "nested_iters"}  # of dates, and not of arrays
+    assert {name for name in names if not hasattr(fnp, name)} == dates | helpers

@@ -369,3 +369,17 @@ def test_buffer_like_an_outer_array_is_filled_in_an_inner_function() -> None:
         return ft.grad(inner)(2.0) * x[0]
 
     np.testing.assert_allclose(ft.grad(outer)(np.array([3.0, 5.0])), [5.0, 3.0])
+
+
+def test_copy_of_an_outer_array_belongs_to_the_inner_function() -> None:
+    matrix = np.eye(2)
+
+    def outer(a):
+        def inner(t):
+            b = a.copy()
+            b[0, 0] = t * b[1, 1]
+            return np.sum(b * b)
+
+        return ft.vmap(ft.grad(inner))(np.array([2.0, 3.0])).sum() + ft.grad(inner)(4.0)
+
+    np.testing.assert_allclose(ft.grad(outer)(matrix), [[0, 0], [0, 4 * 9.0]])

@@ -1,0 +1,111 @@
+"""Derivatives at kinks are the declared ones, in both modes, staged and batched."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.conventions import KINKS, Kink, kink
+from functrans.primitives.cumulative import cumlogsumexp, cummax, cummin
+from functrans.primitives.indexing import scatter
+from functrans.primitives.reduction import logsumexp
+from functrans.primitives.sorting import top_k
+from helpers import assert_close
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=f"{row.function}-{row.point}") for row in KINKS]
+)
+def test_example_has_the_declared_value(row: Kink) -> None:
+    names = {"ft": ft, "np": np, "fnp": fnp}
+    with np.errstate(all="ignore"):
+        found, expected = eval(row.example, names), eval(row.value, names)
+    assert_close(found, ft.tree.map(np.asarray, expected))
+
+
+def test_table_is_queried_by_function() -> None:
+    assert [row.function for row in kink("min")] == ["max, min"]
+    assert kink("sin") == ()
+    assert all(row.reason for row in KINKS)
+
+
+def _scattered(op: str) -> Any:
+    indices = (np.array([0, 1, 0, 1]),)
+    return lambda x: scatter(x[:3], x[3:], indices, (0,), op)
+
+
+def _pair(ufunc: Any) -> Any:
+    return lambda x: ufunc(x[: len(x) // 2], x[len(x) // 2 :])
+
+
+THIRD = 1 / 3
+
+# name, function, point, gradient of the sum of its results
+GRADIENTS = (
+    ("absolute", np.abs, [0.0, -0.0, 2.0], [0.0, 0.0, 1.0]),
+    ("absolute of complex", lambda x: np.abs(x + 0j * x), [0.0, 2.0], [0.0, 1.0]),
+    ("maximum", _pair(np.maximum), [1.0, 0, 2, 1, -0.0, 1], [0.5, 0.5, 1, 0.5, 0.5, 0]),
+    ("minimum", _pair(np.minimum), [1.0, 0, 2, 1, -0.0, 1], [0.5, 0.5, 0, 0.5, 0.5, 1]),
+    ("maximum with NaN", lambda x: np.maximum(x[0], x[1:]), [NAN, 1.0, NAN], [1.5, 0, 0.5]),
+    ("fmax with NaN", lambda x: np.fmax(x[0], x[1:]), [NAN, 1.0, NAN], [0.5, 1.0, 0.5]),
+    ("max", np.max, [1.0, 3.0, 3.0], [0.0, 0.5, 0.5]),
+    ("min", np.min, [1.0, 1.0, 1.0, 4.0], [THIRD, THIRD, THIRD, 0.0]),
+    ("max with NaN", np.max, [NAN, 3.0, NAN], [0.5, 0.0, 0.5]),
+    ("clip", lambda x: np.clip(x, -1.0, 1.0), [-1.0, 1.0, 2.0, 0.0], [1.0, 1.0, 0.0, 1.0]),
+    ("prod with a zero", np.prod, [2.0, 0.0, 3.0], [0.0, 6.0, 0.0]),
+    ("prod with two zeros", np.prod, [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+    ("cumprod with a zero", np.cumprod, [2.0, 0.0, 3.0], [1.0, 8.0, 0.0]),
+    ("cummax", lambda x: cummax(x, 0), [1.0, 1.0, 0.0, 1.0], [2 + THIRD, 1 + THIRD, 0, THIRD]),
+    ("cummin in reverse", lambda x: cummin(x, 0, reverse=True), [1.0, 2.0, 1.0], [0.5, 0, 2.5]),
+    ("logsumexp of -inf", lambda x: logsumexp(x, (0,)), [-INF, -INF], [0.5, 0.5]),
+    ("logsumexp of inf", lambda x: logsumexp(x, (0,)), [INF, 0.0, INF], [0.5, 0.0, 0.5]),
+    ("cumlogsumexp of -inf", lambda x: cumlogsumexp(x, 0), [-INF, -INF], [1.5, 0.5]),
+    ("logaddexp", _pair(np.logaddexp), [INF, INF], [0.5, 0.5]),
+    ("sort", lambda x: np.sort(x) * np.arange(1.0, 4.0), [2.0, 1.0, 2.0], [2.0, 1.0, 3.0]),
+    ("top_k", lambda x: top_k(x, 2)[0] * np.array([1.0, 2.0]), [1.0, 2.0, 2.0], [0.0, 1.0, 2.0]),
+    ("hypot", _pair(np.hypot), [0.0, 0.0], [0.0, 0.0]),
+    ("norm", np.linalg.norm, [0.0, 0.0], [0.0, 0.0]),
+    ("squared norm", lambda x: np.linalg.norm(x) ** 2, [0.0, 0.0], [0.0, 0.0]),
+    ("power to zero", lambda x: x**0, [0.0, 1.0], [0.0, 0.0]),
+    ("power of zero", lambda x: np.power(0.0, x), [2.0, 0.5], [0.0, 0.0]),
+    ("rounding", lambda x: np.sign(x) + np.floor(x) + np.rint(x), [0.0, 1.0, 0.5], [0.0] * 3),
+    ("where not taken", lambda x: np.where(x >= 0, x, np.sqrt(-x)), [1.0, 0.0], [1.0, 1.0]),
+    ("where at infinity", lambda x: np.where(x < 1, np.cos(x), 0.0), [INF, 0.0], [0.0, 0.0]),
+    ("scatter of maxima", _scattered("maximum"),
+     [1.0, 0, 2, 1, 0, 1, -1], [THIRD, 0.5, 1.0, THIRD, 0.5, THIRD, 0]),
+    ("scatter of products", _scattered("multiply"),
+     [1.0, 0, 2, 1, 0, 3, 1], [3.0, 0, 1, 3, 0, 1, 0]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case[0]) for case in GRADIENTS])
+def test_gradient_at_a_kink_is_the_same_in_all_modes(case: Any) -> None:
+    _, fun, point, expected = case
+    x, gradient = np.array(point), np.array(expected)
+
+    def total(x: Any) -> Any:
+        return np.sum(fun(x))
+
+    with np.errstate(all="ignore"):
+        assert_close(ft.grad(total)(x), gradient, "reverse")
+        assert_close(ft.jacfwd(total)(x), gradient, "forward")
+        assert_close(ft.jit(ft.grad(total))(x), gradient, "jit of reverse")
+        assert_close(ft.jit(ft.jacfwd(total))(x), gradient, "jit of forward")
+        batch = np.stack([x, x])
+        assert_close(ft.vmap(ft.grad(total))(batch), np.stack([gradient] * 2), "vmap of reverse")
+        assert_close(ft.jacrev(fun)(x).reshape(-1, len(x)).sum(0), gradient, "jacrev")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case[0]) for case in GRADIENTS if np.isfinite(case[2]).all()]
+)
+def test_second_derivative_at_a_kink_is_finite(case: Any) -> None:
+    _, fun, point, _ = case
+    with np.errstate(all="ignore"):
+        hessian = ft.hessian(lambda x: np.sum(fun(x)))(np.array(point))
+    assert np.isfinite(hessian).all()
+    assert_close(hessian, hessian.T)

@@ -1,0 +1,229 @@
+"""Safe selection: the branch that is not taken never reaches a derivative, at no order, in no mode.
+
+``0 * inf`` elsewhere stays NaN. Switched off, the transpose of a selection is the textbook one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.passes.cotangents import Masked, add_cotangents
+from functrans.primitives import elementwise as ew
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the untaken branch computes NaN
+
+
+def root(x: Any) -> Any:
+    return np.where(x >= 0, x**3, np.sqrt(-x))
+
+
+def cosine(x: Any) -> Any:
+    return np.where(x < 1, np.cos(x), 0.0)
+
+
+def logarithm(x: Any) -> Any:
+    return np.where(x > 0, np.log(x) * x, x**2)
+
+
+def inner_is_unsafe(x: Any) -> Any:
+    return np.where(x > 1, np.where(x > 2, np.arcsin(x / 10), np.arcsin(x)), x**2)
+
+
+def through_movement(x: Any) -> Any:
+    y = np.log(x)
+    y = np.stack([y, y])[:, None].reshape(2, *np.shape(x))[::-1]
+    y = np.concatenate([y, y])[1:3].swapaxes(0, -1).swapaxes(0, -1)
+    return np.where(x > 0, np.sum(y, 0), x**2)
+
+
+def through_padding(x: Any) -> Any:
+    y = np.pad(np.log(np.atleast_1d(x)), 1)[1:-1]
+    return np.where(np.atleast_1d(x) > 0, y, np.atleast_1d(x) ** 2).reshape(np.shape(x))
+
+
+def through_broadcast(x: Any) -> Any:
+    y = np.broadcast_to(np.log(x), (3, *np.shape(x)))
+    return np.sum(np.where(x > 0, y, x**2), 0)
+
+
+def selected_twice(x: Any) -> Any:
+    y = np.where(x > 0, np.log(x), x)
+    return np.where(x > -1, y, np.arccosh(-x) ** 2)
+
+
+def select(x: Any) -> Any:
+    return np.select([x > 1, x > 0], [np.log(x - 1), np.sqrt(x)], x**2)
+
+
+def quotient(x: Any) -> Any:
+    return np.where(x == 0, 1.0, np.sin(x) / x)
+
+
+def power(x: Any) -> Any:
+    return np.where(x > 0, x**-1.5, x**2)
+
+
+CASES: list[tuple[Callable[[Any], Any], list[float], Callable[[Any], Any], Callable[[Any], Any]]] = [
+    (root, [1.0, 2.0], lambda x: 3 * x**2, lambda x: 6 * x),
+    (root, [-1.0, -4.0], lambda x: -0.5 / np.sqrt(-x), lambda x: -0.25 / np.sqrt(-x) ** 3),
+    (cosine, [np.inf, 3.0], lambda x: 0 * np.ones_like(x), lambda x: 0 * np.ones_like(x)),
+    (logarithm, [-1.0, 0.0], lambda x: 2 * x, lambda x: 2 + 0 * x),
+    (logarithm, [1.0, 2.0], lambda x: np.log(x) + 1, lambda x: 1 / x),
+    (inner_is_unsafe, [0.5, 0.25], lambda x: 2 * x, lambda x: 2 + 0 * x),
+    (
+        inner_is_unsafe,
+        [3.0, 4.0],
+        lambda x: 0.1 / np.sqrt(1 - x**2 / 100),
+        lambda x: 0.001 * x / np.sqrt(1 - x**2 / 100) ** 3,
+    ),
+    (through_movement, [-1.0, -0.0], lambda x: 2 * x, lambda x: 2 + 0 * x),
+    (through_movement, [1.0, 2.0], lambda x: 2 / x, lambda x: -2 / x**2),
+    (through_padding, [-1.0, 0.0], lambda x: 2 * x, lambda x: 2 + 0 * x),
+    (through_broadcast, [-1.0, 0.0], lambda x: 6 * x, lambda x: 6 + 0 * x),
+    (selected_twice, [-0.5, 0.0], lambda x: 1 + 0 * x, lambda x: 0 * x),
+    (select, [-1.0, 0.0], lambda x: 2 * x, lambda x: 2 + 0 * x),
+    (select, [0.25, 1.0], lambda x: 0.5 / np.sqrt(x), lambda x: -0.25 / np.sqrt(x) ** 3),
+    (quotient, [0.0, 0.0], lambda x: 0 * x, lambda x: 0 * x),
+    (power, [0.0, -2.0], lambda x: 2 * x, lambda x: 2 + 0 * x),
+]
+
+
+@pytest.mark.parametrize(
+    ("fun", "points", "first", "second"), CASES, ids=[f"{c[0].__name__}{c[1][0]:g}" for c in CASES]
+)
+def test_untaken_branches_contribute_nothing(
+    fun: Any, points: list[float], first: Any, second: Any
+) -> None:
+    x = np.array(points)
+    slope, curve = first(x), second(x)
+
+    def total(x: Any) -> Any:
+        return np.sum(fun(x))
+
+    def check(found: Any, expected: Any) -> None:
+        np.testing.assert_allclose(found, expected, atol=1e-15)
+
+    check(ft.grad(total)(x), slope)
+    check(ft.grad(fun)(points[0]), slope[0])
+    check(ft.jvp(fun, (x,), (np.ones(2),))[1], slope)
+    check(ft.linearize(fun, x)[1](np.ones(2)), slope)
+    check(ft.jacfwd(fun)(x), np.diag(slope))
+    check(ft.jacrev(fun)(x), np.diag(slope))
+    check(ft.vmap(ft.grad(fun))(x), slope)
+    check(ft.grad(lambda x: np.sum(ft.vmap(fun)(x)))(x), slope)
+    check(ft.jit(ft.grad(total))(x), slope)
+    check(ft.grad(ft.jit(total))(x), slope)
+    check(ft.hessian(total)(x), np.diag(curve))
+    check(ft.grad(lambda x: np.sum(ft.grad(total)(x)))(x), curve)
+    check(ft.hvp(total, (x,), (np.ones(2),)), curve)
+    check(ft.jacfwd(ft.jacfwd(total))(x), np.diag(curve))
+    check(ft.jacrev(ft.jacfwd(total))(x), np.diag(curve))
+    check(ft.vmap(ft.hessian(fun))(x), curve)
+    check(ft.jit(ft.hessian(total))(x), np.diag(curve))
+    check(ft.hessian(ft.jit(total))(x), np.diag(curve))
+    check(ft.grad(ft.grad(ft.jit(fun)))(points[0]), curve[0])
+    check(ft.vmap(ft.vmap(ft.grad(fun)))(np.stack([x, x])), np.stack([slope, slope]))
+
+
+@pytest.mark.parametrize("name", ["grad", "jacfwd", "hessian"])
+def test_broadcast_conditions(name: str) -> None:
+    x = np.array([[1.0, -1.0, 4.0]])
+    condition = np.array([[True, False, True], [True, False, False]])
+
+    def fun(x: Any) -> Any:
+        return np.sum(np.where(condition, np.sqrt(x) ** 3, x[0, 0]))
+
+    slope = 1.5 * np.sqrt(np.array([1.0, 0.0, 4.0])) * [2, 0, 1] + [3, 0, 0]
+    if name == "hessian":
+        curve = np.diag([0.75 * 2, 0.0, 0.375])
+        np.testing.assert_allclose(ft.hessian(fun)(x).reshape(3, 3), curve)
+        return
+    np.testing.assert_allclose(getattr(ft, name)(fun)(x), slope[None])
+
+
+def test_scalar_against_array() -> None:
+    gradient = ft.grad(lambda s: np.sum(np.where(np.array([True, False]), np.log(s), 1.0)))(0.5)
+    np.testing.assert_allclose(gradient, 2.0)
+    gradient = ft.grad(lambda s: np.sum(np.where(np.array([False, False]), np.log(s), s)))(0.0)
+    np.testing.assert_allclose(gradient, 2.0)
+
+
+def test_an_unmasked_use_clears_the_mask() -> None:
+    def fun(x: Any) -> Any:
+        y = np.log(x)
+        return np.sum(np.where(x > 0, y, 0.0) + y)
+
+    np.testing.assert_array_equal(ft.grad(fun)(np.array([1.0, 0.0])), [2, np.inf])
+
+
+def test_two_masked_uses_join_their_masks() -> None:
+    def fun(x: Any) -> Any:
+        y = np.log(x)
+        return np.sum(np.where(x > 0, y, 0.0) + np.where(x > 1, 2 * y, 0.0) + np.where(x < 0, y, 0))
+
+    np.testing.assert_array_equal(ft.grad(fun)(np.array([1.0, 2.0, 0.0, -2.0])), [1, 1.5, 0, -0.5])
+
+
+def test_zero_times_infinity_elsewhere_stays_nan() -> None:
+    assert np.isnan(ft.grad(lambda x: 0.0 * np.log(x) * x)(0.0))
+    assert np.isnan(ft.grad(lambda x: np.where(x >= 0, 0.0 * np.log(x), x))(0.0))
+    assert np.isnan(ft.grad(lambda x: np.sum(np.log(x) * np.array([1.0, 0.0])))(np.zeros(2))[1])
+
+
+def test_a_selection_inside_a_computation_masks_only_what_leads_to_it() -> None:
+    def fun(x: Any) -> Any:
+        return np.exp(np.where(x > 0, np.sqrt(x), 0.0)) * 3.0 + x
+
+    assert ft.grad(fun)(-1.0) == 1
+    assert ft.grad(fun)(0.0) == 1
+    np.testing.assert_allclose(ft.grad(fun)(1.0), 1.5 * np.e + 1)
+
+
+def test_writes_under_a_mask() -> None:
+    def fun(x: Any) -> Any:
+        y = np.log(x)
+        y[x <= 0] = 0.0
+        return np.sum(y)
+
+    np.testing.assert_array_equal(ft.grad(fun)(np.array([2.0, 0.0, -1.0])), [0.5, 0, 0])
+    np.testing.assert_array_equal(ft.jacfwd(fun)(np.array([2.0, 0.0, -1.0])), [0.5, 0, 0])
+
+
+def test_in_control_flow() -> None:
+    def body(i: Any, c: Any) -> Any:
+        return c + np.where(c > 0, np.sqrt(c), 0.0) * i
+
+    for loop in (lambda c: ft.lax.fori_loop(0, 3, body, c), lambda c: ft.checkpoint(body)(2.0, c)):
+        assert ft.grad(loop)(-1.0) == 1
+        assert ft.grad(loop)(0.0) == 1
+        assert ft.grad(ft.grad(loop))(-1.0) == 0
+
+
+def test_off_gives_the_textbook_transpose() -> None:
+    def unsafe(x: Any) -> Any:
+        return np.where(x < 1, np.arcsin(x), x**2)
+
+    with ft.config(safe_where=False):
+        assert np.isnan(ft.grad(unsafe)(2.0))
+        assert np.isnan(ft.jit(ft.grad(unsafe))(2.0))
+        assert np.isnan(ft.jacrev(lambda x: unsafe(x))(np.array([2.0, 0.0]))[0, 0])
+        assert ft.jvp(unsafe, (2.0,), (1.0,))[1] == 4  # forward mode selects tangents
+    assert ft.grad(unsafe)(2.0) == 4
+    assert ft.jit(ft.grad(unsafe))(2.0) == 4
+    with ft.config(safe_where=False):
+        assert np.isnan(ft.grad(unsafe)(2.0))  # also after the caches have met the other setting
+
+
+def test_accumulation_of_masked_cotangents() -> None:
+    on, off = np.array([True, False]), np.array([False, False])
+    first, second = Masked(np.ones(2), on), Masked(np.ones(2), off)
+    joined = add_cotangents(first, second)
+    assert type(joined) is Masked
+    np.testing.assert_array_equal(joined.mask, [True, False])
+    np.testing.assert_array_equal(joined.value, [2, 2])
+    assert type(add_cotangents(first, np.ones(2))) is np.ndarray
+    assert type(add_cotangents(np.ones(2), first)) is np.ndarray
+    assert ew.where_p.elementwise is not None
