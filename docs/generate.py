@@ -1,7 +1,7 @@
 """Write the pages that are made from tables: conventions at kinks, and the list of primitives.
 
-Run ``python docs/generate.py`` after a change to either table; ``tests/test_docs.py`` fails when a page
-is out of date.
+Run ``python docs/generate.py`` after a change to either table; ``tests/test_docs.py`` fails when a
+page is out of date.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """functrans: function transforms for numerical code on NumPy arrays.
 
 This module re-exports the public names. What the transforms themselves do not need is imported when
-it is first used: submodules such as ``functrans.numpy``, and the tables of ``functrans.tables``. It is
-the only place where an import of functrans is deferred.
+it is first used: submodules such as ``functrans.numpy``, and the tables of ``functrans.tables``. It
+is the only place where an import of functrans is deferred.
 """
 
 from __future__ import annotations

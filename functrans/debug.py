@@ -1,4 +1,4 @@
-"""Looking into running programs: ``ft.debug.print``, ``ft.debug.callback``, ``ft.debug.breakpoint``.
+"""Looking into running programs: ``ft.debug.print``, ``callback`` and ``breakpoint``.
 
 Re-exports what ``control.callbacks`` defines, under JAX's names.
 

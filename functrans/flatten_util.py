@@ -5,6 +5,7 @@ Layer: ``transforms``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +42,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """
     leaves, treedef = tree.flatten(pytree)
     values = [
-        canonical(leaf, lambda i=i: leaf_description("ravel_pytree", pytree, i, "pytree"))  # type: ignore[misc]
+        canonical(leaf, functools.partial(leaf_description, "ravel_pytree", pytree, i, "pytree"))
         for i, leaf in enumerate(leaves)
     ]
     shapes = [shape_of(value) for value in values]

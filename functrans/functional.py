@@ -9,12 +9,14 @@ Layer: ``functional``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.ir.source import here
 from functrans.passes.linearize import Node, pull_back
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import differentiable_leaf, name_of, own_array, own_arrays
@@ -24,6 +26,11 @@ from functrans.transforms.reverse import Recorded, finish_cotangents, fit_tangen
 
 Arrays = Any
 _STRATEGIES = ("reverse-mode", "forward-mode")
+
+
+def _describe(who: str, name: str, i: int | None) -> str:
+    """``functional.vjp: v[0]`` for an item of a tuple, without the number for a single array."""
+    return f"functional.{who}: {name}" if i is None else f"functional.{who}: {name}[{i}]"
 
 
 def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
@@ -41,9 +48,25 @@ def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
         )
     checked = []
     for i, item in enumerate(items):
-        where = f"{name}[{i}]" if is_tuple else name
-        checked.append(differentiable_leaf(item, lambda where=where: f"functional.{who}: {where}"))  # type: ignore[misc]
+        describe = functools.partial(_describe, who, name, i if is_tuple else None)
+        checked.append(differentiable_leaf(item, describe))
     return tuple(checked), is_tuple
+
+
+def _check_result(who: str, result: Any) -> None:
+    """Refuse results that are neither an array nor a tuple of arrays.
+
+    Raises:
+      TypeError: names the type.
+    """
+    items = result if isinstance(result, tuple) else (result,)
+    for item in items:
+        if item is None or isinstance(item, (list, tuple, dict)):
+            raise TypeError(
+                f"functional.{who}: the function must return an array or a tuple of arrays, got "
+                f"{'a tuple with a ' if item is not result else ''}{type(item).__name__}{here()}; "
+                f"ft.{who} takes any pytree"
+            )
 
 
 def _record(
@@ -58,13 +81,8 @@ def _record(
     def call(tracers: list[Any]) -> Any:
         result = func(*tracers)
         kind.append(isinstance(result, tuple))
-        items = result if kind[0] else (result,)
-        if not isinstance(result, tuple) and isinstance(result, (list, dict)):
-            raise TypeError(
-                f"functional.{who}: the function must return an array or a tuple of arrays, got "
-                f"{type(result).__name__}"
-            )
-        return tuple(items)
+        _check_result(who, result)
+        return tuple(result) if kind[0] else (result,)
 
     recorded = Recorded(call, values, f"functional.{who} of {name_of(func)}", False)
     return recorded, values, is_in_tuple, kind[0]
@@ -80,9 +98,32 @@ def _check_dependence(who: str, what: str, rows: Sequence[Sequence[bool]]) -> No
         for j, depends in enumerate(row):
             if not depends:
                 raise RuntimeError(
-                    f"functional.{who}: {what} {i} of the function is independent of input {j}, "
-                    "which strict=True does not allow; use strict=False to get zeros"
+                    f"functional.{who}: {what} {i} of the function is independent of input {j}"
+                    f"{here()}, which strict=True does not allow; {_STRICT}"
                 )
+
+
+def _check_use(who: str, what: str, rows: Sequence[Sequence[bool]]) -> None:
+    """``strict=True``: every result must depend on an input, and every input must be used.
+
+    Raises:
+      RuntimeError: names the first result or input that does not.
+    """
+    for i, row in enumerate(rows):
+        if not any(row):
+            raise RuntimeError(
+                f"functional.{who}: {what} {i} of the function depends on no input{here()}, which "
+                f"strict=True does not allow; {_STRICT}"
+            )
+    for j, column in enumerate(zip(*rows, strict=True)):
+        if not any(column):
+            raise RuntimeError(
+                f"functional.{who}: the function is independent of input {j}{here()}, which "
+                f"strict=True does not allow; {_STRICT}"
+            )
+
+
+_STRICT = "use strict=False to get zeros"
 
 
 def _depends(node: Node | None, inputs: Sequence[Node]) -> list[bool]:
@@ -97,6 +138,11 @@ def _depends(node: Node | None, inputs: Sequence[Node]) -> list[bool]:
                 seen.add(parent)
                 pending.append(parent)
     return [i in seen for i in inputs]
+
+
+def _all_depends(recorded: Recorded) -> list[list[bool]]:
+    """Per result, which inputs it depends on."""
+    return [_depends(node, recorded.inputs) for node in recorded.out_nodes]
 
 
 def _nested(values: Any, is_tuple: bool) -> Any:
@@ -146,6 +192,7 @@ def jacobian(
 
     def as_tuple(*args: Any) -> tuple[Any, ...]:
         result = func(*args)
+        _check_result("jacobian", result)
         is_out_tuple.append(isinstance(result, tuple))
         return result if is_out_tuple[0] else (result,)
 
@@ -158,10 +205,7 @@ def jacobian(
     )  # fmt: skip
     call.check_size()
     if strict:
-        nodes = call.recorded.inputs
-        _check_dependence(
-            "jacobian", "output", [_depends(node, nodes) for node in call.recorded.out_nodes]
-        )
+        _check_dependence("jacobian", "output", _all_depends(call.recorded))
     rows = call.assemble(call.blocks())
     return _nested([_nested(row, is_in_tuple) for row in rows], is_out_tuple[0])
 
@@ -249,12 +293,7 @@ def hessian(
     )  # fmt: skip
     call.check_size()
     if strict:
-        nodes = call.recorded.inputs
-        _check_dependence(
-            "hessian",
-            "the gradient in input",
-            [_depends(n, nodes) for n in call.recorded.out_nodes],
-        )
+        _check_dependence("hessian", "the gradient in input", _all_depends(call.recorded))
     rows = call.assemble(call.forward())
     return _nested([_nested(row, is_in_tuple) for row in rows], is_in_tuple)
 
@@ -281,7 +320,7 @@ def _vectors(who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool) 
         fit_tangent(
             item,
             aval,
-            lambda i=i: f"functional.{who}: v[{i}]" if is_tuple else f"functional.{who}: v",  # type: ignore[misc]
+            functools.partial(_describe, who, "v", i if is_tuple else None),
         )
         for i, (item, aval) in enumerate(zip(items, avals, strict=True))
     ]
@@ -320,10 +359,7 @@ def vjp(
     vectors = _vectors("vjp", "the result", v, avals, isinstance(v, tuple))
     _refuse_integers("vjp", avals)
     if strict:
-        depends = [_depends(node, recorded.inputs) for node in recorded.out_nodes]
-        _check_dependence(
-            "vjp", "the output for input", [[any(c)] for c in zip(*depends, strict=True)]
-        )
+        _check_use("vjp", "output", _all_depends(recorded))
     seeds = [
         (node, vector)
         for node, vector in zip(recorded.out_nodes, vectors, strict=True)
@@ -380,10 +416,15 @@ def jvp(
     vectors = _vectors("jvp", "inputs", v, [aval_of(x) for x in values], is_in_tuple)
     if strict:
         recorded, _, _, _ = _record("jvp", func, inputs)
-        _check_dependence(
-            "jvp", "output", [[any(_depends(n, recorded.inputs))] for n in recorded.out_nodes]
-        )
-    return push_call("functional.jvp", func, values, tuple(vectors))  # type: ignore[return-value]
+        _check_use("jvp", "output", _all_depends(recorded))
+
+    def checked(*args: Any) -> Any:
+        result = func(*args)
+        _check_result("jvp", result)
+        return result
+
+    checked.__name__ = name_of(func)
+    return push_call("functional.jvp", checked, values, tuple(vectors))  # type: ignore[return-value]
 
 
 def hvp(
@@ -445,8 +486,16 @@ def _hessian_product(
     scalar = _scalar_result(who, func)
     if strict:
         recorded, _, _, _ = _record(who, scalar, inputs)
-        _check_dependence(who, "output", [_depends(n, recorded.inputs) for n in recorded.out_nodes])
+        _check_use(who, "output", _all_depends(recorded))
     transform = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
+    if strict:
+        recorded, _, _, _ = _record(who, lambda *args: transform(*args)[1], inputs)
+        for i, row in enumerate(_all_depends(recorded)):
+            if not any(row):
+                raise RuntimeError(
+                    f"functional.{who}: the gradient in input {i} is constant{here()}, which "
+                    f"strict=True does not allow; {_STRICT}"
+                )
 
     def gradient(*args: Any) -> tuple[Any, ...]:
         value, gradients = transform(*args)

@@ -132,7 +132,7 @@ def check_writable(x: Tracer) -> None:
             f"{x._describe()} belongs to {x._trace.label}"
             f"{f' (started at {owned})' if owned else ''} and was written to{here()} inside "
             f"{inner.label}{f' (started at {opened})' if opened else ''}; the write would be lost "
-            "or seen twice. Pass the array in, update it there and return it."
+            "or seen twice. Write to a copy made there (y = y.copy()) and return what is needed."
         )
 
 
@@ -150,7 +150,7 @@ def assign(x: Tracer, new: Any) -> None:
                 f"{x._describe()} was written with a value of {new._trace.label}{here()}; return "
                 "the value from the inner function instead"
             )
-        new = x._trace.lift(new)  # type: ignore[attr-defined]
+        new = x._trace.lift(new)
     root = x
     while root._alias is not None and root._alias.base is not None:
         new = root._alias.write(root._alias.base, new)
@@ -301,9 +301,9 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         return
     if type(value) not in _OPERANDS and not isinstance(value, Tracer):
         value = as_value(value)
-    if isinstance(value, Tracer) and value._alias is not None:
-        if value._alias.base is x and value._alias.index == basic:
-            return  # the end of ``x[index] += 1``, which has written to the view
+    alias = value._alias if isinstance(value, Tracer) else None
+    if alias is not None and alias.base is x and alias.index == basic:
+        return  # the end of ``x[index] += 1``, which has written to the view
     check_storable(value, dtype_of(x))
     value = cast(value, dtype_of(x))
     if shape_of(value):
@@ -366,12 +366,18 @@ def _format(self: Any, spec: str) -> str:
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     raise ConcretizationError(
         f"a NumPy function that does not dispatch was given {self._describe()}{here()} and wanted "
-        "a plain array of it, which would lose the trace. Replace np.array([x, y]) and "
-        "np.mean([x, y]) by functrans.numpy's function of the same name (or np.stack([x, y])), "
-        "np.full(n, x) by functrans.numpy.full, array[i] and np.take(array, i) by "
-        "functrans.numpy.take(array, i) or np.asarray(array, like=i)[i], buffer[i] = x by an array "
-        "made with like=x (np.zeros(n, like=x)), math.sin(x) by np.sin(x), rng.normal(x, s) by "
-        "x + s * rng.standard_normal()."
+        "a plain array of it, which would lose the trace. Replace\n"
+        "  np.array([x, y]), np.mean([x, y]), np.full(n, x), np.r_[x, y], np.vectorize(f)(x): by "
+        "functrans.numpy's function of the same name, or np.stack([x, y])\n"
+        "  array.dot(x): by array @ x\n"
+        "  array[i], np.take(array, i): by functrans.numpy.take(array, i), or "
+        "np.asarray(array, like=i)[i]\n"
+        "  buffer[i] = x: by the same on a buffer made with like=x (np.zeros(n, like=x))\n"
+        "  np.arange(n): by the same with a static n (static_argnums of jit)\n"
+        "  np.float64(x), math.sin(x): by x, np.sin(x)\n"
+        "  rng.normal(x, s): by x + s * rng.standard_normal(np.shape(x))\n"
+        "and a function of another library by one written in NumPy, or wrap it in "
+        "ft.pure_callback, with ft.custom_jvp for its derivative."
     )
 
 

@@ -201,14 +201,15 @@ class StagingTracer(Tracer):
 
 
 _DEFAULT_REMEDY = (
-    "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop), or make the argument static "
-    "(static_argnums) if it is not an array."
+    "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop), or keep an argument that is "
+    "no array out of the trace: static_argnums of jit, in_axes=None of vmap."
 )
 _REMEDY = {
     "float()": "Use array operations (np.sin instead of math.sin; a buffer made with like=x, as "
-    "np.zeros(n, like=x), for buffer[i] = x), or make the argument static (static_argnums=...).",
+    "np.zeros(n, like=x), for buffer[i] = x), or keep the argument out: static_argnums of jit, "
+    "in_axes=None of vmap.",
     "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, or "
-    "make the argument static (static_argnums=...).",
+    "keep the argument out of the trace: static_argnums of jit, in_axes=None of vmap.",
     "a value-dependent shape": "Use np.where with a mask, or pass size= / a static argument, so "
     "that the shape of the result does not depend on values.",
 }

@@ -1,8 +1,8 @@
 """The whole global state of functrans: a short declared list of context variables.
 
-Here: the stack of open traces, the configuration, the name scope and the axis being batched. All are ``ContextVar``
-objects, so that threads and asyncio tasks do not disturb each other. Not here: caches (they belong
-to the object they serve).
+Here: the stack of open traces, the configuration, the name scope and the axis being batched. All
+are ``ContextVar`` objects, so that threads and asyncio tasks do not disturb each other. Not here:
+caches (they belong to the object they serve).
 
 Layer: ``errors`` (imports nothing from functrans).
 """

@@ -1,8 +1,8 @@
 """The tables that are handed down at first use.
 
 Here: the functions behind ``Jaxpr``'s methods, and NumPy's protocols and the ndarray methods of
-tracers. ``functrans/__init__.py`` imports this module when one of them is needed: they are two thirds
-of functrans's import time. Not here: the functions.
+tracers. ``functrans/__init__.py`` imports this module when one of them is needed: they are two
+thirds of functrans's import time. Not here: the functions.
 
 Layer: last.
 """

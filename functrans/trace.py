@@ -1,8 +1,8 @@
 """Dispatch: which trace an operation belongs to.
 
 Here: the abstract ``Trace`` and ``Tracer``, ``bind`` and ``elementwise`` (the only two ways an
-operation comes to exist), and ``tracing`` (opening a trace). Not here: the three traces (``traces``)
-or the operators of ``Tracer`` (injected once, by ``install_operators``).
+operation comes to exist), and ``tracing`` (opening a trace). Not here: the three traces
+(``traces``) or the operators of ``Tracer`` (injected once, by ``install_operators``).
 
 The dispatch rule: an operation with no tracer operand and no effect is evaluated at once, under
 every trace. Otherwise the innermost open trace that owns an operand takes it; operands of enclosing
@@ -86,7 +86,9 @@ class Alias:
 
     def is_shared(self) -> bool:
         """Whether there is a base or a living view."""
-        return self.base is not None or any([view() is not None for view in self.views])
+        if self.base is not None:
+            return True
+        return any([view() is not None for view in self.views])  # noqa: C419  # a list is faster
 
 
 class Tracer:
@@ -157,9 +159,11 @@ def install_lazy_methods(load: Callable[[], None]) -> None:
 
         return method
 
-    for name in ("__array_ufunc__", "__array_function__"):
-        setattr(Tracer, name, protocol(name))
-    Tracer.__getattr__ = loaded
+    first: dict[str, Any] = {
+        name: protocol(name) for name in ("__array_ufunc__", "__array_function__")
+    }
+    for name, function in {**first, "__getattr__": loaded}.items():
+        setattr(Tracer, name, function)
 
 
 def escaped(tracer: Tracer) -> EscapedTracerError:
@@ -340,7 +344,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     try:
         return value.shape  # type: ignore[no-any-return]
     except AttributeError:
-        return aval_of(value).shape  # type: ignore[union-attr]
+        return aval_of(value).shape
 
 
 def dtype_of(value: Any) -> np.dtype:
@@ -351,4 +355,4 @@ def dtype_of(value: Any) -> np.dtype:
     try:
         return value.dtype  # type: ignore[no-any-return]
     except AttributeError:
-        return aval_of(value).dtype  # type: ignore[union-attr]
+        return aval_of(value).dtype

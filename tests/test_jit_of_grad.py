@@ -65,6 +65,14 @@ def test_captured_array_that_changes_is_seen() -> None:
     assert_close(fun(np.ones(2)), np.array([20.0, 40.0]))
 
 
+def test_captured_array_that_changes_is_seen_by_a_constant_tangent() -> None:
+    weights = np.array([1.0, 2.0])
+    fun = ft.jit(lambda x: ft.jvp(lambda x: weights * x, (x,), (np.ones(2),))[1])
+    assert_close(fun(np.ones(2)), np.array([1.0, 2.0]))
+    weights[:] = [10.0, 20.0]
+    assert_close(fun(np.ones(2)), np.array([10.0, 20.0]))
+
+
 def test_jit_inside_an_outer_derivative_sees_its_closure() -> None:
     def outer(a: Any) -> Any:
         inner = ft.jit(lambda x: np.sin(a * x))

@@ -1,14 +1,15 @@
 """Users' functions as programs: what every higher-order primitive starts from.
 
 Here: ``stage_body`` (a function of pytrees becomes a Jaxpr without constants), and the checks that
-two results have the same types, with key paths in messages. Not here: what is done with the programs
-(``control.programs`` and one file per primitive).
+two results have the same types, with key paths in messages. Not here: what is done with the
+programs (``control.programs`` and one file per primitive).
 
 Layer: ``control``.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,7 @@ def flatten_operands(who: str, operands: Any, root: str) -> tuple[list[Any], Any
     """
     leaves, treedef = tree.flatten(operands)
     values = [
-        canonical(leaf, lambda i=i: leaf_description(who, operands, i, root))  # type: ignore[misc]
+        canonical(leaf, functools.partial(leaf_description, who, operands, i, root))
         for i, leaf in enumerate(leaves)
     ]
     return values, treedef, tree.key_paths(operands, root)
@@ -101,10 +102,7 @@ def stage_body(
             result = finish(result)
         outs, out_treedef = tree.flatten(result)
         structure.append(out_treedef)
-        return [
-            result_leaf(out, label, result, i)
-            for i, out in enumerate(outs)
-        ]
+        return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
     name = getattr(fun, "__name__", "") or ""
     jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names)

@@ -1,7 +1,7 @@
 """Choosing one of several functions: ``cond`` and ``switch``.
 
-Here: the primitive ``cond`` (one choice), the primitive ``cond_lanes`` (a choice for each element of
-a batch), and the functions ``cond``, ``switch``, ``select``. Not here: loops.
+Here: the primitive ``cond`` (one choice), the primitive ``cond_lanes`` (a choice for each element
+of a batch), and the functions ``cond``, ``switch``, ``select``. Not here: loops.
 
 Under ``vmap`` a batched choice becomes ``cond_lanes``: the elements (lanes) that take a branch are
 gathered, the branch runs on them alone, and the results are put together. So a lane sees neither
@@ -57,8 +57,10 @@ from functrans.control.programs import (
     intern,
     jvp_jaxpr,
     linearize_jaxpr,
+    prune_jaxpr,
     spread,
     transpose_jaxpr,
+    with_arguments,
 )
 from functrans.control.programs import (
     select as chosen,
@@ -295,6 +297,18 @@ def _refuse_collectives(branches: Branches) -> None:
         )
 
 
+def _pruned_branches(branches: Branches, used: Flags) -> tuple[Branches, Flags]:
+    """The branches for some results only, and the operands that are left."""
+    pairs = [prune_jaxpr(branch, used) for branch in branches]
+    read = _union([flags for _, flags in pairs])
+    return tuple(with_arguments(program, read) for program, _ in pairs), read
+
+
+def _cond_prune(used: Flags, *, branches: Branches) -> Any:
+    programs, read = _pruned_branches(branches, used)
+    return {"branches": programs}, (True, *read), used
+
+
 cond_p = Primitive(
     "cond",
     impl=_cond_impl,
@@ -303,6 +317,7 @@ cond_p = Primitive(
     linearize=_cond_linearize,
     transpose=_cond_transpose,
     batch=_cond_batch,
+    prune=_cond_prune,
     holds_programs=True,
 )
 _CALL = Binder(jit_p, (("name", "branch"),))
@@ -443,6 +458,12 @@ def _cond_lanes_batch(
     return [unflatten_lanes(out, size, n) for out in outs], (0,) * len(outs)
 
 
+def _cond_lanes_prune(used: Flags, *, branches: Branches, batched: Flags) -> Any:
+    programs, read = _pruned_branches(branches, used)
+    params = {"branches": programs, "batched": tuple(chosen(batched, read))}
+    return params, (True, *read), used
+
+
 cond_lanes_p = Primitive(
     "cond_lanes",
     impl=_cond_lanes_impl,
@@ -451,6 +472,7 @@ cond_lanes_p = Primitive(
     linearize=_cond_lanes_linearize,
     transpose=_cond_lanes_transpose,
     batch=_cond_lanes_batch,
+    prune=_cond_lanes_prune,
     holds_programs=True,
 )
 
@@ -496,9 +518,10 @@ def choose(who: str, index: Any, bodies: Sequence[Body], names: Sequence[str], l
 def _with_captured(body: Body, captured: list[Any], position: dict[int, int]) -> Jaxpr:
     """The branch as a function of what any branch captures."""
     jaxpr = body.jaxpr
-    if len(body.captured) == len(captured):
-        if all(a is b for a, b in zip(body.captured, captured, strict=True)):
-            return jaxpr
+    if len(body.captured) == len(captured) and all(
+        a is b for a, b in zip(body.captured, captured, strict=True)
+    ):
+        return jaxpr
     k = len(body.captured)
     lead = [Var(aval_of(value)) for value in captured]
     for value, var in zip(body.captured, jaxpr.invars[:k], strict=True):
@@ -645,7 +668,8 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
         )
     if choice.shape not in ((), first.shape):
         raise ShapeError(
-            f"select: pred is {choice}; it must be a scalar or have the shape of the arrays, {first}"
+            f"select: pred is {choice}; it must be a scalar or have the shape of the arrays, "
+            f"{first}"
         )
     return where(broadcast_to(pred, first.shape), on_true, on_false)
 

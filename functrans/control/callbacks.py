@@ -3,9 +3,9 @@
 Here: the primitives, and the functions that users call. ``functrans.debug`` re-exports those for
 debugging. Not here: differentiable external functions.
 
-A callback gets real arrays, which it must not write to, under every transform. One with an effect is
-an equation that no pass drops, merges or moves past another one with an effect; under ``vmap`` it is
-called once for each element of the batch. A pure one may be dropped, merged, or called again.
+A callback gets real arrays, which it must not write to, under every transform. One with an effect
+is an equation that no pass drops, merges or moves past another one with an effect; under ``vmap``
+it is called once for each element of the batch. A pure one may be dropped, merged, or called again.
 
 Layer: ``control``.
 """
@@ -13,6 +13,7 @@ Layer: ``control``.
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -198,7 +199,7 @@ def _with_lanes(avals: tuple[Any, ...], size: int) -> tuple[Any, ...]:
     return tuple(replace(aval, shape=(size, *aval.shape)) for aval in avals)
 
 
-debug_callback_p = Primitive(
+debug_callback_p: Primitive = Primitive(
     "debug_callback",
     impl=_callback_impl,
     abstract_eval=_callback_aval,
@@ -207,7 +208,7 @@ debug_callback_p = Primitive(
     effects=frozenset({"debug"}),
     reasons=(("transpose", "it has no results"),),
 )
-io_callback_p = Primitive(
+io_callback_p: Primitive = Primitive(
     "io_callback",
     impl=_callback_impl,
     abstract_eval=_callback_aval,
@@ -284,7 +285,9 @@ def _split_arguments(
         if isinstance(leaf, (Tracer, np.ndarray)) or aval_of_plain(leaf) is not None:
             static.append(None)
             operands.append(
-                canonical(leaf, lambda i=i: leaf_description(label, (args, kwargs), i, "args"))  # type: ignore[misc]
+                canonical(
+                    leaf, functools.partial(leaf_description, label, (args, kwargs), i, "args")
+                )
             )
         else:
             static.append((leaf,))

@@ -21,15 +21,17 @@ from functrans.control.programs import (
     derived,
     jvp_jaxpr,
     linearize_jaxpr,
+    prune_jaxpr,
     select,
     spread,
-    transpose_jaxpr,
+    transpose_jaxpr_with_masks,
+    with_arguments,
     with_batch_axis,
 )
 from functrans.ir.avals import Zero
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, is_linear
-from functrans.passes.cotangents import zeros
+from functrans.passes.cotangents import Masked, zeros
 from functrans.passes.linearize import LinearProgram, kept
 from functrans.staging import may_change, stage
 from functrans.state import batch_axis
@@ -122,13 +124,19 @@ def _shares_memory(value: Any, others: Sequence[Any]) -> bool:
 def call_transpose(
     bind_program: Binder, jaxpr: Jaxpr, cts: Sequence[Any], operands: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """Cotangents of the linear operands."""
+    """Cotangents of the linear operands, masked by the selections in the program."""
     linear_flags = tuple(map(is_linear, operands))
     nonzero = is_nonzero(cts)
-    program, in_nonzero = transpose_jaxpr(jaxpr, linear_flags, nonzero)
+    program, in_nonzero, in_masked = transpose_jaxpr_with_masks(jaxpr, linear_flags, nonzero)
     known = [operand for operand in operands if not is_linear(operand)]
     results = bind_program(program, *known, *select(cts, nonzero))
-    pulled = iter(spread(in_nonzero, results, lambda i: None))
+    n = sum(in_nonzero)
+    values = spread(in_nonzero, results[:n], lambda i: None)
+    masks = spread(in_masked, results[n:], lambda i: None)
+    pulled = iter(
+        value if mask is None else Masked(value, mask)
+        for value, mask in zip(values, masks, strict=True)
+    )
     return tuple(next(pulled) if flag else None for flag in linear_flags)
 
 
@@ -148,3 +156,12 @@ def to_front(size: int, operands: Sequence[Any], dims: Sequence[int | None]) -> 
         operand if dim is None else with_batch_axis(operand, size, dim)
         for operand, dim in zip(operands, dims, strict=True)
     ]
+
+
+def call_prune(
+    bind_program: Binder, jaxpr: Jaxpr, used: Flags
+) -> tuple[dict[str, Any], Flags, Flags]:
+    """Parameters for some results only, operands and results that are left."""
+    program, read = prune_jaxpr(jaxpr, used)
+    params = {"jaxpr": with_arguments(program, read), **dict(bind_program.params)}
+    return params, read, used

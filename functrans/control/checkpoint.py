@@ -22,6 +22,7 @@ from functrans.control.calls import (
     Binder,
     call_batch,
     call_jvp,
+    call_prune,
     call_transpose,
     kept_residuals,
 )
@@ -104,7 +105,7 @@ def save_from_both_policies(first: Policy, second: Policy) -> Policy:
 
 
 class checkpoint_policies:  # noqa: N801  # a namespace under JAX's name
-    """What a checkpointed function stores; a policy is ``(primitive, *avals, **params) -> bool``."""
+    """What a checkpointed function stores: ``(primitive, *avals, **params) -> bool``."""
 
     everything_saveable = staticmethod(everything_saveable)
     nothing_saveable = staticmethod(nothing_saveable)
@@ -202,6 +203,10 @@ def _checkpoint_batch(
     return call_batch(_binder(policy), jaxpr, size, operands, dims)
 
 
+def _checkpoint_prune(used: Flags, *, jaxpr: Jaxpr, policy: Policy | None) -> Any:
+    return call_prune(_binder(policy), jaxpr, used)
+
+
 checkpoint_p = Primitive(
     "checkpoint",
     impl=_checkpoint_impl,
@@ -210,6 +215,7 @@ checkpoint_p = Primitive(
     linearize=_checkpoint_linearize,
     transpose=_checkpoint_transpose,
     batch=_checkpoint_batch,
+    prune=_checkpoint_prune,
     holds_programs=True,
 )
 

@@ -4,10 +4,11 @@ Here: ``Template``, functions (and arguments) with holes in the place of the tra
 to. Not here: who fills the holes (``control.custom_rules``).
 
 A rule that the user wrote runs later than the function that it belongs to, under other traces: in a
-backward pass, or when a staged program is differentiated. What it refers to must then be the value of
-that time, not a tracer of a trace that is closed. Closures, default arguments, ``functools.partial``,
-containers, jitted functions and functions with custom rules are looked through; attributes of other
-objects are not, and a tracer in one raises ``EscapedTracerError`` when it is used too late.
+backward pass, or when a staged program is differentiated. What it refers to must then be the value
+of that time, not a tracer of a trace that is closed. Closures, default arguments,
+``functools.partial``, containers, jitted functions and functions with custom rules are looked
+through; attributes of other objects are not, and a tracer in one raises ``EscapedTracerError`` when
+it is used too late.
 
 Layer: ``control``.
 """

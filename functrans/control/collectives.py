@@ -1,4 +1,4 @@
-"""Operations across the elements of a batch: ``psum`` and its relatives, under ``vmap(axis_name=...)``.
+"""Operations across the elements of a batch (``vmap(axis_name=...)``): ``psum`` and its relatives.
 
 Here: the primitives, the functions that users call. Not here: ``vmap``; the batch pass, which tells
 rules the name of the axis that it batches over (``state.batch_axis``).
@@ -322,8 +322,8 @@ def all_gather(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) ->
     """
     if isinstance(axis_name, (tuple, list)):
         raise UnsupportedOperationError(
-            f"all_gather: expected the name of one axis, got {axis_name!r}{here()}; gather over one "
-            "axis after the other"
+            f"all_gather: expected the name of one axis, got {axis_name!r}{here()}; gather over "
+            "one axis after the other"
         )
     size = _size("all_gather", axis_name)
 

@@ -1,13 +1,13 @@
 """Functions with derivative rules of their own as equations: the primitives behind the decorators.
 
-Here: the primitives ``custom_jvp``, ``custom_vjp`` and ``linear_call``. Not here: the decorators and
-the calling conventions of users' rules (``control.custom_rules``).
+Here: the primitives ``custom_jvp``, ``custom_vjp`` and ``linear_call``. Not here: the decorators
+and the calling conventions of users' rules (``control.custom_rules``).
 
-A call is one equation until it is differentiated. Where values are at hand (in ``grad``, ``jvp``) its
-parameter is the Python function, which runs on values, so that ``if`` works in it; when the equation
-is put into a program, the function is staged (``_stage_call``). Traced values that the function or
-its rules refer to are operands (``control.closures``): the derivative in the arguments is the rule's,
-that in what the function refers to is the function's own.
+A call is one equation until it is differentiated. Where values are at hand (in ``grad``, ``jvp``)
+its parameter is the Python function, which runs on values, so that ``if`` works in it; when the
+equation is put into a program, the function is staged (``_stage_call``). Traced values that the
+function or its rules refer to are operands (``control.closures``): the derivative in the arguments
+is the rule's, that in what the function refers to is the function's own.
 
 ``custom_jvp``: the rule, staged in its tangents, is the linear part; transposed, it gives reverse
 mode. ``custom_vjp``: the linear part is a ``linear_call``, whose transpose is the user's backward
@@ -142,8 +142,8 @@ def _batched(
     """A flat function of one element, applied to a batch (axes in front)."""
     avals = []
     for arg, flag in zip(args, flags, strict=True):
-        aval = aval_of(arg)
-        avals.append(replace(aval, shape=aval.shape[1:], weak=False) if flag else aval)  # type: ignore[type-var]
+        aval: Any = aval_of(arg)
+        avals.append(replace(aval, shape=aval.shape[1:], weak=False) if flag else aval)
     axes = {axis_name: size} if axis_name is not None else None
     jaxpr = stage(function, avals, "a custom rule under vmap", axes=axes)
     dims = [0 if flag else None for flag in flags]
@@ -372,9 +372,10 @@ def _closure_tangents(
             value if type(t) is Zero else PushingTracer(trace, value, t)
             for value, t in zip(closed, tangents[n_extra:n], strict=True)
         ]
-        outs = call.primal(tracers, list(map(guarded, args)))
+        results = call.primal(tracers, list(map(guarded, args)))
     return [
-        out._tangent if type(out) is PushingTracer and out._trace is trace else None for out in outs
+        out._tangent if type(out) is PushingTracer and out._trace is trace else None
+        for out in results
     ]
 
 

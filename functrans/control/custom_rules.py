@@ -84,7 +84,7 @@ def _fitted(label: str, what: str, value: Any, expected: Aval, where: str) -> An
     if not is_differentiable_dtype(expected.dtype):
         return None
     value = canonical(value, lambda: f"{label}: {what}")
-    aval = aval_of(value)
+    aval: Any = aval_of(value)
     if aval.shape != expected.shape:
         raise ShapeError(
             f"{label}: {what} is {aval}, expected {expected.strong()}, the type of {where}"
@@ -103,7 +103,7 @@ def _leaves(label: str, what: str, value: Any) -> tuple[list[Any], Any]:
     """Leaves of a result, as arrays."""
     leaves, treedef = tree.flatten(value)
     return [
-        canonical(leaf, lambda i=i: leaf_description(label, value, i, what))  # type: ignore[misc]
+        canonical(leaf, functools.partial(leaf_description, label, value, i, what))
         for i, leaf in enumerate(leaves)
     ], treedef
 
@@ -415,7 +415,8 @@ class _CustomFunction(Wrapper):
         bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
-                f"{self._label}: keyword-only arguments ({', '.join(bound.kwargs)}) cannot be passed "
+                f"{self._label}: keyword-only arguments ({', '.join(bound.kwargs)}) cannot be "
+                "passed "
                 "on to rules; make them positional, or bind them with functools.partial before "
                 "decorating"
             )
@@ -510,7 +511,8 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
         def jvp(primals: Any, tangents: Any) -> Any:
             if len(primals) != len(jvps):
                 raise TypeError(
-                    f"{self._label}: defjvps was given {len(jvps)} rules for {len(primals)} arguments"
+                    f"{self._label}: defjvps was given {len(jvps)} rules for {len(primals)} "
+                    "arguments"
                 )
             out = self(*primals)
             total: Any = None

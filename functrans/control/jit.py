@@ -32,6 +32,7 @@ from functrans.control.calls import (
     call_batch,
     call_jvp,
     call_linearize,
+    call_prune,
     call_transpose,
 )
 from functrans.control.inline import inline_calls
@@ -97,6 +98,10 @@ def _jit_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, name: str) 
     return call_batch(_binder(name), jaxpr, size, operands, dims)
 
 
+def _jit_prune(used: Flags, *, jaxpr: Jaxpr, name: str) -> Any:
+    return call_prune(_binder(name), jaxpr, used)
+
+
 jit_p = Primitive(
     "jit",
     impl=_jit_impl,
@@ -105,6 +110,7 @@ jit_p = Primitive(
     linearize=_jit_linearize,
     transpose=_jit_transpose,
     batch=_jit_batch,
+    prune=_jit_prune,
     holds_programs=True,
     is_call=True,
 )
@@ -145,7 +151,7 @@ def _is_leaf(arg: Any) -> bool:
 
 def _leaf_key(leaf: Any) -> Hashable:
     """What a program depends on of a leaf; ``None`` for what is no array of numbers."""
-    cls = type(leaf)
+    cls: Any = type(leaf)
     if cls is np.ndarray:
         dtype = leaf.dtype
         return (leaf.shape, dtype) if dtype.isnative and dtype.kind in "fciub" else None
@@ -255,11 +261,14 @@ class JitFunction:
         """Leaves and structure of the traced arguments, and a key of the static ones."""
         positions = self._static_positions(len(args))
         names = self._static_argnames
-        static: list[Any] = []
-        for i in sorted(positions):
-            static.append((i, type(args[i]), self._hashable(args[i], self._names(args)[i])))
-        for name in sorted(names & kwargs.keys()):
-            static.append((name, type(kwargs[name]), self._hashable(kwargs[name], name)))
+        static: list[Any] = [
+            (i, type(args[i]), self._hashable(args[i], self._names(args)[i]))
+            for i in sorted(positions)
+        ]
+        static += [
+            (name, type(kwargs[name]), self._hashable(kwargs[name], name))
+            for name in sorted(names & kwargs.keys())
+        ]
         traced = [arg for i, arg in enumerate(args) if i not in positions]
         leaves, treedef = tree.flatten(
             (traced, {name: value for name, value in kwargs.items() if name not in names})
@@ -277,8 +286,8 @@ class JitFunction:
         except TypeError:
             raise TypeError(
                 f"{self._label}: static argument {name} is a {type(value).__name__}, which cannot "
-                "be hashed, so that its program could not be found again; pass a tuple, a string or "
-                "a frozen dataclass, or make it a traced argument if it holds arrays"
+                "be hashed, so that its program could not be found again; pass a tuple, a string "
+                "or a frozen dataclass, or make it a traced argument if it holds arrays"
             ) from None
         return value
 
@@ -357,10 +366,7 @@ class JitFunction:
             result = self._fun(*full, **traced_kwargs, **static_kwargs)
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
-            return [
-                result_leaf(out, self._label, result, i)
-                for i, out in enumerate(outs)
-            ]
+            return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
 
         jaxpr = stage(
             flat,
@@ -380,7 +386,7 @@ class JitFunction:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Stage the function for arguments like these, without running it."""
         jaxpr, treedef = self._stage_closed(args, kwargs)
-        leaves, in_treedef, _ = self._split(args, kwargs)
+        _, in_treedef, _ = self._split(args, kwargs)
         return Lowered(self, jaxpr, in_treedef, treedef)
 
     def clear_cache(self) -> None:

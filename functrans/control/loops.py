@@ -4,15 +4,15 @@ Here: the primitive. Not here: the functions that users call (``control.scanning
 only a condition tells the end (``control.while_loop``).
 
 ``scan`` runs a program ``(*consts, *carry, *xs) -> (*carry, *ys)`` a number of times. The number is
-either static, and then ``xs`` and ``ys`` are arrays with a leading axis of this extent; or it is the
-first operand, and then they are tapes. Loops of the second kind are the linear parts of
+either static, and then ``xs`` and ``ys`` are arrays with a leading axis of this extent; or it is
+the first operand, and then they are tapes. Loops of the second kind are the linear parts of
 ``while_loop``: an iteration pops the residuals that the forward loop pushed.
 
 Every derivative of a scan is a scan. Transposition turns the direction round, carried tangents into
 carried cotangents, ``xs`` into ``ys`` (reading an entry is the transpose of writing it), and sums
 the cotangents of ``consts`` in the carry. Linearization stores one entry per iteration of what the
-linear part reads, except of what is an argument already (``consts``, ``xs``) or is the same in every
-iteration.
+linear part reads, except of what is an argument already (``consts``, ``xs``) or is the same in
+every iteration.
 
 Layer: ``control``.
 """
@@ -37,10 +37,12 @@ from functrans.control.programs import (
     jvp_jaxpr,
     linearize_jaxpr,
     permute,
+    prune_jaxpr,
     select,
     split,
     spread,
     transpose_jaxpr,
+    with_arguments,
     with_batch_axis,
 )
 from functrans.errors import UnsupportedOperationError
@@ -284,13 +286,13 @@ def _split_body(
     primal: Jaxpr = parts.primal
     linear_part: Jaxpr = parts.linear
     m = len(jaxpr.outvars)
-    position = {var: i for i, var in enumerate(primal.invars)}
+    position: dict[Any, int] = {var: i for i, var in enumerate(primal.invars)}
     varying = _varying(primal, c)
     groups: dict[str, list[tuple[int, int]]] = {
         name: [] for name in ("const", "x", "same", "stack")
     }
     for i, atom in enumerate(primal.outvars[m:]):
-        where = position.get(atom, -1)  # type: ignore[call-overload]  # a Literal is in no table
+        where = position.get(atom, -1)  # a Literal is in no table
         if 0 <= where < c:
             groups["const"].append((i, where))
         elif where >= c + k:
@@ -434,7 +436,8 @@ class _Transposed:
     """A transposed body.
 
     Attributes:
-      body: ``(*known consts, *sums, *carry cts, *known xs, *y cts) -> (*sums, *carry cts, *x cts)``.
+      body: ``(*known consts, *sums, *carry cts, *known xs, *y cts) -> (*sums, *carry cts, *x
+        cts)``.
       const_nonzero: per linear const, whether it has a cotangent.
       carry_nonzero: per linear carried value, whether its cotangent is carried.
       xs_nonzero: per linear x, whether it has a cotangent.
@@ -447,6 +450,7 @@ class _Transposed:
 
 
 def scan_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
+    """The transpose rule of ``scan``: a scan in the other direction."""
     shape = scan_shape(params)
     first, consts, carry, xs = shape.unpack(operands)
     const_lin, init_lin, xs_lin = (tuple(map(is_linear, part)) for part in (consts, carry, xs))
@@ -693,6 +697,25 @@ def _idle_body(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Jaxpr:
     return stage(idle, jaxpr.in_avals, f"idle lane of {jaxpr.name}", name=jaxpr.name)
 
 
+def _scan_prune(used: Flags, *, jaxpr: Jaxpr, **params: Any) -> Any:
+    shape = scan_shape(params)
+    c, k = shape.n_consts, shape.n_carry
+    ys_used = used[k:]
+    carry_used = fixpoint(
+        used[:k], lambda flags: prune_jaxpr(jaxpr, (*flags, *ys_used))[1][c : c + k]
+    )
+    program, read = prune_jaxpr(jaxpr, (*carry_used, *ys_used))
+    own = (*read[:c], *carry_used, *read[c + k :])
+    pruned = {
+        **params,
+        "jaxpr": with_arguments(program, own),
+        "n_consts": sum(read[:c]),
+        "n_carry": sum(carry_used),
+    }
+    inputs = own if shape.length is not None else (True, *own)
+    return pruned, inputs, (*carry_used, *ys_used)
+
+
 scan_p = Primitive(
     "scan",
     impl=_scan_impl,
@@ -701,6 +724,7 @@ scan_p = Primitive(
     linearize=_scan_linearize,
     transpose=scan_transpose,
     batch=_scan_batch,
+    prune=_scan_prune,
     holds_programs=True,
 )
 

@@ -25,7 +25,7 @@ from typing import Any
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
-from functrans.passes.cotangents import zeros
+from functrans.passes.cotangents import Masked, materialize, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.linearize import (
     LinearProgram,
@@ -34,7 +34,7 @@ from functrans.passes.linearize import (
     ordered_nodes,
     push_forward,
 )
-from functrans.passes.simplify import exact_key, simplify
+from functrans.passes.simplify import dce, exact_key, simplify
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import broadcast_to, moveaxis
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to
@@ -139,7 +139,7 @@ def intern(jaxpr: Jaxpr) -> Jaxpr:
 
 def _text_key(jaxpr: Jaxpr) -> Hashable | None:
     """Equal for programs that differ in the identity of variables only; sources count."""
-    number = {var: i for i, var in enumerate(jaxpr.invars)}
+    number: dict[Any, int] = {var: i for i, var in enumerate(jaxpr.invars)}
     parts: list[Any] = [jaxpr.name, jaxpr.arg_names, jaxpr.in_avals]
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
@@ -170,6 +170,19 @@ def dependence(jaxpr: Jaxpr, flags: Sequence[bool]) -> Flags:
         if any(type(atom) is Var and atom in found for atom in eqn.inputs):
             found.update(eqn.outputs)
     return tuple(type(atom) is Var and atom in found for atom in jaxpr.outvars)
+
+
+def prune_jaxpr(jaxpr: Jaxpr, used: Sequence[bool]) -> tuple[Jaxpr, Flags]:
+    """The program of some results, and which of its arguments it still reads (it has them all)."""
+    program = dce(jaxpr, used)
+    read = {atom for eqn in program.eqns for atom in eqn.inputs}
+    read.update(program.outvars)
+    return program, tuple(var in read for var in program.invars)
+
+
+def with_arguments(jaxpr: Jaxpr, flags: Sequence[bool]) -> Jaxpr:
+    """The program without arguments that it does not read."""
+    return permute(jaxpr, [i for i, flag in enumerate(flags) if flag])
 
 
 # jvp --------------------------------------------------------------------------------------------
@@ -391,7 +404,7 @@ def _map_consts(jaxpr: Jaxpr, function: Callable[[Any], Any]) -> Jaxpr:
 
 
 def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[Jaxpr, Flags]:
-    """The transposed program.
+    """The transposed program; masks of selections end with it.
 
     Args:
       jaxpr: the program.
@@ -406,12 +419,33 @@ def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[
     return derived(  # type: ignore[no-any-return]
         jaxpr,
         ("transpose", is_linear, ct_nonzero),
-        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero),
+        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, False)[:2],
     )
 
 
-def _transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[Jaxpr, Flags]:
+def transpose_jaxpr_with_masks(
+    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags
+) -> tuple[Jaxpr, Flags, Flags]:
+    """The transposed program, which gives the masks of its cotangents besides.
+
+    Arguments as :func:`transpose_jaxpr`.
+
+    Returns:
+      Program ``(*arguments that are not linear, *cts) -> (*cts[in_nonzero], *masks[in_masked])``,
+      ``in_nonzero`` and ``in_masked`` per linear argument.
+    """
+    return derived(  # type: ignore[no-any-return]
+        jaxpr,
+        ("transpose with masks", is_linear, ct_nonzero),
+        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, True),
+    )
+
+
+def _transpose_jaxpr(
+    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags, with_masks: bool
+) -> tuple[Jaxpr, Flags, Flags]:
     in_nonzero: list[bool] = []
+    in_masked: list[bool] = []
     first = [i for i, flag in enumerate(is_linear) if not flag]
     n = len(first)
     ordered = permute(jaxpr, [*first, *(i for i, flag in enumerate(is_linear) if flag)])
@@ -419,16 +453,22 @@ def _transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple
     def run(*args: Any) -> list[Any]:
         out_avals = jaxpr.out_avals
         cts = spread(ct_nonzero, args[n:], lambda i: Zero(out_avals[i]))
-        results = transpose_linear(ordered, args[:n], cts)
+        results = transpose_linear(ordered, args[:n], cts, keep_masks=with_masks)
         in_nonzero.extend(type(ct) is not Zero for ct in results)
-        return [ct for ct in results if type(ct) is not Zero]
+        in_masked.extend(type(ct) is Masked for ct in results)
+        values = [
+            materialize(ct, var.aval.shape)
+            for ct, var in zip(results, ordered.invars[n:], strict=True)
+            if type(ct) is not Zero
+        ]
+        return values + [ct.mask for ct in results if type(ct) is Masked]
 
     avals = [
         *ordered.in_avals[:n],
         *select(tangent_avals(jaxpr.out_avals), ct_nonzero),
     ]
     program = stage(run, avals, f"transpose of {jaxpr.name}", name=f"{jaxpr.name}_transpose")
-    return simplify(program), tuple(in_nonzero)
+    return simplify(program), tuple(in_nonzero), tuple(in_masked)
 
 
 # batch ------------------------------------------------------------------------------------------

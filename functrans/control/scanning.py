@@ -1,4 +1,4 @@
-"""Loops over users' functions: ``scan``, ``while_loop``, ``fori_loop``, ``map``, ``associative_scan``.
+"""Loops over users' functions: ``scan``, ``while_loop``, ``fori_loop``, ``associative_scan``.
 
 Here: staging of bodies, the types of carried values, checks and messages. Not here: the primitives
 (``control.loops``, ``control.while_loop``).
@@ -88,7 +88,7 @@ def _stage_loop(
     leaves = list(carry)
     n = len(leaves)
     for _ in range(_MAX_ATTEMPTS):
-        avals = [aval_of(leaf) for leaf in leaves]
+        avals: list[Any] = [aval_of(leaf) for leaf in leaves]
         body = stage_body(label, fun, treedef, [*avals, *x_avals], [*carry_paths, *x_paths], finish)
         wanted = list(avals)
         for i, (aval, out) in enumerate(zip(avals, body.out_avals[:n], strict=True)):

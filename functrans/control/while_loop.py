@@ -41,9 +41,11 @@ from functrans.control.programs import (
     dependence,
     derived,
     permute,
+    prune_jaxpr,
     select,
     split,
     spread,
+    with_arguments,
     with_batch_axis,
 )
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
@@ -395,6 +397,27 @@ def _lanes_programs(
     return condition, program
 
 
+def _while_prune(
+    used: Flags, *, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond_consts: int, n_body_consts: int
+) -> Any:
+    n = len(body_jaxpr.invars) - n_body_consts
+    ys_used = used[n:]
+    _, read_by_condition = prune_jaxpr(cond_jaxpr, (True,))
+    start = tuple(a or b for a, b in zip(used[:n], read_by_condition[n_cond_consts:], strict=True))
+    carry_used = fixpoint(
+        start, lambda flags: prune_jaxpr(body_jaxpr, (*flags, *ys_used))[1][n_body_consts:]
+    )
+    program, read = prune_jaxpr(body_jaxpr, (*carry_used, *ys_used))
+    cond_read, body_read = read_by_condition[:n_cond_consts], read[:n_body_consts]
+    params = {
+        "cond_jaxpr": with_arguments(cond_jaxpr, (*cond_read, *carry_used)),
+        "body_jaxpr": with_arguments(program, (*body_read, *carry_used)),
+        "n_cond_consts": sum(cond_read),
+        "n_body_consts": sum(body_read),
+    }
+    return params, (*cond_read, *body_read, *carry_used), (*carry_used, *ys_used)
+
+
 while_p = Primitive(
     "while",
     impl=_while_impl,
@@ -403,6 +426,7 @@ while_p = Primitive(
     linearize=_while_linearize,
     transpose=_while_transpose,
     batch=_while_batch,
+    prune=_while_prune,
     holds_programs=True,
 )
 

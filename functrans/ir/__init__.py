@@ -1,0 +1,4 @@
+"""The intermediate representation: avals, primitives, programs, their text and their files.
+
+Layer: ``ir``.
+"""

@@ -23,8 +23,9 @@ linearize  ``(needs, operands, **params) -> (outs, residuals, linear)``, only wh
 effects    names of the effects, a frozenset; an equation that has one is never dropped
 in_place   as ``impl``, but it may write into the memory of its first operand; only where the
            result is that operand with some elements changed
-prune      ``(used, eqn) -> (params, inputs)``: what is needed of an equation with programs for the
-           results in ``used``
+prune      ``(used, **params) -> (params, inputs, outputs)``, only where parameters are programs:
+           the equation that gives the results in ``used``, and which of its operands and
+           results it has (flags)
 stage      ``(operands, **params) -> (operands, params)``, only where a parameter is a Python
            function: what they become when the equation is put into a program
 ========== ======================================================================================

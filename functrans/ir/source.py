@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FrameType
 
 import numpy as np
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_NUMPY = os.path.dirname(np.__file__) + os.sep  # a user's directory may be called numpy, too
+_PACKAGE = str(Path(__file__).absolute().parent.parent) + os.sep
+_NUMPY = str(Path(np.__file__).parent) + os.sep  # a user's directory may be called numpy, too
 _SKIPPED_PARTS = (_NUMPY, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
 _is_internal_file: dict[str, bool] = {}
 _MAX_FILES = 1 << 12
@@ -35,17 +36,15 @@ class SourceLine:
 
     def __str__(self) -> str:
         """``model.py:12 (loss)``."""
-        return f"{os.path.basename(self.file)}:{self.line} ({self.function})"
+        return f"{Path(self.file).name}:{self.line} ({self.function})"
 
 
 def _is_internal(file: str) -> bool:
     """Whether frames of this file are left out when looking for the user's line."""
     if len(_is_internal_file) >= _MAX_FILES:
         _is_internal_file.clear()
-    known = (
-        file.startswith(_PACKAGE)
-        or file.startswith("<__array_function__")
-        or any(part in file for part in _SKIPPED_PARTS)
+    known = file.startswith((_PACKAGE, "<__array_function__")) or any(
+        part in file for part in _SKIPPED_PARTS
     )
     _is_internal_file[file] = known
     return known

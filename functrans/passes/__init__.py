@@ -1,0 +1,4 @@
+"""Passes over programs and recorded nodes: evaluation, derivatives, batching, simplification.
+
+Layer: ``passes``.
+"""

@@ -73,7 +73,7 @@ def add_cotangents(first: Any, second: Any) -> Any:
         return first.value + second
     if type(second) is Masked:
         return first + second.value
-    if isinstance(first, Tracer) and type(first.aval) is Tape:
+    if isinstance(first, Tracer) and isinstance(first.aval, Tape):
         return tape_add(first, second)
     return first + second
 

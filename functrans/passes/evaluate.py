@@ -89,8 +89,7 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
             env[eqn.outputs[0]] = elementwise(primitive, *operands)
         else:
             outs = bind(primitive, *operands, **eqn.params)
-            for var, out in zip(eqn.outputs, outs, strict=True):
-                env[var] = out
+            env.update(zip(eqn.outputs, outs, strict=True))
         del operands
         for var in dying:
             del env[var]
@@ -170,7 +169,14 @@ class _Source:
     ) -> Callable[..., Any]:
         """The function ``run`` of some lines, of which ``body`` has one per equation."""
         explain = self.value(partial(_explain, jaxpr, len(head) + 1))
-        lines = [*head, *body, *tail, " except Exception as error:", f"  {explain}(error)", "  raise"]
+        lines = [
+            *head,
+            *body,
+            *tail,
+            " except Exception as error:",
+            f"  {explain}(error)",
+            "  raise",
+        ]
         code = compile("\n".join(lines), f"<program {jaxpr.name}>", "exec")
         exec(code, self.namespace)
         run: Callable[..., Any] = self.namespace.pop("run")  # no cycle through its globals

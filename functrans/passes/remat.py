@@ -78,7 +78,7 @@ def split_residuals(primal: Jaxpr, n_outs: int, policy: Policy) -> tuple[Jaxpr, 
             if marks_needed:  # the value that was named is the one that is kept
                 (source,) = eqn.inputs
                 renamed[source] = eqn.outputs[0]  # type: ignore[index]  # a Var, since needed
-                needed.discard(source)  # type: ignore[arg-type]
+                needed.discard(source)
             continue
         if eqn.primitive is name_p:
             excluded.add(eqn.inputs[0])

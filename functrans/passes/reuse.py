@@ -164,9 +164,7 @@ def plan_reuse(jaxpr: Jaxpr, dying: list[list[Var]], carry: tuple[Var, ...] = ()
     Returns:
       The plan; ``None`` when there is nothing to reuse.
     """
-    owned = frozenset(
-        var for var in carry if type(var.aval) is ShapedArray and var.aval.shape
-    )
+    owned = frozenset(var for var in carry if type(var.aval) is ShapedArray and var.aval.shape)
     while True:
         plan, lost = _walk(jaxpr, dying, carry, owned)
         if not lost:
@@ -232,11 +230,10 @@ def _walk(
 
 def _is_small_part(eqn: Equation) -> bool:
     """Whether an equation reads a part that is much smaller than its array."""
-    return (
-        eqn.primitive in _READS_PART
-        and bool(eqn.outputs[0].aval.shape)
-        and _PART * _size_bytes(eqn.outputs[0]) <= _size_bytes(eqn.inputs[0])
-    )
+    if eqn.primitive not in _READS_PART:
+        return False
+    part, whole = eqn.outputs[0].aval, eqn.inputs[0].aval
+    return bool(whole.shape) and (not part.shape or _PART * part.size <= whole.size)  # type: ignore[union-attr]  # arrays
 
 
 def _writable_operand(eqn: Equation, memory: _Memory, dead: set[Var]) -> int | None:

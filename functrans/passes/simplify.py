@@ -335,12 +335,18 @@ def dce(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     outvars = tuple([atom for atom, flag in zip(jaxpr.outvars, used, strict=True) if flag])
     live: set[Any] = {atom for atom in outvars if type(atom) is Var}
     kept = []
+    is_same = len(outvars) == len(jaxpr.outvars)
     for eqn in reversed(jaxpr.eqns):
-        if any(var in live for var in eqn.outputs) or eqn.effects:
+        results_used = [var in live for var in eqn.outputs]
+        if any(results_used) or eqn.effects:
+            if eqn.primitive.prune is not None and not all(results_used):
+                pruned = _pruned(eqn, results_used, jaxpr.annotations)
+                is_same = is_same and pruned is eqn
+                eqn = pruned  # noqa: PLW2901  # what is left of it
             kept.append(eqn)
             live.update([atom for atom in eqn.inputs if type(atom) is Var])
     consts_used = [var in live for var in jaxpr.constvars]
-    if len(kept) == len(jaxpr.eqns) and all(consts_used) and len(outvars) == len(jaxpr.outvars):
+    if is_same and len(kept) == len(jaxpr.eqns) and all(consts_used):
         return jaxpr
     kept.reverse()
     annotations = jaxpr.annotations
@@ -356,6 +362,26 @@ def dce(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
         outvars=outvars,
         annotations=annotations,
         cache={},
+    )
+
+
+def _pruned(
+    eqn: Equation, used: Sequence[bool], annotations: Mapping[Any, tuple[Any, ...]]
+) -> Equation:
+    """What is needed of an equation that holds programs; annotated ones stay as they are."""
+    if annotations and (eqn in annotations or any(var in annotations for var in eqn.outputs)):
+        return eqn
+    if any(has_annotations(sub) for sub in subjaxprs(eqn.params)):
+        return eqn
+    assert eqn.primitive.prune is not None
+    params, inputs, outputs = eqn.primitive.prune(tuple(used), **eqn.params)
+    if all(inputs) and all(outputs):
+        return eqn
+    return replace(
+        eqn,
+        params=params,
+        inputs=_select(eqn.inputs, inputs),
+        outputs=_select(eqn.outputs, outputs),
     )
 
 

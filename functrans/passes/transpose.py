@@ -73,7 +73,7 @@ def _pull_equation(
                     "only linear functions can be transposed"
                 )
         targets = [a.aval if flag else None for a, flag in zip(eqn.inputs, flags, strict=True)]
-        shape = eqn.outputs[0].aval.shape  # type: ignore[union-attr]
+        shape = eqn.outputs[0].aval.shape
         return pull_elementwise(primitive, cts[0], operands, None, shape, targets)
     if primitive.transpose is None:
         raise NonDifferentiableError(
@@ -89,14 +89,14 @@ def _pull_equation(
             f"transpose: {primitive.name} is not linear jointly in operands "
             f"{[i for i, flag in enumerate(flags) if flag]}{source_text(eqn)}"
         )
-    is_masked = any([type(ct) is Masked for ct in cts])
+    is_masked = any(type(ct) is Masked for ct in cts)
     if is_masked and primitive in CARRIES_MASK:
         aval: Any = eqn.outputs[0].aval
         return pull_masked(primitive.transpose, cts[0], aval.shape, aval.dtype, operands, eqn.params)
     if is_masked and primitive.is_call:
         return _transpose_in(eqn.params["jaxpr"], operands, cts, keep_masks=True)
     full = tuple(
-        ct if type(ct) is Zero else materialize(ct, var.aval.shape)  # type: ignore[union-attr]
+        ct if type(ct) is Zero else materialize(ct, var.aval.shape)
         for ct, var in zip(cts, eqn.outputs, strict=True)
     )
     return primitive.transpose(full, operands, **eqn.params)  # type: ignore[no-any-return]
@@ -176,5 +176,5 @@ def _transpose_in(
         elif keep_masks and type(ct) is Masked:
             results.append(ct)
         else:
-            results.append(materialize(ct, var.aval.shape))  # type: ignore[union-attr]
+            results.append(materialize(ct, var.aval.shape))
     return results

@@ -186,7 +186,8 @@ def sign(x: Any) -> Any:
     if not is_complex(x):
         return ew.sign(x)
     y = absolute(x)
-    return x / ew.where(y == 0, 1, y)
+    is_zero = y == 0
+    return ew.where(is_zero, 0, x / ew.where(is_zero, 1, y))
 
 
 PRIMITIVES = (real_p, imag_p, conjugate_p, complex_p, complex_abs_p)

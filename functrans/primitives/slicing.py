@@ -60,7 +60,8 @@ class BasicIndex:
         Raises:
           IndexError: an integer is out of bounds, or there are too many indices.
         """
-        return _shape_probe(shape)[self.entries].shape
+        found: tuple[int, ...] = _shape_probe(shape)[self.entries].shape
+        return found
 
 
 def _shape_probe(shape: tuple[int, ...]) -> np.ndarray:
@@ -194,10 +195,7 @@ def _slice_update_batch(
 ) -> tuple[Any, Any]:
     x, v = operands
     x_dim, v_dim = dims
-    if x_dim is None:
-        x = broadcast_to(x, (size, *shape_of(x)))
-    else:
-        x = moveaxis(x, x_dim, 0)
+    x = broadcast_to(x, (size, *shape_of(x))) if x_dim is None else moveaxis(x, x_dim, 0)
     shape = shape_of(x)[1:]
     if v_dim is not None:  # the value broadcasts from the right: pad its rank behind the batch axis
         v = moveaxis(v, v_dim, 0)

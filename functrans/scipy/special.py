@@ -1,7 +1,7 @@
 """``scipy.special``-shaped functions: sums of exponentials.
 
-Here: ``logsumexp``, ``softmax``, ``log_softmax`` with SciPy's signatures, for plain and traced arrays.
-Not here: the primitive behind them (``primitives.reduction``).
+Here: ``logsumexp``, ``softmax``, ``log_softmax`` with SciPy's signatures, for plain and traced
+arrays. Not here: the primitive behind them (``primitives.reduction``).
 
 Layer: ``numpy``, ``scipy``.
 """

@@ -49,9 +49,7 @@ class PushingTrace(Trace):
             outs = bind(primitive, *values, **params)
         except (ValueError, TypeError, IndexError) as error:
             raise explained(primitive, tuple(values), params, error) from error
-        if primitive.jvp is nondifferentiable:
-            out_tangents = (None,) * len(outs)
-        elif all(tangent is None for tangent in tangents):
+        if primitive.jvp is nondifferentiable or all(tangent is None for tangent in tangents):
             out_tangents = (None,) * len(outs)
         else:
             with np.errstate(all="ignore"):

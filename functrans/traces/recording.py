@@ -49,7 +49,8 @@ class RecordingTrace(Trace):
     Attributes:
       lifts: whether an array that a derivative will read becomes a constant of the enclosing
         program, if there is one. If not, the array itself is saved: for programs that capture none.
-      copies: by ``id`` of an array that may change, a weak reference to it and one to its last copy.
+      copies: by ``id`` of an array that may change, a weak reference to it and one to its last
+        copy.
     """
 
     __slots__ = ("copies", "lifts")
@@ -118,7 +119,7 @@ class RecordingTrace(Trace):
                 needed |= bits | 1 << 31
         if not needed:
             return RecordingTracer(self, out, None) if is_floating(out) else out
-        saved = []
+        saved: list[Any] = []
         bit = 1
         for value, parent in zip(values, parents):  # noqa: B905  # hot
             if not needed & bit:

@@ -181,13 +181,13 @@ def differentiable_leaf(
         kind = type(value).__name__ if type(value) in (int, bool) else f"dtype {dtype}"
         raise NonDifferentiableError(
             f"{describe()} is of {kind}{here()}; derivatives need floating-point inputs. Use a "
-            "float (2.0, x.astype(float)), or allow_int=True (grad, jacrev) to pass it through with "
-            "no gradient."
+            "float (2.0, x.astype(float)), or allow_int=True (grad, jacrev) to pass it through "
+            "with no gradient."
         )
     if dtype.kind == "c" and not is_complex_ok:
         raise NonDifferentiableError(
-            f"{describe()} is complex ({dtype}){here()}; use holomorphic=True for the complex derivative "
-            "of a holomorphic function, or split it into real and imaginary parts."
+            f"{describe()} is complex ({dtype}){here()}; use holomorphic=True for the complex "
+            "derivative of a holomorphic function, or split it into real and imaginary parts."
         )
     return value
 

@@ -8,6 +8,7 @@ Layer: ``transforms``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from functrans.passes.linearize import ordered_nodes, push_forward
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import cast
 from functrans.staging import stage
-from functrans.trace import aval_of, dtype_of, tracing
+from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.transforms.arguments import (
     canonical,
@@ -50,16 +51,19 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
     for i, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
         value = differentiable_leaf(
             leaf,
-            lambda i=i: leaf_description(label, primals, i, "primals"),  # type: ignore[misc]
+            functools.partial(leaf_description, label, primals, i, "primals"),
         )
         pushed.append(
             fit_tangent(
                 tangent,
                 aval_of(value),
-                lambda i=i: leaf_description(label, tangents, i, "tangents"),  # type: ignore[misc]
+                functools.partial(leaf_description, label, tangents, i, "tangents"),
             )
         )
         values.append(value)
+    staging = innermost_staging()
+    if staging is not None:  # a constant direction times a captured array is not a constant
+        pushed = [t if isinstance(t, Tracer) else staging.lift(t) for t in pushed]
     return values, pushed, treedef
 
 
@@ -125,8 +129,8 @@ def push_call(
 def zero_tangent(value: Any) -> Any:
     """A zero tangent: an array of zeros, of dtype ``float0`` for integers."""
     aval = aval_of(value)
-    dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else np.dtype([("float0", "V")])  # type: ignore[union-attr]
-    return np.zeros(aval.shape, dtype)  # type: ignore[union-attr]
+    dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else np.dtype([("float0", "V")])
+    return np.zeros(aval.shape, dtype)
 
 
 def fitted(tangent: Any, value: Any) -> Any:
@@ -174,12 +178,12 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             value = fit_tangent(
                 tangent,
                 aval,
-                lambda i=i: leaf_description(label, tangents, i, "tangents"),  # type: ignore[misc]
+                functools.partial(leaf_description, label, tangents, i, "tangents"),
             )
             pairs.append((node, value))
         results = push_forward(nodes, pairs, out_nodes)
         filled = [
-            np.zeros(aval.shape, aval.dtype) if t is None else fitted(t, _Typed(aval.dtype))  # type: ignore[union-attr]
+            np.zeros(aval.shape, aval.dtype) if t is None else fitted(t, _Typed(aval.dtype))
             for t, aval in zip(results, out_avals, strict=True)
         ]
         return tree.unflatten(out_treedef, own_arrays(filled, given))
@@ -234,7 +238,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         cts, ct_treedef = tree.flatten(ct)
         check_structure(out_treedef, ct_treedef, label, "the result", "the cotangent")
         fitted_cts = [
-            fit_tangent(value, aval, lambda i=i: leaf_description(label, ct, i, "ct"))  # type: ignore[misc]
+            fit_tangent(value, aval, functools.partial(leaf_description, label, ct, i, "ct"))
             for i, (value, aval) in enumerate(zip(cts, jaxpr.out_avals, strict=True))
         ]
         from_linear = transpose_linear(jaxpr, (), fitted_cts)

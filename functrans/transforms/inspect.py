@@ -191,6 +191,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[A
         raise TypeError(
             f"eval_jaxpr: the program takes {len(jaxpr.invars)} arguments, got {len(args)}"
         )
-    values = [canonical(arg, lambda i=i: f"eval_jaxpr: args[{i}]") for i, arg in enumerate(args)]  # type: ignore[misc]
+    values = [
+        canonical(arg, functools.partial("eval_jaxpr: args[{}]".format, i))
+        for i, arg in enumerate(args)
+    ]
     outs = evaluate(jaxpr, values, consts)
     return own_arrays(outs, [*values, *(jaxpr.consts if consts is None else consts)])

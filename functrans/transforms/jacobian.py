@@ -78,7 +78,7 @@ class _Call:
         self.leaves = [
             differentiable_leaf(
                 leaf,
-                lambda i=i: path(i),  # type: ignore[misc]
+                functools.partial(path, i),
                 allow_int=allow_int,
                 is_complex_ok=holomorphic is not False or direction != "forward",
             )
@@ -88,7 +88,8 @@ class _Call:
             for i, leaf in enumerate(self.leaves):
                 if dtype_of(leaf).kind != "c":
                     raise NonDifferentiableError(
-                        f"{path(i)} is {aval_of(leaf)}{here()}; holomorphic=True needs complex inputs"
+                        f"{path(i)} is {aval_of(leaf)}{here()}; holomorphic=True needs complex "
+                        "inputs"
                     )
 
         def call(tracers: list[Any]) -> Any:
@@ -122,8 +123,8 @@ class _Call:
             if not all(complex_outs):
                 i = complex_outs.index(False)
                 raise NonDifferentiableError(
-                    f"{self.label}: result {i} is {aval_of(self.outs[i])}{here()}; holomorphic=True needs "
-                    "complex results"
+                    f"{self.label}: result {i} is {aval_of(self.outs[i])}{here()}; "
+                    "holomorphic=True needs complex results"
                 )
             return
         if self.direction == "auto" and (any(complex_leaves) or any(complex_outs)):
@@ -131,7 +132,8 @@ class _Call:
         if self.direction == "forward" and any(complex_leaves):
             i = complex_leaves.index(True)
             raise NonDifferentiableError(
-                f"{self.label}: an argument is complex ({aval_of(self.leaves[i])}){here()}, and forward "
+                f"{self.label}: an argument is complex ({aval_of(self.leaves[i])}){here()}, and "
+                "forward "
                 "mode gives no derivative of a function that is not holomorphic; use reverse mode"
             )
         if self.direction == "reverse" and any(complex_outs):

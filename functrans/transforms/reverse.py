@@ -4,9 +4,9 @@ Here: the recording of a function and the backward pass behind JAX's interface. 
 recorded (``traces.recording``), the backward pass (``passes.linearize``), Jacobians
 (``transforms.jacobian``).
 
-``grad(f)(x)`` from call to result: the leaves of ``x`` become tracers of a ``RecordingTrace``; ``f``
-runs on them, each operation evaluating and leaving a node; ``pull_back`` walks the nodes from the
-result back to the inputs.
+``grad(f)(x)`` from call to result: the leaves of ``x`` become tracers of a ``RecordingTrace``;
+``f`` runs on them, each operation evaluating and leaving a node; ``pull_back`` walks the nodes from
+the result back to the inputs.
 
 Layer: ``transforms``.
 """
@@ -136,7 +136,8 @@ def split_aux(result: Any, label: str) -> tuple[Any, Any]:
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
         raise TypeError(
-            f"{label}: has_aux=True needs the function to return a pair (out, aux), got {got}{here()}"
+            f"{label}: has_aux=True needs the function to return a pair (out, aux), got "
+            f"{got}{here()}"
         )
     return result
 
@@ -178,29 +179,31 @@ def _gradient(
     if recorded.treedef is not tree.LEAF:
         raise TypeError(
             f"{label} needs a function with a scalar result, got a container "
-            f"{tree.describe(recorded.treedef)}{here()}; return one scalar (has_aux=True for more results)"
+            f"{tree.describe(recorded.treedef)}{here()}; return one scalar (has_aux=True for more "
+            "results)"
         )
     (out,) = outs
     (node,) = recorded.out_nodes
     if shape_of(out):
         raise ShapeError(
-            f"{label} needs a function with a scalar result, got {aval_of(out)}{here()}; sum it (f(x).sum()) or "
-            "use ft.jacobian / ft.vjp"
+            f"{label} needs a function with a scalar result, got {aval_of(out)}{here()}; sum it "
+            "(f(x).sum()) or use ft.jacobian / ft.vjp"
         )
     dtype = dtype_of(out)
     if not is_differentiable_dtype(dtype):
         raise NonDifferentiableError(
-            f"{label} needs a floating-point result, got {aval_of(out)}{here()}, which has no derivative"
+            f"{label} needs a floating-point result, got {aval_of(out)}{here()}, which has no "
+            "derivative"
         )
     if dtype.kind == "c" and not holomorphic:
         raise NonDifferentiableError(
-            f"{label} needs a real result, got {aval_of(out)}{here()}; use abs(.)**2 or .real, or holomorphic=True "
-            "for a holomorphic function of complex inputs"
+            f"{label} needs a real result, got {aval_of(out)}{here()}; use abs(.)**2 or .real, or "
+            "holomorphic=True for a holomorphic function of complex inputs"
         )
     if dtype.kind != "c" and holomorphic:
         raise NonDifferentiableError(
-            f"{label} with holomorphic=True needs a complex result, got {aval_of(out)}{here()}; a real "
-            "function of complex arguments is differentiated without holomorphic"
+            f"{label} with holomorphic=True needs a complex result, got {aval_of(out)}{here()}; a "
+            "real function of complex arguments is differentiated without holomorphic"
         )
     inputs = recorded.inputs
     aux = recorded.aux
@@ -349,8 +352,8 @@ def record_primals(
     for i, leaf in enumerate(leaves):
         value = differentiable_leaf(
             leaf,
-            lambda i=i: leaf_description(label, primals, i, "primals"),
-            allow_int=False,  # type: ignore[misc]
+            functools.partial(leaf_description, label, primals, i, "primals"),
+            allow_int=False,
         )
         checked.append(value)
     recorded = Recorded(
@@ -399,7 +402,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
             value = fit_tangent(
                 value,
                 aval,
-                lambda i=i: leaf_description(label, ct, i, "ct"),  # type: ignore[misc]
+                functools.partial(leaf_description, label, ct, i, "ct"),
             )
             if node is not None:
                 seeds.append((node, value))
@@ -420,8 +423,8 @@ def fit_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
     value = canonical(value, describe)
     if shape_of(value) != aval.shape:
         raise ShapeError(
-            f"{describe()} has shape {shape_of(value)}{here()}, but what it belongs to is {aval}; shapes "
-            "must be equal"
+            f"{describe()} has shape {shape_of(value)}{here()}, but what it belongs to is {aval}; "
+            "shapes must be equal"
         )
     dtype = dtype_of(value)
     if dtype == aval.dtype and not isinstance(value, (int, float, complex)):

@@ -79,7 +79,7 @@ def vmap(
         dims = _in_dims(label, in_axes, args, kwargs)
         paths = _LazyPaths(args, kwargs)
         values = [
-            leaf if dim is None else canonical(leaf, lambda i=i: f"{label}: {paths[i]}")  # type: ignore[misc]
+            leaf if dim is None else canonical(leaf, functools.partial(paths.describe, label, i))
             for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True))
         ]
         mapped = [i for i, dim in enumerate(dims) if dim is not None]
@@ -104,7 +104,7 @@ def vmap(
         for i, axis in zip(mapped, axes, strict=True):
             shape = shape_of(values[i])
             aval = aval_of(values[i])
-            avals.append(ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype))  # type: ignore[union-attr]
+            avals.append(ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype))
         jaxpr = stage(
             flat,
             avals,
@@ -146,13 +146,17 @@ class _LazyPaths:
             ]
         return self._paths[i]
 
+    def describe(self, label: str, i: int) -> str:
+        """Description of a leaf for messages."""
+        return f"{label}: {self[i]}"
+
 
 def _in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The mapped axis of every leaf of ``(args, kwargs)``."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise TreeMismatchError(
-            f"{label}{here()}: in_axes has {len(in_axes)} entries, but the function was called with "
-            f"{len(args)} positional arguments; give one entry per argument, or a single one"
+            f"{label}{here()}: in_axes has {len(in_axes)} entries, but the function was called "
+            f"with {len(args)} positional arguments; give one entry per argument, or a single one"
         )
     if in_axes is None or isinstance(in_axes, int):
         dims = [in_axes] * len(tree.leaves(args))
@@ -162,8 +166,8 @@ def _in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, 
             dims.extend(_prefix(spec, arg, label, f"in_axes[{number}]"))
     else:
         raise TypeError(
-            f"{label}{here()}: in_axes must be an int, None, or a tuple with one entry per positional "
-            f"argument, got {type(in_axes).__name__}"
+            f"{label}{here()}: in_axes must be an int, None, or a tuple with one entry per "
+            f"positional argument, got {type(in_axes).__name__}"
         )
     for dim in dims:
         if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
@@ -186,16 +190,16 @@ def _axis(label: str, paths: _LazyPaths, i: int, value: Any, dim: int) -> int:
       ShapeError: it does not exist.
     """
     aval = aval_of(value)
-    ndim = len(aval.shape)  # type: ignore[union-attr]
+    ndim = len(aval.shape)
     if ndim == 0:
         raise ShapeError(
-            f"{label}{here()}: {paths[i]} ({aval}) is a scalar and has no axis {dim} to map over; use "
-            "in_axes=None for it"
+            f"{label}{here()}: {paths[i]} ({aval}) is a scalar and has no axis {dim} to map over; "
+            "use in_axes=None for it (a keyword argument: bind it with functools.partial)"
         )
     if not -ndim <= dim < ndim:
         raise ShapeError(
-            f"{label}{here()}: axis {dim} of {paths[i]} ({aval}) does not exist; in_axes must be in "
-            f"[{-ndim}, {ndim - 1}] or None"
+            f"{label}{here()}: axis {dim} of {paths[i]} ({aval}) does not exist; in_axes must be "
+            f"in [{-ndim}, {ndim - 1}] or None"
         )
     return dim % ndim
 
@@ -218,8 +222,8 @@ def _axis_size(
     if not sizes:
         if axis_size is None:
             raise ValueError(
-                f"{label}{here()}: no argument is mapped (in_axes is None for all); give axis_size, or an "
-                "axis for at least one argument"
+                f"{label}{here()}: no argument is mapped (in_axes is None for all); give "
+                "axis_size, or an axis for at least one argument"
             )
         return axis_size
     for i, axis, size in zip(mapped, axes, sizes, strict=True):
@@ -249,16 +253,16 @@ def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) 
     if spec is None:
         if dim is not None:
             raise ShapeError(
-                f"{label}{here()}: out_axes is None for result {i}, but that result differs between "
-                "examples; give it an axis"
+                f"{label}{here()}: out_axes is None for result {i}, but that result differs "
+                "between examples; give it an axis"
             )
         return out
     shape = shape_of(out)
     ndim = len(shape) + (dim is None)
     if not -ndim <= spec < ndim:
         raise ShapeError(
-            f"{label}{here()}: out_axes={spec} for result {i} of {ndim - 1} axes does not exist; it must "
-            f"be in [{-ndim}, {ndim - 1}]"
+            f"{label}{here()}: out_axes={spec} for result {i} of {ndim - 1} axes does not exist; "
+            f"it must be in [{-ndim}, {ndim - 1}]"
         )
     axis = spec % ndim
     if dim is None:
@@ -283,8 +287,8 @@ def _in_chunks(
     """
     if axis_name is not None:
         raise ValueError(
-            f"{label}{here()}: chunk_size cannot be used with axis_name, since collectives need the whole "
-            "axis at once"
+            f"{label}{here()}: chunk_size cannot be used with axis_name, since collectives need "
+            "the whole axis at once"
         )
     pieces: list[list[Any]] = []
     for start in range(0, size, step):
