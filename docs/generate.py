@@ -23,9 +23,10 @@ def conventions_page() -> str:
     lines = [
         "# Derivatives at kinks",
         "",
-        "Where a function has a kink, or an infinite derivative, functrans gives one declared value.",
-        "The table is data (`functrans.conventions.KINKS`, `functrans.conventions.kink(name)`), and a",
-        "test evaluates every example. `fnp` is `functrans.numpy`.",
+        "Where a function has a kink, or an infinite derivative, functrans gives one declared",
+        "value. The table is data (`functrans.conventions.KINKS`,",
+        "`functrans.conventions.kink(name)`), and a test evaluates every example. `fnp` is",
+        "`functrans.numpy`.",
         "",
         "| function | where | derivative | example | gives | why |",
         "|---|---|---|---|---|---|",
@@ -43,8 +44,8 @@ def conventions_page() -> str:
     lines += [
         "",
         "Integer inputs of `grad` raise unless `allow_int=True`. Complex: the functional side",
-        "differentiates without conjugation, as JAX does, so that `grad(f, holomorphic=True)` is the",
-        "complex derivative of a holomorphic function.",
+        "differentiates without conjugation, as JAX does, so that `grad(f, holomorphic=True)` is",
+        "the complex derivative of a holomorphic function.",
         "",
     ]
     return "\n".join(lines)
@@ -75,8 +76,8 @@ def primitives_page() -> str:
     lines = [
         "# Primitives",
         "",
-        "Every first-order primitive, the file in `functrans/primitives/` that holds its record (as",
-        "`<name>_p`), and how its derivative is given: see [architecture](architecture.md).",
+        "Every first-order primitive, the file in `functrans/primitives/` that holds its record",
+        "(as `<name>_p`), and how its derivative is given: see [architecture](architecture.md).",
         "",
         "| primitive | file | derivative | transpose | notes |",
         "|---|---|---|---|---|",

@@ -7,17 +7,19 @@ is the only place where an import of functrans is deferred.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
 from functrans import errors as errors
 from functrans import tree as tree
 from functrans.ir.jaxpr import Jaxpr as Jaxpr
-from functrans.ir.jaxpr import install_jaxpr_methods
-from functrans.operators import operator_table
+from functrans.ir.jaxpr import install_jaxpr_methods as _install_jaxpr_methods
+from functrans.operators import operator_table as _operator_table
 from functrans.state import config as config
 from functrans.state import named_scope as named_scope
-from functrans.trace import install_lazy_methods, install_operators
+from functrans.trace import install_lazy_methods as _install_lazy_methods
+from functrans.trace import install_operators as _install_operators
 from functrans.transforms.forward import jvp as jvp
 from functrans.transforms.forward import linear_transpose as linear_transpose
 from functrans.transforms.forward import linearize as linearize
@@ -61,7 +63,67 @@ if TYPE_CHECKING:
     from functrans.ir.check import check_jaxpr as check_jaxpr
     from functrans.testing import check_grads as check_grads
 
-_MODULES = ("conventions", "debug", "flatten_util", "functional", "lax", "numpy", "scipy", "testing")
+__version__ = "0.1.0"
+
+__all__ = [
+    "Jaxpr",
+    "ShapeDtypeStruct",
+    "__version__",
+    "check_grads",
+    "check_jaxpr",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "config",
+    "conventions",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "debug",
+    "disable_jit",
+    "errors",
+    "eval_jaxpr",
+    "eval_shape",
+    "flatten_util",
+    "functional",
+    "grad",
+    "hessian",
+    "hessian_diag",
+    "hvp",
+    "io_callback",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linear_transpose",
+    "linearize",
+    "make_jaxpr",
+    "named_scope",
+    "numpy",
+    "pure_callback",
+    "remat",
+    "scipy",
+    "stop_gradient",
+    "testing",
+    "tree",
+    "value_and_grad",
+    "vhp",
+    "vjp",
+    "vmap",
+]
+
+_MODULES = (
+    "conventions",
+    "debug",
+    "flatten_util",
+    "functional",
+    "lax",
+    "numpy",
+    "scipy",
+    "testing",
+)
 _NAMES = {
     "check_grads": "functrans.testing",
     "check_jaxpr": "functrans.ir.check",
@@ -80,12 +142,12 @@ _NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """Import a submodule, or the module of a name, at first use."""
     if name in _MODULES:
-        return import_module(f"functrans.{name}")
+        return _import_module(f"functrans.{name}")
     if name in _NAMES:
-        value = getattr(import_module(_NAMES[name]), name)
+        value = getattr(_import_module(_NAMES[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'functrans' has no attribute {name!r}")
@@ -93,9 +155,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """All public names, imported or not."""
-    return sorted({name for name in globals() if not name.startswith("_")} | {*_MODULES, *_NAMES})
+    return sorted(__all__)
 
 
-install_operators(operator_table())
-install_lazy_methods(lambda: import_module("functrans.tables").install_numpy())
-install_jaxpr_methods(lambda: import_module("functrans.tables").jaxpr_methods())
+_install_operators(_operator_table())
+_install_lazy_methods(lambda: _import_module("functrans.tables").install_numpy())
+_install_jaxpr_methods(lambda: _import_module("functrans.tables").jaxpr_methods())

@@ -71,7 +71,8 @@ KINKS: tuple[Kink, ...] = (
     Kink(
         "sqrt", "x = 0", "infinite; 0 where the cotangent is exactly zero",
         "ft.grad(lambda x: np.sqrt(x) ** 2)(0.0)", "0.0",
-        "the chain rule's 0 * inf has the limit 0 for every smooth outer function that is flat there",
+        "the chain rule's 0 * inf has the limit 0 for every smooth outer function that is flat "
+        "there",
     ),
     Kink(
         "sqrt", "x = 0, nonzero cotangent", "infinite",

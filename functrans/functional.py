@@ -17,7 +17,8 @@ import numpy as np
 
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.source import here
-from functrans.passes.linearize import Node, pull_back
+from functrans.passes.nodes import Node
+from functrans.passes.pullback import pull_back
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import differentiable_leaf, name_of, own_array, own_arrays
 from functrans.transforms.forward import push_call
@@ -424,7 +425,7 @@ def jvp(
         return result
 
     checked.__name__ = name_of(func)
-    return push_call("functional.jvp", checked, values, tuple(vectors))  # type: ignore[return-value]
+    return push_call("functional.jvp", checked, values, tuple(vectors))
 
 
 def hvp(

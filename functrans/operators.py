@@ -132,7 +132,7 @@ def check_writable(x: Tracer) -> None:
             f"{x._describe()} belongs to {x._trace.label}"
             f"{f' (started at {owned})' if owned else ''} and was written to{here()} inside "
             f"{inner.label}{f' (started at {opened})' if opened else ''}; the write would be lost "
-            "or seen twice. Write to a copy made there (y = y.copy()) and return what is needed."
+            "or seen twice. Write to a copy made there (y = y.copy()) and return it."
         )
 
 

@@ -108,7 +108,8 @@ ARGUMENTS = [
     case("no function to vmap", TypeError, lambda: ft.vmap(None), "expected a function"),  # type: ignore[arg-type]
     case("no primal", TypeError, lambda: ft.vjp(loss), "at least one primal"),
     case(
-        "integer", NonDifferentiableError, lambda: ft.grad(loss)(3), "args[0] is of int", "allow_int"
+        "integer", NonDifferentiableError, lambda: ft.grad(loss)(3), "args[0] is of int",
+        "allow_int",
     ),
     case(
         "integer leaf", NonDifferentiableError,
@@ -120,13 +121,18 @@ ARGUMENTS = [
         "unsigned", NonDifferentiableError, lambda: ft.jacfwd(loss)(np.zeros(3, np.uint8)),
         "jacfwd of loss: args[0]", "uint8",
     ),
-    case("integer of hessian", NonDifferentiableError, lambda: ft.hessian(loss)(3), "hessian of loss"),
+    case(
+        "integer of hessian", NonDifferentiableError, lambda: ft.hessian(loss)(3),
+        "hessian of loss",
+    ),
     case(
         "integer of vjp", NonDifferentiableError, lambda: ft.vjp(lambda t: t["a"], {"a": 1}),
         "primals[0]['a']", "2.0",
     ),
     case("integer of jvp", NonDifferentiableError, lambda: ft.jvp(loss, (3,), (1,)), "primals[0]"),
-    case("integer of linearize", NonDifferentiableError, lambda: ft.linearize(loss, 3), "primals[0]"),
+    case(
+        "integer of linearize", NonDifferentiableError, lambda: ft.linearize(loss, 3), "primals[0]",
+    ),
     case("integer of hvp", NonDifferentiableError, lambda: ft.hvp(loss, (3,), (1,)), "hvp of loss"),
     case(
         "integer of functional", NonDifferentiableError,
@@ -175,7 +181,8 @@ ARGUMENTS = [
     ),
     case(
         "array of dates", UnsupportedOperationError,
-        lambda: ft.jvp(loss, (np.array(["2020-01-01"], "M8[D]"),), (X,)), "primals[0]", "datetime64",
+        lambda: ft.jvp(loss, (np.array(["2020-01-01"], "M8[D]"),), (X,)), "primals[0]",
+        "datetime64",
     ),
     case(
         "array of records", UnsupportedOperationError,
@@ -190,16 +197,31 @@ ARGUMENTS = [
         "frame", UnsupportedOperationError, lambda: ft.grad(loss)(Frame()), "args[0]", "Frame",
         "np.asarray(x)",
     ),
-    case("masked array of vmap", UnsupportedOperationError, lambda: ft.vmap(loss)(np.ma.array(X)), "args[0]"),
-    case("text of vmap", UnsupportedOperationError, lambda: ft.vmap(loss)(np.array(["a"])), "args[0]"),
+    case(
+        "masked array of vmap", UnsupportedOperationError, lambda: ft.vmap(loss)(np.ma.array(X)),
+        "args[0]",
+    ),
+    case(
+        "text of vmap", UnsupportedOperationError, lambda: ft.vmap(loss)(np.array(["a"])),
+        "args[0]",
+    ),
     case(
         "text of make_jaxpr", UnsupportedOperationError, lambda: ft.make_jaxpr(loss)("text"),
         "args[0]", "static",
     ),
-    case("object of eval_shape", UnsupportedOperationError, lambda: ft.eval_shape(loss, object()), "args[0]"),
-    case("text of jit", UnsupportedOperationError, lambda: ft.jit(loss)("text"), "x is of type str", "static", line=False),
+    case(
+        "object of eval_shape", UnsupportedOperationError, lambda: ft.eval_shape(loss, object()),
+        "args[0]",
+    ),
+    case(
+        "text of jit", UnsupportedOperationError, lambda: ft.jit(loss)("text"), "x is of type str",
+        "static", line=False,
+    ),
     case("escaped argument", EscapedTracerError, lambda: ft.grad(loss)(leaked()), "has_aux=True"),
-    case("arguments of a program", TypeError, lambda: ft.eval_jaxpr(ft.make_jaxpr(loss)(X), None), "takes 1 arguments, got 0", line=False),
+    case(
+        "arguments of a program", TypeError, lambda: ft.eval_jaxpr(ft.make_jaxpr(loss)(X), None),
+        "takes 1 arguments, got 0", line=False,
+    ),
 ]  # fmt: skip
 
 STRUCTURES = [
@@ -208,25 +230,44 @@ STRUCTURES = [
         "'a'", "'b'", "must be the same",
     ),
     case("number of tangents", TreeMismatchError, lambda: ft.jvp(loss, (X,), (X, X)), "tangents"),
-    case("tangents of linearize", TreeMismatchError, lambda: ft.linearize(loss, X)[1](X, X), "pushforward of loss"),
+    case(
+        "tangents of linearize", TreeMismatchError, lambda: ft.linearize(loss, X)[1](X, X),
+        "pushforward of loss",
+    ),
     case("tangents in no tuple", TypeError, lambda: ft.jvp(loss, X, X), "must be tuples"),
-    case("vector of hvp in no tuple", TypeError, lambda: ft.hvp(loss, (X,), X), "hvp of loss: tangents must be a tuple"),
-    case("point of vhp in no tuple", TypeError, lambda: ft.vhp(loss, 1.0, 1.0), "vhp of loss: primals must be a tuple"),
+    case(
+        "vector of hvp in no tuple", TypeError, lambda: ft.hvp(loss, (X,), X),
+        "hvp of loss: tangents must be a tuple",
+    ),
+    case(
+        "point of vhp in no tuple", TypeError, lambda: ft.vhp(loss, 1.0, 1.0),
+        "vhp of loss: primals must be a tuple",
+    ),
     case(
         "cotangent", TreeMismatchError, lambda: ft.vjp(lambda x: {"a": x}, X)[1]({"b": X}),
         "pullback", "'a'", "'b'",
     ),
-    case("cotangent of linear_transpose", TreeMismatchError, lambda: ft.linear_transpose(lambda x: x, X)((X, X)), "cotangent"),
     case(
-        "shape of a tangent", ShapeError, lambda: ft.jvp(lambda t: t["a"], ({"a": X},), ({"a": X[:2]},)),
+        "cotangent of linear_transpose", TreeMismatchError,
+        lambda: ft.linear_transpose(lambda x: x, X)((X, X)), "cotangent",
+    ),
+    case(
+        "shape of a tangent", ShapeError,
+        lambda: ft.jvp(lambda t: t["a"], ({"a": X},), ({"a": X[:2]},)),
         "tangents[0]['a'] has shape (2,)", "f64[3]", "must be equal",
     ),
     case(
         "shape of a cotangent", ShapeError, lambda: ft.vjp(lambda x: {"a": x}, X)[1]({"a": 1.0}),
         "ct['a'] has shape ()", "f64[3]",
     ),
-    case("complex cotangent", NonDifferentiableError, lambda: ft.vjp(lambda x: x, X)[1](X * 1j), "ct is complex", "real"),
-    case("masked cotangent", UnsupportedOperationError, lambda: ft.vjp(lambda x: x, X)[1](np.ma.array(X)), "ct is a MaskedArray"),
+    case(
+        "complex cotangent", NonDifferentiableError, lambda: ft.vjp(lambda x: x, X)[1](X * 1j),
+        "ct is complex", "real",
+    ),
+    case(
+        "masked cotangent", UnsupportedOperationError,
+        lambda: ft.vjp(lambda x: x, X)[1](np.ma.array(X)), "ct is a MaskedArray",
+    ),
     case(
         "in_axes, number", TreeMismatchError, lambda: ft.vmap(loss, (0, 0))(X), "in_axes has 2",
         "one entry per argument",
@@ -236,7 +277,8 @@ STRUCTURES = [
         "axis 2 of args[0]['a'] (f64[3])", "[-1, 0] or None",
     ),
     case(
-        "in_axes, keys", TreeMismatchError, lambda: ft.vmap(lambda t: t["a"], ({"b": 0},))({"a": X}),
+        "in_axes, keys", TreeMismatchError,
+        lambda: ft.vmap(lambda t: t["a"], ({"b": 0},))({"a": X}),
         "in_axes[0]", "'a'", "one entry per top-level item",
     ),
     case("in_axes text", TypeError, lambda: ft.vmap(loss, "a")(X), "in_axes must be an int, None"),
@@ -249,38 +291,81 @@ STRUCTURES = [
         "args[1] (f64[4], axis 0) has 4", "3 of args[0]['a']",
     ),
     case("axis_size", ShapeError, lambda: ft.vmap(loss, axis_size=4)(X), "axis_size=4", "args[0]"),
-    case("out_axes beyond", ShapeError, lambda: ft.vmap(lambda x: x, out_axes=3)(X), "out_axes=3", "[-1, 0]"),
-    case("out_axes None", ShapeError, lambda: ft.vmap(lambda x: x, out_axes=None)(X), "result 0", "give it an axis"),
-    case("out_axes, number", TreeMismatchError, lambda: ft.vmap(lambda x: (x, x), out_axes=(0,))(X), "out_axes", "one entry"),
+    case(
+        "out_axes beyond", ShapeError, lambda: ft.vmap(lambda x: x, out_axes=3)(X), "out_axes=3",
+        "[-1, 0]",
+    ),
+    case(
+        "out_axes None", ShapeError, lambda: ft.vmap(lambda x: x, out_axes=None)(X), "result 0",
+        "give it an axis",
+    ),
+    case(
+        "out_axes, number", TreeMismatchError, lambda: ft.vmap(lambda x: (x, x), out_axes=(0,))(X),
+        "out_axes", "one entry",
+    ),
     case("chunk_size", ValueError, lambda: ft.vmap(loss, chunk_size=0), "at least 1, got 0"),
-    case("chunk_size of jacobian", ValueError, lambda: ft.jacobian(loss, chunk_size=0), "chunk_size", line=False),
-    case("mode of jacobian", ValueError, lambda: ft.jacobian(loss, mode="backward"), "'forward' or 'reverse'", line=False),
-    case("setting", TypeError, lambda: ft.config(speed=1).__enter__(), "'speed'", "safe_where", line=False),
-    case("trees", TreeMismatchError, lambda: ft.tree.map(lambda a, b: a, {"a": 1}, {"b": 1}), "'a'", "'b'", line=False),
+    case(
+        "chunk_size of jacobian", ValueError, lambda: ft.jacobian(loss, chunk_size=0), "chunk_size",
+        line=False,
+    ),
+    case(
+        "mode of jacobian", ValueError, lambda: ft.jacobian(loss, mode="backward"),
+        "'forward' or 'reverse'", line=False,
+    ),
+    case(
+        "setting", TypeError, lambda: ft.config(speed=1).__enter__(), "'speed'", "safe_where",
+        line=False,
+    ),
+    case(
+        "trees", TreeMismatchError, lambda: ft.tree.map(lambda a, b: a, {"a": 1}, {"b": 1}), "'a'",
+        "'b'", line=False,
+    ),
 ]  # fmt: skip
 
 RESULTS = [
     case("array", ShapeError, lambda: ft.grad(lambda x: x * 2)(X), "f64[3]", "sum it", "jacobian"),
-    case("array of one", ShapeError, lambda: ft.value_and_grad(lambda x: x[:1])(X), "value_and_grad", "f64[1]"),
-    case("tuple", TypeError, lambda: ft.grad(lambda x: (np.sum(x), 1.0))(X), "(*, *)", "has_aux=True"),
+    case(
+        "array of one", ShapeError, lambda: ft.value_and_grad(lambda x: x[:1])(X), "value_and_grad",
+        "f64[1]",
+    ),
+    case(
+        "tuple", TypeError, lambda: ft.grad(lambda x: (np.sum(x), 1.0))(X), "(*, *)",
+        "has_aux=True",
+    ),
     case("list", TypeError, lambda: ft.grad(lambda x: [np.sum(x)])(X), "[*]", "one scalar"),
     case("None", TypeError, lambda: ft.grad(lambda x: None)(X), "None", "one scalar"),
-    case("text", UnsupportedOperationError, lambda: ft.grad(lambda x: "t")(X), "result", "has_aux=True"),
+    case(
+        "text", UnsupportedOperationError, lambda: ft.grad(lambda x: "t")(X), "result",
+        "has_aux=True",
+    ),
     case(
         "text of vmap", UnsupportedOperationError, lambda: ft.vmap(lambda x: {"a": (x, "t")})(X),
         "result['a'][1]", "builtins.str",
     ),
     case("no pair", TypeError, lambda: ft.grad(loss, has_aux=True)(X), "pair (out, aux)"),
-    case("three", TypeError, lambda: ft.jvp(lambda x: (x, x, x), (X,), (X,), has_aux=True), "tuple of 3"),
-    case("index", NonDifferentiableError, lambda: ft.grad(lambda x: np.argmax(x))(X), "i64[]", "no derivative"),
+    case(
+        "three", TypeError, lambda: ft.jvp(lambda x: (x, x, x), (X,), (X,), has_aux=True),
+        "tuple of 3",
+    ),
+    case(
+        "index", NonDifferentiableError, lambda: ft.grad(lambda x: np.argmax(x))(X), "i64[]",
+        "no derivative",
+    ),
     case("boolean", NonDifferentiableError, lambda: ft.grad(lambda x: np.sum(x) > 0)(X), "bool[]"),
-    case("index of jacobian", NonDifferentiableError, lambda: ft.jacobian(lambda x: (x, np.argmax(x)))(X), "result 1", "no derivative"),
-    case("masked array", UnsupportedOperationError, lambda: ft.vjp(lambda x: np.ma.array(X), X), "result is a MaskedArray"),
+    case(
+        "index of jacobian", NonDifferentiableError,
+        lambda: ft.jacobian(lambda x: (x, np.argmax(x)))(X), "result 1", "no derivative",
+    ),
+    case(
+        "masked array", UnsupportedOperationError, lambda: ft.vjp(lambda x: np.ma.array(X), X),
+        "result is a MaskedArray",
+    ),
 ]  # fmt: skip
 
 INSIDE = [
     case(
-        "if on a staged value", ConcretizationError, lambda: ft.jit(lambda x: x if x > 0 else -x)(2.0),
+        "if on a staged value", ConcretizationError,
+        lambda: ft.jit(lambda x: x if x > 0 else -x)(2.0),
         "bool()", "computed from x", "np.where", "static_argnums",
     ),
     case(
@@ -290,17 +375,30 @@ INSIDE = [
     ),
     case(
         "range of a staged value", ConcretizationError,
-        lambda: ft.make_jaxpr(lambda n: [x for x in range(n)])(3), "args[0]", "static",
+        lambda: ft.make_jaxpr(lambda n: list(range(n)))(3), "args[0]", "static",
     ),
-    case("math of a staged value", ConcretizationError, lambda: ft.jit(lambda x: math.sin(x))(2.0), "float()", "np.sin"),
-    case("math of a value", ConcretizationError, in_grad(lambda x: math.sin(x[0])), "float()", "np.sin"),
-    case("format of a staged value", ConcretizationError, lambda: ft.jit(lambda x: f"{x:.2f}")(2.0), "format()"),
+    case(
+        "math of a staged value", ConcretizationError, lambda: ft.jit(lambda x: math.sin(x))(2.0),
+        "float()", "np.sin",
+    ),
+    case(
+        "math of a value", ConcretizationError, in_grad(lambda x: math.sin(x[0])), "float()",
+        "np.sin",
+    ),
+    case(
+        "format of a staged value", ConcretizationError, lambda: ft.jit(lambda x: f"{x:.2f}")(2.0),
+        "format()",
+    ),
     case(
         "list in np.array", ConcretizationError, in_grad(lambda x: np.array([x[0], x[1]])),
         "functrans.numpy", "np.stack",
     ),
-    case("value in np.array", ConcretizationError, in_grad(lambda x: np.array(x)), "lose the trace"),
-    case("list in np.mean", ConcretizationError, in_grad(lambda x: np.mean([x[0], x[1]])), "np.mean"),
+    case(
+        "value in np.array", ConcretizationError, in_grad(lambda x: np.array(x)), "lose the trace",
+    ),
+    case(
+        "list in np.mean", ConcretizationError, in_grad(lambda x: np.mean([x[0], x[1]])), "np.mean",
+    ),
     case("np.full", ConcretizationError, in_grad(lambda x: np.full(3, x[0])), "np.full"),
     case("array.dot", ConcretizationError, in_grad(lambda x: np.ones(3).dot(x)), "lose the trace"),
     case("array[value]", ConcretizationError, lambda: ft.jit(lambda n: X[n])(1), "take"),
@@ -308,54 +406,129 @@ INSIDE = [
         "element of a buffer", ConcretizationError, in_grad(lambda x: BUFFER.__setitem__(0, x[0])),
         "buffer[i] = x", "like=x",
     ),
-    case("slice of a buffer", ConcretizationError, in_grad(lambda x: BUFFER.__setitem__(slice(None), x)), "like=x"),
+    case(
+        "slice of a buffer", ConcretizationError,
+        in_grad(lambda x: BUFFER.__setitem__(slice(None), x)), "like=x",
+    ),
     case(
         "element of a buffer, staged", ConcretizationError,
         lambda: ft.jit(lambda x: BUFFER.__setitem__(0, x[0]) or x)(X), "like=x",
     ),
     case("fill", ConcretizationError, in_grad(lambda x: BUFFER.fill(x[0])), "like=x"),
-    case("augmented buffer", UnsupportedOperationError, in_grad(lambda x: BUFFER.__iadd__(x)), "plain ndarray", "like=x"),
-    case("out=", UnsupportedOperationError, in_grad(lambda x: np.sin(x, out=BUFFER)), "numpy.sin", "like=x"),
-    case("copyto", UnsupportedOperationError, in_grad(lambda x: np.copyto(BUFFER, x)), "copyto", "like=x"),
-    case("put", UnsupportedOperationError, in_grad(lambda x: np.put(BUFFER, [0], x[:1])), "put", "like=x"),
-    case("add.at", UnsupportedOperationError, in_grad(lambda x: np.add.at(BUFFER, [0], x[:1])), "like=x"),
+    case(
+        "augmented buffer", UnsupportedOperationError, in_grad(lambda x: BUFFER.__iadd__(x)),
+        "plain ndarray", "like=x",
+    ),
+    case(
+        "out=", UnsupportedOperationError, in_grad(lambda x: np.sin(x, out=BUFFER)), "numpy.sin",
+        "like=x",
+    ),
+    case(
+        "copyto", UnsupportedOperationError, in_grad(lambda x: np.copyto(BUFFER, x)), "copyto",
+        "like=x",
+    ),
+    case(
+        "put", UnsupportedOperationError, in_grad(lambda x: np.put(BUFFER, [0], x[:1])), "put",
+        "like=x",
+    ),
+    case(
+        "add.at", UnsupportedOperationError, in_grad(lambda x: np.add.at(BUFFER, [0], x[:1])),
+        "like=x",
+    ),
     case("full_like", FunctransError, in_grad(lambda x: np.full_like(BUFFER, x)), line=True),
     case(
         "masked array", UnsupportedOperationError, in_grad(lambda x: x * np.ma.array(X)),
         "MaskedArray", "filled",
     ),
-    case("masked array on the left", ConcretizationError, in_grad(lambda x: np.ma.array(X) * x), "does not dispatch"),
-    case("matrix", UnsupportedOperationError, in_grad(lambda x: x @ matrix().T), "matrix", "np.asarray"),
-    case("frame", UnsupportedOperationError, in_grad(lambda x: x * Frame()), "Frame", "np.asarray(x)"),
+    case(
+        "masked array on the left", ConcretizationError, in_grad(lambda x: np.ma.array(X) * x),
+        "does not dispatch",
+    ),
+    case(
+        "matrix", UnsupportedOperationError, in_grad(lambda x: x @ matrix().T), "matrix",
+        "np.asarray",
+    ),
+    case(
+        "frame", UnsupportedOperationError, in_grad(lambda x: x * Frame()), "Frame",
+        "np.asarray(x)",
+    ),
     case("frame on the left", UnsupportedOperationError, in_grad(lambda x: Frame() * x), "Frame"),
-    case("array of objects", UnsupportedOperationError, in_grad(lambda x: x * np.array([1.0, 2, 3], object)), "object", "astype(float)"),
-    case("array of None", UnsupportedOperationError, in_grad(lambda x: x + np.array([1, None, 3])), "object", "float"),
-    case("array of objects under vmap", UnsupportedOperationError, lambda: ft.vmap(lambda x: x * np.array([1.0], object))(X), "object"),
-    case("array of objects under jvp", UnsupportedOperationError, lambda: ft.jvp(lambda x: x * np.array([1.0], object), (X,), (X,)), "object"),
-    case("shapes", ShapeError, in_grad(lambda x: x + np.ones(4)), "add", "(3,) and (4,)", "equal or 1"),
-    case("shapes of a product", ShapeError, in_grad(lambda x: np.ones((2, 4)) @ x), "extent 4", "extent 3"),
+    case(
+        "array of objects", UnsupportedOperationError,
+        in_grad(lambda x: x * np.array([1.0, 2, 3], object)), "object", "astype(float)",
+    ),
+    case(
+        "array of None", UnsupportedOperationError, in_grad(lambda x: x + np.array([1, None, 3])),
+        "object", "float",
+    ),
+    case(
+        "array of objects under vmap", UnsupportedOperationError,
+        lambda: ft.vmap(lambda x: x * np.array([1.0], object))(X), "object",
+    ),
+    case(
+        "array of objects under jvp", UnsupportedOperationError,
+        lambda: ft.jvp(lambda x: x * np.array([1.0], object), (X,), (X,)), "object",
+    ),
+    case(
+        "shapes", ShapeError, in_grad(lambda x: x + np.ones(4)), "add", "(3,) and (4,)",
+        "equal or 1",
+    ),
+    case(
+        "shapes of a product", ShapeError, in_grad(lambda x: np.ones((2, 4)) @ x), "extent 4",
+        "extent 3",
+    ),
     case("shape of a reshape", ShapeError, in_grad(lambda x: x.reshape(2, 2)), "size 3", "(2, 2)"),
     case("shapes of solve", ShapeError, in_grad(lambda x: np.linalg.solve(np.eye(4), x)), "solve"),
-    case("shapes of concatenate", ShapeError, in_grad(lambda x: np.concatenate([x[:, None], np.ones((2, 2))])), "concatenate"),
-    case("shapes of where", ShapeError, in_grad(lambda x: np.where(np.ones(2, bool), x, 0)), "where"),
-    case("shapes of an assignment", ShapeError, in_grad(lambda x: x.__setitem__(0, x)), "(3,)", "()"),
-    case("shapes under vmap", ShapeError, lambda: ft.vmap(lambda x: x + np.ones(4))(np.ones((2, 3))), "(3,) and (4,)"),
-    case("shapes under jvp", ShapeError, lambda: ft.jvp(lambda x: x + np.ones(4), (X,), (X,)), "(3,) and (4,)"),
-    case("shapes under jit", ShapeError, lambda: ft.jit(lambda x: x + np.ones(4))(X), "(3,) and (4,)"),
-    case("shapes under hessian", ShapeError, lambda: ft.hessian(lambda x: np.sum(x + np.ones(4)))(X), "(3,) and (4,)"),
+    case(
+        "shapes of concatenate", ShapeError,
+        in_grad(lambda x: np.concatenate([x[:, None], np.ones((2, 2))])), "concatenate",
+    ),
+    case(
+        "shapes of where", ShapeError, in_grad(lambda x: np.where(np.ones(2, bool), x, 0)), "where",
+    ),
+    case(
+        "shapes of an assignment", ShapeError, in_grad(lambda x: x.__setitem__(0, x)), "(3,)", "()",
+    ),
+    case(
+        "shapes under vmap", ShapeError, lambda: ft.vmap(lambda x: x + np.ones(4))(np.ones((2, 3))),
+        "(3,) and (4,)",
+    ),
+    case(
+        "shapes under jvp", ShapeError, lambda: ft.jvp(lambda x: x + np.ones(4), (X,), (X,)),
+        "(3,) and (4,)",
+    ),
+    case(
+        "shapes under jit", ShapeError, lambda: ft.jit(lambda x: x + np.ones(4))(X),
+        "(3,) and (4,)",
+    ),
+    case(
+        "shapes under hessian", ShapeError, lambda: ft.hessian(lambda x: np.sum(x + np.ones(4)))(X),
+        "(3,) and (4,)",
+    ),
     case("index", IndexError, in_grad(lambda x: x[5]), "index 5", "size 3"),
     case("index under jit", IndexError, lambda: ft.jit(lambda x: x[5])(X), "index 5", line=False),
-    case("complex into real", TypeError, in_grad(lambda x: x.__setitem__(0, 1j)), "complex128", "astype"),
-    case("complex into real in place", TypeError, in_grad(lambda x: x.__iadd__(1j)), "complex128", "astype"),
+    case(
+        "complex into real", TypeError, in_grad(lambda x: x.__setitem__(0, 1j)), "complex128",
+        "astype",
+    ),
+    case(
+        "complex into real in place", TypeError, in_grad(lambda x: x.__iadd__(1j)), "complex128",
+        "astype",
+    ),
     case("escaped", EscapedTracerError, lambda: leaked() + 1.0, "grad of", "has_aux=True"),
-    case("escaped in another trace", EscapedTracerError, in_grad(lambda x: x * leaked()), "has_aux=True"),
+    case(
+        "escaped in another trace", EscapedTracerError, in_grad(lambda x: x * leaked()),
+        "has_aux=True",
+    ),
     case("hash", TypeError, in_grad(lambda x: {x: 1}), "unhashable", line=False),
     case(
         "write to an outer array", AliasedWriteError,
-        in_grad(lambda x: ft.grad(lambda z: x.__setitem__(0, 1.0) or z)(1.0)), "grad of", "return it",
+        in_grad(lambda x: ft.grad(lambda z: x.__setitem__(0, 1.0) or z)(1.0)), "grad of",
+        "return it",
     ),
     case(
-        "shape from a staged value", ConcretizationError, lambda: ft.jit(lambda x: x[x > 0].sum() + np.unique(x))(X),
+        "shape from a staged value", ConcretizationError,
+        lambda: ft.jit(lambda x: x[x > 0].sum() + np.unique(x))(X),
     ),
 ]  # fmt: skip
 

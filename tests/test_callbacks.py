@@ -297,9 +297,9 @@ def test_derivative_by_a_rule_of_the_caller(kind: str) -> None:
     ],
 )
 def test_result_that_was_not_announced(fun: Any, announced: Any, error: Any, match: str) -> None:
-    for f in (lambda x: ft.pure_callback(fun, announced, x), lambda x: ft.io_callback(fun, announced, x)):
+    for callback in (ft.pure_callback, ft.io_callback):
         with pytest.raises(error, match=match):
-            ft.jit(f)(XS)
+            ft.jit(lambda x: callback(fun, announced, x))(XS)  # noqa: B023  # called here
     with pytest.raises(TypeError, match=r"result_shape_dtypes\['b'\] is a str"):
         ft.pure_callback(fun, {"a": TRIPLE, "b": "x"}, XS)
 

@@ -84,7 +84,7 @@ def test_policy_decides_what_is_kept(policy: Any, kept: Any) -> None:
         assert bool(makers) == bool(kept)
     again = [e.primitive.name for e in backward.params["jaxpr"].eqns]
     assert ("tanh" in again) == (policy in (None, POLICIES.nothing_saveable)
-                                 or "tanh" not in makers and "name" not in makers
+                                 or ("tanh" not in makers and "name" not in makers)
                                  or policy is CASES["names but h"][0]
                                  or policy is CASES["all but h"][0]
                                  or policy is CASES["both"][0])  # fmt: skip

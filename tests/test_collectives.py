@@ -93,7 +93,8 @@ def test_other_batch_axes_pass_through(local: Any, whole: Any) -> None:
 
 def test_several_axes_at_once() -> None:
     def f(x: Any) -> Any:
-        return lax.psum(np.sin(x), ("i", "j")) * lax.axis_index(("i", "j")) / lax.axis_size(("i", "j"))
+        both = ("i", "j")
+        return lax.psum(np.sin(x), both) * lax.axis_index(both) / lax.axis_size(both)
 
     result = ft.vmap(ft.vmap(f, axis_name="j"), axis_name="i")(GRID)
     assert_allclose(result, np.sum(np.sin(GRID)) * np.arange(12).reshape(4, 3) / 12)

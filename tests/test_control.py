@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import functrans as ft
-import numpy as np
 from functrans import lax
 from functrans.errors import (
     AliasedWriteError,

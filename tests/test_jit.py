@@ -116,7 +116,7 @@ def test_static_values_are_told_apart_by_type() -> None:
 
 def test_static_argument_that_cannot_be_hashed_raises() -> None:
     f = ft.jit(lambda x, options: x, static_argnums=1)
-    with pytest.raises(TypeError, match="static argument options is a list.*tuple"):
+    with pytest.raises(TypeError, match=r"static argument options is a list.*tuple"):
         f(1.0, [1])
     with pytest.raises(TypeError, match="static argument options is a dict"):
         ft.jit(lambda x, options: x, static_argnames="options")(1.0, options={})

@@ -62,8 +62,8 @@ table
 reuse
 evaluate
 algebra batch cotangents remat
-simplify transpose
-linearize
+simplify transpose nodes
+pullback pushforward
 """,
     "traces": """
 common

@@ -1,4 +1,4 @@
-"""Tracing: which trace an operation belongs to, in-place syntax, mutation, threads, control flow."""
+"""Tracing: who takes an operation, in-place syntax, mutation, threads, control flow."""
 
 import asyncio
 import contextvars
@@ -1017,11 +1017,16 @@ def test_a_changed_captured_array_is_seen_by_a_jitted_function() -> None:
 
 def test_tracing_restores_the_stack() -> None:
     outer, inner = RecordingTrace("outer"), RecordingTrace("inner")
-    with tracing(outer):
-        with pytest.raises(KeyError), tracing(inner):
+
+    def fail() -> None:
+        with tracing(inner):
             assert open_traces.get() == (outer, inner)
             assert inner.parent is outer
             raise KeyError
+
+    with tracing(outer):
+        with pytest.raises(KeyError):
+            fail()
         assert open_traces.get() == (outer,)
         assert not inner.is_open
     assert open_traces.get() == ()

@@ -885,7 +885,7 @@ def test_python_control_flow_on_values_works(name: str) -> None:
             n += 1
         for value in x:
             total = total + (value**2 if value > 0 else -value)
-        if bool(x[0] > 0) and x[0] and not x.shape == ():
+        if bool(x[0] > 0) and x[0] and x.shape != ():
             total = total + x[int(abs(x[0]) % 3)] ** 2
         return total if f"{total:.3f}" != "0.000" else total * 0
 

@@ -73,7 +73,7 @@ from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched, named_axes
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
-from functrans.passes.linearize import LinearProgram
+from functrans.passes.nodes import LinearProgram
 from functrans.primitives.elementwise import clip, where
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.staging import stage

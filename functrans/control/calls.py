@@ -32,7 +32,7 @@ from functrans.ir.avals import Zero
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.passes.cotangents import Masked, zeros
-from functrans.passes.linearize import LinearProgram, kept
+from functrans.passes.nodes import LinearProgram, kept
 from functrans.staging import may_change, stage
 from functrans.state import batch_axis
 from functrans.trace import Tracer, bind, innermost_staging

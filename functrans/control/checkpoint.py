@@ -33,7 +33,7 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Joint, Primitive
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
-from functrans.passes.linearize import LinearProgram
+from functrans.passes.nodes import LinearProgram
 from functrans.passes.remat import Policy, name_p, split_residuals
 from functrans.passes.simplify import simplify
 from functrans.primitives.convolution import conv_general_p

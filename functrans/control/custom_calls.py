@@ -53,7 +53,8 @@ from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import add_cotangents, instantiate, zeros
 from functrans.passes.evaluate import evaluate
-from functrans.passes.linearize import LinearProgram, input_node, ordered_nodes, push_forward
+from functrans.passes.nodes import LinearProgram, input_node, ordered_nodes
+from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import simplify
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import reduce_sum

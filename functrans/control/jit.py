@@ -42,7 +42,7 @@ from functrans.ir.avals import PYTHON_SCALARS, Aval, aval_of_plain
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Joint, Primitive
 from functrans.passes.evaluate import evaluate
-from functrans.passes.linearize import LinearProgram
+from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
 from functrans.staging import stage
 from functrans.state import config, current_config, open_traces
@@ -151,12 +151,12 @@ def _is_leaf(arg: Any) -> bool:
 
 def _leaf_key(leaf: Any) -> Hashable:
     """What a program depends on of a leaf; ``None`` for what is no array of numbers."""
-    cls: Any = type(leaf)
+    cls: type[Any] = type(leaf)
     if cls is np.ndarray:
         dtype = leaf.dtype
         return (leaf.shape, dtype) if dtype.isnative and dtype.kind in "fciub" else None
     if cls in PYTHON_SCALARS:
-        return cls
+        return cls  # type: ignore[return-value]  # a class has a hash
     if isinstance(leaf, Tracer):
         aval = leaf.aval
         return _WEAK_KEYS[aval.dtype.kind] if aval.weak else (aval.shape, aval.dtype)
@@ -412,6 +412,12 @@ class Lowered:
         self._function = function
         self._in_treedef = in_treedef
         self._treedef = treedef
+
+    def __repr__(self) -> str:
+        """``Lowered(loss: f64[3] -> f64[])``."""
+        given = ", ".join(map(str, self.jaxpr.in_avals))
+        results = ", ".join(map(str, self.jaxpr.out_avals))
+        return f"Lowered({self.jaxpr.name}: {given} -> {results})"
 
     def as_text(self) -> str:
         """The program as text."""

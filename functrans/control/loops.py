@@ -54,7 +54,7 @@ from functrans.ir.tapes import TapeValue
 from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import add_cotangents, zeros
 from functrans.passes.evaluate import evaluate, loop_executable
-from functrans.passes.linearize import LinearProgram
+from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import dce, simplify
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import cast, moveaxis

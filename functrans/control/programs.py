@@ -27,13 +27,8 @@ from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import Masked, materialize, zeros
 from functrans.passes.evaluate import evaluate
-from functrans.passes.linearize import (
-    LinearProgram,
-    Node,
-    input_node,
-    ordered_nodes,
-    push_forward,
-)
+from functrans.passes.nodes import LinearProgram, Node, input_node, ordered_nodes
+from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import dce, exact_key, simplify
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import broadcast_to, moveaxis

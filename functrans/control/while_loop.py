@@ -57,7 +57,7 @@ from functrans.ir.tapes import TapeValue
 from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate, executable
-from functrans.passes.linearize import LinearProgram
+from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import dce, simplify
 from functrans.primitives.reduction import reduce_any
 from functrans.primitives.structural import cast

@@ -143,11 +143,11 @@ class Jaxpr:
 
     def __str__(self) -> str:
         """The program as text, stable between runs."""
-        return _method("pretty")(self)
+        return self.pretty()
 
     def __repr__(self) -> str:
         """The program as text."""
-        return _method("pretty")(self)
+        return self.pretty()
 
     def pretty(self, source: bool = False, hooks: bool = True) -> str:
         """The program as text.
@@ -159,18 +159,21 @@ class Jaxpr:
         Returns:
           Lines of text; names are stable between runs.
         """
-        return _method("pretty")(self, source=source, hooks=hooks)
+        text: str = _method("pretty")(self, source=source, hooks=hooks)
+        return text
 
     def to_dot(self) -> str:
         """The program as a Graphviz digraph, one node an equation."""
-        return _method("to_dot")(self)
+        text: str = _method("to_dot")(self)
+        return text
 
     def structural_hash(self) -> str:
         """Hexadecimal SHA-256 of the program's structure and constants; equal for equal programs.
 
         Names of variables, sources and callables in annotations do not count.
         """
-        return _method("structural_hash")(self)
+        text: str = _method("structural_hash")(self)
+        return text
 
     def structurally_equal(self, other: Jaxpr) -> bool:
         """Whether both programs are the same but for the identity of their variables."""
@@ -194,11 +197,13 @@ class Jaxpr:
         Raises:
           CacheFormatError: the file is damaged, or of another format version.
         """
-        return _method("load")(path)
+        jaxpr: Jaxpr = _method("load")(path)
+        return jaxpr
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle through the file format, so that primitives come back by name."""
-        return _method("reduce")(self)
+        recipe: tuple[Any, ...] = _method("reduce")(self)
+        return recipe
 
 
 _methods: dict[str, Callable[..., Any]] = {}
@@ -206,11 +211,11 @@ _loader: list[Callable[[], Mapping[str, Callable[..., Any]]]] = []
 
 
 def install_jaxpr_methods(loader: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
-    """Say where the functions behind ``Jaxpr``'s methods come from; called once, used at first need.
+    """Say where the functions behind ``Jaxpr``'s methods come from; called once.
 
     Args:
-      loader: gives them by name: ``pretty``, ``to_dot``, ``structural_hash``, ``save``, ``load``,
-        ``reduce``.
+      loader: gives them by name, at first need: ``pretty``, ``to_dot``, ``structural_hash``,
+        ``save``, ``load``, ``reduce``.
     """
     _loader[:] = [loader]
 

@@ -19,7 +19,8 @@ import numpy as np
 
 _PACKAGE = str(Path(__file__).absolute().parent.parent) + os.sep
 _NUMPY = str(Path(np.__file__).parent) + os.sep  # a user's directory may be called numpy, too
-_SKIPPED_PARTS = (_NUMPY, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
+_SCIPY = str(Path(np.__file__).parent.parent / "scipy") + os.sep  # where it stands beside NumPy
+_SKIPPED_PARTS = (_NUMPY, _SCIPY, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
 _is_internal_file: dict[str, bool] = {}
 _MAX_FILES = 1 << 12
 

@@ -132,7 +132,9 @@ def _of_sorted(lanes: Any, q: Any, method: str, n: Any, by_lane: bool) -> Any:
         n_lane_axes = len(shape_of(lanes)) - 1
         weight = structural.reshape(as_array(weight), shape_of(weight) + (1,) * n_lane_axes)
     between = first + (second - first) * cast(weight, _weight_dtype(weight, first, q))
-    return ew.where(ew.equal(first, second), first, between)
+    # The difference of equal infinities is NaN; equal numbers share the derivative by weight.
+    is_endless = ew.equal(first, second) & ew.isinf(first)
+    return ew.where(is_endless, first, between)
 
 
 def _weight_dtype(weight: Any, values: Any, q: Any) -> np.dtype:

@@ -198,7 +198,7 @@ CARRIES_MASK = frozenset(
         dynamic_slice_p,
     }
 )
-"""Movement and sums: linear maps with entries 0 and 1, under which a mask goes the way of values."""
+"""Movement and sums: linear maps with entries 0 and 1, where a mask goes the way of values."""
 
 
 def pull_masked(

@@ -210,14 +210,14 @@ def _walk(
     for i, var in enumerate(carry):
         if var not in owned:
             continue
-        out = jaxpr.outvars[i]
+        result = jaxpr.outvars[i]
         others = [atom for j, atom in enumerate(jaxpr.outvars) if j != i and j < len(carry)]
         is_own = (
-            isinstance(out, Var)
-            and memory.roots[out] == {out}
-            and out in memory.own
+            isinstance(result, Var)
+            and memory.roots[result] == {result}
+            and result in memory.own
             and not any(
-                isinstance(other, Var) and memory.roots[other] & memory.roots[out]
+                isinstance(other, Var) and memory.roots[other] & memory.roots[result]
                 for other in others
             )
         )

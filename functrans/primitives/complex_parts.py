@@ -128,12 +128,12 @@ complex_p: Primitive = Primitive(
 
 
 def _complex_abs_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
-    """d|x| = Re(conj(x) dx) / |x|, 0 at 0."""
+    """d|x| = Re(conj(x) dx) / |x|, at 0 the constant 0, so that higher derivatives vanish, too."""
     (x,), (t,), (y,) = primals, tangents, outs
     if type(t) is Zero:
         return (Zero(ShapedArray(shape_of(y), dtype_of(y))),)
-    safe = ew.where(y == 0, 1, y)
-    return (real(t * (conjugate(x) / safe)),)
+    is_zero = y == 0
+    return (real(t * ew.where(is_zero, 0, conjugate(x) / ew.where(is_zero, 1, y))),)
 
 
 complex_abs_p: Primitive = Primitive(

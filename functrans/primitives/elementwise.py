@@ -140,7 +140,10 @@ negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, k
 
 
 def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
-    """``t * b * a**(b-1)``; 0 where ``b`` is 0 (also at ``a`` = 0)."""
+    """``t * b * a**(b-1)``; 0 where ``b`` is 0 (also at ``a`` = 0 and NaN).
+
+    Elsewhere the slope at ``b`` = 0 is computed, not set: its own derivative in ``b`` is ``1 / a``.
+    """
     if type(b) in PYTHON_SCALARS:
         if b == 0:
             return t * 0.0 if dtype_of(t).kind in "fc" else t * 0
@@ -150,8 +153,8 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
             return t * (2 * a)
         slope = b * power(a, b - 1)  # Python's own ** raises at 0.0 and where it overflows
         return mul_strong_zero(t, slope) if not isinstance(b, complex) and 0 < b < 1 else t * slope
-    is_zero = b == 0
-    slope = where(is_zero, 0, b * power(a, where(is_zero, 1, b - 1)))
+    is_flat = (b == 0) & ((a == 0) | (a != a))
+    slope = where(is_flat, 0, b * power(a, where(is_flat, 1, b - 1)))
     return mul_strong_zero(t, slope)
 
 
@@ -187,12 +190,12 @@ cbrt_p: Primitive = unary("cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 
 
 
 def _logaddexp_weight(a: Any, b: Any, y: Any) -> Any:
-    """``exp(a - y)`` with the limits at infinities; half each where ``a`` equals ``b``."""
-    return where(a == b, 0.5, exp(where(a == y, 0, a - y)))
+    """``exp(a - y)`` with the limits at infinities; half each where both are the same infinity."""
+    return where((a == b) & isinf(a), 0.5, exp(where(a == y, 0, a - y)))
 
 
 def _logaddexp2_weight(a: Any, b: Any, y: Any) -> Any:
-    return where(a == b, 0.5, exp2(where(a == y, 0, a - y)))
+    return where((a == b) & isinf(a), 0.5, exp2(where(a == y, 0, a - y)))
 
 
 logaddexp_p: Primitive = binary(
@@ -245,8 +248,8 @@ hypot_p: Primitive = binary(
     "hypot",
     np.hypot,
     (
-        lambda t, a, b, y: t * (a / where(y == 0, 1, y)),
-        lambda t, a, b, y: t * (b / where(y == 0, 1, y)),
+        lambda t, a, b, y: t * where(y == 0, 0, a / where(y == 0, 1, y)),
+        lambda t, a, b, y: t * where(y == 0, 0, b / where(y == 0, 1, y)),
     ),
     ("ay", "by"),
 )

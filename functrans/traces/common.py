@@ -25,10 +25,14 @@ from functrans.trace import Tracer, aval_of, dtype_of
 
 def explained(
     primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], error: Exception
-) -> Exception:
-    """A clearer error for an operation that failed: its abstract evaluation's, with the line."""
+) -> Exception | None:
+    """A clearer error for an operation that failed: its abstract evaluation's, with the line.
+
+    ``None`` where there is none; the original error goes on then. Whoever raises the clearer one
+    deletes the name, since a frame that an error went through must not refer to it.
+    """
     if isinstance(error, FunctransError):
-        return error
+        return None
     try:
         primitive.abstract_eval(*[aval_of(operand) for operand in operands], **params)
     except ShapeError as clearer:
@@ -39,7 +43,7 @@ def explained(
         pass
     if type(error) is IndexError and " (at " not in str(error):
         return IndexError(f"{error}{here()}")
-    return error
+    return None
 
 
 OBJECT = np.dtype(object)

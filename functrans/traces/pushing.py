@@ -18,7 +18,7 @@ from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentia
 from functrans.ir.primitive import Joint, Primitive, linear, multilinear, nondifferentiable
 from functrans.ir.source import here
 from functrans.passes.cotangents import zeros
-from functrans.passes.linearize import SOLE_REFERENCES, detached, is_writable
+from functrans.passes.nodes import SOLE_REFERENCES, detached, is_writable
 from functrans.primitives.slicing import BasicIndex, slice_p
 from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.traces.common import concrete_value, explained, is_floating, laid_out
@@ -48,7 +48,13 @@ class PushingTrace(Trace):
         try:
             outs = bind(primitive, *values, **params)
         except (ValueError, TypeError, IndexError) as error:
-            raise explained(primitive, tuple(values), params, error) from error
+            clearer = explained(primitive, tuple(values), params, error)
+            if clearer is None:
+                raise
+            try:
+                raise clearer from error
+            finally:
+                del clearer
         if primitive.jvp is nondifferentiable or all(tangent is None for tangent in tangents):
             out_tangents = (None,) * len(outs)
         else:
@@ -76,7 +82,7 @@ class PushingTrace(Trace):
         return PushingTracer(self, value, None)
 
     def update_in_place(self, x: PushingTracer, v: Any, index: BasicIndex) -> bool:
-        """Write into value and tangent of a tracer if nothing else can see them; whether it was done.
+        """Write into value and tangent of a tracer if nothing else sees them; whether it was done.
 
         As in the recording trace, this makes filling an array in a loop linear. Inputs are held by
         the caller of this trace.

@@ -2,7 +2,7 @@
 
 Here: ``RecordingTrace`` and its tracer. The user's function runs on values, so that Python's
 ``if``, ``while`` and ``int`` work; each differentiable operation leaves a node. Not here: what a
-node keeps and how it is pulled back (``passes.linearize``).
+node keeps and how it is pulled back (``passes.nodes``, ``passes.pullback``).
 
 The values may be tracers of an enclosing trace; the same code then builds programs.
 
@@ -22,14 +22,7 @@ from functrans.ir.avals import WEAK_DTYPES, ShapedArray
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.cotangents import zeros
-from functrans.passes.linearize import (
-    SOLE_REFERENCES,
-    Node,
-    detached,
-    is_writable,
-    kept,
-    record,
-)
+from functrans.passes.nodes import SOLE_REFERENCES, Node, detached, is_writable, kept, record
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.staging import may_change
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
@@ -108,7 +101,13 @@ class RecordingTrace(Trace):
             else:
                 out = elementwise(primitive, *values)
         except (ValueError, TypeError) as error:
-            raise explained(primitive, tuple(values), {}, error) from error
+            clearer = explained(primitive, tuple(values), {}, error)
+            if clearer is None:
+                raise
+            try:
+                raise clearer from error
+            finally:
+                del clearer
         if primitive.jvp is nondifferentiable:
             return out
         if not has_parent:
@@ -199,7 +198,13 @@ class RecordingTrace(Trace):
                 primitive, values, params, tuple(parents), capture(), self.parent is None, self.keep
             )
         except (ValueError, TypeError, IndexError) as error:
-            raise explained(primitive, tuple(values), params, error) from error
+            clearer = explained(primitive, tuple(values), params, error)
+            if clearer is None:
+                raise
+            try:
+                raise clearer from error
+            finally:
+                del clearer
         if primitive is slice_p:
             outs = (detached(outs[0], values[0]),)
         return tuple(

@@ -17,7 +17,8 @@ import numpy as np
 from functrans import tree
 from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.source import here
-from functrans.passes.linearize import ordered_nodes, push_forward
+from functrans.passes.nodes import ordered_nodes
+from functrans.passes.pushforward import push_forward
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import cast
 from functrans.staging import stage

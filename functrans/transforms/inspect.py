@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, dtype_name
 from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
 from functrans.staging import stage
+from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
     canonical,
     check_callable,
@@ -97,10 +99,7 @@ def _stage_call(
         result = fun(*full, **own_kwargs)
         outs, out_treedef = tree.flatten(result)
         structure.append(out_treedef)
-        return [
-            result_leaf(out, label, result, i)
-            for i, out in enumerate(outs)
-        ]
+        return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
     avals = [leaf_aval(leaf, f"{label}: {name}") for leaf, name in zip(leaves, names, strict=True)]
     jaxpr = stage(flat, avals, label, name=name_of(fun), arg_names=names)
@@ -123,15 +122,14 @@ def make_jaxpr(
 
     Raises:
       ConcretizationError: ``fun`` asks for the value of an argument.
+      TypeError: ``static_argnums`` is no int or tuple of ints.
 
     Example:
       >>> make_jaxpr(lambda x: 2.0 * x)(1.0).eqns[0].primitive.name
       'multiply'
     """
     check_callable("make_jaxpr", fun)
-    static = frozenset(
-        (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    )
+    static = _static_positions(static_argnums)
 
     @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
@@ -142,6 +140,22 @@ def make_jaxpr(
         return jaxpr, _shapes(jaxpr, out_treedef)
 
     return jaxpr_maker
+
+
+def _static_positions(static_argnums: Any) -> frozenset[int]:
+    """``static_argnums`` as a set of ints.
+
+    Raises:
+      TypeError: it is neither an int nor a sequence of ints; ``make_jaxpr(f, x)`` ends here.
+    """
+    given = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    if not isinstance(given, (tuple, list)) or not all(isinstance(n, int) for n in given):
+        raise TypeError(
+            "make_jaxpr: static_argnums must be an int or a tuple of ints, got "
+            f"{type(static_argnums).__name__}; the arguments of the function go into a second call: "
+            "make_jaxpr(f)(x)"
+        )
+    return frozenset(given)
 
 
 def _shapes(jaxpr: Jaxpr, out_treedef: Any) -> Any:
@@ -181,7 +195,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[A
       List of results.
 
     Raises:
-      TypeError: a wrong number of arguments.
+      TypeError: a wrong number of arguments or constants.
+      ShapeError: an argument has another shape, or a dtype that cannot be converted.
 
     Example:
       >>> eval_jaxpr(make_jaxpr(lambda x: 2.0 * x)(1.0), None, 3.0)
@@ -195,5 +210,17 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[A
         canonical(arg, functools.partial("eval_jaxpr: args[{}]".format, i))
         for i, arg in enumerate(args)
     ]
+    if consts is not None and len(consts) != len(jaxpr.constvars):
+        raise TypeError(
+            f"eval_jaxpr: the program has {len(jaxpr.constvars)} constants, got {len(consts)}"
+        )
+    for i, (value, aval) in enumerate(zip(values, jaxpr.in_avals, strict=True)):
+        if shape_of(value) != aval.shape or not np.can_cast(
+            dtype_of(value), aval.dtype, "same_kind"
+        ):
+            raise ShapeError(
+                f"eval_jaxpr: args[{i}] is {aval_of(value)}, but the program was made for {aval}; "
+                "make it anew for other shapes and dtypes"
+            )
     outs = evaluate(jaxpr, values, consts)
     return own_arrays(outs, [*values, *(jaxpr.consts if consts is None else consts)])

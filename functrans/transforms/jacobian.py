@@ -2,7 +2,7 @@
 
 Here: the choice of direction, the basis of tangents or cotangents pushed or pulled as one batch
 (in chunks within the memory budget), and the assembly of the result. Not here: the passes over the
-recorded nodes (``passes.linearize``).
+recorded nodes (``passes.pullback``, ``passes.pushforward``).
 
 The function runs once on values, so that Python's ``if`` and ``while`` work.
 
@@ -22,7 +22,9 @@ from functrans import tree
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
-from functrans.passes.linearize import Node, ordered_nodes, pull_back, push_forward
+from functrans.passes.nodes import Node, ordered_nodes
+from functrans.passes.pullback import pull_back
+from functrans.passes.pushforward import push_forward
 from functrans.primitives.creation import diagonal
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index

@@ -1,7 +1,7 @@
 """Reverse mode: ``vjp``, ``grad``, ``value_and_grad``.
 
 Here: the recording of a function and the backward pass behind JAX's interface. Not here: what is
-recorded (``traces.recording``), the backward pass (``passes.linearize``), Jacobians
+recorded (``traces.recording``), the backward pass (``passes.pullback``), Jacobians
 (``transforms.jacobian``).
 
 ``grad(f)(x)`` from call to result: the leaves of ``x`` become tracers of a ``RecordingTrace``;
@@ -23,7 +23,8 @@ from functrans import tree
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
-from functrans.passes.linearize import Node, input_node, pull_back
+from functrans.passes.nodes import Node, input_node
+from functrans.passes.pullback import pull_back
 from functrans.primitives.structural import cast
 from functrans.staging import may_change
 from functrans.state import current_config
@@ -233,7 +234,7 @@ def finish_cotangents(
     cts: Sequence[Any],
     foreign: Sequence[Any] = (),
 ) -> list[Any]:
-    """Cotangents as results: zeros where none came, each an array of its own, none of ``foreign``."""
+    """Cotangents as results, zeros where none came: arrays of their own, none of ``foreign``."""
     found = iter(cts)
     results = []
     for leaf, node in zip(leaves, inputs, strict=True):

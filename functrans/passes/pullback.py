@@ -1,0 +1,417 @@
+"""The backward pass over recorded nodes: ``pull_back``.
+
+Here: the pullback of each kind of node, and the pass from results to inputs. Not here: the nodes
+(``nodes``), the other direction (``pushforward``), the transposition of linear programs
+(``transpose``).
+
+Layer: ``passes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import Zero
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.primitive import (
+    LinearOperand,
+    Primitive,
+    linear,
+    multilinear,
+)
+from functrans.ir.source import resolve
+from functrans.passes.batch import evaluate_batched
+from functrans.passes.cotangents import (
+    CARRIES_MASK,
+    Masked,
+    add_cotangents,
+    materialize,
+    plain,
+    pull_elementwise,
+    pull_masked,
+    zeros,
+)
+from functrans.passes.evaluate import evaluate
+from functrans.passes.nodes import (
+    OUTPUT,
+    LinearProgram,
+    Node,
+    batch_first,
+    fill,
+    jvp_rule,
+    ordered_nodes,
+)
+from functrans.passes.simplify import exact_key, simplify
+from functrans.passes.transpose import transpose_linear
+from functrans.primitives.slicing import slice_p, slice_update_p
+from functrans.primitives.structural import (
+    broadcast_to,
+    cast,
+    reduce_sum_p,
+    reshape,
+    sum_to_shape,
+)
+from functrans.staging import stage
+from functrans.state import current_config
+from functrans.trace import Tracer, aval_of, shape_of
+
+
+def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
+    """Operands for a ``transpose`` rule: those in ``targets`` as linear, the others saved."""
+    return [
+        LinearOperand(parent.aval) if is_target else value  # type: ignore[union-attr]  # a target has a node
+        for parent, is_target, value in zip(node.parents, targets, node.saved, strict=True)
+    ]
+
+
+def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
+    """Pull the cotangent of a node's result back to its parents.
+
+    Args:
+      node: a node which is no input.
+      ct: cotangent of the one result, or a list with one per result (``None`` where none came).
+      size: extent of a leading batch axis of the cotangents, or ``None``.
+
+    Returns:
+      A cotangent or ``None`` per parent.
+    """
+    primitive = node.primitive
+    assert primitive is not None
+    if primitive.elementwise is not None:
+        *operands, out = node.saved
+        return pull_elementwise(primitive, ct, operands, out, node.shape, node.parents, size)
+    if primitive is reduce_sum_p:
+        return (_pull_sum(node, ct, size),)
+    if size is not None:
+        return _pull_batched(node, ct, size)
+    if type(ct) is Masked and primitive in CARRIES_MASK:
+        operands = _linear_operands(node, [parent is not None for parent in node.parents])
+        return pull_masked(_transpose(node), ct, node.shape, node.dtype, operands, node.params)
+    given = ct if node.shape is None else [ct]
+    avals = node.dtype if node.shape is None else [node]
+    if isinstance(node.saved, LinearProgram):
+        program = node.saved
+        cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
+        pulled = transpose_linear(program.jaxpr, program.residuals, cts, keep_masks=True)
+        return _spread(node, program.targets, pulled)
+    cts = tuple(
+        [
+            Zero(aval) if c is None else materialize(c, aval.shape)
+            for c, aval in zip(given, avals, strict=True)
+        ]
+    )
+    if primitive.jvp is linear:
+        targets = [parent is not None for parent in node.parents]
+        return _transpose(node)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]  # a list
+    if primitive.jvp is multilinear:
+        results: list[Any] = [None] * len(node.parents)
+        for i in _wanted(node):
+            targets = [j == i for j in range(len(node.parents))]
+            operands = _linear_operands(node, targets)
+            results[i] = _transpose(node)(cts, operands, **node.params)[i]
+        return results
+    return _pull_derived(node, cts)
+
+
+def _transpose(node: Node) -> Any:
+    """The transpose rule of a node's primitive.
+
+    Raises:
+      NonDifferentiableError: the primitive has none.
+    """
+    primitive = node.primitive
+    assert primitive is not None
+    if primitive.transpose is None:
+        line = resolve(node.source)
+        raise NonDifferentiableError(
+            f"primitive {primitive.name} has no transpose rule (field transpose is None)"
+            f"{f' (at {line})' if line else ''}, so that there is no reverse mode through it; use "
+            "ft.jvp, or give it a custom rule (ft.custom_vjp)"
+        )
+    return primitive.transpose
+
+
+def _wanted(node: Node) -> list[int]:
+    """Positions of the parents that get a cotangent."""
+    return [i for i, parent in enumerate(node.parents) if parent is not None]
+
+
+def _spread(node: Node, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """Values at positions among the parents, ``None`` elsewhere."""
+    results: list[Any] = [None] * len(node.parents)
+    for position, value in zip(positions, values, strict=True):
+        results[position] = value
+    return results
+
+
+def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
+    """The cotangent of a sum for its operand, not yet broadcast."""
+    if type(ct) is Masked:
+        return Masked(_pull_sum(node, ct.value, size), _pull_sum(node, ct.mask, size))
+    shape, axes = node.parents[0].shape, node.params["axes"]  # type: ignore[union-attr]  # it has a node
+    narrow = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    if size is not None:
+        full = broadcast_to(ct, (size, *node.shape))
+        return reshape(full, (size, *narrow))
+    if not node.shape and shape_of(ct) == ():
+        return ct
+    return reshape(broadcast_to(ct, node.shape), narrow)
+
+
+def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
+    """Pull a batch of cotangents back: the pullback staged for one of them, then batched."""
+    if type(ct) is Masked and node.primitive in CARRIES_MASK:
+        shape = (size, *node.shape)
+        mask = cast(broadcast_to(ct.mask, shape), node.dtype)
+        pairs = zip(
+            _pull_batched(node, ct.value, size), _pull_batched(node, mask, size), strict=True
+        )
+        return [None if value is None else Masked(value, on != 0) for value, on in pairs]
+    if node.shape is None:
+        avals = node.dtype
+        given = [None if c is None else plain(c) for c in ct]
+    else:
+        avals = (node.aval,)
+        given = [plain(ct)]
+    present = [i for i, c in enumerate(given) if c is not None]
+    found: list[int] = []
+
+    def one(*cts: Any) -> list[Any]:
+        slots = fill(len(avals), present, cts)
+        pulled = pull(node, slots if node.shape is None else slots[0])
+        found.extend(i for i, c in enumerate(pulled) if c is not None and type(c) is not Zero)
+        return [plain(pulled[i]) for i in found]
+
+    jaxpr = stage(one, [avals[i] for i in present], "a batched pullback")
+    args = [broadcast_to(given[i], (size, *avals[i].shape)) for i in present]
+    outs, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
+    return _spread(
+        node, found, [batch_first(out, dim, size) for out, dim in zip(outs, dims, strict=True)]
+    )
+
+
+def _pull_derived(node: Node, cts: tuple[Any, ...]) -> list[Any]:
+    """The pullback derived from the jvp rule: a program of primals, results and cotangents."""
+    primals, outs = node.saved
+    jvp_rule(node)
+    wanted = tuple(_wanted(node))
+    present = tuple(i for i, ct in enumerate(cts) if type(ct) is not Zero)
+    jaxpr, found = _derived_pullback(
+        node.primitive,
+        _Params(node.params),
+        tuple([aval_of(value) for value in primals]),
+        tuple([aval_of(value) for value in outs]),
+        wanted,
+        present,
+        current_config.get().safe_where,
+    )
+    values = evaluate(jaxpr, [*primals, *outs, *(cts[i] for i in present)])
+    return _spread(node, [wanted[i] for i in found], values)
+
+
+class _Params:
+    """Parameters as a key of a cache, which tells ``1``, ``1.0`` and ``True`` apart."""
+
+    __slots__ = ("_hash", "_key", "values")
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self._key = tuple([(name, exact_key(value)) for name, value in values.items()])
+        self._hash = hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Params) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@lru_cache(maxsize=1024)
+def _derived_pullback(
+    primitive: Primitive,
+    params: _Params,
+    in_avals: tuple[Any, ...],
+    out_avals: tuple[Any, ...],
+    wanted: tuple[int, ...],
+    present: tuple[int, ...],
+    safe_where: bool,
+) -> tuple[Jaxpr, tuple[int, ...]]:
+    """The transposed jvp rule of an equation.
+
+    The rule is staged in its tangents, which gives a linear program, and that is transposed, under
+    a staging trace of primals, results and cotangents.
+
+    Args:
+      primitive: the operation.
+      params: its parameters.
+      in_avals: avals of the operands.
+      out_avals: avals of the results.
+      wanted: operands that get a cotangent.
+      present: results that have one.
+      safe_where: the setting in force, which the transpose of a selection in the rule depends on.
+
+    Returns:
+      Program ``(*primals, *outs, *cts) -> cotangents``, and which of ``wanted`` it gives.
+    """
+    n, m = len(in_avals), len(out_avals)
+    found: list[int] = []
+
+    def run(*args: Any) -> list[Any]:
+        primals, outs = args[:n], args[n : n + m]
+        cts: list[Any] = [Zero(aval) for aval in out_avals]
+        for i, ct in zip(present, args[n + m :], strict=True):
+            cts[i] = ct
+
+        def tangents_out(*given: Any) -> list[Any]:
+            tangents: list[Any] = [Zero(aval) for aval in in_avals]
+            for i, tangent in zip(wanted, given, strict=True):
+                tangents[i] = tangent
+            results = primitive.jvp(primals, tuple(tangents), outs, **params.values)  # type: ignore[operator]  # a rule
+            return [zeros(t.aval) if type(t) is Zero else t for t in results]
+
+        tangent_avals = [in_avals[i].strong() for i in wanted]
+        linear_jaxpr = stage(tangents_out, tangent_avals, f"jvp of {primitive.name}")
+        pulled = transpose_linear(linear_jaxpr, (), cts)
+        found.extend(i for i, ct in enumerate(pulled) if type(ct) is not Zero)
+        return [pulled[i] for i in found]
+
+    avals = [*in_avals, *out_avals, *(out_avals[i].strong() for i in present)]
+    jaxpr = stage(run, avals, f"pullback of {primitive.name}", name=f"pullback_{primitive.name}")
+    return simplify(jaxpr), tuple(found)
+
+
+def pull_back(
+    outputs: list[tuple[Node, Any]],
+    inputs: Sequence[Node],
+    *,
+    keep: bool = True,
+    size: int | None = None,
+) -> list[Any]:
+    """The backward pass: pull cotangents of results back to inputs.
+
+    Args:
+      outputs: node and cotangent of each result; a node may come more than once.
+      inputs: nodes whose cotangents are wanted.
+      keep: ``False`` empties ``outputs`` and lets each node go as soon as it was used, so that its
+        residuals are freed on the way, if the caller holds no node.
+      size: extent of a leading batch axis of the cotangents, or ``None``.
+
+    Returns:
+      Per input its cotangent, full shape and own dtype, or ``None`` when no result depends on it.
+    """
+    cts: dict[Node, Any] = {}
+    for node, ct in outputs:
+        have = cts.get(node)
+        cts[node] = ct if have is None else add_cotangents(have, ct)
+    nodes = ordered_nodes([node for node, _ in outputs])
+    if not keep:
+        outputs.clear()
+    own: set[Node] = set()
+    ct = have = value = None
+    with np.errstate(all="ignore"):
+        while nodes:
+            node = nodes.pop()
+            if node.primitive is None:
+                continue
+            ct = cts.pop(node, None)
+            if ct is None:
+                continue
+            if node.primitive is OUTPUT:
+                main = node.parents[0]
+                assert main is not None
+                slots = cts.get(main)
+                if slots is None:
+                    slots = cts[main] = [None] * len(main.dtype)
+                slots[node.params["index"]] = ct
+                continue
+            is_own = node in own
+            own.discard(node)
+            is_slice = node.primitive is slice_p or node.primitive is slice_update_p
+            if is_slice and _pull_slice_in_place(node, ct, is_own, cts, own, size):
+                continue
+            for parent, value in zip(node.parents, pull(node, ct, size)):  # noqa: B905  # same by construction
+                if parent is not None and value is not None and type(value) is not Zero:
+                    have = cts.get(parent)
+                    cts[parent] = value if have is None else add_cotangents(have, value)
+                    own.discard(parent)
+    lead = () if size is None else (size,)
+    return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
+
+
+def _pull_slice_in_place(
+    node: Node, ct: Any, is_own: bool, cts: dict[Node, Any], own: set[Node], size: int | None
+) -> bool:
+    """Pull back through a slice, or a write to one, in place; whether it was done.
+
+    The derivative of n slices of one array would otherwise add n arrays of its size, and that of
+    filling an array of n in a loop would copy it n times.
+
+    Args:
+      node: of ``slice_p`` or ``slice_update_p``.
+      ct: cotangent of its result.
+      is_own: whether ``ct`` is a buffer that was made here.
+      cts: cotangents of other nodes.
+      own: nodes whose cotangent in ``cts`` is a buffer that was made here, and that nothing but
+        ``cts`` refers to. Any other is copied before it is written to.
+      size: extent of a leading batch axis of the cotangents, or ``None``.
+    """
+    is_plain = isinstance(ct, (np.ndarray, np.generic))
+    if not is_plain:
+        return False
+    entries = node.params["index"].entries
+    lead: tuple[int, ...] = ()
+    if size is not None:
+        entries = (slice(None), *entries)
+        lead = (size,)
+    if node.primitive is slice_p:
+        (parent,) = node.parents
+        assert parent is not None
+        have = cts.get(parent)
+        if isinstance(plain(have), Tracer):
+            return False
+        if have is None:
+            have = np.zeros((*lead, *parent.shape), parent.dtype)
+            have[entries] = ct
+        else:
+            if parent not in own:
+                have = np.array(np.broadcast_to(plain(have), (*lead, *parent.shape)))
+            have[entries] += ct
+        cts[parent] = have
+        own.add(parent)
+        return True
+    shape = (*lead, *node.shape)
+    if ct.shape != shape or not shape:
+        return False
+    parent, source = node.parents
+    if source is not None:
+        slot = np.array(ct[entries])
+        if slot.shape != (*lead, *source.shape):
+            slot = _sum_to_source(slot, source.shape, size)
+        have = cts.get(source)
+        cts[source] = slot if have is None else add_cotangents(have, slot)
+        own.discard(source)
+    if parent is not None:
+        if not is_own:
+            ct = np.array(ct)
+        ct[entries] = 0
+        have = cts.get(parent)
+        if have is None:
+            cts[parent] = ct
+            own.add(parent)
+        else:
+            cts[parent] = add_cotangents(have, ct)
+            own.discard(parent)
+    return True
+
+
+def _sum_to_source(slot: Any, shape: tuple[int, ...], size: int | None) -> Any:
+    """The cotangent of what was written to a slot, by undoing its broadcast."""
+    if size is None:
+        return sum_to_shape(slot, shape)
+    ones = (1,) * (slot.ndim - 1 - len(shape))
+    return sum_to_shape(slot, (size, *ones, *shape)).reshape((size, *shape))

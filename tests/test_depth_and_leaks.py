@@ -1,0 +1,364 @@
+"""Depth and memory: long chains, what a derivative keeps, when it lets go, and reference cycles."""
+
+import gc
+import sys
+import tracemalloc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans import functional
+from functrans.passes import pullback
+from functrans.passes.pullback import _derived_pullback, _Params
+from functrans.primitives import elementwise as ew
+from functrans.testing import random_like
+from functrans.traces.recording import RecordingTracer
+from samples import Row, each_sample
+
+X = np.array([0.5, -1.0, 2.0])
+DEPTH = 100_000
+
+
+# depth ------------------------------------------------------------------------------------------
+
+
+def chain(x: Any) -> Any:
+    for _ in range(DEPTH // 2):
+        x = np.sin(x) * 1.0001
+    return x
+
+
+@pytest.fixture(scope="module")
+def slope() -> float:
+    """The derivative of the chain at 0.5, in plain NumPy."""
+    x, t = np.float64(0.5), np.float64(1.0)
+    for _ in range(DEPTH // 2):
+        x, t = np.sin(x) * 1.0001, t * np.cos(x) * 1.0001
+    return float(t)
+
+
+@pytest.fixture(autouse=True)
+def shallow_stack() -> Iterator[None]:
+    """Recursion in the length of a chain would fail at once."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(min(limit, 600))
+    yield
+    sys.setrecursionlimit(limit)
+
+
+def test_a_long_chain_is_differentiated_in_every_mode(slope: float) -> None:
+    np.testing.assert_allclose(ft.grad(chain)(0.5), slope, rtol=1e-9)
+    np.testing.assert_allclose(ft.jvp(chain, (0.5,), (1.0,))[1], slope, rtol=1e-9)
+    out, pushforward = ft.linearize(chain, 0.5)
+    np.testing.assert_allclose(pushforward(1.0), slope, rtol=1e-9)
+    del out, pushforward
+    _, pull = ft.vjp(chain, 0.5)
+    np.testing.assert_allclose(pull(1.0)[0], slope, rtol=1e-9)
+
+
+def test_second_derivatives_of_a_long_chain() -> None:
+    forward_over_reverse = ft.hvp(chain, (0.5,), (1.0,))
+    np.testing.assert_allclose(ft.grad(ft.grad(chain))(0.5), forward_over_reverse, rtol=1e-9)
+
+
+def test_a_long_program_prints_and_runs() -> None:
+    program = ft.make_jaxpr(chain)(0.5)
+    assert len(program.eqns) == DEPTH
+    assert str(program).count("\n") > DEPTH
+    np.testing.assert_allclose(ft.eval_jaxpr(program, None, 0.5)[0], chain(0.5))
+    np.testing.assert_allclose(ft.vmap(chain)(np.array([0.5, 0.25])), [chain(0.5), chain(0.25)])
+
+
+def test_a_long_linear_program_is_transposed() -> None:
+    def scaled(x: Any) -> Any:
+        for _ in range(DEPTH):
+            x = x * 1.00001
+        return x
+
+    (ct,) = ft.linear_transpose(scaled, 1.0)(1.0)
+    np.testing.assert_allclose(ct, 1.00001**DEPTH)
+
+
+def test_a_wide_sum_is_differentiated() -> None:
+    def fun(x: Any) -> Any:
+        return sum((x * k for k in range(20_000)), x)
+
+    assert ft.grad(fun)(1.0) == 1 + sum(range(20_000))
+
+
+# memory -----------------------------------------------------------------------------------------
+
+N = 100_000  # elements of an array, 0.8 MB
+
+
+def peak_arrays(call: Callable[[], Any]) -> float:
+    """The peak of traced memory during a call, in arrays of N doubles."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1] / (8 * N)
+    finally:
+        tracemalloc.stop()
+
+
+def sines(x: Any) -> Any:
+    for _ in range(40):
+        x = np.sin(x)
+    return np.sum(x)
+
+
+def test_a_gradient_needs_the_memory_of_its_residuals() -> None:
+    x = np.ones(N)
+    assert peak_arrays(lambda: ft.grad(sines)(x)) < 40 + 8
+
+
+def test_what_is_linear_keeps_nothing() -> None:
+    def fun(x: Any) -> Any:
+        for _ in range(40):
+            x = x * 2.0 + 1.0 - x
+        return np.sum(x)
+
+    x = np.ones(N)
+    assert peak_arrays(lambda: ft.grad(fun)(x)) < 8
+
+
+def test_dead_branches_are_freed_at_once() -> None:
+    def fun(x: Any) -> Any:
+        for _ in range(40):
+            np.exp(x * 2.0) * np.sin(x)
+        return np.sum(x)
+
+    x = np.ones(N)
+    for call in (lambda: ft.grad(fun)(x), lambda: ft.jvp(fun, (x,), (x,))):
+        assert peak_arrays(call) < 9
+
+
+def test_forward_mode_needs_no_tape() -> None:
+    x = np.ones(N)
+    assert peak_arrays(lambda: ft.jvp(sines, (x,), (x,))) < 9
+
+
+def test_a_pushforward_frees_tangents_after_their_last_use() -> None:
+    x = np.ones(N)
+    _, pushforward = ft.linearize(sines, x)
+    assert peak_arrays(lambda: pushforward(x)) < 6
+
+
+def test_a_pullback_frees_cotangents_after_their_last_use() -> None:
+    _, pull = ft.vjp(sines, np.ones(N))
+    assert peak_arrays(lambda: pull(1.0)) < 6
+
+
+def test_residuals_are_freed_as_the_backward_pass_proceeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[float] = []
+    pull = pullback.pull
+
+    def noting(*args: Any) -> Any:
+        sizes.append(tracemalloc.get_traced_memory()[0] / (8 * N))
+        return pull(*args)
+
+    monkeypatch.setattr(pullback, "pull", noting)
+    x = np.ones(N)
+    for transform in (ft.grad, ft.value_and_grad):
+        sizes.clear()
+        peak_arrays(lambda: transform(sines)(x))  # noqa: B023  # called at once
+        assert sizes[0] > 35
+        assert sizes[len(sizes) // 2] < 25
+        assert sizes[-1] < 8
+
+
+def test_a_row_that_was_read_does_not_keep_the_array() -> None:
+    def fun(x: Any) -> Any:
+        total = 0.0
+        for _ in range(40):
+            total = total + np.sin((x * 2.0)[0]) * 3.0
+        return total
+
+    x = np.ones(N)
+    assert peak_arrays(lambda: ft.grad(fun)(x)) < 9
+
+
+def test_intermediate_values_die_with_their_names() -> None:
+    seen = []
+
+    def fun(x: Any) -> Any:
+        y = np.exp(x)  # its derivative reads it
+        z = x * 2.0  # its derivative does not
+        seen.extend([weakref.ref(y._value), weakref.ref(z._value)])
+        z = z + 1.0
+        assert seen[1]() is None
+        total = np.sum(y + z)
+        del y
+        assert seen[0]() is not None
+        return total
+
+    ft.grad(fun)(np.ones(N))
+    assert seen[0]() is None
+
+
+# reference cycles -------------------------------------------------------------------------------
+
+
+def fun(x: Any) -> Any:
+    y = np.sin(x) * np.where(x > 0, x, np.exp(x)) * x[0]
+    y[1:] += np.sort(x)[:-1]
+    return np.sum(y) + np.max(x) * (x @ x) + np.linalg.norm(x)
+
+
+def attempt(call: Callable[[], Any]) -> None:
+    """A call that raises."""
+    try:
+        call()
+    except Exception:
+        return
+    raise AssertionError("it did not raise")
+
+
+BUFFER = np.zeros(3)
+CALLS: dict[str, Callable[[], Any]] = {
+    "grad": lambda: ft.grad(fun)(X),
+    "value_and_grad with aux": lambda: ft.value_and_grad(lambda x: (fun(x), x), has_aux=True)(X),
+    "vjp": lambda: ft.vjp(fun, X)[1](1.0),
+    "jvp": lambda: ft.jvp(fun, (X,), (X,)),
+    "linearize": lambda: ft.linearize(fun, X)[1](X),
+    "linear_transpose": lambda: ft.linear_transpose(lambda x: 3 * x, X)(X),
+    "vmap": lambda: ft.vmap(fun)(np.stack([X, X])),
+    "jacfwd": lambda: ft.jacfwd(lambda x: np.sin(x) * x[0])(X),
+    "jacrev": lambda: ft.jacrev(lambda x: np.sin(x) * x[0])(X),
+    "hessian": lambda: ft.hessian(fun)(X),
+    "hvp": lambda: ft.hvp(fun, (X,), (X,)),
+    "nested": lambda: ft.grad(lambda x: np.sum(ft.grad(fun)(x)))(X),
+    "vmap of grad": lambda: ft.vmap(ft.grad(fun))(np.stack([X, X])),
+    "make_jaxpr": lambda: str(ft.make_jaxpr(fun)(X)),
+    "jit": lambda: ft.jit(ft.grad(fun))(X),
+    "functional": lambda: functional.hessian(fun, X),
+    "views": lambda: ft.grad(lambda x: np.sum(views(x)))(X),
+    "shape error": lambda: attempt(lambda: ft.grad(lambda x: np.sum(x + np.ones(4)))(X)),
+    "shape error in jvp": lambda: attempt(lambda: ft.jvp(lambda x: x + np.ones(4), (X,), (X,))),
+    "shape error in vmap": lambda: attempt(lambda: ft.vmap(lambda x: x + np.ones(4))(X[None])),
+    "user's error": lambda: attempt(lambda: ft.grad(lambda x: {}[x[0] > 0])(X)),
+    "if on a staged value": lambda: attempt(lambda: ft.vmap(lambda x: 1 if x > 0 else 2)(X)),
+    "buffer": lambda: attempt(lambda: ft.grad(lambda x: BUFFER.__setitem__(0, x[0]))(X)),
+    "np.array": lambda: attempt(lambda: ft.grad(lambda x: np.array([x[0], x[1]]))(X)),
+    "integer": lambda: attempt(lambda: ft.grad(fun)(np.arange(3))),
+    "no scalar": lambda: attempt(lambda: ft.grad(lambda x: x * 2)(X)),
+    "error in a pullback": lambda: attempt(lambda: ft.vjp(fun, X)[1](X)),
+    "error in an inner function": lambda: attempt(
+        lambda: ft.grad(lambda x: ft.grad(lambda y: np.sum(y + np.ones(4)))(x))(X)
+    ),
+}  # fmt: skip
+
+
+def views(x: Any) -> Any:
+    y = x * 1.0
+    part = y[1:]
+    part[0] = 3.0
+    y[:] = part[0] * x
+    return y
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_reference_cycle_is_left(name: str) -> None:
+    call = CALLS[name]
+    call()  # fills caches
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        call()
+        gc.collect()
+        garbage = [type(item).__name__ for item in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        if was_enabled:
+            gc.enable()
+    assert not garbage
+
+
+def test_caches_hold_no_values() -> None:
+    x = np.ones(N)
+    alive = weakref.ref(x)
+    for call in (
+        lambda x: ft.hessian(lambda z: np.sum(np.sort(z[:5])) + np.prod(z[:3]))(x[:10]),
+        lambda x: ft.grad(lambda z: np.max(z) + np.sum(np.cumsum(z)))(x),
+        lambda x: ft.vmap(lambda z: z * 2)(x),
+        lambda x: ft.jit(ft.grad(lambda z: np.sum(np.sort(z))))(x),
+    ):
+        call(x)
+    del x
+    gc.collect()
+    assert alive() is None
+
+
+def test_the_cache_of_derived_pullbacks_tells_parameters_apart() -> None:
+    kinds: list[Any] = [1, 1.0, True, 0.0, -0.0, (1,), (1.0,), (True,), "1", None, (0.0,), (-0.0,)]
+    keys = [_Params({"p": kind}) for kind in kinds]
+    assert len(set(keys)) == len(kinds)
+    assert _Params({"p": (1, 2.0)}) == _Params({"p": (1, 2.0)})
+    assert _derived_pullback.cache_info().maxsize is not None
+
+
+# residuals --------------------------------------------------------------------------------------
+
+
+class Poison:
+    """Stands for an operand that was not saved: no use of it is allowed."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("a partial derivative reads what it does not save")
+
+    __array__ = __array_ufunc__ = __array_function__ = __bool__ = __getattr__ = _refuse
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = _refuse
+    __rtruediv__ = __pow__ = __rpow__ = __neg__ = __and__ = __or__ = __invert__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def is_differentiable_elementwise(row: Row, _: Any) -> bool:
+    return row.primitive.elementwise is not None and row.is_differentiable
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample(is_differentiable_elementwise))
+def test_partials_read_only_what_they_save(row: Row, label: str, rng: Any) -> None:
+    sample = row.sample(label)
+    family = row.primitive.elementwise
+    assert family is not None
+    with np.errstate(all="ignore"):
+        out = family.function(*sample.operands)
+        cotangent = random_like(rng, out)
+        everything = [*sample.operands, out]
+        for partial, saves in zip(family.partials, family.saves, strict=True):
+            if not callable(partial):
+                assert saves == 0
+                continue
+            saved = [
+                value if saves & 1 << i else Poison() for i, value in enumerate(everything)
+            ]
+            found = partial(cotangent, *saved)
+            np.testing.assert_array_equal(found, partial(cotangent, *everything))
+
+
+def test_only_what_the_differentiated_operands_need_is_saved() -> None:
+    def saved(x: Any, y: Any) -> Any:
+        product = x * y
+        assert isinstance(product, RecordingTracer)
+        return [value is not None for value in product._node.saved]  # type: ignore[union-attr]
+
+    def fun(x: Any, y: Any) -> Any:
+        assert saved(x, 2.0) == [False, True, False]
+        assert saved(2.0, y) == [True, False, False]
+        assert saved(x, y) == [True, True, False]
+        quotient = 2.0 / y
+        assert [value is not None for value in quotient._node.saved] == [False, True, True]
+        assert (x + y)._node.saved == [None, None, None]
+        assert ew.floor(x)._node is None
+        return np.sum(x * y)
+
+    ft.grad(fun, (0, 1))(X, X)
