@@ -198,7 +198,7 @@ def load(path: str | Path) -> Problem:
             raise ValueError(f"{path}: {error}") from error
 
     name = find(r"^Dataset Name:\s*(\S+)")
-    formula = find(r"^Model:.*? Parameters \(.*?\)(.*?)^\s*Starting [Vv]alues")
+    formula = find(r"^Model:.*? Parameters \(.*?\)(.*?)^\s*Starting (?i:values)")
     values = read_numbers(re.findall(r"^\s*b\d+\s*=(.*)$", text, re.MULTILINE))
     table = read_numbers(find(r"^Data:\s+y\b.*?$(.*)").splitlines())
     counts = {

@@ -285,7 +285,7 @@ def hessian(
     gradient = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
 
     def gradients(*args: Any) -> tuple[Any, ...]:
-        return gradient(*args)[1]  # type: ignore[no-any-return]
+        return gradient(*args)[1]  # type: ignore[no-any-return]  # the gradient
 
     gradients.__name__ = name_of(func)
     call = _Call(

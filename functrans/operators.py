@@ -153,15 +153,33 @@ def assign(x: Tracer, new: Any) -> None:
         new = x._trace.lift(new)
     root = x
     while root._alias is not None and root._alias.base is not None:
-        new = root._alias.write(root._alias.base, new)
-        root = root._alias.base
+        alias = root._alias
+        root = alias.base
+        if alias.index is not None and update_in_place(root, new, alias.index):
+            return
+        new = alias.write(root, new)
     root._rebind(new)
-    pending = [root]
+    refresh_views(root)
+
+
+def update_in_place(x: Tracer, value: Any, index: BasicIndex) -> bool:
+    """Write into the memory of a tracer, where its trace can; whether it was done."""
+    update = getattr(x._trace, "update_in_place", None)
+    if update is None or not update(x, value, index):
+        return False
+    refresh_views(x)
+    return True
+
+
+def refresh_views(x: Tracer) -> None:
+    """Let the views of a tracer, and theirs, follow a write."""
+    pending: list[Any] = [x]
     while pending:
         base = pending.pop()
         if base._alias is None:
             continue
-        alive = [view for view in [reference() for reference in base._alias.views] if view is not None]
+        views = [reference() for reference in base._alias.views]
+        alive = [view for view in views if view is not None]
         base._alias.views[:] = map(weakref.ref, alive)
         for view in alive:
             view._rebind(view._alias.read(base))
@@ -309,8 +327,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if shape_of(value):
         value = fitted(value, basic.result_shape(shape_of(x)))
     check_writable(x)
-    update = getattr(x._trace, "update_in_place", None)
-    if update is not None and update(x, value, basic):
+    if update_in_place(x, value, basic):
         return
     assign(x, bind(slice_update_p, x, value, index=basic)[0])
 

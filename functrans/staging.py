@@ -157,6 +157,7 @@ class StagingTracer(Tracer):
     """Stand-in for an array of which only shape and dtype are known."""
 
     __slots__ = ("_var",)
+    _trace: StagingTrace
 
     def __init__(self, trace: StagingTrace, var: Var) -> None:
         self._trace = trace
@@ -166,13 +167,13 @@ class StagingTracer(Tracer):
     @property
     def aval(self) -> ShapedArray:
         """Shape and dtype."""
-        return self._var.aval  # type: ignore[return-value]
+        return self._var.aval  # type: ignore[return-value]  # a tape only inside loops
 
     def _rebind(self, other: StagingTracer) -> None:
         self._var = other._var
 
     def _twin(self) -> StagingTracer:
-        return StagingTracer(self._trace, self._var)  # type: ignore[arg-type]
+        return StagingTracer(self._trace, self._var)
 
     def _describe(self) -> str:
         """``x of jit of f: f64[3]``, for messages."""
@@ -181,7 +182,7 @@ class StagingTracer(Tracer):
 
     def _origin(self) -> str:
         """Which argument or operation it came from."""
-        trace: StagingTrace = self._trace  # type: ignore[assignment]
+        trace = self._trace
         name = trace.var_names.get(self._var)
         if name:
             return f" (argument {name})"

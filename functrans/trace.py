@@ -84,12 +84,6 @@ class Alias:
         self.index = index
         self.views: list[Any] = []
 
-    def is_shared(self) -> bool:
-        """Whether there is a base or a living view."""
-        if self.base is not None:
-            return True
-        return any([view() is not None for view in self.views])  # noqa: C419  # a list is faster
-
 
 class Tracer:
     """Stand-in for an array inside a traced function (abstract).
@@ -234,7 +228,7 @@ def bind(primitive: Primitive, *operands: Any, **params: Any) -> tuple[Any, ...]
     if primitive.effects or (primitive.holds_programs and program_effects(params)):
         trace = effect_owner(trace)
     if trace is None:
-        return primitive.impl(*operands, **params)  # type: ignore[no-any-return]
+        return primitive.impl(*operands, **params)  # type: ignore[no-any-return]  # rules return tuples
     return trace.process(primitive, operands, params)
 
 
@@ -242,7 +236,7 @@ def elementwise(primitive: Primitive, *operands: Any) -> Any:
     """Apply an elementwise primitive without parameters: ``bind`` for the hottest family."""
     trace = owner(operands)
     if trace is None:
-        return primitive.elementwise.function(*operands)  # type: ignore[union-attr]
+        return primitive.elementwise.function(*operands)  # type: ignore[union-attr]  # it is elementwise
     return trace.elementwise(primitive, operands)
 
 
@@ -342,7 +336,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     if type(value) in PYTHON_SCALARS:
         return ()
     try:
-        return value.shape  # type: ignore[no-any-return]
+        return value.shape  # type: ignore[no-any-return]  # a tuple
     except AttributeError:
         return aval_of(value).shape
 
@@ -353,6 +347,6 @@ def dtype_of(value: Any) -> np.dtype:
     if weak is not None:
         return weak
     try:
-        return value.dtype  # type: ignore[no-any-return]
+        return value.dtype  # type: ignore[no-any-return]  # a dtype
     except AttributeError:
         return aval_of(value).dtype

@@ -99,13 +99,13 @@ ARGUMENTS = [
     case("argnums of jacobian", ValueError, lambda: ft.jacobian(loss, 3)(X), "jacobian of loss"),
     case("argnums of hessian", ValueError, lambda: ft.hessian(loss, -2)(X), "hessian of loss"),
     case("argnums by keyword", ValueError, lambda: ft.grad(loss)(x=X), "0 positional", "position"),
-    case("argnums text", TypeError, lambda: ft.grad(loss, "x"), "argnums", "int"),  # type: ignore[arg-type]
-    case("argnums float", TypeError, lambda: ft.jacfwd(loss, (0, 1.0)), "argnums", "ints"),  # type: ignore[arg-type]
+    case("argnums text", TypeError, lambda: ft.grad(loss, "x"), "argnums", "int"),  # type: ignore[arg-type]  # refused
+    case("argnums float", TypeError, lambda: ft.jacfwd(loss, (0, 1.0)), "argnums", "ints"),  # type: ignore[arg-type]  # refused
     case("argnums twice", ValueError, lambda: ft.grad(loss, (0, 0)), "twice"),
     case("argnums twice from the end", ValueError, lambda: ft.grad(loss, (0, -2))(X, X), "twice"),
     case("argnums empty", ValueError, lambda: ft.grad(loss, ()), "argnums is empty", "at least"),
-    case("no function", TypeError, lambda: ft.grad(3), "expected a function, got int"),  # type: ignore[arg-type]
-    case("no function to vmap", TypeError, lambda: ft.vmap(None), "expected a function"),  # type: ignore[arg-type]
+    case("no function", TypeError, lambda: ft.grad(3), "expected a function, got int"),  # type: ignore[arg-type]  # refused
+    case("no function to vmap", TypeError, lambda: ft.vmap(None), "expected a function"),  # type: ignore[arg-type]  # refused
     case("no primal", TypeError, lambda: ft.vjp(loss), "at least one primal"),
     case(
         "integer", NonDifferentiableError, lambda: ft.grad(loss)(3), "args[0] is of int",

@@ -177,7 +177,7 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(IndexError):
         ft.debug.print("{} {}", 1.0)
     with pytest.raises(TypeError, match="format string"):
-        ft.debug.print(1.0)  # type: ignore[arg-type]
+        ft.debug.print(1.0)  # type: ignore[arg-type]  # refused
 
 
 def test_breakpoint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -163,7 +163,7 @@ def test_captured_array_that_changes() -> None:
 
 def test_names_change_no_value() -> None:
     assert ft.checkpoint_name(2.0, "x") == 2.0
-    f = lambda x: ft.checkpoint_name({"a": np.sin(x)}, "x")["a"]  # noqa: E731
+    f = lambda x: ft.checkpoint_name({"a": np.sin(x)}, "x")["a"]  # noqa: E731  # one line
     assert ft.grad(f)(0.5) == np.cos(0.5)
     assert ft.jvp(f, (0.5,), (1.0,))[1] == np.cos(0.5)
     assert_allclose(ft.vmap(ft.grad(f))(X), np.cos(X))

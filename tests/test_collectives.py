@@ -116,7 +116,7 @@ def test_pytrees_constants_and_dtypes() -> None:
 def test_all_gather_along_axes() -> None:
     xs = GRID[:, None, :]
     for axis in (0, 1, 2, -1):
-        out = ft.vmap(lambda x: lax.all_gather(x, "i", axis=axis), axis_name="i")(xs)  # noqa: B023
+        out = ft.vmap(lambda x: lax.all_gather(x, "i", axis=axis), axis_name="i")(xs)  # noqa: B023  # called here
         want = np.moveaxis(xs, 0, axis if axis >= 0 else 2)
         assert_allclose(out, np.broadcast_to(want, (4, *want.shape)))
     tiled = ft.vmap(lambda x: lax.all_gather(x, "i", axis=1, tiled=True), axis_name="i")(xs)

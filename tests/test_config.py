@@ -98,8 +98,12 @@ def test_jit_off_calls_the_function_as_it_is() -> None:
 
 def test_programs_are_checked_on_request() -> None:
     with ft.config(check_jaxprs=True):
-        np.testing.assert_allclose(ft.jit(ft.hessian(lambda x: np.sum(np.sin(x) * x[0])))(X)[1, 1], np.sin(1.0) * 0.5)
-        np.testing.assert_allclose(ft.vmap(ft.grad(lambda x: np.sum(np.sort(x) ** 2)))(X[None])[0], 2 * X)
+        np.testing.assert_allclose(
+            ft.jit(ft.hessian(lambda x: np.sum(np.sin(x) * x[0])))(X)[1, 1], np.sin(1.0) * 0.5
+        )
+        np.testing.assert_allclose(
+            ft.vmap(ft.grad(lambda x: np.sum(np.sort(x) ** 2)))(X[None])[0], 2 * X
+        )
 
 
 def test_the_memory_budget_of_jacobians() -> None:

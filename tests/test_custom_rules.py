@@ -309,7 +309,7 @@ def test_pytrees_integers_and_keywords() -> None:
             loss = lambda p: np.sum(call(p, 3)["y"])  # noqa: B023, E731  # called here
             assert_allclose(ft.grad(loss)({"w": XS})["w"], np.full(3, 60.0))
             assert_allclose(ft.jvp(loss, ({"w": XS},), ({"w": XS},))[1], 60 * XS.sum())
-        keyword = ft.grad(lambda p: np.sum(h(n=3, params=p, scale=1.0)["y"]))  # noqa: B023
+        keyword = ft.grad(lambda p: np.sum(h(n=3, params=p, scale=1.0)["y"]))  # noqa: B023  # called here
         assert_allclose(keyword({"w": XS})["w"], np.full(3, 30.0))
 
 
@@ -365,7 +365,7 @@ def test_residuals_of_any_kind() -> None:
     for g in (f, ft.jit(f)):
         assert ft.grad(g)(2.0) == 6.0
         assert_allclose(ft.vmap(ft.grad(g))(XS), 3 * XS)
-        assert_allclose(ft.grad(lambda x: np.sum(ft.vmap(g)(x)))(XS), 3 * XS)  # noqa: B023
+        assert_allclose(ft.grad(lambda x: np.sum(ft.vmap(g)(x)))(XS), 3 * XS)  # noqa: B023  # called here
 
 
 # errors -----------------------------------------------------------------------------------------

@@ -338,9 +338,7 @@ def test_partials_read_only_what_they_save(row: Row, label: str, rng: Any) -> No
             if not callable(partial):
                 assert saves == 0
                 continue
-            saved = [
-                value if saves & 1 << i else Poison() for i, value in enumerate(everything)
-            ]
+            saved = [value if saves & 1 << i else Poison() for i, value in enumerate(everything)]
             found = partial(cotangent, *saved)
             np.testing.assert_array_equal(found, partial(cotangent, *everything))
 

@@ -112,6 +112,12 @@ def test_static_values_are_told_apart_by_type() -> None:
     f = ft.jit(lambda x, n: x * n, static_argnums=1)
     assert f(1, 2).dtype == np.int64
     assert f(1, 2.0).dtype == np.float64
+    g = ft.jit(lambda x, pair: x * pair[0], static_argnums=1)
+    assert g(1, (2,)).dtype == np.int64
+    assert g(1, (2.0,)).dtype == np.float64
+    h = ft.jit(np.copysign, static_argnums=1)
+    assert h(2.0, 0.0) == 2.0
+    assert h(2.0, -0.0) == -2.0
 
 
 def test_static_argument_that_cannot_be_hashed_raises() -> None:
@@ -384,5 +390,5 @@ def test_named_scope_is_printed() -> None:
         return np.cos(x)
 
     assert "whole" in str(ft.make_jaxpr(g)(X))
-    with pytest.raises(TypeError, match="expected a name"), ft.named_scope(3):  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a name"), ft.named_scope(3):  # type: ignore[arg-type]  # refused
         pass

@@ -65,7 +65,9 @@ def power(x: Any) -> Any:
     return np.where(x > 0, x**-1.5, x**2)
 
 
-CASES: list[tuple[Callable[[Any], Any], list[float], Callable[[Any], Any], Callable[[Any], Any]]] = [
+CASES: list[
+    tuple[Callable[[Any], Any], list[float], Callable[[Any], Any], Callable[[Any], Any]]
+] = [
     (root, [1.0, 2.0], lambda x: 3 * x**2, lambda x: 6 * x),
     (root, [-1.0, -4.0], lambda x: -0.5 / np.sqrt(-x), lambda x: -0.25 / np.sqrt(-x) ** 3),
     (cosine, [np.inf, 3.0], lambda x: 0 * np.ones_like(x), lambda x: 0 * np.ones_like(x)),

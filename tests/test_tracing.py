@@ -37,7 +37,12 @@ def linearized(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: ft.linearize(f, x)[1](1.0)
 
 
-DERIVATIVES = {"reverse": ft.grad, "forward": forward, "linearized": linearized, "jacfwd": ft.jacfwd}
+DERIVATIVES = {
+    "reverse": ft.grad,
+    "forward": forward,
+    "linearized": linearized,
+    "jacfwd": ft.jacfwd,
+}
 PAIRS = [(outer, inner) for outer in DERIVATIVES for inner in DERIVATIVES]
 
 
@@ -415,7 +420,12 @@ def everywhere(fun: Callable[[Any], Any], x: np.ndarray) -> None:
     np.testing.assert_allclose(ft.jit(ft.grad(fun))(x), gradient)
     curve = (ft.grad(fun)(x + h * direction) - ft.grad(fun)(x - h * direction)) / (2 * h)
     np.testing.assert_allclose(ft.hvp(fun, (x,), (direction,)), curve, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(ft.hessian(fun)(x).reshape(x.size, -1) @ direction.ravel(), curve.ravel(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        ft.hessian(fun)(x).reshape(x.size, -1) @ direction.ravel(),
+        curve.ravel(),
+        rtol=1e-4,
+        atol=1e-6,
+    )
 
 
 def total(*arrays: Any) -> Any:
@@ -825,15 +835,26 @@ def fill_rows(x: Any) -> Any:
     return y
 
 
+def accumulate_rows(x: Any) -> Any:
+    y = np.zeros((ROWS, COLUMNS), like=x)
+    for i in range(ROWS):
+        y[i] += x * i
+        y[i] *= 0.5
+        y[i, 2:5] = y[i - 1, 2:5]
+    return y
+
+
 @pytest.mark.parametrize(
     "run",
     [
         lambda x: ft.grad(lambda x: np.sum(fill_rows(x)))(x),
+        lambda x: ft.grad(lambda x: np.sum(accumulate_rows(x)))(x),
+        lambda x: ft.jvp(accumulate_rows, (x,), (x,)),
         lambda x: ft.jvp(fill_rows, (x,), (x,)),
         lambda x: ft.linearize(fill_rows, x)[1](x),
         lambda x: ft.grad(lambda x: sum(np.sum(row) for row in x))(np.ones((ROWS, COLUMNS))),
     ],
-    ids=["grad", "jvp", "linearize", "grad of reading"],
+    ids=["grad", "grad of +=", "jvp of +=", "jvp", "linearize", "grad of reading"],
 )
 def test_filling_an_array_row_by_row_is_linear(run: Any) -> None:
     x = np.ones(COLUMNS)

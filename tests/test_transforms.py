@@ -231,7 +231,9 @@ def test_constant_result_is_not_the_captured_array() -> None:
 
 
 def test_allow_int_gives_float0_for_integers() -> None:
-    gradient = ft.grad(lambda t: np.sum(t["x"] * t["n"]), allow_int=True)({"x": X, "n": np.arange(3)})
+    gradient = ft.grad(lambda t: np.sum(t["x"] * t["n"]), allow_int=True)(
+        {"x": X, "n": np.arange(3)}
+    )
     np.testing.assert_array_equal(gradient["x"], np.arange(3))
     assert gradient["n"].dtype == FLOAT0
     assert gradient["n"].shape == (3,)
@@ -248,7 +250,10 @@ def test_wrapped_function_keeps_its_name_and_doc() -> None:
 
 @pytest.mark.parametrize(
     "fun",
-    [functools.partial(loss, y=Y), type("Callable", (), {"__call__": lambda self, x: loss(x, Y)})()],
+    [
+        functools.partial(loss, y=Y),
+        type("Callable", (), {"__call__": lambda self, x: loss(x, Y)})(),
+    ],
     ids=["partial", "callable"],
 )
 def test_any_callable_is_accepted(fun: Any) -> None:
@@ -450,9 +455,7 @@ def test_linearize_runs_the_function_once() -> None:
     out, pushforward = ft.linearize(fun, X)
     np.testing.assert_allclose(out, np.sin(X) * X)
     for tangent in (X, Y):
-        np.testing.assert_allclose(
-            pushforward(tangent), (np.cos(X) * X + np.sin(X)) * tangent
-        )
+        np.testing.assert_allclose(pushforward(tangent), (np.cos(X) * X + np.sin(X)) * tangent)
     assert len(calls) == 1
 
 
@@ -694,7 +697,9 @@ def test_in_axes_and_out_axes(axis: int) -> None:
     np.testing.assert_allclose(
         ft.vmap(lambda x: x * 2, in_axes=axis, out_axes=1)(BATCH), expected.T
     )
-    np.testing.assert_allclose(ft.vmap(lambda x: x * 2, in_axes=[axis], out_axes=-1)(BATCH), expected.T)
+    np.testing.assert_allclose(
+        ft.vmap(lambda x: x * 2, in_axes=[axis], out_axes=-1)(BATCH), expected.T
+    )
 
 
 def test_axes_are_tree_prefixes() -> None:
@@ -870,7 +875,9 @@ def test_arguments_are_never_changed(name: str, layout: str) -> None:
     expected = fun(plain)
     result = ALL[name](fun, x)
     if name in ("value_and_grad", "jvp", "jit", "vmap", "make_jaxpr"):
-        np.testing.assert_allclose(ft.tree.leaves(result)[0], np.reshape(expected, np.shape(ft.tree.leaves(result)[0])))
+        np.testing.assert_allclose(
+            ft.tree.leaves(result)[0], np.reshape(expected, np.shape(ft.tree.leaves(result)[0]))
+        )
     np.testing.assert_array_equal(x, X)
     assert (str(x.flags), x.dtype) == (flags, dtype)
 
@@ -944,12 +951,23 @@ def test_mixed_dtypes_give_each_argument_its_own() -> None:
     by_x, by_y = ft.grad(lambda x, y: np.sum(x * y), (0, 1))(x32, y64)
     assert (by_x.dtype, by_y.dtype) == (np.float32, np.float64)
     (xx, xy), (yx, yy) = ft.jacrev(lambda x, y: (x * y, x), (0, 1))(x32, y64)
-    assert (xx.dtype, xy.dtype, yx.dtype, yy.dtype) == tuple(map(np.dtype, ("f4", "f8", "f4", "f8")))
+    assert (xx.dtype, xy.dtype, yx.dtype, yy.dtype) == tuple(
+        map(np.dtype, ("f4", "f8", "f4", "f8"))
+    )
 
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [((1,), (4,)), ((), (1,)), ((3, 1), (1, 4)), ((3, 1), (4,)), ((0,), (1,)), ((2, 0), (1, 1)), ((), (0,)), ((1, 1), ())],
+    [
+        ((1,), (4,)),
+        ((), (1,)),
+        ((3, 1), (1, 4)),
+        ((3, 1), (4,)),
+        ((0,), (1,)),
+        ((2, 0), (1, 1)),
+        ((), (0,)),
+        ((1, 1), ()),
+    ],
 )
 def test_gradients_have_their_arguments_shape_under_broadcasting(a: Any, b: Any) -> None:
     rng = np.random.default_rng(1)

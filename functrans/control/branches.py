@@ -192,9 +192,7 @@ def _unused(aval: Aval) -> Any:
 
 
 def _split_branches(branches: Branches, needs: Flags) -> _Split:
-    return derived(  # type: ignore[no-any-return]
-        branches[0], ("cond", branches, needs), lambda: _Split(branches, needs)
-    )
+    return derived(branches[0], ("cond", branches, needs), lambda: _Split(branches, needs))
 
 
 def _cond_linearize(
@@ -250,7 +248,7 @@ def _transposed_branches(
 
         return tuple(filled(program, flags) for program, flags in pairs), in_nonzero
 
-    return derived(branches[0], ("cond transpose", branches, linear_flags, nonzero), make)  # type: ignore[no-any-return]
+    return derived(branches[0], ("cond transpose", branches, linear_flags, nonzero), make)
 
 
 def _cond_transpose(cts: Any, operands: Any, *, branches: Branches) -> tuple[Any, ...]:
@@ -375,7 +373,7 @@ def _cond_lanes_jvp(primals: Any, tangents: Any, *, branches: Branches, batched:
     )
     n = len(branches[0].outvars)
     avals = [batched_aval(aval, shape_of(index)[0]) for aval in branches[0].out_avals]
-    return results[:n], spread(out_nonzero, results[n:], lambda i: Zero(avals[i]))  # type: ignore[arg-type]
+    return results[:n], spread(out_nonzero, results[n:], lambda i: Zero(avals[i]))
 
 
 def _cond_lanes_linearize(

@@ -314,7 +314,7 @@ def _announced(label: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray,
                 "ft.ShapeDtypeStruct(shape, dtype), or an array like the result"
             )
         avals.append(ShapedArray(tuple(shape), np.dtype(dtype)))
-    return tuple(avals), treedef  # type: ignore[arg-type]
+    return tuple(avals), treedef  # type: ignore[arg-type]  # no tapes
 
 
 def pure_callback(

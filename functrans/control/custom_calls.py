@@ -474,8 +474,7 @@ def _custom_jvp_jvp(
         own = _closure_tangents(custom_jvp_p, primals, tangents, call, jaxpr, n_extra)
         dots = [_sum(a, b) for a, b in zip(dots, own, strict=True)]
     return outs, [
-        Zero(aval_of(out).strong()) if t is None else t  # type: ignore[arg-type]
-        for t, out in zip(dots, outs, strict=True)
+        Zero(aval_of(out).strong()) if t is None else t for t, out in zip(dots, outs, strict=True)
     ]
 
 
@@ -596,8 +595,7 @@ def _custom_vjp_jvp(
         own = _closure_tangents(custom_vjp_p, primals, tangents, call, jaxpr, n_extra)
         dots = [_sum(a, b) for a, b in zip(dots, own, strict=True)]
     return outs, [
-        Zero(aval_of(out).strong()) if t is None else t  # type: ignore[arg-type]
-        for t, out in zip(dots, outs, strict=True)
+        Zero(aval_of(out).strong()) if t is None else t for t, out in zip(dots, outs, strict=True)
     ]
 
 
@@ -704,7 +702,7 @@ def _as_program(operands: Sequence[Any], params: dict[str, Any]) -> tuple[Jaxpr,
 
 def _linear_call_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     jaxpr, captured = _as_program(primals, params)
-    still = [Zero(aval_of(value)) for value in captured]  # type: ignore[arg-type]
+    still = [Zero(aval_of(value)) for value in captured]
     return call_jvp(_CALL, jaxpr, [*captured, *primals], [*still, *tangents])
 
 

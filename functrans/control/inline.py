@@ -73,7 +73,7 @@ def _emit(
             eqns.append(
                 replace(
                     inner_eqn,
-                    inputs=tuple([_renamed(atom, renamed) for atom in inner_eqn.inputs]),  # type: ignore[arg-type]
+                    inputs=tuple([_renamed(atom, renamed) for atom in inner_eqn.inputs]),  # type: ignore[arg-type]  # atoms to atoms
                     outputs=outputs,
                 )
             )

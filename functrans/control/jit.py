@@ -43,7 +43,7 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Joint, Primitive
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
-from functrans.passes.simplify import simplify
+from functrans.passes.simplify import exact_key, simplify
 from functrans.staging import stage
 from functrans.state import config, current_config, open_traces
 from functrans.trace import Tracer, aval_of, bind
@@ -224,7 +224,7 @@ class JitFunction:
         if program.needs_trace or any(isinstance(operand, Tracer) for operand in operands):
             outs = bind(jit_p, *operands, jaxpr=program.jaxpr, name=name_of(self._fun))
         else:
-            outs = run_silently(program.jaxpr, operands)  # type: ignore[assignment]
+            outs = run_silently(program.jaxpr, operands)  # type: ignore[assignment]  # a list here
         return tree.unflatten(program.treedef, own_arrays(outs, operands))
 
     @property
@@ -262,11 +262,10 @@ class JitFunction:
         positions = self._static_positions(len(args))
         names = self._static_argnames
         static: list[Any] = [
-            (i, type(args[i]), self._hashable(args[i], self._names(args)[i]))
-            for i in sorted(positions)
+            (i, exact_key(self._hashable(args[i], self._names(args)[i]))) for i in sorted(positions)
         ]
         static += [
-            (name, type(kwargs[name]), self._hashable(kwargs[name], name))
+            (name, exact_key(self._hashable(kwargs[name], name)))
             for name in sorted(names & kwargs.keys())
         ]
         traced = [arg for i, arg in enumerate(args) if i not in positions]

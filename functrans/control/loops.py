@@ -141,7 +141,7 @@ def _scan_impl(*operands: Any, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
         loop = loop_executable(jaxpr, shape.n_consts, shape.n_carry)
         entries = [_entries(x, n) for x in xs]
         slots = [y.entries if type(y) is TapeValue else y for y in ys]
-        carry = loop(numbers, *jaxpr.consts, *consts, *carry, *entries, *slots)  # type: ignore[assignment]
+        carry = loop(numbers, *jaxpr.consts, *consts, *carry, *entries, *slots)  # type: ignore[assignment]  # a list here
     return (*carry, *ys)
 
 
@@ -196,14 +196,14 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **params: Any) -> An
     outs = [*final[: shape.n_carry], *ys[: len(ys_nz)]]
     avals = _scan_aval(jaxpr=jaxpr, **params)
     given = [*final[shape.n_carry :], *ys[len(ys_nz) :]]
-    return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(avals[i].strong()))  # type: ignore[arg-type]
+    return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(avals[i].strong()))
 
 
 def jvp_body(
     jaxpr: Jaxpr, shape: Shape, const_nz: Flags, start: Flags, xs_nz: Flags
 ) -> tuple[Jaxpr, Flags, Flags]:
     """The body of values and tangents; which carried values and ``ys`` have tangents."""
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr,
         ("scan jvp", shape.n_carry, const_nz, start, xs_nz),
         lambda: _jvp_body(jaxpr, shape, const_nz, start, xs_nz),
@@ -264,7 +264,7 @@ def split_body(
     jaxpr: Jaxpr, shape: Shape, const_needs: Flags, start: Flags, xs_needs: Flags
 ) -> Split:
     """Split a body at its linear part."""
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr,
         ("scan linearize", shape.n_carry, const_needs, start, xs_needs),
         lambda: _split_body(jaxpr, shape, const_needs, start, xs_needs),

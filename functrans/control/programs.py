@@ -20,35 +20,36 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import Masked, materialize, zeros
 from functrans.passes.evaluate import evaluate
-from functrans.passes.nodes import LinearProgram, Node, input_node, ordered_nodes
+from functrans.passes.nodes import LinearProgram, Node, batch_first, input_node, ordered_nodes
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import dce, exact_key, simplify
 from functrans.passes.transpose import transpose_linear
-from functrans.primitives.structural import broadcast_to, moveaxis
-from functrans.primitives.tapes import entry_aval, tape_broadcast_to
 from functrans.staging import StagingTrace, StagingTracer, stage
 from functrans.state import current_config
-from functrans.trace import aval_of, shape_of, tracing
+from functrans.trace import tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.traces.recording import RecordingTrace, RecordingTracer
 
 Flags = tuple[bool, ...]
 
+T = TypeVar("T")
 
-def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], Any]) -> Any:
+
+def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], T]) -> T:
     """A value derived from a program, kept with it."""
     table = jaxpr.cache.setdefault("programs", {})
     key = (key, current_config.get().safe_where)  # which the derivative of a selection depends on
     if key not in table:
         table[key] = make()
-    return table[key]
+    value: T = table[key]
+    return value
 
 
 def select(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -197,7 +198,7 @@ def jvp_jaxpr(
       Program ``(*primals, *tangents[nonzero]) -> (*outs, *tangents[out_nonzero])``, and
       ``out_nonzero``.
     """
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr, ("jvp", nonzero, instantiate), lambda: _jvp_jaxpr(jaxpr, nonzero, instantiate)
     )
 
@@ -271,7 +272,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
       needs: per argument, whether it has a tangent.
       instantiate: per result (or for all) whether a zero tangent is made an array.
     """
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr,
         ("linearize", needs, instantiate),
         lambda: _linearize_jaxpr(jaxpr, needs, _per_result(jaxpr, instantiate)),
@@ -411,7 +412,7 @@ def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[
       Program ``(*arguments that are not linear, *cts[ct_nonzero]) -> (*cts[in_nonzero])``, and
       ``in_nonzero`` per linear argument.
     """
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr,
         ("transpose", is_linear, ct_nonzero),
         lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, False)[:2],
@@ -429,7 +430,7 @@ def transpose_jaxpr_with_masks(
       Program ``(*arguments that are not linear, *cts) -> (*cts[in_nonzero], *masks[in_masked])``,
       ``in_nonzero`` and ``in_masked`` per linear argument.
     """
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr,
         ("transpose with masks", is_linear, ct_nonzero),
         lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, True),
@@ -488,7 +489,7 @@ def batch_jaxpr(
     Returns:
       The program, and per result whether it has the axis (in front).
     """
-    return derived(  # type: ignore[no-any-return]
+    return derived(
         jaxpr,
         ("batch", size, batched, force, axis_name),
         lambda: _batch_jaxpr(jaxpr, size, batched, _per_result(jaxpr, force), axis_name),
@@ -528,9 +529,4 @@ def batched_aval(aval: Aval, size: int) -> Aval:
 
 def with_batch_axis(value: Any, size: int, dim: int | None) -> Any:
     """A value with its batch axis in front, where it may have none yet."""
-    if dim is not None:
-        return value if dim == 0 else moveaxis(value, dim, 0)
-    aval = aval_of(value)
-    if type(aval) is Tape:
-        return tape_broadcast_to(value, (size, *entry_aval(aval).shape))
-    return broadcast_to(value, (size, *shape_of(value)))
+    return value if dim == 0 else batch_first(value, dim, size)

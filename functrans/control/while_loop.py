@@ -174,7 +174,7 @@ def _while_jvp(
     n, n_ys = len(carry), len(ys_nz)
     outs = [*final[:n], *ys[:n_ys]]
     given = [*final[n:], *ys[n_ys:]]
-    return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(aval_of(outs[i]).strong()))  # type: ignore[arg-type]
+    return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(aval_of(outs[i]).strong()))
 
 
 def _while_linearize(

@@ -113,7 +113,7 @@ class Zero:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: ShapedArray) -> None:
+    def __init__(self, aval: Aval) -> None:
         self.aval = aval
 
     def __repr__(self) -> str:

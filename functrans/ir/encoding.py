@@ -256,7 +256,7 @@ def _decode_scalar(content: Any) -> np.generic:
     dtype = decode_dtype(text)
     stored = np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype
     raw = np.frombuffer(bytes.fromhex(data), stored.newbyteorder("<"), count=1)
-    return from_little_endian(raw, dtype)[0]  # type: ignore[no-any-return]
+    return from_little_endian(raw, dtype)[0]  # type: ignore[no-any-return]  # a scalar of dtype
 
 
 def _decode_part(encoded: Any) -> Any:

@@ -39,7 +39,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.ir.avals import ShapedArray
+from functrans.ir.avals import Aval
 
 Rule = Callable[..., Any]
 
@@ -84,7 +84,7 @@ class LinearOperand:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: ShapedArray) -> None:
+    def __init__(self, aval: Aval) -> None:
         self.aval = aval
 
     @property

@@ -77,7 +77,7 @@ def asarray(
     like: Any = None,
 ) -> Any:
     """An array of numbers, traced values, and nested lists of them; arrays stay themselves."""
-    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]
+    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.asanyarray)
@@ -91,25 +91,25 @@ def asanyarray(
     like: Any = None,
 ) -> Any:
     """As ``asarray``."""
-    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]
+    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """As ``asarray``, with at least one axis; the memory layout is not part of a traced value."""
-    return array.traced(a, dtype, copy=False, ndmin=1, like=like)  # type: ignore[attr-defined]
+    return array.traced(a, dtype, copy=False, ndmin=1, like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """As ``asarray``, with at least one axis; the memory layout is not part of a traced value."""
-    return array.traced(a, dtype, copy=False, ndmin=1, like=like)  # type: ignore[attr-defined]
+    return array.traced(a, dtype, copy=False, ndmin=1, like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.asarray_chkfinite)
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """As ``asarray``, refusing NaN and infinities; needs values."""
-    result = array.traced(a, dtype, copy=False)  # type: ignore[attr-defined]
+    result = array.traced(a, dtype, copy=False)  # type: ignore[attr-defined]  # set by implements
     if not np.isfinite(value_of(result, "bool()")).all():
         raise ValueError("array must not contain infs or NaNs")
     return result
@@ -118,7 +118,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """As ``asarray``; the memory layout is not part of a traced value."""
-    return array.traced(a, dtype, copy=False, like=like)  # type: ignore[attr-defined]
+    return array.traced(a, dtype, copy=False, like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 # filled arrays ----------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def logspace(
             root = structural.broadcast_to(root, shape)
             k = normalize_axis(axis, len(shape) + 1, "axis")
             root = structural.reshape(root, (*shape[:k], 1, *shape[k:]))
-    exponents = linspace.traced(low, high, num, endpoint, axis=axis)  # type: ignore[attr-defined]
+    exponents = linspace.traced(low, high, num, endpoint, axis=axis)  # type: ignore[attr-defined]  # set by implements
     result = ew.power(root, exponents)
     return result if dtype is None else cast(result, dtype)
 

@@ -59,9 +59,9 @@ def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
                 return traced(*args, **kwargs)
             return plain(*args, **kwargs)
 
-        function.traced = traced  # type: ignore[attr-defined]
-        function.numpy_functions = numpy_functions  # type: ignore[attr-defined]
-        return function  # type: ignore[return-value]
+        function.traced = traced  # type: ignore[attr-defined]  # functions have a dict
+        function.numpy_functions = numpy_functions  # type: ignore[attr-defined]  # functions have a dict
+        return function  # type: ignore[return-value]  # it has the signature of F
 
     return decorate
 

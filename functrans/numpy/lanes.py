@@ -149,9 +149,9 @@ class vectorize:  # noqa: N801  # NumPy's name
                 *own, **{**kwargs, **dict(zip(names, values[len(places) :], strict=True))}
             )
 
-        cores = [()] * len(arrays)
+        cores: list[Any] = [()] * len(arrays)
         if self.signature is not None:
-            cores = _core_names(self.signature.split("->")[0])  # type: ignore[assignment]
+            cores = _core_names(self.signature.split("->")[0])
             if len(cores) != len(arrays):
                 raise TypeError(
                     f"wrong number of positional arguments: expected {len(cores)}, "

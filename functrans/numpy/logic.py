@@ -43,7 +43,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are equal within a tolerance."""
-    return _truth(_all(isclose.traced(a, b, rtol, atol, equal_nan)))  # type: ignore[attr-defined]
+    return _truth(_all(isclose.traced(a, b, rtol, atol, equal_nan)))  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.array_equal)
@@ -128,7 +128,7 @@ def _type_of(x: Any) -> Any:
     """What decides about promotion: a dtype, or a Python number for a weak scalar."""
     if isinstance(x, Tracer):
         aval = aval_of(x)
-        return aval.dtype.type(0).item() if aval.weak else aval.dtype  # type: ignore[union-attr]
+        return aval.dtype.type(0).item() if aval.weak else aval.dtype  # type: ignore[union-attr]  # no tape
     return x
 
 

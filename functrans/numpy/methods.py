@@ -154,7 +154,7 @@ def fresh_copy(self: Any, order: Any = "C") -> Any:
 def _reshape(self: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
     """The same elements in another shape."""
     target = shape[0] if len(shape) == 1 else shape
-    return shaping.reshape.traced(self, target, order, copy=copy)  # type: ignore[attr-defined]
+    return shaping.reshape.traced(self, target, order, copy=copy)  # type: ignore[attr-defined]  # set by implements
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
@@ -162,7 +162,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
     if not axes or axes == (None,):
         return shaping.transposed(self)
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    return shaping.transpose.traced(self, order)  # type: ignore[attr-defined]
+    return shaping.transpose.traced(self, order)  # type: ignore[attr-defined]  # set by implements
 
 
 def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
@@ -181,21 +181,21 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's nam
 
 def _clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
     """Limit values to an interval."""
-    return elements.clip.traced(self, min, max, out, **options)  # type: ignore[attr-defined]
+    return elements.clip.traced(self, min, max, out, **options)  # type: ignore[attr-defined]  # set by implements
 
 
 def _sort(
     self: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> None:
     """Sort along an axis in place."""
-    assign(self, sorting.sort.traced(self, axis, kind, order, stable=stable))  # type: ignore[attr-defined]
+    assign(self, sorting.sort.traced(self, axis, kind, order, stable=stable))  # type: ignore[attr-defined]  # set by implements
 
 
 def _partition(
     self: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> None:
     """Partition along an axis in place."""
-    assign(self, sorting.partition.traced(self, kth, axis, kind, order))  # type: ignore[attr-defined]
+    assign(self, sorting.partition.traced(self, kth, axis, kind, order))  # type: ignore[attr-defined]  # set by implements
 
 
 def _fill(self: Any, value: Any) -> None:
@@ -208,7 +208,7 @@ def _fill(self: Any, value: Any) -> None:
 
 def _compress(self: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
     """Slices along an axis where a condition holds."""
-    return selection.compress.traced(condition, self, axis, out)  # type: ignore[attr-defined]
+    return selection.compress.traced(condition, self, axis, out)  # type: ignore[attr-defined]  # set by implements
 
 
 def _tolist(self: Any) -> Any:
@@ -218,11 +218,11 @@ def _tolist(self: Any) -> Any:
 
 def _dot(self: Any, b: Any, out: Any = None) -> Any:
     """Product over the last axis and the last but one of ``b``."""
-    return products.dot.traced(self, b, out)  # type: ignore[attr-defined]
+    return products.dot.traced(self, b, out)  # type: ignore[attr-defined]  # set by implements
 
 
 def _contains(self: Any, value: Any) -> bool:
-    return bool(reductions.any.traced(self == value))  # type: ignore[attr-defined]
+    return bool(reductions.any.traced(self == value))  # type: ignore[attr-defined]  # set by implements
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:

@@ -59,7 +59,7 @@ def nanprod(
 ) -> Any:
     """Product, NaN taken as 1."""
     x = _split(a, 1)[0]
-    return reductions.prod.traced(x, axis, dtype, out, keepdims, initial, where)  # type: ignore[attr-defined]
+    return reductions.prod.traced(x, axis, dtype, out, keepdims, initial, where)  # type: ignore[attr-defined]  # set by implements
 
 
 def _extremum(
@@ -143,7 +143,7 @@ def nanmean(
 ) -> Any:
     """Mean of what is no NaN."""
     x, mask = _numbers(a, where)
-    return means.mean.traced(x, axis, dtype, out, keepdims, where=mask)  # type: ignore[attr-defined]
+    return means.mean.traced(x, axis, dtype, out, keepdims, where=mask)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.nanvar)

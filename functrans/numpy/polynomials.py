@@ -197,7 +197,7 @@ def polyfit(
         values = values * (column if len(shape_of(values)) == 2 else weights)
     scale = ew.sqrt(structural.reduce_sum(matrix * matrix, (0,)))
     matrix = matrix / scale
-    fit, residuals, rank, singular = linalg.lstsq.traced(matrix, values, rcond)  # type: ignore[attr-defined]
+    fit, residuals, rank, singular = linalg.lstsq.traced(matrix, values, rcond)  # type: ignore[attr-defined]  # set by implements
     divisor = scale if len(shape_of(fit)) == 1 else structural.reshape(scale, (order, 1))
     fit = fit / divisor
     if is_known(rank) and int(value_of(rank)) != order and not full:

@@ -55,7 +55,7 @@ def where(
     The operand that is not taken contributes exactly 0 to derivatives, also where it is infinite.
     """
     if x is None and y is None:
-        return nonzero.traced(condition, size=size, fill_value=fill_value)  # type: ignore[attr-defined]
+        return nonzero.traced(condition, size=size, fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     mask = as_operand(condition)
@@ -108,7 +108,7 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, .
             raise _needs_size("nonzero", mask)
         return np.nonzero(value_of(mask))
     total = math.prod(shape)
-    places = flatnonzero.traced(mask, size=size, fill_value=total)  # type: ignore[attr-defined]
+    places = flatnonzero.traced(mask, size=size, fill_value=total)  # type: ignore[attr-defined]  # set by implements
     fill = 0 if fill_value is None else fill_value
     fills = fill if isinstance(fill, tuple) else (fill,) * len(shape)
     is_found = ew.less(places, total)
@@ -128,7 +128,7 @@ def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
         if not is_known(mask):
             raise _needs_size("argwhere", mask)
         return np.argwhere(value_of(mask))
-    return movement.stack(nonzero.traced(mask, size=size, fill_value=fill_value), 1)  # type: ignore[attr-defined]
+    return movement.stack(nonzero.traced(mask, size=size, fill_value=fill_value), 1)  # type: ignore[attr-defined]  # set by implements
 
 
 def _unraveled(places: Any, shape: tuple[int, ...]) -> list[Any]:
@@ -205,14 +205,14 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     mask = np.asarray(value_of(as_array(condition)))
     if mask.ndim != 1:
         raise ValueError("condition must be a 1-d array")
-    return take.traced(a, np.flatnonzero(mask), axis, out)  # type: ignore[attr-defined]
+    return take.traced(a, np.flatnonzero(mask), axis, out)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     """Elements where a condition holds."""
     places = np.flatnonzero(np.asarray(value_of(as_array(condition))))
-    return take.traced(as_array(arr), places)  # type: ignore[attr-defined]
+    return take.traced(as_array(arr), places)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.choose)

@@ -98,7 +98,7 @@ def unique_all(x: Any) -> Any:
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Sorted unique elements of either array."""
-    return unique.traced(movement.concatenate((_flat(ar1), _flat(ar2)), 0))  # type: ignore[attr-defined]
+    return unique.traced(movement.concatenate((_flat(ar1), _flat(ar2)), 0))  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.intersect1d)

@@ -57,7 +57,7 @@ def average(
     shape = shape_of(x)
     axes = axes_of(axis, len(shape))
     if weights is None:
-        result = means.mean.traced(x, axis, None, None, keepdims)  # type: ignore[attr-defined]
+        result = means.mean.traced(x, axis, None, None, keepdims)  # type: ignore[attr-defined]  # set by implements
         total: Any = np.asarray(math.prod([shape[k] for k in axes]), dtype_of(result))
     else:
         w = as_array(weights)
@@ -274,7 +274,7 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
     kind = movement.common_dtype((low, high, x))
     kind = np.dtype(np.float64) if kind.kind in "biu" else kind
     half = ew.where(is_point, kind.type(0.5), kind.type(0.0))
-    return linspace.traced(low - half, high + half, count + 1, dtype=kind)  # type: ignore[attr-defined]
+    return linspace.traced(low - half, high + half, count + 1, dtype=kind)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.histogram_bin_edges)
@@ -379,5 +379,5 @@ def histogram2d(
         raise ValueError("x and y must have the same length.")
     if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
         bins = [bins, bins]
-    counts, edges = histogramdd.traced((x, y), bins, range, density, weights)  # type: ignore[attr-defined]
+    counts, edges = histogramdd.traced((x, y), bins, range, density, weights)  # type: ignore[attr-defined]  # set by implements
     return counts, edges[0], edges[1]

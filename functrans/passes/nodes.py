@@ -35,7 +35,13 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, is_differentiable_dtype
+from functrans.ir.avals import (
+    PYTHON_SCALARS,
+    Aval,
+    ShapedArray,
+    Tape,
+    is_differentiable_dtype,
+)
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     Primitive,
@@ -51,6 +57,7 @@ from functrans.primitives.structural import (
     broadcast_to,
     moveaxis,
 )
+from functrans.primitives.tapes import entry_aval, tape_broadcast_to
 from functrans.staging import may_change
 from functrans.state import current_config
 from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
@@ -98,9 +105,12 @@ class Node:
         self.source = source
 
     @property
-    def aval(self) -> ShapedArray:
-        """Shape and dtype of the result."""
-        return ShapedArray(self.shape, self.dtype)
+    def aval(self) -> Aval:
+        """Type of the result."""
+        shape = self.shape
+        if shape and type(shape[0]) is Tape:
+            return shape[0]
+        return ShapedArray(shape, self.dtype)
 
     def __repr__(self) -> str:
         """``Node(sin: f64[3])``."""
@@ -322,5 +332,12 @@ def fill(n: int, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
 def batch_first(value: Any, dim: int | None, size: int) -> Any:
     """A result with its batch axis in front."""
     if dim is None:
-        return broadcast_to(value, (size, *shape_of(value)))
+        return with_batch(value, size, aval_of(value))
     return moveaxis(value, dim, 0)
+
+
+def with_batch(value: Any, size: int, aval: Aval) -> Any:
+    """A value broadcast to its aval with a batch axis in front (of the entries of a tape)."""
+    if type(aval) is Tape:
+        return tape_broadcast_to(value, (size, *entry_aval(aval).shape))
+    return broadcast_to(value, (size, *aval.shape))

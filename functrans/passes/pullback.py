@@ -45,6 +45,7 @@ from functrans.passes.nodes import (
     fill,
     jvp_rule,
     ordered_nodes,
+    with_batch,
 )
 from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.transpose import transpose_linear
@@ -188,7 +189,7 @@ def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
         return [plain(pulled[i]) for i in found]
 
     jaxpr = stage(one, [avals[i] for i in present], "a batched pullback")
-    args = [broadcast_to(given[i], (size, *avals[i].shape)) for i in present]
+    args = [with_batch(given[i], size, avals[i]) for i in present]
     outs, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
     return _spread(
         node, found, [batch_first(out, dim, size) for out, dim in zip(outs, dims, strict=True)]

@@ -86,8 +86,7 @@ def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
     else:
         primals, results = node.saved
         filled = tuple(
-            Zero(aval_of(p)) if t is None else t  # type: ignore[arg-type]  # arrays, no tapes
-            for p, t in zip(primals, tangents, strict=True)
+            Zero(aval_of(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)
         )
         outs = list(jvp_rule(node)(primals, filled, results, **node.params))
         outs = [None if type(t) is Zero else t for t in outs]

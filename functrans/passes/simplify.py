@@ -342,7 +342,7 @@ def dce(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
             if eqn.primitive.prune is not None and not all(results_used):
                 pruned = _pruned(eqn, results_used, jaxpr.annotations)
                 is_same = is_same and pruned is eqn
-                eqn = pruned  # noqa: PLW2901  # what is left of it
+                eqn = pruned  # what is left of it
             kept.append(eqn)
             live.update([atom for atom in eqn.inputs if type(atom) is Var])
     consts_used = [var in live for var in jaxpr.constvars]

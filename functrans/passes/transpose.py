@@ -81,7 +81,7 @@ def _pull_equation(
             "linear functions can be transposed"
         )
     operands = [
-        LinearOperand(a.aval) if flag else (a.value if type(a) is Literal else env[a])  # type: ignore[arg-type]
+        LinearOperand(a.aval) if flag else (a.value if type(a) is Literal else env[a])
         for a, flag in zip(eqn.inputs, flags, strict=True)
     ]
     if primitive.jvp is multilinear and sum(flags) > 1:
@@ -92,14 +92,16 @@ def _pull_equation(
     is_masked = any(type(ct) is Masked for ct in cts)
     if is_masked and primitive in CARRIES_MASK:
         aval: Any = eqn.outputs[0].aval
-        return pull_masked(primitive.transpose, cts[0], aval.shape, aval.dtype, operands, eqn.params)
+        return pull_masked(
+            primitive.transpose, cts[0], aval.shape, aval.dtype, operands, eqn.params
+        )
     if is_masked and primitive.is_call:
         return _transpose_in(eqn.params["jaxpr"], operands, cts, keep_masks=True)
     full = tuple(
         ct if type(ct) is Zero else materialize(ct, var.aval.shape)
         for ct, var in zip(cts, eqn.outputs, strict=True)
     )
-    return primitive.transpose(full, operands, **eqn.params)  # type: ignore[no-any-return]
+    return primitive.transpose(full, operands, **eqn.params)  # type: ignore[no-any-return]  # a sequence
 
 
 _SUMS = frozenset({add_p, subtract_p, negative_p})
@@ -124,7 +126,7 @@ def transpose_linear(
       NonDifferentiableError: an equation is not linear; the message names it and its line.
     """
     k = len(residuals)
-    operands = [*residuals, *(LinearOperand(var.aval) for var in jaxpr.invars[k:])]  # type: ignore[arg-type]
+    operands = [*residuals, *(LinearOperand(var.aval) for var in jaxpr.invars[k:])]
     return _transpose_in(jaxpr, operands, cts, keep_masks)[k:]
 
 
@@ -158,8 +160,7 @@ def _transpose_in(
     with np.errstate(all="ignore"):
         for eqn in reversed(eqns):
             out_cts = tuple(
-                ct_of.pop(var) if var in ct_of else Zero(var.aval)  # type: ignore[arg-type]
-                for var in eqn.outputs
+                ct_of.pop(var) if var in ct_of else Zero(var.aval) for var in eqn.outputs
             )
             if all(type(ct) is Zero for ct in out_cts):
                 continue
@@ -172,7 +173,7 @@ def _transpose_in(
         if var not in inputs:
             results.append(None)
         elif ct is None:
-            results.append(Zero(var.aval))  # type: ignore[arg-type]
+            results.append(Zero(var.aval))
         elif keep_masks and type(ct) is Masked:
             results.append(ct)
         else:

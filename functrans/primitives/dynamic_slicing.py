@@ -242,9 +242,7 @@ def _dynamic_update_slice_impl(x: Any, v: Any, *starts: Any, sizes: Shape) -> tu
     return _dynamic_update_slice_in_place(np.array(x), v, *starts, sizes=sizes)
 
 
-def _dynamic_update_slice_in_place(
-    x: Any, v: Any, *starts: Any, sizes: Shape
-) -> tuple[Any, ...]:
+def _dynamic_update_slice_in_place(x: Any, v: Any, *starts: Any, sizes: Shape) -> tuple[Any, ...]:
     x[_window(starts, x.shape, sizes)] = v
     return (x,)
 

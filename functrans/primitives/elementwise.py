@@ -135,7 +135,9 @@ remainder_p: Primitive = binary(
     ufunc=np.remainder,
     keeps_weak=True,
 )
-fmod_p: Primitive = binary("fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(divide(a, b))), ("", "ab"))
+fmod_p: Primitive = binary(
+    "fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(divide(a, b))), ("", "ab")
+)
 negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
 
 

@@ -110,7 +110,7 @@ def _elementwise_jvp(family: Elementwise) -> Callable[..., Any]:
     def jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
         (out,) = outs
         aval = aval_of(out)
-        total: Any = Zero(aval)  # type: ignore[arg-type]
+        total: Any = Zero(aval)
         for partial, tangent in zip(family.partials, tangents, strict=True):
             if type(tangent) is Zero or partial is None or partial == 0:
                 continue
@@ -210,12 +210,12 @@ def elementwise_primitive(
       transpose: the transpose that goes with ``jvp=linear``.
     """
     if abstract_eval is None:
-        abstract_eval = _ufunc_abstract_eval(name, ufunc or function, keeps_weak)  # type: ignore[arg-type]
+        abstract_eval = _ufunc_abstract_eval(name, ufunc or function, keeps_weak)  # type: ignore[arg-type]  # a ufunc without its own rule
     is_differentiable = not isinstance(partials, Marker)
     letters = names + "y"
     family = Elementwise(
         function,
-        partials if is_differentiable else (None,) * len(names),  # type: ignore[arg-type]
+        partials if is_differentiable else (None,) * len(names),  # type: ignore[arg-type]  # a tuple, no marker
         tuple(sum(1 << letters.index(c) for c in text) for text in saves)
         if is_differentiable
         else (0,) * len(names),
@@ -262,7 +262,7 @@ def ternary(
 
 def user_function(primitive: Primitive, doc: str | None = None) -> Callable[..., Any]:
     """The function of arrays that applies an elementwise primitive under the current trace."""
-    plain = primitive.elementwise.function  # type: ignore[union-attr]
+    plain = primitive.elementwise.function  # type: ignore[union-attr]  # it is elementwise
 
     def function(*operands: Any) -> Any:
         for operand in operands:

@@ -72,7 +72,7 @@ def _with_dtype(arrays: Sequence[Any], dtype: np.dtype | None) -> list[Any]:
 
 def _instantiated(cts: Sequence[Any]) -> list[Any]:
     """Cotangents with symbolic zeros as arrays, one array for all that are alike."""
-    zeros: dict[ShapedArray, Any] = {}
+    zeros: dict[Any, Any] = {}
     results = []
     for ct in cts:
         if type(ct) is Zero:

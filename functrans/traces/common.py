@@ -117,7 +117,9 @@ def laid_out(value: Any, like: Any) -> Any:
     return value
 
 
-CONTROL_FLOW = frozenset({"bool()", "int()", "index()", "format()", "comparison", "a value-dependent shape"})
+CONTROL_FLOW = frozenset(
+    {"bool()", "int()", "index()", "format()", "comparison", "a value-dependent shape"}
+)
 
 
 def concrete_value(tracer: Tracer, value: Any, what: str) -> Any:

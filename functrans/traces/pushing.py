@@ -93,7 +93,7 @@ class PushingTrace(Trace):
             or (x._tangent is not None and getrefcount(x._tangent) > SOLE_REFERENCES)
             or (x._tangent is not None and not is_writable(x._tangent))
             or (isinstance(v, Tracer) and not (type(v) is PushingTracer and v._trace is self))
-            or (x._alias is not None and x._alias.is_shared())
+            or (x._alias is not None and x._alias.base is not None)
         ):
             return False
         value, tangent = (v._value, v._tangent) if type(v) is PushingTracer else (v, None)
@@ -124,7 +124,7 @@ def _symbolic(values: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]
     """Tangents with ``Zero`` in place of ``None``."""
     return tuple(
         [
-            Zero(aval_of(value)) if tangent is None else tangent  # type: ignore[arg-type]
+            Zero(aval_of(value)) if tangent is None else tangent
             for value, tangent in zip(values, tangents, strict=True)
         ]
     )
@@ -174,6 +174,7 @@ class PushingTracer(Tracer):
     """Stand-in for an array that has its value and its tangent (``None`` for zero)."""
 
     __slots__ = ("_tangent", "_value")
+    _trace: PushingTrace
 
     def __init__(self, trace: PushingTrace, value: Any, tangent: Any) -> None:
         self._trace = trace
@@ -184,14 +185,14 @@ class PushingTracer(Tracer):
     @property
     def aval(self) -> ShapedArray:
         """Shape and dtype."""
-        return aval_of(self._value)  # type: ignore[return-value]
+        return aval_of(self._value)  # type: ignore[return-value]  # a tape only inside loops
 
     def _rebind(self, other: PushingTracer) -> None:
         self._value = laid_out(other._value, self._value)
         self._tangent = other._tangent
 
     def _twin(self) -> PushingTracer:
-        return PushingTracer(self._trace, self._value, self._tangent)  # type: ignore[arg-type]
+        return PushingTracer(self._trace, self._value, self._tangent)
 
     def _describe(self) -> str:
         return f"a traced value of type {self.aval}"

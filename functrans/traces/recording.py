@@ -151,14 +151,14 @@ class RecordingTrace(Trace):
         """Write into the array of a tracer if nothing else can see it; whether it was done.
 
         This makes filling an array in a loop linear. The array must have been made by this trace
-        (it is no input), own its memory, and be held by nothing but the tracer: a view or a node
-        that saved it counts as a reference.
+        (it is no input), own its memory, and be held by nothing but the tracer: an array that is a
+        view of it, or a node that saved it, counts as a reference.
         """
         if (
             getrefcount(x._value) > SOLE_REFERENCES
             or not is_writable(x._value)
             or (isinstance(v, Tracer) and not (type(v) is RecordingTracer and v._trace is self))
-            or (x._alias is not None and x._alias.is_shared())
+            or (x._alias is not None and x._alias.base is not None)
             or (x._node is not None and x._node.primitive is None)
         ):  # fmt: skip
             return False
@@ -237,6 +237,7 @@ class RecordingTracer(Tracer):
     """Stand-in for an array that has its value and the node of its derivative."""
 
     __slots__ = ("_node", "_value")
+    _trace: RecordingTrace
 
     def __init__(self, trace: RecordingTrace, value: Any, node: Node | None) -> None:
         self._trace = trace
@@ -247,13 +248,13 @@ class RecordingTracer(Tracer):
     @property
     def aval(self) -> ShapedArray:
         """Shape and dtype."""
-        return aval_of(self._value)  # type: ignore[return-value]
+        return aval_of(self._value)  # type: ignore[return-value]  # a tape only inside loops
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents."""
         try:
-            return self._value.shape  # type: ignore[no-any-return]
+            return self._value.shape  # type: ignore[no-any-return]  # extents
         except AttributeError:
             return ()
 
@@ -267,7 +268,7 @@ class RecordingTracer(Tracer):
         self._node = other._node
 
     def _twin(self) -> RecordingTracer:
-        return RecordingTracer(self._trace, self._value, self._node)  # type: ignore[arg-type]
+        return RecordingTracer(self._trace, self._value, self._node)
 
     def _describe(self) -> str:
         return f"a traced value of type {self.aval}"

@@ -125,7 +125,9 @@ def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
         )
     if aval_of_plain(value) is not None:
         return np.asarray(value) if isinstance(value, np.ndarray) else value
-    hint = "convert it with np.asarray(x) first" if hasattr(value, "__array__") else (remedy or _AS_ARGUMENT)
+    hint = remedy or _AS_ARGUMENT
+    if hasattr(value, "__array__"):
+        hint = "convert it with np.asarray(x) first"
     raise UnsupportedOperationError(
         f"{describe()} is of type {cls.__module__}.{cls.__qualname__}{here()}, not an array of "
         f"numbers; {hint}."

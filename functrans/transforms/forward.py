@@ -101,7 +101,7 @@ def push_call(
     label = f"{who} of {name_of(fun)}"
     values, pushed, treedef = _pairs(label, primals, tangents)
     trace = PushingTrace(label)
-    with tracing(trace, values):
+    with tracing(trace, [*values, *pushed]):
         tracers = [PushingTracer(trace, v, t) for v, t in zip(values, pushed, strict=True)]
         result = fun(*tree.unflatten(treedef, tracers))
         aux = None

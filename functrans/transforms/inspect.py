@@ -152,8 +152,8 @@ def _static_positions(static_argnums: Any) -> frozenset[int]:
     if not isinstance(given, (tuple, list)) or not all(isinstance(n, int) for n in given):
         raise TypeError(
             "make_jaxpr: static_argnums must be an int or a tuple of ints, got "
-            f"{type(static_argnums).__name__}; the arguments of the function go into a second call: "
-            "make_jaxpr(f)(x)"
+            f"{type(static_argnums).__name__}; the arguments of the function go into a second "
+            "call: make_jaxpr(f)(x)"
         )
     return frozenset(given)
 

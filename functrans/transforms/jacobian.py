@@ -20,7 +20,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.passes.nodes import Node, ordered_nodes
 from functrans.passes.pullback import pull_back
@@ -270,7 +270,7 @@ class _Call:
             (
                 math.prod(node.shape) * np.dtype(node.dtype).itemsize
                 for node in ordered_nodes(roots)
-                if node.shape is not None
+                if node.shape is not None and type(node.aval) is ShapedArray  # tapes have no size
             ),
             default=1,
         )
@@ -435,9 +435,7 @@ def jacobian(
              [0., 1.]])
     """
     if mode not in ("auto", "forward", "reverse"):
-        raise ValueError(
-            f"jacobian: mode must be 'auto', 'forward' or 'reverse', got {mode!r}"
-        )
+        raise ValueError(f"jacobian: mode must be 'auto', 'forward' or 'reverse', got {mode!r}")
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,

@@ -95,10 +95,7 @@ def vmap(
             result = fun(*own_args, **own_kwargs)
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
-            return [
-                result_leaf(out, label, result, i)
-                for i, out in enumerate(outs)
-            ]
+            return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
         avals = []
         for i, axis in zip(mapped, axes, strict=True):

@@ -40,7 +40,7 @@ class ImportClock:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count the imports made inside the ``with`` block."""
-        bootstrap: Any = importlib._bootstrap  # type: ignore[attr-defined]
+        bootstrap: Any = importlib._bootstrap  # type: ignore[attr-defined]  # private, but stable
         original = bootstrap._find_and_load
 
         def find_and_load(*args: Any) -> Any:

@@ -310,13 +310,13 @@ class _PlainAt:
     def apply(self, f):
         return self.set(f(self.x[self.index]))
 
-    add = lambda self, v: self._do(np.add, v)  # noqa: E731
-    subtract = lambda self, v: self._do(np.subtract, v)  # noqa: E731
-    multiply = lambda self, v: self._do(np.multiply, v)  # noqa: E731
-    divide = lambda self, v: self._do(np.divide, v)  # noqa: E731
-    power = lambda self, v: self._do(np.power, v)  # noqa: E731
-    min = lambda self, v: self._do(np.minimum, v)  # noqa: E731
-    max = lambda self, v: self._do(np.maximum, v)  # noqa: E731
+    add = lambda self, v: self._do(np.add, v)  # noqa: E731  # methods in one line each
+    subtract = lambda self, v: self._do(np.subtract, v)  # noqa: E731  # methods in one line each
+    multiply = lambda self, v: self._do(np.multiply, v)  # noqa: E731  # methods in one line each
+    divide = lambda self, v: self._do(np.divide, v)  # noqa: E731  # methods in one line each
+    power = lambda self, v: self._do(np.power, v)  # noqa: E731  # methods in one line each
+    min = lambda self, v: self._do(np.minimum, v)  # noqa: E731  # methods in one line each
+    max = lambda self, v: self._do(np.maximum, v)  # noqa: E731  # methods in one line each
 
 
 def _at(x):

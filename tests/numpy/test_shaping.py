@@ -212,7 +212,7 @@ def test_index_tricks_of_traced_values() -> None:
         return (fnp.r_[x, 2.0, x[:2] * 2].sum() + fnp.c_[x, x * x][2]).sum()
 
     x = np.array([1.0, 2.0, 3.0])
-    expected = lambda x: (np.r_[x, 2.0, x[:2] * 2].sum() + np.c_[x, x * x][2]).sum()  # noqa: E731
+    expected = lambda x: (np.r_[x, 2.0, x[:2] * 2].sum() + np.c_[x, x * x][2]).sum()  # noqa: E731  # the expression is what matters
     np.testing.assert_allclose(ft.vjp(f, x)[0], expected(x))
     np.testing.assert_array_equal(fnp.r_[1:3, 0], np.r_[1:3, 0])
 
@@ -245,7 +245,7 @@ VIEWS = (
     Case("view split", mutate(lambda x: np.split(x, 2, axis=1)[0]), X),
     Case("view unstack", mutate(lambda x: np.unstack(x, axis=1)[-1]), X),
     Case("view of view", mutate(lambda x: x.T[1:].T[::-1]), X),
-    Case("view atleast", mutate(np.atleast_2d), V),
+    Case("view atleast_2d", mutate(np.atleast_2d), V),
     Case("view real", mutate(lambda x: x.real), Z),
     Case("view imag", mutate(lambda x: x.imag), Z),
     Case("view einsum", mutate(lambda x: np.einsum("ijk->kji", x)), T),

@@ -70,7 +70,7 @@ def special(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def polar(low: float, high: float, *angles: float) -> Draw:
-    return partial(annulus, low=low, high=high, angles=angles)  # type: ignore[arg-type]
+    return partial(annulus, low=low, high=high, angles=angles)  # type: ignore[arg-type]  # a partial is a Draw
 
 
 def ints(low: int, high: int) -> Draw:
