@@ -271,7 +271,6 @@ def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
     for part in entries:
         if part is masks[0]:
             position = axis
-            _check_mask(part, shape_of(x), axis)
             axis += len(shape_of(part))
         elif isinstance(part, slice) and part == _ALL:
             axis += 1
@@ -283,6 +282,7 @@ def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
             "how many elements it selects is not known while shapes and dtypes only are traced. "
             "Use x[mask] = v alone, or np.where(mask, v, x)."
         )
+    _check_mask(masks[0], shape_of(x), position)
     return masks[0], position
 
 

@@ -318,7 +318,7 @@ class Poison:
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = _refuse
     __rtruediv__ = __pow__ = __rpow__ = __neg__ = __and__ = __or__ = __invert__ = _refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # Python's way to refuse hashing
 
 
 def is_differentiable_elementwise(row: Row, _: Any) -> bool:
@@ -347,7 +347,7 @@ def test_only_what_the_differentiated_operands_need_is_saved() -> None:
     def saved(x: Any, y: Any) -> Any:
         product = x * y
         assert isinstance(product, RecordingTracer)
-        return [value is not None for value in product._node.saved]  # type: ignore[union-attr]
+        return [value is not None for value in product._node.saved]  # type: ignore[union-attr]  # x has one
 
     def fun(x: Any, y: Any) -> Any:
         assert saved(x, 2.0) == [False, True, False]

@@ -392,3 +392,16 @@ def test_named_scope_is_printed() -> None:
     assert "whole" in str(ft.make_jaxpr(g)(X))
     with pytest.raises(TypeError, match="expected a name"), ft.named_scope(3):  # type: ignore[arg-type]  # refused
         pass
+
+
+def test_calls_in_calls_are_put_in_place() -> None:
+    once = ft.jit(lambda x: np.sin(x) + 1.0)
+    twice = ft.jit(lambda x: (once(x), once(once(x))))
+    thrice = ft.jit(lambda x: (x, twice(once(x))[1], *twice(x)))
+    with ft.config(check_jaxprs=True):
+        results = ft.jit(lambda x: thrice(thrice(x)[1]))(X)
+    by_hand = [X]
+    for _ in range(6):
+        by_hand.append(np.sin(by_hand[-1]) + 1.0)
+    for own, n in zip(results, (3, 6, 4, 5), strict=True):
+        assert_allclose(own, by_hand[n])

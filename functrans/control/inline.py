@@ -50,32 +50,27 @@ def _emit(
     env: dict[Var, Atom],
     eqns: list[Equation],
     consts: dict[Var, Any],
+    is_inner: bool = False,
 ) -> None:
     """Append the equations of a program and the constants of the programs that it calls.
 
-    ``env`` tells what its variables are called outside; constants keep their variables.
+    ``env`` tells what its variables are called outside. An inner program may be called twice, so
+    that its variables get new names.
     """
     for eqn in jaxpr.eqns:
         inputs = tuple([_renamed(atom, env) for atom in eqn.inputs])
-        if eqn.primitive is not primitive or eqn.params["jaxpr"].annotations:
+        if eqn.primitive is primitive and not eqn.params["jaxpr"].annotations:
+            inner: Jaxpr = eqn.params["jaxpr"]
+            own: dict[Var, Atom] = dict(zip(inner.invars, inputs, strict=True))
+            for var, const in zip(inner.constvars, inner.consts, strict=True):
+                own[var] = moved = Var(var.aval)
+                consts[moved] = const
+            _emit(inner, primitive, own, eqns, consts, is_inner=True)
+            outs = [_renamed(atom, own) for atom in inner.outvars]
+            env.update(zip(eqn.outputs, outs, strict=True))
+        elif is_inner:
+            outputs = tuple([Var(var.aval) for var in eqn.outputs])
+            env.update(zip(eqn.outputs, outputs, strict=True))
+            eqns.append(replace(eqn, inputs=inputs, outputs=outputs))
+        else:
             eqns.append(eqn if inputs == eqn.inputs else replace(eqn, inputs=inputs))
-            continue
-        inner: Jaxpr = eqn.params["jaxpr"]
-        own: dict[Var, Atom] = dict(zip(inner.invars, inputs, strict=True))
-        fresh: list[Equation] = []
-        consts.update(zip(inner.constvars, inner.consts, strict=True))
-        _emit(inner, primitive, own, fresh, consts)
-        renamed: dict[Var, Var] = {}
-        for inner_eqn in fresh:
-            outputs = tuple([Var(var.aval) for var in inner_eqn.outputs])
-            own.update(zip(inner_eqn.outputs, outputs, strict=True))
-            renamed.update(zip(inner_eqn.outputs, outputs, strict=True))
-            eqns.append(
-                replace(
-                    inner_eqn,
-                    inputs=tuple([_renamed(atom, renamed) for atom in inner_eqn.inputs]),  # type: ignore[arg-type]  # atoms to atoms
-                    outputs=outputs,
-                )
-            )
-        outs = [_renamed(atom, own) for atom in inner.outvars]
-        env.update(zip(eqn.outputs, outs, strict=True))

@@ -186,8 +186,8 @@ def load(path: Any) -> Jaxpr:
     Raises:
       CacheFormatError: the file is damaged, of another kind or of a newer version.
     """
-    with Path(path).open("rb") as stream:
-        return _read(stream, f"load: {path}", ())
+    # Read whole: a damaged offset would make the file system, not the format, report the error.
+    return _unzip(Path(path).read_bytes(), f"load: {path}", ())
 
 
 def reduce(jaxpr: Jaxpr) -> tuple[Any, ...]:
@@ -204,7 +204,7 @@ def reduce(jaxpr: Jaxpr) -> tuple[Any, ...]:
 
 
 def _unpickle(data: bytes, strays: tuple[Any, ...]) -> Jaxpr:
-    return _read(io.BytesIO(data), "unpickle: the pickled program", strays)
+    return _unzip(data, "unpickle: the pickled program", strays)
 
 
 # JSON to programs -------------------------------------------------------------------------------
@@ -215,14 +215,14 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def _read(stream: IO[bytes], origin: str, strays: tuple[Any, ...]) -> Jaxpr:
+def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
     """Read an archive; ``origin`` begins all messages.
 
     Raises:
       CacheFormatError: it cannot be read.
     """
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             document = _read_document(archive)
             jaxpr = _Reader(archive, document, strays).program(0)
         check_jaxpr(jaxpr)

@@ -319,7 +319,12 @@ ceil_p: Primitive = unary("ceil", np.ceil, 0)
 trunc_p: Primitive = unary("trunc", np.trunc, 0)
 rint_p: Primitive = unary("rint", np.rint, 0)
 spacing_p: Primitive = unary("spacing", np.spacing, 0)
-heaviside_p: Primitive = binary("heaviside", np.heaviside, (0, 0))
+heaviside_p: Primitive = binary(
+    "heaviside",
+    np.heaviside,
+    (0, lambda t, a, b, y: where(a == 0, t, 0)),  # at 0 it is its second operand
+    ("", "a"),
+)
 nextafter_p: Primitive = binary("nextafter", np.nextafter, (1, 0))
 copysign_p: Primitive = binary(
     "copysign",

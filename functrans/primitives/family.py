@@ -210,7 +210,7 @@ def elementwise_primitive(
       transpose: the transpose that goes with ``jvp=linear``.
     """
     if abstract_eval is None:
-        abstract_eval = _ufunc_abstract_eval(name, ufunc or function, keeps_weak)  # type: ignore[arg-type]  # a ufunc without its own rule
+        abstract_eval = _ufunc_abstract_eval(name, ufunc or function, keeps_weak)  # type: ignore[arg-type]  # function is a ufunc then
     is_differentiable = not isinstance(partials, Marker)
     letters = names + "y"
     family = Elementwise(

@@ -486,3 +486,13 @@ def _sized(function, n):
 def test_staged_search_names_the_size_remedy(name: str) -> None:
     with pytest.raises(ft.errors.ConcretizationError, match="size="):
         ft.make_jaxpr(lambda x: getattr(np, name)(x > 0))(X)
+
+
+@pytest.mark.parametrize("transform", [ft.jit, ft.vmap])
+def test_traced_mask_beside_an_integer_names_the_remedy(transform: object) -> None:
+    def fun(x):  # the mask fits the axis that the integer leaves
+        return x[1, x[0] > 0]
+
+    x = X[None] if transform is ft.vmap else X
+    with pytest.raises(ft.errors.ConcretizationError, match=r"other indices.*np\.where"):
+        transform(fun)(x)
