@@ -18,7 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from functrans import state
+from functrans import state, tables
+
+# Users reach printing and files by way of Jaxpr's methods, which hand the tables over at first use;
+# tests call the functions behind them.
+tables.jaxpr_methods()
 
 settings.register_profile(
     "functrans",

@@ -167,3 +167,19 @@ def test_names_change_no_value() -> None:
     assert ft.grad(f)(0.5) == np.cos(0.5)
     assert ft.jvp(f, (0.5,), (1.0,))[1] == np.cos(0.5)
     assert_allclose(ft.vmap(ft.grad(f))(X), np.cos(X))
+
+
+def test_effects_are_not_repeated() -> None:
+    seen: list[float] = []
+
+    def draw() -> float:
+        seen.append(1.0)
+        return float(len(seen))
+
+    @ft.checkpoint
+    def f(x: Any) -> Any:
+        return np.sin(x) * ft.io_callback(draw, ft.ShapeDtypeStruct((), float))
+
+    assert ft.grad(f)(0.5) == np.cos(0.5)
+    assert ft.jit(ft.grad(f))(0.5) == 2 * np.cos(0.5)
+    assert len(seen) == 2

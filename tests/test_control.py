@@ -1,5 +1,7 @@
 """Control flow against the Python code that it stands for, under all transforms."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -680,3 +682,41 @@ def test_programs_are_shared_between_calls() -> None:
         return eqn.params["jaxpr"]
 
     assert program() is program()
+
+
+def test_nothing_of_the_users_is_kept_alive() -> None:
+    """Programs are shared by a table; functions, rules, callbacks and arrays are not held by it."""
+
+    class Token:
+        pass
+
+    def use() -> list[Any]:
+        token, array = Token(), np.ones(1000)
+
+        @ft.custom_vjp
+        def rule(x: Any) -> Any:
+            assert token is not None
+            return x * x
+
+        rule.defvjp(lambda x: (rule(x), x), lambda x, ct: (2.0 * x * ct,))
+
+        def f(x: Any) -> Any:
+            def body(c: Any, v: Any) -> Any:
+                ft.debug.callback(lambda _: token, c)
+                c = ft.checkpoint(lambda c: c * np.sum(array) * 1e-3)(rule(c))
+                return lax.cond(c > 0, lambda c: c * v, lambda c: rule(c), c), v
+
+            return lax.scan(body, x, np.ones(3))[0]
+
+        ft.grad(f)(1.0)
+        ft.vmap(ft.grad(f))(np.ones(2))
+        ft.jit(ft.grad(f))(1.0)
+        ft.jvp(f, (1.0,), (1.0,))
+        return [weakref.ref(token), weakref.ref(array), weakref.ref(f)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert [reference() for reference in use()] == [None] * 3
+    finally:
+        gc.enable()

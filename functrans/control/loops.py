@@ -42,6 +42,7 @@ from functrans.control.programs import (
     split,
     spread,
     transpose_jaxpr,
+    value_part,
     with_arguments,
     with_batch_axis,
 )
@@ -55,7 +56,7 @@ from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import add_cotangents, zeros
 from functrans.passes.evaluate import evaluate, loop_executable
 from functrans.passes.nodes import LinearProgram
-from functrans.passes.simplify import dce, simplify
+from functrans.passes.simplify import simplify
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import cast, moveaxis
 from functrans.staging import stage
@@ -312,7 +313,7 @@ def _split_body(
     linear_body = _reading_strong(permute(linear_part, arguments), order, arguments)
     same = [place for _, place in groups["same"]]
     stacks = [place for _, place in groups["stack"]]
-    invariant = simplify(dce(permute(primal, range(c), same), (True,) * len(same)))
+    invariant = simplify(value_part(permute(primal, range(c), same)))
     return Split(
         invariant,
         simplify(permute(primal, None, [*range(m), *stacks])),
@@ -516,7 +517,7 @@ def _known_carries(
 
     def make() -> Jaxpr:
         ordered = permute(jaxpr, positions, known)
-        program = dce(ordered, (True,) * len(known))
+        program = value_part(ordered)
         before = [jaxpr.invars[n_consts + i] for i in known]
         return simplify(replace(program, outvars=(*program.outvars, *before), cache={}))
 

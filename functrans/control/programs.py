@@ -22,6 +22,8 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
+
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
@@ -31,6 +33,7 @@ from functrans.passes.nodes import LinearProgram, Node, batch_first, input_node,
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import dce, exact_key, simplify
 from functrans.passes.transpose import transpose_linear
+from functrans.primitives.slicing import BasicIndex
 from functrans.staging import StagingTrace, StagingTracer, stage
 from functrans.state import current_config
 from functrans.trace import tracing
@@ -117,14 +120,12 @@ _interned_lock = Lock()
 def intern(jaxpr: Jaxpr) -> Jaxpr:
     """The one program that stands for all programs of this text.
 
-    Programs that hold constants, effects or Python functions stand for themselves, since the table
+    Programs that hold constants or Python functions stand for themselves, since the table
     would keep what they refer to alive.
     """
-    if jaxpr.consts or jaxpr.annotations or jaxpr.effects:
+    if jaxpr.consts or jaxpr.annotations or not _is_data(jaxpr):
         return jaxpr
     key = _text_key(jaxpr)
-    if key is None:
-        return jaxpr
     with _interned_lock:
         found = _interned.setdefault(key, jaxpr)
         _interned.move_to_end(key)
@@ -133,14 +134,30 @@ def intern(jaxpr: Jaxpr) -> Jaxpr:
     return found
 
 
-def _text_key(jaxpr: Jaxpr) -> Hashable | None:
+def _is_data(value: Any) -> bool:
+    """Whether a parameter refers to nothing of the user's: no function, no rule, no callback."""
+    cls = type(value)
+    if cls is Jaxpr:
+        known: bool | None = value.cache.get("is_data")
+        if known is None:
+            known = all(_is_data(v) for eqn in value.eqns for v in eqn.params.values())
+            value.cache["is_data"] = known
+        return known
+    if cls is tuple:
+        return all(map(_is_data, value))
+    return cls in _DATA or isinstance(value, (np.dtype, np.generic))
+
+
+_DATA = frozenset(
+    {bool, int, float, complex, str, bytes, type(None), ShapedArray, Tape, BasicIndex}
+)
+
+
+def _text_key(jaxpr: Jaxpr) -> Hashable:
     """Equal for programs that differ in the identity of variables only; sources count."""
     number: dict[Any, int] = {var: i for i, var in enumerate(jaxpr.invars)}
     parts: list[Any] = [jaxpr.name, jaxpr.arg_names, jaxpr.in_avals]
     for eqn in jaxpr.eqns:
-        for value in eqn.params.values():
-            if callable(value):
-                return None
         parts.append(
             (
                 eqn.primitive,
@@ -166,6 +183,17 @@ def dependence(jaxpr: Jaxpr, flags: Sequence[bool]) -> Flags:
         if any(type(atom) is Var and atom in found for atom in eqn.inputs):
             found.update(eqn.outputs)
     return tuple(type(atom) is Var and atom in found for atom in jaxpr.outvars)
+
+
+def value_part(jaxpr: Jaxpr) -> Jaxpr:
+    """The equations that the results need; effects, which take place elsewhere, are left out."""
+    live: set[Any] = set(jaxpr.outvars)
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if any(var in live for var in eqn.outputs):
+            eqns.append(eqn)
+            live.update(eqn.inputs)
+    return replace(jaxpr, eqns=tuple(reversed(eqns)), cache={})
 
 
 def prune_jaxpr(jaxpr: Jaxpr, used: Sequence[bool]) -> tuple[Jaxpr, Flags]:

@@ -45,6 +45,7 @@ from functrans.control.programs import (
     select,
     split,
     spread,
+    value_part,
     with_arguments,
     with_batch_axis,
 )
@@ -58,7 +59,7 @@ from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate, executable
 from functrans.passes.nodes import LinearProgram
-from functrans.passes.simplify import dce, simplify
+from functrans.passes.simplify import simplify
 from functrans.primitives.reduction import reduce_any
 from functrans.primitives.structural import cast
 from functrans.staging import stage
@@ -265,7 +266,7 @@ def _while_transpose(
             *(i for i, flag in enumerate(const_lin) if not flag),
             *(n_body_consts + i for i in known),
         ]
-        body = dce(permute(body_jaxpr, positions, known), (True,) * len(known))
+        body = value_part(permute(body_jaxpr, positions, known))
         condition = permute(
             cond_jaxpr,
             [i for i, flag in enumerate(cond_lin) if not flag],

@@ -73,7 +73,8 @@ def split_residuals(primal: Jaxpr, n_outs: int, policy: Policy) -> tuple[Jaxpr, 
             continue
         is_excluded = any(var in excluded for var in wanted)
         avals = [atom.aval for atom in eqn.inputs]
-        if not is_excluded and policy(eqn.primitive, *avals, **eqn.params):
+        allowed = not is_excluded and policy(eqn.primitive, *avals, **eqn.params)
+        if allowed or eqn.effects:  # what has an effect does not run again
             kept.update(dict.fromkeys(eqn.outputs if marks_needed else wanted))
             if marks_needed:  # the value that was named is the one that is kept
                 (source,) = eqn.inputs

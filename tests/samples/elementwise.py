@@ -337,7 +337,9 @@ BINARY = (
     extremum(ew.minimum_p, np.minimum, min),
     extremum(ew.fmax_p, np.fmax, max),
     extremum(ew.fmin_p, np.fmin, min),
-    binary(ew.heaviside_p, np.heaviside, _heaviside, signed(0.2, 2), uniform, zero_in=(0,)),
+    # Where its first operand is exactly 0, the derivative in the second is 1: test_hazards.
+    binary(ew.heaviside_p, np.heaviside, _heaviside, signed(0.2, 2), uniform,
+           kinks=((0.0, 1.0, -0.0), (0.3, 0.4, 0.5)), zero_in=(0, 1)),
     binary(ew.copysign_p, np.copysign, math.copysign, signed(0.2, 2), signed(0.2, 2),
            zero_in=(1,), is_flat=True),
     binary(ew.mul_strong_zero_p, np.multiply, _mul_strong_zero, draw_complex=annulus,
