@@ -85,6 +85,18 @@ KINKS: tuple[Kink, ...] = (
         "the centre of the subgradients, the unit ball",
     ),
     Kink(
+        "norm", "x = 0, second order", "0",
+        "ft.hessian(lambda x: np.linalg.norm(x) ** 2)(np.zeros(2))", "np.zeros((2, 2))",
+        "follows from the derivative 0 at 0; np.sum(x ** 2) is the smooth function and has 2 I",
+    ),
+    Kink(
+        "eigh, eigvalsh, svd, svdvals", "equal values",
+        "the coupling of their vectors is left out: first derivatives of functions of the values "
+        "alone are exact, second ones incomplete",
+        "ft.grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))(np.eye(2))", "2 * np.eye(2)",
+        "1 / (difference of the values) would be infinite; values alone stay finite",
+    ),
+    Kink(
         "hypot", "a = b = 0", "derivative 0",
         "ft.grad(np.hypot, (0, 1))(0.0, 0.0)", "(0.0, 0.0)",
         "as norm",

@@ -299,7 +299,10 @@ def getitem(x: Any, index: Any) -> Any:
     basic = basic_index(index)
     if basic is None:
         return index_value(x, index)
-    (out,) = bind(slice_p, x, index=basic)
+    if isinstance(x, Tracer) and x._trace.is_open:
+        (out,) = x._trace.process(slice_p, (x,), {"index": basic})
+    else:
+        (out,) = bind(slice_p, x, index=basic)
     if isinstance(x, Tracer) and out.shape:
         return register_view(
             x,
@@ -451,6 +454,7 @@ def operator_table() -> dict[str, Any]:
         __rdivmod__=lambda self, other: (other // self, other % self),
         __getitem__=getitem,
         __setitem__=setitem,
+        __round__=lambda self, digits=None: self.round(digits or 0),
         __len__=length,
         __iter__=iterate,
         __bool__=_to_bool,

@@ -21,6 +21,8 @@ from functrans.ir.avals import PYTHON_SCALARS, Aval, ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import capture, here, resolve
+from functrans.ir.tapes import TapeValue
+from functrans.primitives.tapes import empty_tape_p
 from functrans.state import current_config, name_scope
 from functrans.trace import Trace, Tracer, aval_of, tracing
 
@@ -82,6 +84,9 @@ class StagingTrace(Trace):
             if not self._has_changed(position):
                 return self.constvars[position]
             self._freeze(position)
+        if type(value) is TapeValue and not value.length:
+            (empty,) = self.process(empty_tape_p, (), {"aval": value.aval})
+            return empty._var  # type: ignore[no-any-return]  # a tracer of this trace
         var = Var(aval_of(value))
         position = self.const_of[id(value)] = len(self.consts)
         self.consts.append(value)  # keeps the object alive, so that its id stays its own

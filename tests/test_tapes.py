@@ -1,15 +1,19 @@
 """Operations on whole tapes, entry by entry, and their transposes."""
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
+import functrans as ft
+from functrans import lax
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.primitive import LinearOperand
 from functrans.ir.tapes import TapeValue
 from functrans.primitives.tapes import (
     PRIMITIVES,
+    empty_tape_p,
     tape_add_p,
     tape_broadcast_to_p,
     tape_reshape_p,
@@ -55,7 +59,7 @@ NUMPY = {
 
 
 def test_all_records_are_here() -> None:
-    tested = {primitive.name for primitive, *_ in CASES} | {"tape_add"}
+    tested = {primitive.name for primitive, *_ in CASES} | {"tape_add", "empty_tape"}
     assert tested == {primitive.name for primitive in PRIMITIVES}
 
 
@@ -122,3 +126,26 @@ def test_tapes_of_tapes(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(out.read(0).read(1), np.stack([nested.read(0).read(1)] * 4))
     (total,) = bind(tape_add_p, nested, nested)
     np.testing.assert_array_equal(total.read(2).read(1), 2 * nested.read(2).read(1))
+
+
+def test_empty_tape_reads_as_zero() -> None:
+    aval = Tape(ShapedArray((2,), np.dtype(np.float64)))
+    (tape,) = bind(empty_tape_p, aval=aval)
+    assert tape.aval == aval
+    assert tape.read(5).tolist() == [0.0, 0.0]
+
+
+def test_branch_without_a_loop_leaves_an_empty_tape() -> None:
+    def f(x: Any) -> Any:
+        return lax.cond(
+            x > 0,
+            lambda x: lax.while_loop(lambda y: y < 3.0, lambda y: y * 1.5 + np.sin(y), x),
+            lambda x: x * x,
+            x,
+        )
+
+    jaxpr = ft.make_jaxpr(ft.grad(f))(1.0)
+    assert "empty_tape" in str(jaxpr)
+    again = pickle.loads(pickle.dumps(jaxpr))
+    for x in (1.0, -1.0):
+        assert ft.eval_jaxpr(again, None, x) == [ft.grad(f)(x)]

@@ -135,7 +135,7 @@ def array_function(
         raise UnsupportedOperationError(f"{_name(function)} cannot be traced{here()}; {remedy}.")
     out = kwargs.pop("out", None)
     result = traced(*args, **kwargs)
-    if not has_tracer(args) and not has_tracer(kwargs.values()) and type(result) is np.ndarray:
+    if type(result) is np.ndarray and not has_tracer(args) and not has_tracer(kwargs.values()):
         result = lifted(result, self)  # np.zeros(3, like=x): an array to write traced values to
     return result if out is None else store(_name(function), out, result)
 

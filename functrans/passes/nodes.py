@@ -183,6 +183,7 @@ def detached(part: Any, whole: Any) -> Any:
 _SMALL = 8
 
 
+_NOTHING = (None,)
 SOLE_REFERENCES = 2
 """``getrefcount(holder[key])`` of an object that only the holder has: the holder, the argument.
 
@@ -231,7 +232,9 @@ def record(
             outs = bind(primitive, *operands, **params)
         if is_constant:
             return outs, (None,) * len(outs)
-        if rule is linear:
+        if rule is linear and len(parents) == 1:
+            saved = _NOTHING
+        elif rule is linear:
             saved = tuple(
                 [
                     _linear_constant(value, keep) if parent is None else None

@@ -317,12 +317,13 @@ def pull_back(
     with np.errstate(all="ignore"):
         while nodes:
             node = nodes.pop()
-            if node.primitive is None:
+            primitive = node.primitive
+            if primitive is None:
                 continue
             ct = cts.pop(node, None)
             if ct is None:
                 continue
-            if node.primitive is OUTPUT:
+            if primitive is OUTPUT:
                 main = node.parents[0]
                 assert main is not None
                 slots = cts.get(main)
@@ -330,16 +331,19 @@ def pull_back(
                     slots = cts[main] = [None] * len(main.dtype)
                 slots[node.params["index"]] = ct
                 continue
-            is_own = node in own
-            own.discard(node)
-            is_slice = node.primitive is slice_p or node.primitive is slice_update_p
-            if is_slice and _pull_slice_in_place(node, ct, is_own, cts, own, size):
-                continue
+            if primitive is slice_p or primitive is slice_update_p:
+                is_own = node in own
+                own.discard(node)
+                if _pull_slice_in_place(node, ct, is_own, cts, own, size):
+                    continue
+            elif own:
+                own.discard(node)
             for parent, value in zip(node.parents, pull(node, ct, size)):  # noqa: B905  # same by construction
                 if parent is not None and value is not None and type(value) is not Zero:
                     have = cts.get(parent)
                     cts[parent] = value if have is None else add_cotangents(have, value)
-                    own.discard(parent)
+                    if own:
+                        own.discard(parent)
     lead = () if size is None else (size,)
     return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import Aval, ShapedArray, Tape
-from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.ir.tapes import TapeValue
 from functrans.primitives.structural import sum_to_shape
 from functrans.trace import aval_of, bind
@@ -35,6 +35,32 @@ def with_entry_shape(aval: Aval, shape: tuple[int, ...]) -> Aval:
     if type(aval) is Tape:
         return Tape(with_entry_shape(aval.element, shape))
     return ShapedArray(shape, aval.dtype)
+
+
+# empty_tape -------------------------------------------------------------------------------------
+
+
+def _empty_tape_impl(*, aval: Tape) -> tuple[TapeValue]:
+    return (TapeValue(aval),)
+
+
+def _empty_tape_aval(*, aval: Tape) -> tuple[Aval]:
+    return (aval,)
+
+
+def _empty_tape_batch(size: int, operands: Any, dims: Any, *, aval: Tape) -> tuple[Any, Any]:
+    return bind(empty_tape_p, aval=aval), (None,)
+
+
+empty_tape_p = Primitive(
+    "empty_tape",
+    impl=_empty_tape_impl,
+    abstract_eval=_empty_tape_aval,
+    jvp=nondifferentiable,
+    batch=_empty_tape_batch,
+    reasons=(("transpose", "it has no operands"),),
+)
+"""The zero tape as an equation: it is no array, so that no file could hold it as a constant."""
 
 
 # tape_add ---------------------------------------------------------------------------------------
@@ -198,4 +224,4 @@ tape_reshape_p = Primitive(
 )
 
 
-PRIMITIVES = (tape_add_p, tape_broadcast_to_p, tape_sum_to_p, tape_reshape_p)
+PRIMITIVES = (empty_tape_p, tape_add_p, tape_broadcast_to_p, tape_sum_to_p, tape_reshape_p)

@@ -75,6 +75,8 @@ def copy_in_layout(value: Any, like: Any) -> Any:
     NumPy's reshape is a view or a copy according to the layout, so that in-place syntax must keep
     it. Axes that follow one another without a gap do so in the copy; a gap is one element wide.
     """
+    if like.flags.c_contiguous:
+        return value.copy()
     copy = np.empty_like(like, value.dtype)
     if copy.strides != like.strides:
         strides = [0] * like.ndim

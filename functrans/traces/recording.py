@@ -123,7 +123,7 @@ class RecordingTrace(Trace):
         for value, parent in zip(values, parents):  # noqa: B905  # hot
             if not needed & bit:
                 saved.append(None)
-            elif parent is None:
+            elif parent is None and type(value) not in _SCALARS:
                 saved.append(self.keep(value))
             else:
                 saved.append(value)
@@ -207,6 +207,11 @@ class RecordingTrace(Trace):
                 del clearer
         if primitive is slice_p:
             outs = (detached(outs[0], values[0]),)
+        if len(outs) == 1:
+            out, node = outs[0], nodes[0]
+            if node is not None or is_floating(out):
+                return (RecordingTracer(self, out, node),)
+            return outs
         return tuple(
             [
                 RecordingTracer(self, out, node) if node is not None or is_floating(out) else out
@@ -230,6 +235,7 @@ def has_same_bits(first: Any, second: Any) -> bool:
     return bool(np.array_equal(first.view(word), second.view(word)))
 
 
+_SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
 _NO_PARAMS: Mapping[str, Any] = {}
 
 

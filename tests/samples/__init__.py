@@ -25,6 +25,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 NOT_SAMPLED = {
+    "empty_tape": "it has no operands: tests/test_tapes.py",
     "tape_add": "its operands are tapes, not arrays: tests/test_tapes.py",
     "tape_broadcast_to": "its operand is a tape, not an array: tests/test_tapes.py",
     "tape_sum_to": "its operand is a tape, not an array: tests/test_tapes.py",
