@@ -23,7 +23,7 @@ from functrans.ir.primitive import Primitive
 from functrans.ir.source import capture, here, resolve
 from functrans.ir.tapes import TapeValue
 from functrans.primitives.tapes import empty_tape_p
-from functrans.state import current_config, name_scope
+from functrans.state import current_config, name_scope, replayed
 from functrans.trace import Trace, Tracer, aval_of, tracing
 
 
@@ -118,7 +118,8 @@ class StagingTrace(Trace):
         except ShapeError as error:
             raise located(error) from None
         outputs = tuple([Var(aval) for aval in avals])
-        self.eqns.append(Equation(primitive, inputs, params, outputs, capture(), name_scope.get()))
+        source, scope = replayed.get() or (capture(), name_scope.get())
+        self.eqns.append(Equation(primitive, inputs, params, outputs, source, scope))
         return tuple([StagingTracer(self, var) for var in outputs])
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:

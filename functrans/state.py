@@ -42,6 +42,8 @@ open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", d
 current_config: ContextVar[Config] = ContextVar("functrans_config", default=Config())  # noqa: B039  # frozen
 batch_axis: ContextVar[str | None] = ContextVar("functrans_batch_axis", default=None)
 name_scope: ContextVar[str] = ContextVar("functrans_name_scope", default="")
+replayed: ContextVar[tuple[Any, str] | None] = ContextVar("functrans_replayed", default=None)
+"""Source and name scope of the equation that a pass applies again, under another trace."""
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from functrans.ir.jaxpr import subjaxprs
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, capture, here, resolve
 from functrans.ir.tapes import TapeValue
-from functrans.state import open_traces
+from functrans.state import open_traces, replayed
 
 
 class Trace:
@@ -265,6 +265,30 @@ def innermost_staging() -> Any:
         if trace.is_staging and trace.is_open:
             return trace
     return None
+
+
+class replaying:  # noqa: N801  # used like ``tracing``
+    """Let the equations that a pass makes keep the user's lines of those that it applies again.
+
+    Attributes:
+      is_on: whether a program is being made.
+    """
+
+    __slots__ = ("is_on", "token")
+
+    def __enter__(self) -> replaying:
+        self.is_on = innermost_staging() is not None
+        self.token = replayed.set(replayed.get()) if self.is_on else None
+        return self
+
+    def at(self, source: Any, scope: str) -> None:
+        """Apply an equation of this source and name scope from now on."""
+        replayed.set((source, scope))
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the context as it was."""
+        if self.token is not None:
+            replayed.reset(self.token)
 
 
 class tracing:  # noqa: N801  # used as a function, like contextlib's

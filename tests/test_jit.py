@@ -16,6 +16,8 @@ from functrans.errors import (
     ShapeError,
     UnsupportedOperationError,
 )
+from functrans.ir.jaxpr import subjaxprs
+from functrans.ir.source import resolve
 
 X = np.linspace(0.0, 1.0, 5)
 
@@ -405,3 +407,27 @@ def test_calls_in_calls_are_put_in_place() -> None:
         by_hand.append(np.sin(by_hand[-1]) + 1.0)
     for own, n in zip(results, (3, 6, 4, 5), strict=True):
         assert_allclose(own, by_hand[n])
+
+
+def test_equations_of_derivatives_keep_the_users_lines() -> None:
+    def f(x: Any) -> Any:
+        def body(c: Any, v: Any) -> Any:
+            return np.sin(c) * v, None
+
+        return ft.lax.scan(body, np.exp(x), X)[0]
+
+    def sources(jaxpr: Any) -> set[str]:
+        found = set()
+        for eqn in jaxpr.eqns:
+            found.add(resolve(eqn.source).function.rpartition(".")[2])
+            for sub in subjaxprs(eqn.params):
+                found |= sources(sub)
+        return found
+
+    transforms = (ft.grad, ft.vmap, lambda f: ft.vmap(ft.grad(ft.grad(f))), ft.jacfwd)
+    for transform in transforms:
+        x = np.ones(2) if transform in (transforms[1], transforms[2]) else 1.0
+        lines = sources(ft.jit(transform(ft.jit(f))).jaxpr(x))
+        assert {"f", "body"} <= lines, lines
+    for eqn in ft.jit(ft.grad(ft.named_scope("whole")(f))).jaxpr(1.0).eqns:
+        assert eqn.scope in ("whole", "")

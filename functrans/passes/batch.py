@@ -16,7 +16,7 @@ from functrans.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from functrans.passes.evaluate import last_uses
 from functrans.staging import source_text
 from functrans.state import batch_axis
-from functrans.trace import bind
+from functrans.trace import bind, replaying
 
 
 def evaluate_batched(
@@ -49,23 +49,26 @@ def evaluate_batched(
     env.update(zip(jaxpr.invars, zip(args, dims, strict=True), strict=True))
     token = batch_axis.set(axis_name)
     try:
-        for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-            pairs = [(a.value, None) if type(a) is Literal else env[a] for a in eqn.inputs]
-            operands = [pair[0] for pair in pairs]
-            own_dims = [pair[1] for pair in pairs]
-            primitive = eqn.primitive
-            if all(dim is None for dim in own_dims) and not _depends_on_lane(eqn, axis_name):
-                outs: Sequence[Any] = bind(primitive, *operands, **eqn.params)
-                out_dims: Sequence[int | None] = [None] * len(outs)
-            elif primitive.batch is None:
-                raise UnsupportedOperationError(
-                    f"vmap: primitive {primitive.name} has no batching rule{source_text(eqn)}"
-                )
-            else:
-                outs, out_dims = primitive.batch(size, operands, own_dims, **eqn.params)
-            env.update(zip(eqn.outputs, zip(outs, out_dims, strict=True), strict=True))
-            for var in dying:
-                del env[var]
+        with replaying() as replay:
+            for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+                if replay.is_on:
+                    replay.at(eqn.source, eqn.scope)
+                pairs = [(a.value, None) if type(a) is Literal else env[a] for a in eqn.inputs]
+                operands = [pair[0] for pair in pairs]
+                own_dims = [pair[1] for pair in pairs]
+                primitive = eqn.primitive
+                if all(dim is None for dim in own_dims) and not _depends_on_lane(eqn, axis_name):
+                    outs: Sequence[Any] = bind(primitive, *operands, **eqn.params)
+                    out_dims: Sequence[int | None] = [None] * len(outs)
+                elif primitive.batch is None:
+                    raise UnsupportedOperationError(
+                        f"vmap: primitive {primitive.name} has no batching rule{source_text(eqn)}"
+                    )
+                else:
+                    outs, out_dims = primitive.batch(size, operands, own_dims, **eqn.params)
+                env.update(zip(eqn.outputs, zip(outs, out_dims, strict=True), strict=True))
+                for var in dying:
+                    del env[var]
     finally:
         batch_axis.reset(token)
     results = [(a.value, None) if type(a) is Literal else env[a] for a in jaxpr.outvars]

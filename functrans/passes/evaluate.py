@@ -29,7 +29,7 @@ from functrans.ir.source import resolve
 from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
 from functrans.primitives.slicing import slice_p
 from functrans.primitives.structural import cast_p, reduce_sum_p, reshape_p, transpose_p
-from functrans.trace import Tracer, bind, elementwise, innermost_staging
+from functrans.trace import Tracer, bind, elementwise, innermost_staging, replaying
 
 
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
@@ -82,17 +82,20 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
     """Run a program equation by equation, under the traces that its operands belong to."""
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-        operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
-        primitive = eqn.primitive
-        if primitive.elementwise is not None and not eqn.params:
-            env[eqn.outputs[0]] = elementwise(primitive, *operands)
-        else:
-            outs = bind(primitive, *operands, **eqn.params)
-            env.update(zip(eqn.outputs, outs, strict=True))
-        del operands
-        for var in dying:
-            del env[var]
+    with replaying() as replay:
+        for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+            if replay.is_on:
+                replay.at(eqn.source, eqn.scope)
+            operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
+            primitive = eqn.primitive
+            if primitive.elementwise is not None and not eqn.params:
+                env[eqn.outputs[0]] = elementwise(primitive, *operands)
+            else:
+                outs = bind(primitive, *operands, **eqn.params)
+                env.update(zip(eqn.outputs, outs, strict=True))
+            del operands
+            for var in dying:
+                del env[var]
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
 

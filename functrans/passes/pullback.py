@@ -58,8 +58,8 @@ from functrans.primitives.structural import (
     sum_to_shape,
 )
 from functrans.staging import stage
-from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, shape_of
+from functrans.state import current_config, name_scope
+from functrans.trace import Tracer, aval_of, replaying, shape_of
 
 
 def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
@@ -314,7 +314,7 @@ def pull_back(
         outputs.clear()
     own: set[Node] = set()
     ct = have = value = None
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), replaying() as replay:
         while nodes:
             node = nodes.pop()
             primitive = node.primitive
@@ -323,6 +323,8 @@ def pull_back(
             ct = cts.pop(node, None)
             if ct is None:
                 continue
+            if replay.is_on:
+                replay.at(node.source, name_scope.get())
             if primitive is OUTPUT:
                 main = node.parents[0]
                 assert main is not None

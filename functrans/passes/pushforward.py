@@ -42,7 +42,8 @@ from functrans.primitives.structural import (
     reshape,
 )
 from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, bind, shape_of
+from functrans.state import name_scope
+from functrans.trace import Tracer, aval_of, bind, replaying, shape_of
 
 
 def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
@@ -203,10 +204,12 @@ def push_forward(
     for read in (*(p for node in nodes for p in node.parents), *outputs):
         if read is not None:
             readers[read] = readers.get(read, 0) + 1
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), replaying() as replay:
         for node in nodes:
             if node.primitive is None:
                 continue
+            if replay.is_on:
+                replay.at(node.source, name_scope.get())
             is_update = node.primitive is slice_update_p
             if not (is_update and _push_update_in_place(node, tangents, readers, size)):
                 given = [None if p is None else tangents.get(p) for p in node.parents]

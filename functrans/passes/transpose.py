@@ -30,23 +30,26 @@ from functrans.passes.cotangents import (
 )
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
 from functrans.staging import source_text
-from functrans.trace import bind, elementwise
+from functrans.trace import bind, elementwise, replaying
 
 
 def _forward(jaxpr: Jaxpr, env: dict[Any, Any], linear_vars: set[Var]) -> list[Equation]:
     """Evaluate the equations that depend on no linear argument; the others, in order."""
     linear_eqns = []
-    for eqn in jaxpr.eqns:
-        if any(type(a) is Var and a in linear_vars for a in eqn.inputs):
-            linear_vars.update(eqn.outputs)
-            linear_eqns.append(eqn)
-            continue
-        operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
-        if eqn.primitive.elementwise is not None and not eqn.params:
-            outs: Sequence[Any] = (elementwise(eqn.primitive, *operands),)
-        else:
-            outs = bind(eqn.primitive, *operands, **eqn.params)
-        env.update(zip(eqn.outputs, outs, strict=True))
+    with replaying() as replay:
+        for eqn in jaxpr.eqns:
+            if any(type(a) is Var and a in linear_vars for a in eqn.inputs):
+                linear_vars.update(eqn.outputs)
+                linear_eqns.append(eqn)
+                continue
+            if replay.is_on:
+                replay.at(eqn.source, eqn.scope)
+            operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
+            if eqn.primitive.elementwise is not None and not eqn.params:
+                outs: Sequence[Any] = (elementwise(eqn.primitive, *operands),)
+            else:
+                outs = bind(eqn.primitive, *operands, **eqn.params)
+            env.update(zip(eqn.outputs, outs, strict=True))
     return linear_eqns
 
 
@@ -157,8 +160,10 @@ def _transpose_in(
 
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):
         accumulate(atom, ct)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), replaying() as replay:
         for eqn in reversed(eqns):
+            if replay.is_on:
+                replay.at(eqn.source, eqn.scope)
             out_cts = tuple(
                 ct_of.pop(var) if var in ct_of else Zero(var.aval) for var in eqn.outputs
             )

@@ -25,6 +25,7 @@ from functrans.passes.cotangents import zeros
 from functrans.passes.nodes import SOLE_REFERENCES, Node, detached, is_writable, kept, record
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.staging import may_change
+from functrans.state import replayed
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
 from functrans.traces.common import (
     OBJECT,
@@ -77,6 +78,11 @@ class RecordingTrace(Trace):
         if copy is not value:
             self.copies[id(value)] = (weakref.ref(value), weakref.ref(copy))
         return copy
+
+    def _source(self) -> Any:
+        """The user's line, or that of the equation that a pass applies again."""
+        origin = None if self.parent is None else replayed.get()
+        return capture(4) if origin is None else origin[0]
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation and record it."""
@@ -137,8 +143,9 @@ class RecordingTrace(Trace):
             dtype = WEAK_DTYPES[type(out)]
         if dtype is OBJECT:
             raise object_array(primitive)
+        source = capture() if self.parent is None else self._source()  # the call costs 5 %
         return RecordingTracer(
-            self, out, Node(primitive, _NO_PARAMS, saved, tuple(parents), shape, dtype, capture())
+            self, out, Node(primitive, _NO_PARAMS, saved, tuple(parents), shape, dtype, source)
         )
 
     def lift(self, value: Any) -> RecordingTracer:
@@ -174,7 +181,7 @@ class RecordingTrace(Trace):
             )
             x._node = Node(
                 slice_update_p, {"index": index}, saved, (x._node, v_node),
-                value.shape, value.dtype, capture(),
+                value.shape, value.dtype, self._source(),
             )  # fmt: skip
         return True
 
@@ -195,7 +202,13 @@ class RecordingTrace(Trace):
                 parents.append(None)
         try:
             outs, nodes = record(
-                primitive, values, params, tuple(parents), capture(), self.parent is None, self.keep
+                primitive,
+                values,
+                params,
+                tuple(parents),
+                self._source(),
+                self.parent is None,
+                self.keep,
             )
         except (ValueError, TypeError, IndexError) as error:
             clearer = explained(primitive, tuple(values), params, error)
