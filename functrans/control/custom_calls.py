@@ -155,6 +155,18 @@ def _front(outs: Sequence[Any], dims: Sequence[int | None], size: int) -> list[A
     return [with_batch_axis(out, size, dim) for out, dim in zip(outs, dims, strict=True)]
 
 
+def _primal_of_each(
+    call: _BatchedJvpCall | _BatchedVjpCall, closed: Sequence[Any], args: Sequence[Any]
+) -> list[Any]:
+    """The function of a batched call, for each element of the batch."""
+
+    def one(*values: Any) -> list[Any]:
+        return call.inner.primal(*split(values, call.n_closed))
+
+    outs = _batched(one, call.size, call.flags, call.axis_name, [*closed, *args])
+    return _front(*outs, call.size)
+
+
 class _BatchedJvpCall(JvpCall):
     """A batch of calls; all results have the batch axis in front."""
 
@@ -170,12 +182,7 @@ class _BatchedJvpCall(JvpCall):
 
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The function for each element."""
-
-        def one(*values: Any) -> list[Any]:
-            return self.inner.primal(*split(values, self.n_closed))
-
-        outs = _batched(one, self.size, self.flags, self.axis_name, [*closed, *args])
-        return _front(*outs, self.size)
+        return _primal_of_each(self, closed, args)
 
     def jvp(
         self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
@@ -214,12 +221,7 @@ class _BatchedVjpCall(VjpCall):
 
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The function for each element."""
-
-        def one(*values: Any) -> list[Any]:
-            return self.inner.primal(*split(values, self.n_closed))
-
-        outs = _batched(one, self.size, self.flags, self.axis_name, [*closed, *args])
-        return _front(*outs, self.size)
+        return _primal_of_each(self, closed, args)
 
     def forward(
         self, closed: Sequence[Any], args: Sequence[Any]

@@ -105,11 +105,6 @@ def array_functions() -> dict[Callable[..., Any], Callable[..., Any]]:
     return _array_functions
 
 
-def supported_ufuncs() -> dict[np.ufunc, Callable[..., Any]]:
-    """Ufunc to function of its operands."""
-    return _ufuncs
-
-
 def _name(function: Any) -> str:
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{getattr(function, '__name__', function)}"

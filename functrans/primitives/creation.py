@@ -1,7 +1,7 @@
-"""Creating arrays: counting, constant, triangular and diagonal ones.
+"""Creating arrays: constant, triangular and diagonal ones.
 
-Here: ``iota``, ``full_like`` and its relatives, ``eye``, ``tri``, ``tril``, ``triu``, ``diagonal``,
-``diag``. Not here: a primitive. An operation without a traced operand is evaluated at once, so that
+Here: ``full_like`` and its relatives, ``eye``, ``tri``, ``tril``, ``triu``, ``diagonal``, ``diag``.
+Not here: a primitive. An operation without a traced operand is evaluated at once, so that
 an array which depends on nothing traced is a plain array, a constant of the program; what depends
 on a traced value is made of ``structural`` and ``slicing``.
 
@@ -30,14 +30,6 @@ from functrans.primitives.structural import (
 from functrans.trace import Tracer, dtype_of, shape_of
 
 Shape = tuple[int, ...]
-
-
-def iota(shape: Shape, dtype: Any = np.int64, axis: int = 0) -> np.ndarray:
-    """The position along one axis, for each element of an array of a shape."""
-    axis = normalize_axis(axis, len(shape), "axis")
-    out = np.empty(shape, dtype)
-    out[...] = np.arange(shape[axis], dtype=dtype).reshape((-1,) + (1,) * (len(shape) - axis - 1))
-    return out
 
 
 def full(shape: Shape, value: Any, dtype: Any = None) -> Any:

@@ -1,8 +1,8 @@
 """Windows of static size whose start is traced: ``lax.dynamic_slice`` and its relatives.
 
 Here: ``dynamic_slice``, ``dynamic_embed`` (its transpose: zeros with a window in them),
-``dynamic_update_slice``, and ``dynamic_roll``. Not here: static starts (``slicing``), single
-elements and arbitrary index arrays (``indexing``).
+and ``dynamic_update_slice``. Not here: static starts (``slicing``), single elements and arbitrary
+index arrays (``indexing``).
 
 Starts are integer scalars, one per axis: a negative one counts from the end, then it is moved so
 that the whole window is inside. With starts of its own for each element of a batch, a window is
@@ -30,7 +30,6 @@ from functrans.primitives.structural import (
     cast,
     inverse_permutation,
     moveaxis,
-    normalize_axis,
     reduce_sum,
     reshape,
     transpose,
@@ -357,18 +356,6 @@ def dynamic_update_slice(x: Any, v: Any, starts: Sequence[Any]) -> Any:
     if all(map(_is_static, starts)):
         return slice_update(x, v, BasicIndex(_window(starts, shape_of(x), sizes)))
     return bind(dynamic_update_slice_p, x, v, *starts, sizes=sizes)[0]
-
-
-def dynamic_roll(x: Any, shift: Any, axis: int) -> Any:
-    """Shift cyclically along an axis by an amount that may be traced, as ``np.roll``."""
-    shape = shape_of(x)
-    axis = normalize_axis(axis, len(shape), "axis")
-    extent = shape[axis]
-    if not extent:
-        return x
-    places = ew.remainder(np.arange(extent) - shift, extent)
-    (out,) = bind(gather_p, x, places, axes=(axis,), mode="raise")
-    return moveaxis(out, 0, axis)
 
 
 PRIMITIVES = (dynamic_slice_p, dynamic_embed_p, dynamic_update_slice_p)
