@@ -129,6 +129,13 @@ class CacheFormatError(FunctransError, ValueError):
     """
 
 
+class CompilationError(FunctransError, RuntimeError):
+    """Machine code could not be made or loaded; the message is that of LLVM or of the loader.
+
+    Users do not see it raised: a program that cannot be compiled is interpreted, with a warning.
+    """
+
+
 class JaxprTypeError(FunctransError, TypeError):
     """``check_jaxpr`` found an ill-formed program; the message names the equation.
 

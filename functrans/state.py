@@ -27,6 +27,11 @@ class Config:
         so that later writes into them do no harm.
       check_jaxprs: run ``check_jaxpr`` after every pass.
       jit: ``False`` makes ``jit`` call the function as it is.
+      native: programs of ``jit`` are compiled to machine code; ``False`` interprets them.
+      compiler_math: programs of ``jit`` are interpreted with the mathematics of compiled ones, and
+        so give the same bits; for tests of the compiler.
+      compile_budget_s: a program whose compilation is predicted to take more seconds than this is
+        interpreted until it has run for as long.
       jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
         is evaluated in chunks, and what the result may occupy before it is refused.
     """
@@ -36,6 +41,9 @@ class Config:
     check_jaxprs: bool = False
     jit: bool = True
     jacobian_memory_bytes: int = 8 << 30
+    native: bool = True
+    compile_budget_s: float = 10.0
+    compiler_math: bool = False
 
 
 open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", default=())

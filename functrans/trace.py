@@ -15,6 +15,7 @@ Layer: ``trace``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -141,10 +142,13 @@ def install_lazy_methods(load: Callable[[], None]) -> None:
         ``__array_function__``.
     """
 
+    lock = RLock()  # several threads may be the first
+
     def loaded(self: Tracer, name: str) -> Any:
-        if hasattr(Tracer, "__getattr__"):
-            del Tracer.__getattr__
-            load()
+        with lock:
+            if Tracer.__dict__.get("__getattr__") is loaded:
+                load()
+                del Tracer.__getattr__
         return getattr(self, name)
 
     def protocol(name: str) -> Callable[..., Any]:

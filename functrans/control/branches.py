@@ -68,6 +68,7 @@ from functrans.control.programs import (
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched, named_axes
@@ -316,6 +317,7 @@ cond_p = Primitive(
     transpose=_cond_transpose,
     batch=_cond_batch,
     prune=_cond_prune,
+    lower=Structured("cond"),
     holds_programs=True,
 )
 _CALL = Binder(jit_p, (("name", "branch"),))

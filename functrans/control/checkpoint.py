@@ -30,6 +30,7 @@ from functrans.control.jit import run
 from functrans.control.programs import Flags, derived, linearize_jaxpr, spread
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
@@ -217,6 +218,7 @@ checkpoint_p = Primitive(
     batch=_checkpoint_batch,
     prune=_checkpoint_prune,
     holds_programs=True,
+    lower=Structured("call"),
 )
 
 

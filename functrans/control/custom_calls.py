@@ -48,6 +48,7 @@ from functrans.control.programs import (
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import Aval, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched
@@ -550,6 +551,7 @@ custom_jvp_p = Primitive(
     batch=_custom_jvp_batch,
     stage=_stage_call,
     holds_programs=True,
+    lower=Structured("call"),
 )
 
 
@@ -641,6 +643,7 @@ custom_vjp_p = Primitive(
     batch=_custom_vjp_batch,
     stage=_stage_call,
     holds_programs=True,
+    lower=Structured("call"),
 )
 
 

@@ -33,9 +33,9 @@ from functrans.control.custom_calls import (
 from functrans.control.programs import hoist
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.ir.avals import Aval, aval_of_plain, is_differentiable_dtype
-from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.primitive import Primitive
 from functrans.passes.evaluate import evaluate
-from functrans.primitives.structural import cast
+from functrans.primitives.structural import cast, stop_gradient_p
 from functrans.staging import stage
 from functrans.state import open_traces
 from functrans.trace import Tracer, aval_of, bind, inner_trace
@@ -697,28 +697,6 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 # stop_gradient ----------------------------------------------------------------------------------
 
 
-def _stop_impl(x: Any) -> tuple[Any, ...]:
-    return (x,)
-
-
-def _stop_aval(x: Aval) -> tuple[Aval, ...]:
-    return (x,)
-
-
-def _stop_batch(size: int, operands: Any, dims: Any) -> Any:
-    return bind(stop_gradient_p, operands[0]), dims
-
-
-stop_gradient_p = Primitive(
-    "stop_gradient",
-    impl=_stop_impl,
-    abstract_eval=_stop_aval,
-    jvp=nondifferentiable,
-    batch=_stop_batch,
-    reasons=(("transpose", "its derivative is zero by definition"),),
-)
-
-
 def stop_gradient(x: Any) -> Any:
     """The same value as a constant of differentiation.
 
@@ -738,5 +716,3 @@ def stop_gradient(x: Any) -> Any:
 
     return tree.map(stop, x)
 
-
-PRIMITIVES = (stop_gradient_p,)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.compiler.compiled import Compiled, compile_or_warn, predicted_compile_s
+from functrans.compiler.reference import evaluate_like_compiled
 from functrans.control.calls import (
     Binder,
     call_batch,
@@ -40,11 +43,12 @@ from functrans.control.programs import Flags, hoist
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, Aval, aval_of_plain
 from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import exact_key, simplify
-from functrans.staging import stage
+from functrans.staging import may_change, stage
 from functrans.state import config, current_config, open_traces
 from functrans.trace import Tracer, aval_of, bind
 from functrans.transforms.arguments import (
@@ -64,9 +68,35 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
 
 
 def run_silently(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
-    """Evaluate the program of a jitted function: as machine code does, without NumPy's warnings."""
+    """Evaluate the program of a jitted function: compiled, or interpreted without warnings."""
+    if current_config.get().compiler_math:
+        return evaluate_like_compiled(jaxpr, args)
+    native = native_program(jaxpr)
+    if native is not None:
+        with np.errstate(all="ignore"):
+            return native(args)
+    start = time.perf_counter()
     with np.errstate(all="ignore"):
-        return run(jaxpr, args)
+        outs = run(jaxpr, args)
+    jaxpr.cache["interpreted_s"] = (
+        jaxpr.cache.get("interpreted_s", 0.0) + time.perf_counter() - start
+    )
+    return outs
+
+
+def native_program(jaxpr: Jaxpr) -> Compiled | None:
+    """The machine code of a program, made when it is first needed; ``None`` to interpret it."""
+    settings = current_config.get()
+    if not settings.native:
+        return None
+    cache = jaxpr.cache
+    if "native" in cache:
+        known: Compiled | None = cache["native"]
+        return known
+    if predicted_compile_s(jaxpr) > settings.compile_budget_s + cache.get("interpreted_s", 0.0):
+        return None
+    cache["native"] = native = compile_or_warn(jaxpr)
+    return native
 
 
 # the primitive ----------------------------------------------------------------------------------
@@ -111,6 +141,7 @@ jit_p = Primitive(
     transpose=_jit_transpose,
     batch=_jit_batch,
     prune=_jit_prune,
+    lower=Structured("call"),
     holds_programs=True,
     is_call=True,
 )
@@ -173,6 +204,33 @@ def _axes() -> Hashable:
     )
 
 
+def _in_order(value: Any) -> Any:
+    """A captured array that nobody can change, laid out as machine code reads it."""
+    if type(value) is np.ndarray and not may_change(value):
+        return np.ascontiguousarray(value)
+    return value
+
+
+def _direct_call(
+    program: _Program, args: Sequence[Any], treedef: Any
+) -> Callable[..., Any] | None:
+    """The machine code as a function of the arguments, where it needs nothing around it.
+
+    It checks the arguments itself: whatever is not as it was is looked up again.
+    """
+    native = program.jaxpr.cache.get("native")
+    if native is None or native.direct is None or treedef != len(args):
+        return None
+    call: Callable[..., Any] = native.direct.call
+    if program.captured:
+        call = functools.partial(call, *program.captured)
+    entry = native.direct.entry
+    flat = tree.unflatten(program.treedef, list(range(len(entry.outputs))))
+    if entry.single:
+        return call if flat == 0 else None
+    return call if flat == tuple(range(len(entry.outputs))) else None
+
+
 class JitFunction:
     """A function that is staged once per kind of arguments and then run as a program.
 
@@ -192,10 +250,17 @@ class JitFunction:
         self._static_argnames = static_argnames
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
         self._lock = Lock()
+        self._direct: Callable[..., Any] | None = None
+        """The machine code of the last call, if that is all there is to do."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function through its program."""
         settings = current_config.get()
+        direct = self._direct
+        if direct is not None and settings is _DEFAULT_CONFIG and not kwargs:
+            result = direct(*args)
+            if result is not NotImplemented and type(result) is not int:
+                return result
         if not settings.jit:
             return self._fun(*args, **kwargs)
         if not kwargs and not self._static_argnums and all(map(_is_leaf, args)):
@@ -225,6 +290,7 @@ class JitFunction:
             outs = bind(jit_p, *operands, jaxpr=program.jaxpr, name=name_of(self._fun))
         else:
             outs = run_silently(program.jaxpr, operands)  # type: ignore[assignment]  # a list here
+            self._direct = _direct_call(program, args, treedef)
         return tree.unflatten(program.treedef, own_arrays(outs, operands))
 
     @property
@@ -341,6 +407,7 @@ class JitFunction:
         """Stage a call and keep its program, unless that refers to traced values."""
         closed, treedef = self._stage_closed(args, kwargs)
         jaxpr, captured = hoist(closed)
+        captured = tuple(map(_in_order, captured))
         program = _Program(jaxpr, captured, treedef, bool(jaxpr.effects))
         if any(isinstance(value, Tracer) for value in captured):
             return program
@@ -392,6 +459,7 @@ class JitFunction:
         """Forget all programs."""
         with self._lock:
             self._programs.clear()
+            self._direct = None
 
     @property
     def cache_size(self) -> int:

@@ -49,6 +49,7 @@ from functrans.control.programs import (
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
+from functrans.ir.lowering import IndexMap, Structured, same_place
 from functrans.ir.primitive import Joint, Primitive, is_linear, linear
 from functrans.ir.source import here
 from functrans.ir.tapes import TapeValue
@@ -726,6 +727,7 @@ scan_p = Primitive(
     transpose=scan_transpose,
     batch=_scan_batch,
     prune=_scan_prune,
+    lower=Structured("scan"),
     holds_programs=True,
 )
 
@@ -756,6 +758,7 @@ weaken_p = Primitive(
     jvp=linear,
     transpose=_weaken_transpose,
     batch=_weaken_batch,
+    lower=IndexMap(same_place),
 )
 """A number that went through an array as the Python scalar it was."""
 

@@ -52,6 +52,7 @@ from functrans.control.programs import (
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.ir.tapes import TapeValue
@@ -428,6 +429,7 @@ while_p = Primitive(
     transpose=_while_transpose,
     batch=_while_batch,
     prune=_while_prune,
+    lower=Structured("while"),
     holds_programs=True,
 )
 

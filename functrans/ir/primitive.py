@@ -17,7 +17,7 @@ jvp        ``(primals, tangents, outs, **params) -> tangents``; a tangent may be
 transpose  ``(cts, operands, **params) -> cts``: operands in which the equation is linear come as
            ``LinearOperand(aval)``; one cotangent per operand, ``None`` for the others
 batch      ``(size, operands, dims, **params) -> (outs, out_dims)``; dims are ints or ``None``
-lower      a function of an emitter (see docs/architecture)
+lower      how it becomes native code: one of the kinds of ``ir.lowering``
 linearize  ``(needs, operands, **params) -> (outs, residuals, linear)``, only where the derived
            form would redo expensive work: ``linear`` is a ``LinearProgram``
 effects    names of the effects, a frozenset; an equation that has one is never dropped
@@ -39,9 +39,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from functrans.ir.avals import Aval
+from functrans.ir.lowering import (
+    Expansion,
+    IndexMap,
+    Pointwise,
+    Reduction,
+    Routine,
+    Structured,
+)
 
 Rule = Callable[..., Any]
+Lowering = Pointwise | IndexMap | Reduction | Expansion | Routine | Structured
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +120,13 @@ class Elementwise:
         map is its own transpose, so that it serves cotangents too.
       saves: per operand, a bit mask of what its partial reads: bit ``i`` is operand ``i``, the
         highest bit is the output. Only that is kept for the backward pass.
+      ufunc: the ufunc whose resolution of dtypes holds; ``None`` where none does.
     """
 
     function: Callable[..., Any]
     partials: tuple[Any, ...]
     saves: tuple[int, ...]
+    ufunc: np.ufunc | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +146,7 @@ class Primitive:
     jvp: Rule | Marker | Joint
     transpose: Rule | None = None
     batch: Rule | None = None
-    lower: Rule | None = None
+    lower: Lowering | None = None
     linearize: Rule | None = None
     effects: frozenset[str] = frozenset()
     elementwise: Elementwise | None = None

@@ -14,6 +14,7 @@ from typing import Any
 
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
+from functrans.ir.lowering import IndexMap, same_place
 from functrans.ir.primitive import Primitive, linear
 from functrans.trace import bind
 
@@ -44,6 +45,7 @@ name_p = Primitive(
     jvp=linear,
     transpose=_name_transpose,
     batch=_name_batch,
+    lower=IndexMap(same_place),
 )
 
 

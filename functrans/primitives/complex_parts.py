@@ -17,7 +17,12 @@ import numpy as np
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives import elementwise as ew
-from functrans.primitives.family import broadcast_shapes, move_batch_axes, user_function
+from functrans.primitives.family import (
+    broadcast_shapes,
+    move_batch_axes,
+    pointwise,
+    user_function,
+)
 from functrans.primitives.structural import cast, unbroadcast
 from functrans.trace import bind, dtype_of, shape_of
 
@@ -58,6 +63,7 @@ real_p: Primitive = Primitive(
     jvp=linear,
     transpose=_real_transpose,
     batch=_batch_of(lambda: real_p),
+    lower=pointwise("real"),
 )
 
 
@@ -73,6 +79,7 @@ imag_p: Primitive = Primitive(
     jvp=linear,
     transpose=_imag_transpose,
     batch=_batch_of(lambda: imag_p),
+    lower=pointwise("imag"),
 )
 
 
@@ -87,6 +94,7 @@ conjugate_p: Primitive = Primitive(
     jvp=linear,
     transpose=_conjugate_transpose,
     batch=_batch_of(lambda: conjugate_p),
+    lower=pointwise("conjugate"),
 )
 
 
@@ -124,6 +132,7 @@ complex_p: Primitive = Primitive(
     jvp=linear,
     transpose=_complex_transpose,
     batch=_complex_batch,
+    lower=pointwise("complex"),
 )
 
 
@@ -142,6 +151,7 @@ complex_abs_p: Primitive = Primitive(
     abstract_eval=_part_aval,
     jvp=_complex_abs_jvp,
     batch=_batch_of(lambda: complex_abs_p),
+    lower=pointwise("complex_abs"),
     reasons=(("transpose", "not linear"),),
 )
 

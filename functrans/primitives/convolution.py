@@ -34,9 +34,11 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, multilinear
 from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.convolution_lowering import conv_general_lower
 from functrans.primitives.family import promoted_dtype
 from functrans.primitives.movement import reverse
 from functrans.primitives.structural import cast, moveaxis, reshape, transpose
@@ -390,6 +392,7 @@ conv_general_p = Primitive(
     jvp=multilinear,
     transpose=_conv_general_transpose,
     batch=_conv_general_batch,
+    lower=Routine(conv_general_lower),
 )
 
 

@@ -29,16 +29,24 @@ Layer: ``primitives``. Reference: Blelloch, Prefix Sums and Their Applications, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Marker, Primitive, is_linear, linear
+from functrans.kernels import table as kernels
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import is_complex, real
+from functrans.primitives.cumulative_lowering import (
+    cumlogsumexp_lower,
+    cumulative_lower,
+    linear_recurrence_lower,
+    running_extremum_lower,
+)
 from functrans.primitives.family import add_tangents, promoted_dtype
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import (
@@ -51,6 +59,8 @@ from functrans.primitives.structural import (
 from functrans.trace import aval_of, bind, dtype_of, shape_of
 
 _FEW_LANES = 16
+_NUMBER_S, _ROW_S = 1e-7, 1.5e-6
+"""What a step takes without a kernel: for one number, for one row."""
 
 
 def _along(ndim: int, axis: int, entry: slice) -> BasicIndex:
@@ -88,17 +98,29 @@ def shift(x: Any, axis: int, reverse: bool = False, fill: Any = 0) -> Any:
 def _linear_recurrence_impl(a: Any, b: Any, *, axis: int, reverse: bool) -> tuple[Any, ...]:
     """Evaluate in order, so that overflow of a product of coefficients cannot become NaN.
 
-    One row of all lanes a step; a few lanes are faster as lists of Python numbers (60 ns per
-    element against 1.5 us per row).
+    One row of all lanes a step (1.5 us); a few lanes are faster one number after the other:
+    Python's (100 ns per element), or NumPy's (160 ns), which round to their dtype. Much work is
+    left to a kernel.
     """
     out = np.empty(b.shape, b.dtype)
     if not out.size:
         return (out,)
+    length = out.shape[axis]
+    lost_s = min(_NUMBER_S * out.size, _ROW_S * length)
+    kernel = kernels.name_for("linear_recurrence", b.dtype)
+    if kernels.pays(kernel, lost_s):
+        a, b = (np.require(x, requirements=["C", "A"]) for x in (a, b))
+        sizes = (math.prod(out.shape[:axis]), length, math.prod(out.shape[axis + 1 :]))
+        run = kernels.function(kernel)
+        run(a.ctypes.data, b.ctypes.data, out.ctypes.data, *sizes, reverse)
+        return (out,)
     direction = slice(None, None, -1 if reverse else 1)
     rows_a, rows_b, rows = (np.moveaxis(v, axis, 0)[direction] for v in (a, b, out))
-    length = rows.shape[0]
-    if rows.size <= _FEW_LANES * length and b.dtype.kind in "fc":
-        lanes_a, lanes_b = (v.reshape(length, -1).T.tolist() for v in (rows_a, rows_b))
+    few = _FEW_LANES if b.dtype == np.float64 else _FEW_LANES // 2
+    if rows.size <= few * length and b.dtype.kind in "fc":
+        lanes_a, lanes_b = (v.reshape(length, -1).T for v in (rows_a, rows_b))
+        if b.dtype == np.float64:
+            lanes_a, lanes_b = lanes_a.tolist(), lanes_b.tolist()
         lanes = [list(_recurrence(*lane)) for lane in zip(lanes_a, lanes_b, strict=True)]
         rows[...] = np.array(lanes, b.dtype).T.reshape(rows.shape)
         return (out,)
@@ -110,8 +132,8 @@ def _linear_recurrence_impl(a: Any, b: Any, *, axis: int, reverse: bool) -> tupl
     return (out,)
 
 
-def _recurrence(a: list[Any], b: list[Any]) -> Iterator[Any]:
-    """The recurrence on Python numbers; ``a[0]`` is not read."""
+def _recurrence(a: Sequence[Any], b: Sequence[Any]) -> Iterator[Any]:
+    """The recurrence on numbers; ``a[0]`` is not read."""
     h = b[0]
     yield h
     for factor, term in zip(a[1:], b[1:], strict=True):
@@ -173,6 +195,7 @@ linear_recurrence_p = Primitive(
     jvp=_linear_recurrence_jvp,
     transpose=_linear_recurrence_transpose,
     batch=_linear_recurrence_batch,
+    lower=Routine(linear_recurrence_lower),
 )
 
 
@@ -219,6 +242,7 @@ def _cumulative(
     name: str,
     ufunc: np.ufunc,
     jvp: Callable[..., Any] | Marker,
+    lower: Routine,
     *,
     impl: Callable[..., Any] | None = None,
     abstract_eval: Callable[..., Any] = _same_aval,
@@ -240,6 +264,7 @@ def _cumulative(
         jvp=jvp,
         transpose=transpose,
         batch=batch,
+        lower=lower,
         reasons=() if transpose is not None else (("transpose", "not linear"),),
     )
     return primitive
@@ -255,7 +280,13 @@ def _cumsum_transpose(cts: Any, operands: Any, *, axis: int, reverse: bool) -> t
     return bind(cumsum_p, cts[0], axis=axis, reverse=not reverse)
 
 
-cumsum_p = _cumulative("cumsum", np.add, linear, transpose=_cumsum_transpose)
+cumsum_p = _cumulative(
+    "cumsum",
+    np.add,
+    linear,
+    Routine(cumulative_lower(lambda e, before, x: e.add(before, x))),
+    transpose=_cumsum_transpose,
+)
 
 
 def cumsum(x: Any, axis: int, reverse: bool = False) -> Any:
@@ -274,7 +305,12 @@ def _cumprod_jvp(
     return bind(linear_recurrence_p, x, terms, axis=axis, reverse=reverse)
 
 
-cumprod_p = _cumulative("cumprod", np.multiply, _cumprod_jvp)
+cumprod_p = _cumulative(
+    "cumprod",
+    np.multiply,
+    _cumprod_jvp,
+    Routine(cumulative_lower(lambda e, before, x: e.multiply(before, x))),
+)
 
 
 def cumprod(x: Any, axis: int, reverse: bool = False) -> Any:
@@ -309,7 +345,12 @@ def _running_extremum_jvp(
     return (total / cast(so_far - before_run, dtype),)
 
 
-cummax_p = _cumulative("cummax", np.maximum, _running_extremum_jvp)
+cummax_p = _cumulative(
+    "cummax",
+    np.maximum,
+    _running_extremum_jvp,
+    Routine(running_extremum_lower(is_max=True)),
+)
 
 
 def cummax(x: Any, axis: int, reverse: bool = False) -> Any:
@@ -317,7 +358,12 @@ def cummax(x: Any, axis: int, reverse: bool = False) -> Any:
     return _apply(cummax_p, x, axis, reverse)
 
 
-cummin_p = _cumulative("cummin", np.minimum, _running_extremum_jvp)
+cummin_p = _cumulative(
+    "cummin",
+    np.minimum,
+    _running_extremum_jvp,
+    Routine(running_extremum_lower(is_max=False)),
+)
 
 
 def cummin(x: Any, axis: int, reverse: bool = False) -> Any:
@@ -389,6 +435,7 @@ cumlogsumexp_p = _cumulative(
     "cumlogsumexp",
     np.logaddexp,
     _cumlogsumexp_jvp,
+    Routine(cumlogsumexp_lower),
     impl=_cumlogsumexp_impl,
     abstract_eval=_cumlogsumexp_aval,
 )

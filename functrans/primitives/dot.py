@@ -29,9 +29,11 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, multilinear
 from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.dot_lowering import dot_supports, write_dot
 from functrans.primitives.family import promoted_dtype
 from functrans.primitives.structural import (
     cast,
@@ -290,6 +292,7 @@ dot_general_p = Primitive(
     jvp=multilinear,
     transpose=_dot_general_transpose,
     batch=_dot_general_batch,
+    lower=Routine(write_dot, dot_supports),
 )
 
 

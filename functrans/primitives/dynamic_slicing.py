@@ -13,17 +13,29 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives import elementwise as ew
 from functrans.primitives.gather_scatter import accumulate_p, gather_p, scatter_set_p
+from functrans.primitives.routine_loops import (
+    contiguous,
+    copy_run,
+    fill_run,
+    load_run,
+    nest,
+    plus,
+    zeros,
+)
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import (
     broadcast_to,
@@ -35,6 +47,10 @@ from functrans.primitives.structural import (
     transpose,
 )
 from functrans.trace import bind, dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array, Routines
+    from functrans.emitter.types import Value
 
 Shape = tuple[int, ...]
 
@@ -68,6 +84,87 @@ def _check(name: str, starts: Sequence[ShapedArray], shape: Shape, sizes: Shape)
     for start in starts:
         if start.shape or start.dtype.kind not in "iu":
             raise ShapeError(f"{name}: starts must be integer scalars, got {start}")
+
+
+# native code ------------------------------------------------------------------------------------
+
+
+def _first_element(e: Routines, starts: Sequence[Array], shape: Shape, sizes: Shape) -> Value:
+    """Number of the first element of a window."""
+    b, offset = e.b, e.b.index(0)
+    for start, extent, size, stride in zip(starts, shape, sizes, contiguous(shape), strict=True):
+        last = extent - size
+        if not last:
+            continue
+        number = e.load(start.dtype, start.pointer)
+        if number.dtype == np.uint64:  # a large one is no negative one
+            is_large = b.icmp("ugt", number.value, b.index(last))
+            first = b.select(is_large, b.index(last), number.value)
+        else:
+            first = e.cast(number, np.int64).value
+            is_negative = b.icmp("slt", first, b.index(0))
+            first = b.select(is_negative, b.add(first, b.index(extent)), first)
+            first = b.select(b.icmp("slt", first, b.index(0)), b.index(0), first)
+            first = b.select(b.icmp("sgt", first, b.index(last)), b.index(last), first)
+        offset = plus(e, offset, b.mul(first, b.index(stride)))
+    return offset
+
+
+@contextmanager
+def _each_row(e: Routines, shape: Shape, sizes: Shape) -> Iterator[tuple[Value, Value, int]]:
+    """Loops over the contiguous parts of a window.
+
+    Yields:
+      Number of the first element in the array (from the window's first) and in the window; extent.
+    """
+    behind = len(shape)
+    while behind and sizes[behind - 1] == shape[behind - 1]:
+        behind -= 1
+    outer = max(behind - 1, 0)
+    steps = [contiguous(shape)[:outer], contiguous(sizes)[:outer]]
+    with nest(e, sizes[:outer], steps) as (array, window):
+        yield array, window, math.prod(sizes[outer:])
+
+
+def _dynamic_slice_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, sizes: Shape
+) -> None:
+    """The rows of the window are copied."""
+    x, *starts = operands
+    (out,) = results
+    first = _first_element(e, starts, x.shape, sizes)
+    with _each_row(e, x.shape, sizes) as (source, target, width):
+        copy_run(e, x, plus(e, first, source), out, target, width)
+
+
+def _write_window(e: Routines, out: Array, v: Array, starts: Sequence[Array], sizes: Shape) -> None:
+    """Copy an array, or one element, into a window."""
+    first = _first_element(e, starts, out.shape, sizes)
+    constant = load_run(e, v, e.b.index(0)) if v.shape != sizes else None
+    with _each_row(e, out.shape, sizes) as (target, source, width):
+        at = plus(e, first, target)
+        if constant is None:
+            copy_run(e, v, source, out, at, width)
+        else:
+            fill_run(e, out, at, constant, width)
+
+
+def _dynamic_embed_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, shape: Shape
+) -> None:
+    """Zeros, then the rows of the window."""
+    v, *starts = operands
+    zeros(e, results[0])
+    _write_window(e, results[0], v, starts, v.shape)
+
+
+def _dynamic_update_slice_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, sizes: Shape
+) -> None:
+    """The array, then the rows of the window."""
+    x, v, *starts = operands
+    e.copy(x, results[0])
+    _write_window(e, results[0], v, starts, sizes)
 
 
 # batches whose elements have starts of their own ------------------------------------------------
@@ -180,6 +277,7 @@ dynamic_slice_p = Primitive(
     jvp=linear,
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
+    lower=Routine(_dynamic_slice_lower),
 )
 
 
@@ -231,6 +329,7 @@ dynamic_embed_p = Primitive(
     jvp=linear,
     transpose=_dynamic_embed_transpose,
     batch=_dynamic_embed_batch,
+    lower=Routine(_dynamic_embed_lower),
 )
 
 
@@ -302,6 +401,7 @@ dynamic_update_slice_p = Primitive(
     jvp=linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
+    lower=Routine(_dynamic_update_slice_lower, in_place=0),
     in_place=_dynamic_update_slice_in_place,
 )
 

@@ -375,6 +375,7 @@ frexp_exponent_p: Primitive = unary(
     "frexp_exponent",
     _plain_frexp_exponent,
     nondifferentiable,
+    ufunc=np.frexp,
     abstract_eval=_frexp_exponent_aval,
 )
 

@@ -16,20 +16,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Pointwise
 from functrans.ir.primitive import Elementwise, Marker, Primitive, is_linear, nondifferentiable
 from functrans.primitives.structural import broadcast_to, cast, moveaxis, reshape, unbroadcast
 from functrans.trace import aval_of, elementwise, shape_of
 
+if TYPE_CHECKING:
+    from functrans.emitter.numbers import Number, Numbers
+
 _WEAK_TYPES = {"f": float, "c": complex, "i": int}
 
 
-def _dtype_key(aval: ShapedArray) -> Any:
+def dtype_key(aval: ShapedArray) -> Any:
     """What ``ufunc.resolve_dtypes`` wants: a dtype, or the Python type of a weak scalar."""
     return _WEAK_TYPES.get(aval.dtype.kind, aval.dtype) if aval.weak else aval.dtype
 
@@ -76,7 +80,7 @@ def _ufunc_abstract_eval(name: str, ufunc: np.ufunc, keeps_weak: bool) -> Callab
     def abstract_eval(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
         shape = broadcast_shapes(name, [aval.shape for aval in avals])
         try:
-            dtypes = _resolve(ufunc, tuple(map(_dtype_key, avals)))
+            dtypes = _resolve(ufunc, tuple(map(dtype_key, avals)))
         except TypeError as error:
             text = ", ".join(map(str, avals))
             raise TypeError(f"{name}: not defined for operands {text}; {error}") from None
@@ -182,6 +186,32 @@ def _elementwise_batch(get: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch
 
 
+# Work per element in units of an addition, where it is not 1.
+_COSTS = {
+    cost: names.split()
+    for cost, names in (
+        (4, "divide floor_divide remainder fmod sqrt norm_sqrt gcd lcm hypot complex_abs"),
+        (
+            15,
+            "exp exp2 expm1 log log2 log10 log1p cbrt logaddexp logaddexp2 sin cos tan arcsin"
+            " arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2",
+        ),
+        (40, "power erf erfc gammaln digamma"),
+    )
+}
+_COST_OF = {name: cost for cost, names in _COSTS.items() for name in names}
+
+
+def pointwise(name: str) -> Pointwise:
+    """The lowering of a primitive that the emitter has a method for, of the same name."""
+
+    def write(e: Numbers, *numbers: Number) -> Number:
+        result: Number = getattr(e, name)(*numbers)
+        return result
+
+    return Pointwise(write, _COST_OF.get(name, 1))
+
+
 def elementwise_primitive(
     name: str,
     function: Callable[..., Any],
@@ -203,14 +233,16 @@ def elementwise_primitive(
       partials: one per operand, or ``nondifferentiable``.
       saves: letters that each partial reads.
       names: letters of the operands in order.
-      ufunc: the ufunc whose dtype resolution holds; by default ``function`` itself.
+      ufunc: the ufunc whose dtype resolution holds; by default ``function`` itself, and none where
+        ``abstract_eval`` is given.
       abstract_eval: used instead of the ufunc's.
       keeps_weak: Python scalars in give a Python scalar out (operators do).
       jvp: where the derivative is no diagonal map over the operand's own field (complex parts).
       transpose: the transpose that goes with ``jvp=linear``.
     """
     if abstract_eval is None:
-        abstract_eval = _ufunc_abstract_eval(name, ufunc or function, keeps_weak)  # type: ignore[arg-type]  # function is a ufunc then
+        ufunc = ufunc or function  # type: ignore[assignment]  # function is a ufunc then
+        abstract_eval = _ufunc_abstract_eval(name, ufunc, keeps_weak)  # type: ignore[arg-type]  # it is set
     is_differentiable = not isinstance(partials, Marker)
     letters = names + "y"
     family = Elementwise(
@@ -219,6 +251,7 @@ def elementwise_primitive(
         tuple(sum(1 << letters.index(c) for c in text) for text in saves)
         if is_differentiable
         else (0,) * len(names),
+        ufunc,
     )
 
     def impl(*operands: Any) -> tuple[Any, ...]:
@@ -235,6 +268,7 @@ def elementwise_primitive(
         transpose=transpose,
         batch=_elementwise_batch(lambda: primitive),
         elementwise=family,
+        lower=pointwise(name),
         reasons=() if is_differentiable else (("transpose", "has no derivative"),),
     )
     return primitive

@@ -40,6 +40,8 @@ from functrans.trace import bind, dtype_of
 
 Axes = tuple[int, ...]
 
+_NOT_LOWERED = (("lower", "NumPy's pocketfft is called: there is no faster code to write"),)
+
 
 def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
     """Refuse axes that do not exist, come twice, or have no elements."""
@@ -110,6 +112,7 @@ fft_c2c_p = Primitive(
     jvp=linear,
     transpose=_fft_c2c_transpose,
     batch=_fft_c2c_batch,
+    reasons=_NOT_LOWERED,
 )
 
 
@@ -173,6 +176,7 @@ rfft_p = Primitive(
     jvp=linear,
     transpose=_rfft_transpose,
     batch=_rfft_batch,
+    reasons=_NOT_LOWERED,
 )
 
 
@@ -228,6 +232,7 @@ irfft_p = Primitive(
     jvp=linear,
     transpose=_irfft_transpose,
     batch=_irfft_batch,
+    reasons=_NOT_LOWERED,
 )
 
 

@@ -29,6 +29,7 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import move_batch_axes
@@ -42,6 +43,13 @@ from functrans.primitives.index_arrays import (
     rest_shape,
     write_set,
     write_with,
+)
+from functrans.primitives.index_lowering import (
+    accumulate_lower,
+    gather_lower,
+    is_last_write_lower,
+    scatter_add_lower,
+    scatter_set_lower,
 )
 from functrans.primitives.structural import broadcast_to, moveaxis, reduce_sum, reshape
 from functrans.trace import bind, dtype_of, shape_of
@@ -187,6 +195,7 @@ gather_p = Primitive(
     jvp=linear,
     transpose=_gather_transpose,
     batch=_gather_batch,
+    lower=Routine(gather_lower),
 )
 
 
@@ -239,6 +248,7 @@ accumulate_p = Primitive(
     jvp=linear,
     transpose=_accumulate_transpose,
     batch=_accumulate_batch,
+    lower=Routine(accumulate_lower),
 )
 
 
@@ -291,6 +301,7 @@ scatter_add_p = Primitive(
     jvp=linear,
     transpose=_scatter_add_transpose,
     batch=_scatter_add_batch,
+    lower=Routine(scatter_add_lower, in_place=0),
     in_place=_scatter_add_in_place,
 )
 
@@ -352,6 +363,7 @@ scatter_set_p = Primitive(
     jvp=linear,
     transpose=_scatter_set_transpose,
     batch=_scatter_set_batch,
+    lower=Routine(scatter_set_lower, in_place=0),
     in_place=_scatter_set_in_place,
 )
 
@@ -382,6 +394,7 @@ is_last_write_p = Primitive(
     abstract_eval=_is_last_write_aval,
     jvp=nondifferentiable,
     batch=_is_last_write_batch,
+    lower=Routine(is_last_write_lower),
     reasons=(("transpose", "booleans have no derivative"),),
 )
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.source import here
+from functrans.kernels import table as kernels
 
 Indices = tuple[Any, ...]
 Axes = tuple[int, ...]
@@ -35,7 +36,10 @@ _COLUMNS = 16
 """Up to this many elements per index, one ``ufunc.at`` each (2-4 times faster than one for all)."""
 _ROWS = 512
 """From this many elements per index on, one addition of rows per index (0.6 us) is faster."""
-
+_WRITE_S, _SORT_S = 2e-9, 1e-7
+"""What a kernel saves for each element that is combined, for each write that is sorted."""
+_SPARSE = 64
+"""Up to this many places per write a table of all places is faster than sorting."""
 
 _FIRST = (0,)
 
@@ -310,6 +314,13 @@ def _write_flat(
         offsets += own.reshape((-1,) + (1,) * (len(rest) - position - 1))
     offsets = offsets.ravel()
     flat = out.reshape(-1)
+    kernel = kernels.name_for(f"scatter_{ufunc.__name__}", out.dtype)
+    if flat.flags.aligned and kernels.pays(kernel, _WRITE_S * len(places) * len(offsets)):
+        values = np.require(v, out.dtype, ["C", "A"])
+        data = [x.ctypes.data for x in (flat, values, places, offsets)]
+        sizes = (flat.size, len(places), len(offsets), int(values.ndim > 0))
+        kernels.function(kernel)(*data, *sizes)
+        return
     if len(offsets) <= _COLUMNS:
         columns = np.reshape(v, (len(places), len(offsets))) if np.ndim(v) else None
         for k, offset in enumerate(offsets):
@@ -353,11 +364,17 @@ def neighbour_writes(indices: Indices, extents: Shape, mode: str) -> tuple[Any, 
     if is_inside is not None:
         keys = np.where(is_inside, keys, -1)
     flat = _raveled(keys, s)
+    before = np.full(len(flat), -1, np.int64)
+    after = np.full(len(flat), -1, np.int64)
+    extent = max(math.prod(extents), 1)
+    if extent <= _SPARSE * len(flat) and kernels.pays("neighbour_writes", _SORT_S * len(flat)):
+        latest = np.full(extent, -1, np.int64)
+        data = [x.ctypes.data for x in (flat, latest, before, after)]
+        kernels.function("neighbour_writes")(*data, len(flat), extent)
+        return before.reshape(s), after.reshape(s)
     order = np.argsort(flat, kind="stable")
     first, second = order[:-1], order[1:]
     meets = (flat[first] == flat[second]) & (flat[second] >= 0)
-    before = np.full(len(flat), -1, np.int64)
-    after = np.full(len(flat), -1, np.int64)
     before[second[meets]] = first[meets]
     after[first[meets]] = second[meets]
     return before.reshape(s), after.reshape(s)

@@ -8,15 +8,34 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.primitives.complex_parts import imag, real, real_dtype
 from functrans.primitives.dot import matmul
+from functrans.primitives.fortran import (
+    Interchanges,
+    Status,
+    convert,
+    double_of,
+    each_matrix,
+    exchange_rows,
+    factorize,
+    fill_identity,
+    in_double,
+    number_of,
+    offset,
+    solve_triangle,
+)
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     batch_in_front,
@@ -29,6 +48,11 @@ from functrans.primitives.linalg_common import (
 )
 from functrans.primitives.structural import zeros_like_aval
 from functrans.trace import bind, dtype_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.numbers import Number
+    from functrans.emitter.routine import Array, Routines
+    from functrans.emitter.types import Value
 
 # inverse ----------------------------------------------------------------------------------------
 
@@ -59,12 +83,46 @@ def _inv_jvp(primals: Any, tangents: Any, outs: Any, *, check: bool) -> tuple[An
     return (-matmul(matmul(x, a_dot), x),)
 
 
+def _inv_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, check: bool
+) -> None:
+    (a,), (out,) = operands, results
+    if a.size == 0:
+        return
+    n = a.shape[-1]
+    factors = e.workspace((n, n), double_of(a.dtype))
+    scratch = in_double(e, out.reshape(n, n))
+    interchanges, status = Interchanges(e, n), Status(e)
+    with each_matrix(e, (a, out), len(a.shape) - 2) as (matrix, inverse):
+        factorize(e, matrix, factors, interchanges, status)
+        is_singular = status.is_bad()
+        if check:
+            e.fail_when(is_singular, np.linalg.LinAlgError, "Singular matrix")
+        invert(e, factors, interchanges, scratch or inverse)
+        if scratch is not None:
+            convert(e, scratch, inverse)
+        if not check:
+            with e.b.when(is_singular):
+                e.fill(inverse, e.constant(a.dtype, np.nan))
+
+
+def invert(e: Routines, factors: Array, interchanges: Interchanges, x: Array) -> None:
+    """The inverse, by row, of the matrix whose LU factors lie by column: ``u^-1 l^-1 p``."""
+    n = x.shape[0]
+    fill_identity(e, x)
+    with e.count(n) as j:
+        exchange_rows(e, x, j, interchanges.row(j).value)
+    solve_triangle(e, factors, x, lower=True, unit_diagonal=True, by_column=True)
+    solve_triangle(e, factors, x, lower=False, by_column=True)
+
+
 inv_p: Primitive = Primitive(
     "inv",
     impl=_inv_impl,
     abstract_eval=_square_aval("inv"),
     jvp=_inv_jvp,
     batch=batch_in_front(lambda: inv_p),
+    lower=Routine(_inv_lower, in_place=0),
     reasons=NOT_LINEAR,
 )
 
@@ -98,12 +156,123 @@ def _det_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return (frobenius_product(cofactor(primals[0]), tangents[0]),)
 
 
+def _det_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array]) -> None:
+    """The product of the pivots; by logarithms, as NumPy does, where it leaves the normal range."""
+    (a,), (out,) = operands, results
+    if a.shape[-1] == 0:
+        e.fill(out, e.constant(out.dtype, 1))
+        return
+    with _factored(e, a, (out,)) as (factors, (det,)):
+        product = _Carried(e, e.constant(factors.memory.dtype, 1))
+        is_normal = _Carried(e, e.constant(bool, True))
+        with factors.pivots() as (pivot, is_exchanged):
+            value = e.multiply(product.get(), pivot)
+            value = e.select(is_exchanged, e.negative(value), value)
+            product.put(value)
+            is_normal.put(e.logical_and(is_normal.get(), _is_normal(e, value)))
+        index = e.b.index(0)
+        e.write(det, index, e.cast(product.get(), a.dtype))
+        with e.b.when(e.b.not_(is_normal.get().value)):
+            sign, logarithm = _sign_and_logarithm(e, factors)
+            size = e.cast(e.exp(logarithm), sign.dtype)
+            e.write(det, index, e.cast(e.multiply(sign, size), a.dtype))
+
+
+def _is_normal(e: Routines, x: Number) -> Number:
+    """Whether a product has lost nothing to overflow or underflow; false for NaN."""
+    limits = np.finfo(np.float64)
+    size = e.complex_abs(x) if x.kind == "c" else e.absolute(x)
+    is_low = e.less_equal(size, e.like(size, limits.max))
+    return e.logical_and(is_low, e.greater_equal(size, e.like(size, limits.tiny / limits.eps)))
+
+
+class _Carried:
+    """A number that a loop changes."""
+
+    def __init__(self, e: Routines, start: Number) -> None:
+        self._e = e
+        self._start = start
+        self._slots = [e.b.alloca(part.type) for part in start.parts]
+        self.put(start)
+
+    def get(self) -> Number:
+        parts = [p.type for p in self._start.parts]
+        loaded = [self._e.b.load(t, slot) for t, slot in zip(parts, self._slots, strict=True)]
+        return dataclasses.replace(self._start, parts=tuple(loaded))
+
+    def put(self, x: Number) -> None:
+        for part, slot in zip(x.parts, self._slots, strict=True):
+            self._e.b.store(part, slot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """LU factors of a matrix.
+
+    Attributes:
+      e: the emitter.
+      memory: the factors by column.
+      interchanges: the rows that were exchanged.
+      is_singular: whether a pivot is exactly 0.
+    """
+
+    e: Routines
+    memory: Array
+    interchanges: Interchanges
+    is_singular: Value
+
+    @contextmanager
+    def pivots(self) -> Iterator[tuple[Number, Number]]:
+        """Loop over the diagonal; yields a pivot, and whether its row was exchanged."""
+        e, n = self.e, self.memory.shape[0]
+        with e.count(n) as j:
+            pivot = e.load(self.memory.dtype, offset(e, self.memory, [(j, n + 1)]))
+            yield pivot, e.not_equal(self.interchanges.row(j), number_of(e, j))
+
+
+@contextmanager
+def _factored(
+    e: Routines, a: Array, results: Sequence[Array]
+) -> Iterator[tuple[_Factors, list[Array]]]:
+    """Loop over a stack of matrices, not 0x0; yields factors, and the places of results."""
+    n = a.shape[-1]
+    memory = e.workspace((n, n), double_of(a.dtype))
+    interchanges, status = Interchanges(e, n), Status(e)
+    with each_matrix(e, (a, *results), len(a.shape) - 2) as (matrix, *places):
+        factorize(e, matrix, memory, interchanges, status)
+        yield _Factors(e, memory, interchanges, status.is_bad()), places
+
+
+def _sign_and_logarithm(e: Routines, factors: _Factors) -> tuple[Number, Number]:
+    """Sign, or phase, of a determinant and the logarithm of its absolute value."""
+    sign = _Carried(e, e.constant(factors.memory.dtype, 1))
+    logarithm = _Carried(e, e.constant(np.float64, 0))
+    with factors.pivots() as (pivot, is_exchanged):
+        size = e.complex_abs(pivot) if pivot.kind == "c" else e.absolute(pivot)
+        logarithm.put(e.add(logarithm.get(), e.log(size)))
+        if pivot.kind == "c":
+            parts = tuple(e.b.fdiv(part, size.value) for part in pivot.parts)
+            unit = dataclasses.replace(pivot, parts=parts)
+        else:
+            is_negative = e.less(pivot, e.like(pivot, 0))
+            unit = e.select(is_negative, e.like(pivot, -1), e.like(pivot, 1))
+        value = e.multiply(sign.get(), unit)
+        sign.put(e.select(is_exchanged, e.negative(value), value))
+    numbers = []
+    for carried, at_singular in ((sign, 0), (logarithm, -np.inf)):
+        x = carried.get()
+        is_singular = dataclasses.replace(e.constant(bool, False), parts=(factors.is_singular,))
+        numbers.append(e.select(is_singular, e.like(x, at_singular), x))
+    return numbers[0], numbers[1]
+
+
 det_p: Primitive = Primitive(
     "det",
     impl=lambda a: (np.linalg.det(a),),
     abstract_eval=_per_matrix_aval("det"),
     jvp=_det_jvp,
     batch=batch_in_front(lambda: det_p),
+    lower=Routine(_det_lower),
     reasons=NOT_LINEAR,
 )
 
@@ -130,12 +299,25 @@ def _slogdet_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return imag(log_dot) * (sign * 1j), real(log_dot)
 
 
+def _slogdet_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array]) -> None:
+    (a,) = operands
+    if a.shape[-1] == 0:
+        for out, value in zip(results, (1, 0), strict=True):
+            e.fill(out, e.constant(out.dtype, value))
+        return
+    with _factored(e, a, results) as (factors, (sign, logarithm)):
+        numbers = _sign_and_logarithm(e, factors)
+        for place, x in zip((sign, logarithm), numbers, strict=True):
+            e.write(place, e.b.index(0), e.cast(x, place.dtype))
+
+
 slogdet_p: Primitive = Primitive(
     "slogdet",
     impl=lambda a: tuple(np.linalg.slogdet(a)),
     abstract_eval=_slogdet_aval,
     jvp=_slogdet_jvp,
     batch=batch_in_front(lambda: slogdet_p),
+    lower=Routine(_slogdet_lower),
     reasons=NOT_LINEAR,
 )
 

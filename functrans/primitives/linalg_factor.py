@@ -8,15 +8,31 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive
 from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.dot import matmul
+from functrans.primitives.fortran import (
+    LETTER,
+    Status,
+    call,
+    clear_triangle,
+    convert,
+    double_of,
+    each_matrix,
+    fill_identity,
+    in_double,
+    move,
+    move_by_column,
+    move_by_row,
+)
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     adjoint,
@@ -29,6 +45,9 @@ from functrans.primitives.linalg_triangular import triangular_solve
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.trace import bind, dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array, Routines
 
 # cholesky ---------------------------------------------------------------------------------------
 
@@ -58,12 +77,34 @@ def _cholesky_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return (matmul(l_factor, inner * weights),)
 
 
+def _cholesky_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array]) -> None:
+    """By column the matrix is ``a^T``; from its upper triangle ``a^T = (l^T)^H l^T``.
+
+    The upper factor ``l^T`` by column is ``l`` by row.
+    """
+    (a,), (out,) = operands, results
+    if a.size == 0:
+        return
+    n = a.shape[-1]
+    scratch, status = in_double(e, out.reshape(n, n)), Status(e)
+    with each_matrix(e, (a, out), len(a.shape) - 2) as (matrix, factor):
+        x = scratch or factor
+        convert(e, matrix, x)
+        call(e, f"lapack.{LETTER[x.dtype.char]}potrf", "U", n, x, n, status.clear().pointer)
+        error = np.linalg.LinAlgError
+        e.fail_when(status.is_bad(), error, "Matrix is not positive definite")
+        if scratch is not None:
+            convert(e, scratch, factor)
+        clear_triangle(e, factor, is_upper=True)
+
+
 cholesky_p: Primitive = Primitive(
     "cholesky",
     impl=lambda a: (np.linalg.cholesky(a),),
     abstract_eval=_cholesky_aval,
     jvp=_cholesky_jvp,
     batch=batch_in_front(lambda: cholesky_p),
+    lower=Routine(_cholesky_lower, in_place=0),
     reasons=NOT_LINEAR,
 )
 
@@ -143,12 +184,57 @@ def _part(x: Any, entries: tuple[Any, ...]) -> Any:
     return slice_index(x, BasicIndex(entries))
 
 
+_BLOCK = 64
+"""At least as many columns as LAPACK reflects at once, for the size of its workspace."""
+
+
+def _qr_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, mode: str
+) -> None:
+    """Reflections of a copy by column, then ``r`` from it, then ``q`` in its place."""
+    (a,) = operands
+    rows, columns = a.shape[-2:]
+    steps = min(rows, columns)
+    first, second = results
+    if steps == 0:
+        if mode == "complete":  # no reflections
+            with each_matrix(e, (first,), len(a.shape) - 2) as (q,):
+                fill_identity(e, q)
+        return
+    width = columns if mode == "raw" else first.shape[-1]
+    work = double_of(a.dtype)
+    memory = e.workspace((max(columns, width), rows), work)
+    tau = e.workspace((steps,), work)
+    size = _BLOCK * max(columns, width)
+    space, status = e.workspace((size,), work), Status(e)
+    letter = LETTER[work.char]
+    error = np.linalg.LinAlgError, "Incorrect argument found while performing QR factorization"
+    with each_matrix(e, (a, first, second), len(a.shape) - 2) as (matrix, left, right):
+        move_by_column(e, matrix, memory)
+        end = status.clear().pointer
+        call(e, f"lapack.{letter}geqrf", rows, columns, memory, rows, tau, space, size, end)
+        e.fail_when(status.is_bad(), *error)
+        if mode == "raw":
+            move(e, memory, left, (columns * rows,), (1,), (1,))
+            convert(e, tau, right)
+        else:
+            k = right.shape[0]
+            move(e, memory, right, (k, columns), (1, rows), (columns, 1))
+            clear_triangle(e, right, is_upper=False)
+            name = f"lapack.{letter}{'un' if work.kind == 'c' else 'or'}gqr"
+            end = status.clear().pointer
+            call(e, name, rows, width, steps, memory, rows, tau, space, size, end)
+            e.fail_when(status.is_bad(), *error)
+            move_by_row(e, memory, left)
+
+
 qr_p: Primitive = Primitive(
     "qr",
     impl=_qr_impl,
     abstract_eval=_qr_aval,
     jvp=_qr_jvp,
     batch=batch_in_front(lambda: qr_p),
+    lower=Routine(_qr_lower),
     reasons=NOT_LINEAR,
 )
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real_dtype
@@ -22,13 +23,16 @@ from functrans.primitives.linalg_common import (
     INDEX_DTYPE,
     NOT_LINEAR,
     adjoint,
+    as_column,
     batch_in_front,
     check_matrices,
     check_stacks,
     flat_stack,
     hermitian_part,
+    matrix_transpose,
 )
-from functrans.primitives.linalg_spectral import push_singular_values
+from functrans.primitives.linalg_spectral import eigh_p, push_singular_values, svd_p
+from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import zeros_like_aval
 from functrans.trace import bind, shape_of
 
@@ -72,12 +76,30 @@ def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tup
     return (left - matmul(matmul(left, a), x) + right - matmul(x, matmul(a, right)) - inner,)
 
 
+def _pinv_lower(a: Any, rtol: Any, *, hermitian: bool) -> tuple[Any, ...]:
+    """By singular values; of Hermitian matrices by eigenvalues, which are those up to signs."""
+    if 0 in shape_of(a)[-2:]:
+        return (matrix_transpose(a),)
+    if hermitian:
+        values, basis = bind(eigh_p, a, uplo="L", vectors=True)
+        left, right = basis, adjoint(basis)
+    else:
+        u, values, vh = bind(svd_p, a, full_matrices=False, compute_uv=True)
+        left, right = adjoint(vh), adjoint(u)
+    (sizes,) = bind(ew.absolute_p, values)
+    cutoff = as_column(rtol * reduce_max(sizes, (len(shape_of(sizes)) - 1,)))
+    is_large = sizes > cutoff
+    inverse = ew.where(is_large, 1 / ew.where(is_large, values, 1), 0)
+    return (matmul(left, as_column(inverse) * right),)
+
+
 pinv_p: Primitive = Primitive(
     "pinv",
     impl=_pinv_impl,
     abstract_eval=_pinv_aval,
     jvp=_pinv_jvp,
     batch=batch_in_front(lambda: pinv_p),
+    lower=Expansion(_pinv_lower),
     reasons=NOT_LINEAR,
 )
 

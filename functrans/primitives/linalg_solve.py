@@ -15,15 +15,30 @@ Layer: ``primitives``.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot import matmul
+from functrans.primitives.fortran import (
+    INTEGER,
+    Interchanges,
+    Status,
+    convert,
+    each_matrix,
+    exchange_rows,
+    in_double,
+    move_by_row,
+    number_of,
+    solve_triangle,
+)
+from functrans.primitives.fortran import factorize as write_factors
 from functrans.primitives.linalg_common import (
     INDEX_DTYPE,
     NOT_LINEAR,
@@ -56,6 +71,9 @@ from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.sorting import select_along
 from functrans.primitives.structural import broadcast_to, reshape, zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array, Routines
 
 # LU factors -------------------------------------------------------------------------------------
 
@@ -179,12 +197,36 @@ def _block(x: Any, rows: slice, columns: slice) -> Any:
     return slice_index(x, BasicIndex((Ellipsis, rows, columns)))
 
 
+def _lu_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array]) -> None:
+    (a,) = operands
+    rows, columns = a.shape[-2:]
+    steps = min(rows, columns)
+    if results[2].size == 0:
+        return
+    factors = e.workspace((columns, rows), a.dtype)
+    interchanges, status = Interchanges(e, steps), Status(e)
+    with each_matrix(e, (a, *results), len(a.shape) - 2) as (matrix, lu, pivots, permutation):
+        with e.count(rows) as i:
+            e.write(permutation, i, e.cast(number_of(e, i), INDEX_DTYPE))
+        if not steps:
+            return
+        write_factors(e, matrix, factors, interchanges, status)
+        move_by_row(e, factors, lu)
+        with e.count(steps) as j:
+            row = interchanges.row(j)
+            e.write(pivots, j, e.cast(row, INDEX_DTYPE))
+            first, second = e.read(permutation, j), e.read(permutation, row.value)
+            e.write(permutation, j, second)
+            e.write(permutation, row.value, first)
+
+
 lu_p: Primitive = Primitive(
     "lu",
     impl=_lu_impl,
     abstract_eval=_lu_aval,
     jvp=_lu_jvp,
     batch=batch_in_front(lambda: lu_p),
+    lower=Routine(_lu_lower, in_place=0),
     reasons=NOT_LINEAR,
 )
 
@@ -218,12 +260,31 @@ def _lu_factor_aval(a: ShapedArray, *, check: bool) -> tuple[ShapedArray, ...]:
     )
 
 
+def _lu_factor_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, check: bool
+) -> None:
+    (a,) = operands
+    n = a.shape[-1]
+    if a.size == 0:
+        return
+    factors = e.workspace((n, n), results[0].dtype)
+    interchanges, status = Interchanges(e, n), Status(e)
+    with each_matrix(e, (a, *results), len(a.shape) - 2) as (matrix, lu, pivots):
+        write_factors(e, matrix, factors, interchanges, status)
+        if check:
+            e.fail_when(status.is_bad(), np.linalg.LinAlgError, "Singular matrix")
+        move_by_row(e, factors, lu)
+        with e.count(n) as j:
+            e.write(pivots, j, e.cast(interchanges.row(j), INDEX_DTYPE))
+
+
 lu_factor_p: Primitive = Primitive(
     "lu_factor",
     impl=_lu_factor_impl,
     abstract_eval=_lu_factor_aval,
     jvp=nondifferentiable,
     batch=batch_in_front(lambda: lu_factor_p),
+    lower=Routine(_lu_factor_lower),
     reasons=(("transpose", "has no derivative: linear_solve is differentiated in the matrix"),),
 )
 
@@ -325,6 +386,41 @@ def _linear_solve_batch(size: int, operands: Any, dims: Any, *, trans: str) -> t
     return bind(linear_solve_p, *to_front(size, operands, dims), trans=trans), (0,)
 
 
+def _linear_solve_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, trans: str
+) -> None:
+    """From ``p a = l u``: ``a^-1 = u^-1 l^-1 p``, and the transpose in the other order."""
+    _, factors, pivots, b = operands
+    (out,) = results
+    if out.size == 0:
+        return
+    stack = len(out.shape) - 2
+    n = out.shape[-2]
+    scratch = in_double(e, out.reshape(*out.shape[stack:]))
+
+    def permute(pivots: Array, x: Array, is_inverse: bool) -> None:
+        with e.count(n) as step:
+            j = e.b.sub(e.b.index(n - 1), step) if is_inverse else step
+            exchange_rows(e, x, j, e.cast(e.read(pivots, j), INTEGER).value)
+
+    if scratch is None:
+        convert(e, b, out)
+    with each_matrix(e, (factors, pivots, b, out), stack) as (lu, order, right, solution):
+        x = scratch or solution
+        if scratch is not None:
+            convert(e, right, scratch)
+        if trans == "N":
+            permute(order, x, False)
+            solve_triangle(e, lu, x, lower=True, unit_diagonal=True)
+            solve_triangle(e, lu, x, lower=False)
+        else:
+            solve_triangle(e, lu, x, lower=False, trans=trans)
+            solve_triangle(e, lu, x, lower=True, trans=trans, unit_diagonal=True)
+            permute(order, x, True)
+        if scratch is not None:
+            convert(e, scratch, solution)
+
+
 linear_solve_p: Primitive = Primitive(
     "linear_solve",
     impl=_linear_solve_impl,
@@ -332,6 +428,7 @@ linear_solve_p: Primitive = Primitive(
     jvp=_linear_solve_jvp,
     transpose=_linear_solve_transpose,
     batch=_linear_solve_batch,
+    lower=Routine(_linear_solve_lower, in_place=3),
 )
 
 

@@ -25,11 +25,13 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import (
@@ -41,6 +43,18 @@ from functrans.primitives.complex_parts import (
     real_dtype,
 )
 from functrans.primitives.dot import matmul
+from functrans.primitives.fortran import (
+    INTEGER,
+    LETTER,
+    Status,
+    call,
+    convert,
+    double_of,
+    each_matrix,
+    fill_identity,
+    move_by_column,
+    move_by_row,
+)
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     adjoint,
@@ -58,6 +72,12 @@ from functrans.primitives.reduction import argmax
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast
 from functrans.trace import bind, dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array, Routines
+
+_BLOCK = 64
+"""At least as many columns as LAPACK works on at once, for the sizes of its workspaces."""
 
 
 def _diagonal_of_product(a: Any, b: Any) -> Any:
@@ -100,12 +120,46 @@ def _eigh_jvp(
     return w_dot, matmul(v, matmul(adjoint(v), pushed) * turns)
 
 
+def _eigh_lower(
+    e: Routines, operands: Sequence[Array], results: Sequence[Array], *, uplo: str, vectors: bool
+) -> None:
+    """Divide and conquer; workspaces as the documentation of ``syevd`` and ``heevd`` wants them."""
+    (a,) = operands
+    n = a.shape[-1]
+    if a.size == 0:
+        return
+    work = double_of(a.dtype)
+    memory, values = e.workspace((n, n), work), e.workspace((n,), np.float64)
+    tridiagonal = (_BLOCK + 2) * n
+    if work.kind == "c":
+        sizes = [(2 * n + n * n, work), (1 + 5 * n + 2 * n * n, np.float64)]
+        name = "lapack.zheevd"
+    else:
+        sizes = [(1 + 6 * n + 2 * n * n, work)]
+        name = "lapack.dsyevd"
+    sizes[0] = max(sizes[0][0], tridiagonal), work
+    sizes.append((3 + 5 * n, INTEGER))
+    spaces = [(e.workspace((size,), dtype), size) for size, dtype in sizes]
+    status = Status(e)
+    job = "V" if vectors else "N"
+    with each_matrix(e, (a, *results), len(a.shape) - 2) as (matrix, w, *v):
+        move_by_column(e, matrix, memory)
+        arguments = [x for space in spaces for x in space]
+        end = status.clear().pointer
+        call(e, name, job, uplo, n, memory, n, values, *arguments, end)
+        e.fail_when(status.is_bad(), np.linalg.LinAlgError, "Eigenvalues did not converge")
+        convert(e, values, w)
+        if vectors:
+            move_by_row(e, memory, v[0])
+
+
 eigh_p: Primitive = Primitive(
     "eigh",
     impl=_eigh_impl,
     abstract_eval=_eigh_aval,
     jvp=_eigh_jvp,
     batch=batch_in_front(lambda: eigh_p),
+    lower=Routine(_eigh_lower),
     reasons=NOT_LINEAR,
 )
 
@@ -295,12 +349,58 @@ def _with_complement(basis: Any, u: Any, u_dot: Any, k: int) -> Any:
     return concatenate((u_dot, complement_dot), axis=len(shape_of(basis)) - 1)
 
 
+def _svd_lower(
+    e: Routines,
+    operands: Sequence[Array],
+    results: Sequence[Array],
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+) -> None:
+    """Divide and conquer; workspaces are those of ``gesdd``'s documentation and blocks beside."""
+    (a,) = operands
+    stack = len(a.shape) - 2
+    rows, columns = a.shape[-2:]
+    short, long = sorted((rows, columns))
+    if short == 0:
+        for basis in (results[0], results[2]) if compute_uv and full_matrices else ():
+            with each_matrix(e, (basis,), stack) as (matrix,):
+                fill_identity(e, matrix)
+        return
+    work = double_of(a.dtype)
+    memory, values = e.workspace((columns, rows), work), e.workspace((short,), np.float64)
+    left, right = (rows, columns) if full_matrices else (short, short)
+    if not compute_uv:
+        left = right = 1
+    u, vh = e.workspace((left, rows), work), e.workspace((columns, right), work)
+    size = 4 * short * short + 10 * short + long + _BLOCK * (short + long)
+    spaces: list[Any] = [e.workspace((size,), work), size]
+    if work.kind == "c":
+        real_size = max(5 * short, 2 * long + 2 * short + 1) * short + 7 * short
+        spaces.append(e.workspace((real_size,), np.float64))
+    spaces.append(e.workspace((8 * short,), INTEGER))
+    status = Status(e)
+    job = "N" if not compute_uv else "A" if full_matrices else "S"
+    name = f"lapack.{LETTER[work.char]}gesdd"
+    with each_matrix(e, (a, *results), stack) as (matrix, *outs):
+        move_by_column(e, matrix, memory)
+        bases = u, rows, vh, right
+        end = status.clear().pointer
+        call(e, name, job, rows, columns, memory, rows, values, *bases, *spaces, end)
+        e.fail_when(status.is_bad(), np.linalg.LinAlgError, "SVD did not converge")
+        convert(e, values, outs[1 if compute_uv else 0])
+        if compute_uv:
+            move_by_row(e, u, outs[0])
+            move_by_row(e, vh, outs[2])
+
+
 svd_p: Primitive = Primitive(
     "svd",
     impl=_svd_impl,
     abstract_eval=_svd_aval,
     jvp=_svd_jvp,
     batch=batch_in_front(lambda: svd_p),
+    lower=Routine(_svd_lower),
     reasons=NOT_LINEAR,
 )
 

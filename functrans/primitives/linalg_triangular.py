@@ -8,16 +8,19 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot import matmul
+from functrans.primitives.fortran import convert, each_matrix, solve_triangle
 from functrans.primitives.linalg_common import (
     adjoint,
     check_matrices,
@@ -29,6 +32,9 @@ from functrans.primitives.linalg_common import (
 )
 from functrans.primitives.structural import moveaxis, reshape, zeros_like_aval
 from functrans.trace import bind, shape_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array, Routines
 
 TRANSPOSED = {"N": "T", "T": "N"}
 """``trans`` of the transposed system; that of ``"C"`` is the conjugate of ``"N"``."""
@@ -179,6 +185,24 @@ def _triangular_solve_batch(size: int, operands: Any, dims: Any, **params: Any) 
     return bind(triangular_solve_p, *to_front(size, operands, dims), **params), (0,)
 
 
+def _triangular_solve_lower(
+    e: Routines,
+    operands: Sequence[Array],
+    results: Sequence[Array],
+    *,
+    lower: bool,
+    trans: str,
+    unit_diagonal: bool,
+) -> None:
+    a, b = operands
+    (out,) = results
+    if out.size == 0:
+        return
+    convert(e, b, out)
+    with each_matrix(e, (a, out), len(a.shape) - 2) as (matrix, x):
+        solve_triangle(e, matrix, x, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
+
+
 triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     impl=_triangular_solve_impl,
@@ -186,6 +210,7 @@ triangular_solve_p: Primitive = Primitive(
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
     batch=_triangular_solve_batch,
+    lower=Routine(_triangular_solve_lower, in_place=1),
 )
 
 

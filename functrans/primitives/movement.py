@@ -21,8 +21,15 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
+from functrans.ir.lowering import IndexMap, Read, Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
-from functrans.primitives.slicing import BasicIndex, embed, slice_index, slice_update
+from functrans.primitives.slicing import (
+    BasicIndex,
+    basic_places,
+    embed,
+    slice_index,
+    slice_update,
+)
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
@@ -132,6 +139,19 @@ def _concatenate_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tup
     return bind(concatenate_p, *_fronted(size, operands, dims), axis=axis + 1), (0,)
 
 
+def _concatenate_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, axis: int
+) -> tuple[Read, ...]:
+    reads = []
+    start = 0
+    for operand, aval in enumerate(avals):
+        place = index[axis] - start
+        entries = (*index[:axis], place, *index[axis + 1 :])
+        reads.append(Read(operand, entries, ((place, aval.shape[axis]),)))
+        start += aval.shape[axis]
+    return tuple(reads)
+
+
 concatenate_p = Primitive(
     "concatenate",
     impl=_concatenate_impl,
@@ -139,6 +159,7 @@ concatenate_p = Primitive(
     jvp=linear,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
+    lower=IndexMap(_concatenate_lower),
 )
 
 
@@ -194,6 +215,13 @@ def _split_batch(
     return bind(split_p, operands[0], sizes=sizes, axis=moved), (dim,) * len(sizes)
 
 
+def _split_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, sizes: tuple[int, ...], axis: int
+) -> tuple[Read, ...]:
+    start = sum(sizes[:output])
+    return (Read(0, (*index[:axis], index[axis] + start, *index[axis + 1 :])),)
+
+
 split_p = Primitive(
     "split",
     impl=_split_impl,
@@ -201,6 +229,7 @@ split_p = Primitive(
     jvp=linear,
     transpose=_split_transpose,
     batch=_split_batch,
+    lower=IndexMap(_split_lower),
 )
 
 
@@ -268,6 +297,15 @@ def _stack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any
     return bind(stack_p, *_fronted(size, operands, dims), axis=axis + 1), (0,)
 
 
+def _stack_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, axis: int
+) -> tuple[Read, ...]:
+    entries = (*index[:axis], *index[axis + 1 :])
+    return tuple(
+        [Read(operand, entries, ((index[axis] - operand, 1),)) for operand in range(len(avals))]
+    )
+
+
 stack_p = Primitive(
     "stack",
     impl=_stack_impl,
@@ -275,6 +313,7 @@ stack_p = Primitive(
     jvp=linear,
     transpose=_stack_transpose,
     batch=_stack_batch,
+    lower=IndexMap(_stack_lower),
 )
 
 
@@ -325,6 +364,12 @@ def _unstack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[A
     return outs, (dim - (moved < dim),) * len(outs)
 
 
+def _unstack_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, axis: int
+) -> tuple[Read, ...]:
+    return (Read(0, (*index[:axis], output, *index[axis:])),)
+
+
 unstack_p = Primitive(
     "unstack",
     impl=_unstack_impl,
@@ -332,6 +377,7 @@ unstack_p = Primitive(
     jvp=linear,
     transpose=_unstack_transpose,
     batch=_unstack_batch,
+    lower=IndexMap(_unstack_lower),
 )
 
 
@@ -427,6 +473,46 @@ def _pad_batch(size: int, operands: Any, dims: Any, *, config: PadConfig) -> tup
     return (slice_update(filled, slice_index(x, source), target),), (0,)
 
 
+def _pad_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, config: PadConfig
+) -> tuple[Read, ...] | None:
+    entries = []
+    conditions = []
+    for i, extent, (low, _, interior) in zip(index, avals[0].shape, config, strict=True):
+        place = i - low
+        if interior:
+            parts = (
+                divmod(place, interior + 1)
+                if isinstance(place, int)
+                else place.split(interior + 1)
+            )
+            if parts is None:
+                return None
+            place, rest = parts
+            conditions.append((rest, 1))
+        entries.append(place)
+        conditions.append((place, extent))
+    return (Read(0, tuple(entries), tuple(conditions)), Read(1, ()))
+
+
+def _pad_routine(e: Any, operands: Any, results: Any, *, config: PadConfig) -> None:
+    x, value = operands
+    (out,) = results
+    e.fill(out, e.read(value, ()))
+    _, source, target = _pad_places(x.shape, config)
+    read = basic_places(source, x.shape)
+    written = basic_places(target, out.shape)
+    with e.each(target.result_shape(out.shape)) as position:
+
+        def places(axes: Any) -> list[Any]:
+            return [
+                e.b.add(e.b.mul(position[axis], e.b.index(step)), e.b.index(start))
+                for start, step, _, axis in axes
+            ]
+
+        e.write(out, places(written), e.read(x, places(read)))
+
+
 pad_p = Primitive(
     "pad",
     impl=_pad_impl,
@@ -434,6 +520,7 @@ pad_p = Primitive(
     jvp=linear,
     transpose=_pad_transpose,
     batch=_pad_batch,
+    lower=IndexMap(_pad_lower, routine=Routine(_pad_routine)),
 )
 
 
@@ -476,6 +563,14 @@ def _reverse_batch(size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
     return bind(reverse_p, operands[0], axes=moved), dims
 
 
+def _reverse_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, axes: tuple[int, ...]
+) -> tuple[Read, ...]:
+    shape = avals[0].shape
+    entries = [i * -1 + (shape[a] - 1) if a in axes else i for a, i in enumerate(index)]
+    return (Read(0, tuple(entries)),)
+
+
 reverse_p = Primitive(
     "reverse",
     impl=_reverse_impl,
@@ -483,6 +578,7 @@ reverse_p = Primitive(
     jvp=linear,
     transpose=_reverse_transpose,
     batch=_reverse_batch,
+    lower=IndexMap(_reverse_lower),
 )
 
 

@@ -26,10 +26,12 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Expansion, Reduction, Routine
 from functrans.ir.primitive import Marker, Primitive, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
 from functrans.primitives.cumulative import cumprod, shift
+from functrans.primitives.sorting_lowering import argextremum_lower
 from functrans.primitives.structural import (
     batched_axes,
     cast,
@@ -39,6 +41,7 @@ from functrans.primitives.structural import (
     reduce_sum,
     reduced_shape,
     reshape,
+    stop_gradient_p,
     transpose,
     zeros_like_aval,
 )
@@ -53,6 +56,7 @@ def _reduction(
     dtype: np.dtype | None = None,
     kinds: str = "",
     has_identity: bool = True,
+    lower: Reduction | Expansion,
 ) -> Primitive:
     """A primitive that reduces over ``axes``.
 
@@ -63,6 +67,7 @@ def _reduction(
       dtype: dtype of the result; by default the operand's.
       kinds: kinds of dtypes it takes; by default all.
       has_identity: whether a reduction over no elements has a value.
+      lower: how it becomes native code.
     """
 
     def evaluate(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -88,6 +93,7 @@ def _reduction(
         abstract_eval=abstract_eval,
         jvp=jvp,
         batch=batch,
+        lower=lower,
         reasons=(("transpose", reason),),
     )
     return primitive
@@ -126,12 +132,14 @@ reduce_max_p = _reduction(
     lambda x, axes: np.maximum.reduce(x, axis=axes),
     _extremum_jvp,
     has_identity=False,
+    lower=Reduction("max"),
 )
 reduce_min_p = _reduction(
     "reduce_min",
     lambda x, axes: np.minimum.reduce(x, axis=axes),
     _extremum_jvp,
     has_identity=False,
+    lower=Reduction("min"),
 )
 
 
@@ -175,6 +183,7 @@ reduce_prod_p = _reduction(
     "reduce_prod",
     lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=dtype_of(x)),
     _reduce_prod_jvp,
+    lower=Reduction("prod"),
 )
 
 
@@ -215,22 +224,56 @@ def _logsumexp_impl(x: Any, axes: tuple[int, ...]) -> Any:
 def _logsumexp_jvp(
     primals: Any, tangents: Any, outs: Any, *, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
-    """Softmax weights ``exp(x - y)``, divided by their sum, which rounding takes off 1.
+    """Softmax weights ``exp(x - max x)``, divided by their sum.
 
-    Where ``y`` is infinite the elements equal to it have weight ``exp(0)``, the others 0.
+    The maximum cancels, so that it counts as a constant. Where it is infinite the elements equal to
+    it have weight ``exp(0)``, the others 0.
     """
     (x,), (t,), (y,) = primals, tangents, outs
     shape = shape_of(x)
     if type(t) is Zero or any(shape[axis] == 0 for axis in axes):
         return (zeros_like_aval(y),)
-    wide = expand_reduced(y, shape, axes)
-    is_infinite = expand_reduced(ew.isinf(real(y)), shape, axes)
-    ties = is_infinite & (real(x) == real(wide))
-    weights = ew.exp(ew.where(ties, 0, x) - ew.where(ties, 0, wide))
+    weights = ew.exp(_below_top(x, axes))
     return (reduce_sum(t * weights, axes) / reduce_sum(weights, axes),)
 
 
-logsumexp_p = _reduction("logsumexp", _logsumexp_impl, _logsumexp_jvp, kinds="fcV")
+def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
+    """``x`` minus its maximum; 0, and not NaN, where both are the same infinity."""
+    level = real(x) if dtype_of(x).kind == "c" else x
+    top = bind(stop_gradient_p, reduce_max(level, axes))[0]
+    wide = expand_reduced(top, shape_of(x), axes)
+    ties = expand_reduced(ew.isinf(top), shape_of(x), axes) & (level == wide)
+    return ew.where(ties, 0, x) - ew.where(ties, 0, wide)
+
+
+def _logsumexp_lower(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    """The steps of ``_logsumexp_impl`` as primitives."""
+    shape, dtype = shape_of(x), dtype_of(x)
+    kept = reduced_shape(shape, axes)
+    if any(shape[axis] == 0 for axis in axes):
+        return (ew.log(reduce_sum(ew.exp(x), axes)),)
+    m = reduce_max(real(x) if dtype.kind == "c" else x, axes)
+    if dtype.kind == "c":
+        m = ew.where(ew.isfinite(m), m, 0)
+        e = ew.exp(x - expand_reduced(m, shape, axes))
+        return (ew.log(reduce_sum(e, axes)) + m,)
+    e = ew.exp(_below_top(x, axes))
+    at_top = e == 1
+    k = reduce_sum(cast(at_top, dtype), axes)
+    has_top = k > 0
+    s = reduce_sum(ew.where(at_top, 0, e), axes)
+    k = ew.where(has_top, k, 1)
+    total = ew.where(has_top, ew.log(k) + ew.log1p(s / k), ew.log(s))
+    return (reshape(total + m, kept),)
+
+
+logsumexp_p = _reduction(
+    "logsumexp",
+    _logsumexp_impl,
+    _logsumexp_jvp,
+    kinds="fcV",
+    lower=Expansion(_logsumexp_lower),
+)
 
 
 def logsumexp(x: Any, axes: tuple[int, ...]) -> Any:
@@ -249,7 +292,7 @@ def logsumexp(x: Any, axes: tuple[int, ...]) -> Any:
 # positions --------------------------------------------------------------------------------------
 
 
-def _position(name: str, function: Callable[..., Any]) -> Primitive:
+def _position(name: str, function: Callable[..., Any], is_max: bool) -> Primitive:
     """``argmax`` or ``argmin``: the first position of the extremum, of the first NaN if any."""
 
     def impl(x: Any, *, axis: int) -> tuple[Any, ...]:
@@ -270,13 +313,14 @@ def _position(name: str, function: Callable[..., Any]) -> Primitive:
         abstract_eval=abstract_eval,
         jvp=nondifferentiable,
         batch=batch,
+        lower=Routine(argextremum_lower(is_max)),
         reasons=(("transpose", "has no derivative"),),
     )
     return primitive
 
 
-argmax_p = _position("argmax", np.argmax)
-argmin_p = _position("argmin", np.argmin)
+argmax_p = _position("argmax", np.argmax, is_max=True)
+argmin_p = _position("argmin", np.argmin, is_max=False)
 
 
 def argmax(x: Any, axis: int) -> Any:
@@ -298,30 +342,35 @@ reduce_any_p = _reduction(
     lambda x, axes: np.logical_or.reduce(x, axis=axes, dtype=bool),
     nondifferentiable,
     dtype=_BOOL,
+    lower=Reduction("any"),
 )
 reduce_all_p = _reduction(
     "reduce_all",
     lambda x, axes: np.logical_and.reduce(x, axis=axes, dtype=bool),
     nondifferentiable,
     dtype=_BOOL,
+    lower=Reduction("all"),
 )
 reduce_bitwise_and_p = _reduction(
     "reduce_bitwise_and",
     lambda x, axes: np.bitwise_and.reduce(x, axis=axes),
     nondifferentiable,
     kinds="biu",
+    lower=Reduction("and"),
 )
 reduce_bitwise_or_p = _reduction(
     "reduce_bitwise_or",
     lambda x, axes: np.bitwise_or.reduce(x, axis=axes),
     nondifferentiable,
     kinds="biu",
+    lower=Reduction("or"),
 )
 reduce_bitwise_xor_p = _reduction(
     "reduce_bitwise_xor",
     lambda x, axes: np.bitwise_xor.reduce(x, axis=axes),
     nondifferentiable,
     kinds="biu",
+    lower=Reduction("xor"),
 )
 
 

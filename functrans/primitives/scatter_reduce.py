@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import add_tangents
@@ -35,6 +36,7 @@ from functrans.primitives.index_arrays import (
     rest_shape,
     write_with,
 )
+from functrans.primitives.index_lowering import neighbour_writes_lower, scatter_reduce_lower
 from functrans.primitives.structural import broadcast_to, cast, reshape
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
@@ -71,6 +73,7 @@ neighbour_writes_p = Primitive(
     abstract_eval=_neighbour_writes_aval,
     jvp=nondifferentiable,
     batch=_neighbour_writes_batch,
+    lower=Routine(neighbour_writes_lower),
     reasons=(("transpose", "integers have no derivative"),),
 )
 
@@ -193,6 +196,7 @@ scatter_reduce_p = Primitive(
     abstract_eval=scatter_aval,
     jvp=_scatter_reduce_jvp,
     batch=_scatter_reduce_batch,
+    lower=Routine(scatter_reduce_lower, in_place=0),
     reasons=(("transpose", "its jvp is made of linear primitives"),),
 )
 

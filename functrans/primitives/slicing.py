@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import IndexMap, Read, Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives.structural import broadcast_to, moveaxis, reshape, sum_to_shape
 from functrans.trace import bind, shape_of
@@ -102,6 +103,52 @@ def _slice_batch(size: int, operands: Any, dims: Any, *, index: BasicIndex) -> t
     return bind(slice_p, x, index=index.under_batch(len(shape_of(x)) - 1)), (0,)
 
 
+def basic_places(index: BasicIndex, shape: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+    """Where a basic index looks, per axis of the operand.
+
+    Returns:
+      ``(start, step, count, axis)`` per axis: element ``k`` of the result's ``axis`` is element
+      ``start + k * step``; ``axis`` is -1 where an integer stands.
+    """
+    given = sum(entry is not None and entry is not Ellipsis for entry in index.entries)
+    entries: list[Any] = []
+    for entry in index.entries:
+        entries.extend([slice(None)] * (len(shape) - given) if entry is Ellipsis else [entry])
+    entries.extend([slice(None)] * (len(shape) - sum(entry is not None for entry in entries)))
+    places = []
+    position = axis = 0
+    for entry in entries:
+        if entry is None:
+            axis += 1
+            continue
+        if isinstance(entry, slice):
+            numbers = range(*entry.indices(shape[position]))
+            places.append((numbers.start, numbers.step, len(numbers), axis))
+            axis += 1
+        else:
+            k = int(entry)
+            places.append((k + shape[position] if k < 0 else k, 1, 1, -1))
+        position += 1
+    return places
+
+
+def _slice_lower(
+    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex
+) -> tuple[Read, ...]:
+    places = basic_places(index, avals[0].shape)
+    return (
+        Read(
+            0,
+            tuple(
+                [
+                    start if axis < 0 else position[axis] * step + start
+                    for start, step, _, axis in places
+                ]
+            ),
+        ),
+    )
+
+
 slice_p: Primitive = Primitive(
     "slice",
     impl=_slice_impl,
@@ -109,6 +156,7 @@ slice_p: Primitive = Primitive(
     jvp=linear,
     transpose=_slice_transpose,
     batch=_slice_batch,
+    lower=IndexMap(_slice_lower),
 )
 
 
@@ -140,6 +188,63 @@ def _embed_batch(
     return bind(embed_p, v, index=index.under_batch(len(shape)), shape=(size, *shape)), (0,)
 
 
+def _placed_read(
+    operand: int, position: tuple[Any, ...], places: Any, ndim: int
+) -> Read | None:
+    """What an index of the whole reads of the part that lies at ``places``.
+
+    ``None`` where the part's step does not divide the index.
+    """
+    entries: list[Any] = [0] * ndim
+    conditions = []
+    for i, (start, step, count, axis) in zip(position, places, strict=True):
+        offset = (i - start) * (1 if step > 0 else -1)
+        if abs(step) != 1:
+            if not isinstance(offset, int):
+                parts = offset.split(abs(step))
+                if parts is None:
+                    return None
+                quotient, rest = parts
+            else:
+                quotient, rest = divmod(offset, abs(step))
+            conditions.append((rest, 1))
+            offset = quotient
+        conditions.append((offset, count))
+        if axis >= 0:
+            entries[axis] = offset
+    return Read(operand, tuple(entries), tuple(conditions))
+
+
+def _embed_lower(
+    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex, shape: Any
+) -> tuple[Read, ...] | None:
+    read = _placed_read(0, position, basic_places(index, shape), len(avals[0].shape))
+    return None if read is None else (read,)
+
+
+def _write_part(e: Any, part: Any, whole: Any, index: BasicIndex) -> None:
+    """Write the elements of a part, which is broadcast, to their places."""
+    places = basic_places(index, whole.shape)
+    shape = index.result_shape(whole.shape)
+    with e.each(shape) as position:
+        target = [
+            start
+            if axis < 0
+            else e.b.add(e.b.mul(position[axis], e.b.index(step)), e.b.index(start))
+            for start, step, _, axis in places
+        ]
+        tail = position[len(shape) - len(part.shape) :]
+        source = [0 if n == 1 else i for i, n in zip(tail, part.shape, strict=True)]
+        e.write(whole, target, e.read(part, source))
+
+
+def _embed_routine(
+    e: Any, operands: Any, results: Any, *, index: BasicIndex, shape: tuple[int, ...]
+) -> None:
+    e.fill(results[0], e.constant(results[0].dtype, 0))
+    _write_part(e, operands[0], results[0], index)
+
+
 embed_p: Primitive = Primitive(
     "embed",
     impl=_embed_impl,
@@ -147,6 +252,7 @@ embed_p: Primitive = Primitive(
     jvp=linear,
     transpose=_embed_transpose,
     batch=_embed_batch,
+    lower=IndexMap(_embed_lower, routine=Routine(_embed_routine)),
 )
 
 
@@ -206,6 +312,25 @@ def _slice_update_batch(
     return bind(slice_update_p, x, v, index=batched), (0,)
 
 
+def _slice_update_lower(
+    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex
+) -> tuple[Read, ...] | None:
+    x, value = avals
+    rank = len(index.result_shape(x.shape))
+    read = _placed_read(1, position, basic_places(index, x.shape), rank)
+    if read is None:
+        return None
+    tail = read.index[rank - len(value.shape) :]
+    entries = [0 if n == 1 else i for i, n in zip(tail, value.shape, strict=True)]
+    return (Read(1, tuple(entries), read.conditions), Read(0, position))
+
+
+def _slice_update_routine(e: Any, operands: Any, results: Any, *, index: BasicIndex) -> None:
+    x, value = operands
+    e.copy(x, results[0])
+    _write_part(e, value, results[0], index)
+
+
 slice_update_p: Primitive = Primitive(
     "slice_update",
     impl=_slice_update_impl,
@@ -213,6 +338,7 @@ slice_update_p: Primitive = Primitive(
     jvp=linear,
     transpose=_slice_update_transpose,
     batch=_slice_update_batch,
+    lower=IndexMap(_slice_update_lower, routine=Routine(_slice_update_routine, in_place=0)),
     in_place=_slice_update_in_place,
 )
 

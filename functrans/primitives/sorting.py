@@ -21,7 +21,16 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
+from functrans.primitives.index_lowering import place_along_lower, select_along_lower
+from functrans.primitives.sorting_lowering import (
+    argsort_lower,
+    lexsort_lower,
+    searchsorted_lower,
+    sort_lower,
+    top_k_lower,
+)
 from functrans.primitives.structural import (
     broadcast_to,
     moveaxis,
@@ -96,6 +105,7 @@ select_along_p = Primitive(
     jvp=linear,
     transpose=_select_along_transpose,
     batch=_select_along_batch,
+    lower=Routine(select_along_lower),
 )
 
 
@@ -141,6 +151,7 @@ place_along_p = Primitive(
     jvp=linear,
     transpose=_place_along_transpose,
     batch=_place_along_batch,
+    lower=Routine(place_along_lower),
 )
 
 
@@ -208,6 +219,7 @@ sort_p = Primitive(
     abstract_eval=_sort_aval,
     jvp=_sort_jvp,
     batch=_sort_batch,
+    lower=Routine(sort_lower),
     reasons=_NOT_LINEAR,
 )
 
@@ -245,6 +257,7 @@ argsort_p = Primitive(
     abstract_eval=_argsort_aval,
     jvp=nondifferentiable,
     batch=_argsort_batch,
+    lower=Routine(argsort_lower),
     reasons=_NO_DERIVATIVE,
 )
 
@@ -327,6 +340,7 @@ top_k_p = Primitive(
     abstract_eval=_top_k_aval,
     jvp=_top_k_jvp,
     batch=_top_k_batch,
+    lower=Routine(top_k_lower),
     reasons=_NOT_LINEAR,
 )
 
@@ -375,6 +389,7 @@ lexsort_p = Primitive(
     abstract_eval=_lexsort_aval,
     jvp=nondifferentiable,
     batch=_lexsort_batch,
+    lower=Routine(lexsort_lower),
     reasons=_NO_DERIVATIVE,
 )
 
@@ -419,6 +434,7 @@ searchsorted_p = Primitive(
     abstract_eval=_searchsorted_aval,
     jvp=nondifferentiable,
     batch=_searchsorted_batch,
+    lower=Routine(searchsorted_lower),
     reasons=_NO_DERIVATIVE,
 )
 
@@ -465,7 +481,10 @@ argpartition_p = Primitive(
     abstract_eval=_argpartition_aval,
     jvp=nondifferentiable,
     batch=_argpartition_batch,
-    reasons=_NO_DERIVATIVE,
+    reasons=(
+        *_NO_DERIVATIVE,
+        ("lower", "the order within the parts is that of NumPy's selection, which varies by CPU"),
+    ),
 )
 
 

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
-from functrans.ir.primitive import Primitive, linear
+from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction, same_place
+from functrans.ir.primitive import Primitive, linear, nondifferentiable
 from functrans.trace import bind, dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from functrans.emitter.numbers import Number, Numbers
 
 _SMALL = 2048
 
@@ -58,6 +62,10 @@ def _cast_batch(size: int, operands: Any, dims: Any, *, dtype: np.dtype) -> tupl
     return bind(cast_p, operands[0], dtype=dtype), dims
 
 
+def _cast_lower(e: Numbers, x: Number, *, dtype: np.dtype) -> Number:
+    return e.cast(x, dtype)
+
+
 cast_p: Primitive = Primitive(
     "cast",
     impl=_cast_impl,
@@ -65,6 +73,7 @@ cast_p: Primitive = Primitive(
     jvp=_cast_jvp,
     transpose=_cast_transpose,
     batch=_cast_batch,
+    lower=Pointwise(_cast_lower),
 )
 
 
@@ -103,6 +112,46 @@ def _reshape_batch(
     return bind(reshape_p, x, shape=(size, *shape)), (0,)
 
 
+def _reshape_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, shape: tuple[int, ...]
+) -> tuple[Read, ...] | None:
+    """Axes of extent 1 come and go, and axes merge or part where the index allows it."""
+    old = avals[0].shape
+    wanted = [(i, n) for i, n in zip(index, shape, strict=True) if n != 1]
+    entries: list[Any] = []
+    for extent in reversed(old):
+        if extent == 1:
+            entries.append(0)
+            continue
+        position: Any = 0
+        scale = 1
+        while scale < extent and wanted:
+            i, n = wanted.pop()
+            position = i * scale + position
+            scale *= n
+        while scale > extent:  # the part that belongs to the axes before
+            parts = divide_exactly(position, extent, scale)
+            if parts is None:
+                return None
+            high, position = parts
+            wanted.append((high, scale // extent))
+            scale = extent
+        if scale != extent:
+            return None
+        entries.append(position)
+    return (Read(0, tuple(reversed(entries))),)
+
+
+def divide_exactly(position: Any, extent: int, total: int) -> tuple[Any, Any] | None:
+    """Quotient and remainder of an index below ``total`` by ``extent``, if both are affine."""
+    if total % extent:
+        return None
+    parts: tuple[Any, Any] | None = (
+        divmod(position, extent) if isinstance(position, int) else position.split(extent)
+    )
+    return parts
+
+
 reshape_p: Primitive = Primitive(
     "reshape",
     impl=_reshape_impl,
@@ -110,6 +159,7 @@ reshape_p: Primitive = Primitive(
     jvp=linear,
     transpose=_reshape_transpose,
     batch=_reshape_batch,
+    lower=IndexMap(_reshape_lower, is_view=True),
 )
 
 
@@ -153,6 +203,13 @@ def _transpose_batch(
     return bind(transpose_p, operands[0], axes=(dim, *moved)), (0,)
 
 
+def _transpose_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, axes: tuple[int, ...]
+) -> tuple[Read, ...]:
+    inverse = inverse_permutation(axes)
+    return (Read(0, tuple([index[i] for i in inverse])),)
+
+
 transpose_p: Primitive = Primitive(
     "transpose",
     impl=_transpose_impl,
@@ -160,6 +217,7 @@ transpose_p: Primitive = Primitive(
     jvp=linear,
     transpose=_transpose_transpose,
     batch=_transpose_batch,
+    lower=IndexMap(_transpose_lower),
 )
 
 
@@ -215,6 +273,14 @@ def _broadcast_to_batch(
     return bind(broadcast_to_p, x, shape=(size, *shape)), (0,)
 
 
+def _broadcast_to_lower(
+    index: tuple[Any, ...], avals: Any, output: int, *, shape: tuple[int, ...]
+) -> tuple[Read, ...]:
+    old = avals[0].shape
+    tail = index[len(index) - len(old) :]
+    return (Read(0, tuple([0 if n == 1 else i for i, n in zip(tail, old, strict=True)])),)
+
+
 broadcast_to_p: Primitive = Primitive(
     "broadcast_to",
     impl=_broadcast_to_impl,
@@ -222,6 +288,7 @@ broadcast_to_p: Primitive = Primitive(
     jvp=linear,
     transpose=_broadcast_to_transpose,
     batch=_broadcast_to_batch,
+    lower=IndexMap(_broadcast_to_lower),
 )
 
 
@@ -280,6 +347,7 @@ reduce_sum_p: Primitive = Primitive(
     jvp=linear,
     transpose=_reduce_sum_transpose,
     batch=_reduce_sum_batch,
+    lower=Reduction("sum"),
 )
 
 
@@ -288,6 +356,63 @@ def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
     if not axes:
         return x
     return bind(reduce_sum_p, x, axes=axes)[0]
+
+
+# copy -------------------------------------------------------------------------------------------
+
+
+def _copy_impl(x: Any) -> tuple[Any, ...]:
+    return (np.array(x),)
+
+
+def _copy_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return (x.strong(),)
+
+
+def _copy_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    return tuple(cts)
+
+
+def _copy_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+    return bind(copy_p, operands[0]), dims
+
+
+copy_p: Primitive = Primitive(
+    "copy",
+    impl=_copy_impl,
+    abstract_eval=_copy_aval,
+    jvp=linear,
+    transpose=_copy_transpose,
+    batch=_copy_batch,
+    lower=IndexMap(same_place),
+)
+"""The same elements in memory of their own: a result that is an argument, in compiled programs."""
+
+
+# stop_gradient ----------------------------------------------------------------------------------
+
+
+def _stop_impl(x: Any) -> tuple[Any, ...]:
+    return (x,)
+
+
+def _stop_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return (x,)
+
+
+def _stop_batch(size: int, operands: Any, dims: Any) -> Any:
+    return bind(stop_gradient_p, operands[0]), dims
+
+
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    impl=_stop_impl,
+    abstract_eval=_stop_aval,
+    jvp=nondifferentiable,
+    batch=_stop_batch,
+    lower=IndexMap(same_place),
+    reasons=(("transpose", "its derivative is zero by definition"),),
+)
 
 
 def sum_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
@@ -321,4 +446,4 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
     return index % ndim if ndim else 0
 
 
-PRIMITIVES = (cast_p, reshape_p, transpose_p, broadcast_to_p, reduce_sum_p)
+PRIMITIVES = (cast_p, reshape_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p, stop_gradient_p)

@@ -309,6 +309,7 @@ def _basis(n: int, start: int, size: int, shape: tuple[int, ...], dtype: Any) ->
     """Rows ``start`` to ``start + size`` of the identity, each in a shape."""
     rows = np.zeros((size, n), dtype)
     rows[np.arange(size), np.arange(start, start + size)] = 1
+    rows.flags.writeable = False  # nobody's to change: staged, it is a constant of the program
     return rows.reshape((size, *shape))
 
 

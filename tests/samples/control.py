@@ -26,6 +26,7 @@ from functrans.control.scanning import while_loop as run_while
 from functrans.ir.jaxpr import Literal
 from functrans.ir.primitive import Primitive
 from functrans.passes import remat
+from functrans.primitives import structural
 from functrans.trace import bind
 from samples.row import Rng, Row, Sample, annulus, integers, uniform
 
@@ -306,6 +307,7 @@ ROWS = (
     Row(custom_calls.linear_call_p, _linear_call_samples),
     Row(cp.checkpoint_p, _checkpoint_samples),
     Row(remat.name_p, _named_samples, lambda x, name: x, rtol=0, is_flat=True),
-    Row(custom_rules.stop_gradient_p, _identity_samples, lambda x: x, rtol=0),
+    Row(structural.stop_gradient_p, _identity_samples, lambda x: x, rtol=0),
+    Row(structural.copy_p, _identity_samples, lambda x: x, rtol=0),
     Row(callbacks.pure_callback_p, _callback_samples),
 )

@@ -1,0 +1,213 @@
+"""Elements between memory and registers.
+
+Here: reading a stored variable at an affine index, for one element or one per lane, and writing.
+Neighbouring lanes are one wide access; lanes that are a short row apart, with the whole row read or
+written (``x[i, 0], x[i, 1], x[i, 2]``), are one wide access and shuffles; all else goes element by
+element.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from functrans.compiler.affine import Affine, constant
+from functrans.compiler.storage import Stored
+from functrans.emitter.numbers import Number
+from functrans.emitter.types import Value
+
+if TYPE_CHECKING:
+    from functrans.compiler.nests import NestWriter
+
+LONGEST_ROW = 16
+"""Elements of a row that are read or written together, in shuffled lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A value to be written.
+
+    Attributes:
+      stored: where to.
+      index: at which index of the loop variables.
+      number: what.
+    """
+
+    stored: Stored
+    index: tuple[Affine, ...]
+    number: Number
+
+
+def flat_index(stored: Stored, index: Sequence[Affine]) -> Affine:
+    """Number of an element in C order."""
+    flat = constant(0)
+    for i, stride in zip(index, stored.strides, strict=True):
+        flat = flat + i * stride
+    return flat
+
+
+def read(nest: NestWriter, stored: Stored, index: tuple[Affine, ...]) -> Number:
+    """An element, or one per lane, written into the present section."""
+    flat = flat_index(stored, index)
+    if flat.is_constant:
+        number = stored.elements.get(flat.constant)
+        if number is not None:
+            return number
+    assert stored.pointer is not None, "a variable that is read is in registers or in memory"
+    step = flat.coefficient(nest.nest.vector) if nest.nest.vector is not None else 0
+    if nest.lanes == 1 or step == 0:
+        return nest.e.load(stored.dtype, address(nest, stored, flat))
+    lanes = nest.lanes
+    if step == 1:
+        return nest.e.load(stored.dtype, address(nest, stored, flat), lanes)
+    if step == -1:
+        first = address(nest, stored, flat + (1 - lanes))
+        number = nest.e.load(stored.dtype, first, lanes)
+        order = range(lanes - 1, -1, -1)
+        return Number(number.dtype, tuple(nest.b.shuffle(p, p, order) for p in number.parts))
+    column = _column(nest, stored, index, step)
+    if column is not None:
+        return _read_column(nest, stored, flat, step, column)
+    numbers = [
+        nest.e.load(stored.dtype, address(nest, stored, flat + lane * step))
+        for lane in range(lanes)
+    ]
+    return gathered(nest, numbers)
+
+
+def gathered(nest: NestWriter, numbers: Sequence[Number]) -> Number:
+    """Scalars as the lanes of one number."""
+    first = numbers[0]
+    parts = []
+    for k, part in enumerate(first.parts):
+        vector = Value("poison", part.type.with_lanes(len(numbers)))
+        for lane, number in enumerate(numbers):
+            vector = nest.b.insert(vector, number.parts[k], lane)
+        parts.append(vector)
+    return Number(first.dtype, tuple(parts))
+
+
+def address(nest: NestWriter, stored: Stored, flat: Affine) -> Value:
+    """The address of an element; what does not change in a loop is computed outside."""
+    assert stored.pointer is not None
+    size = stored.dtype.itemsize
+    pointer = stored.pointer
+    b = nest.b
+    if flat.terms:
+        depth = flat.terms[-1][0] + 1
+        memo = nest.memos[depth]
+        key = (stored.pointer.text, flat.terms)
+        base = memo.get(key)
+        if base is None:
+            base = pointer
+            offset: Value | None = None
+            with b.within(nest.sections[depth]):
+                for loop, coefficient in flat.terms:
+                    term = nest.counters[loop]
+                    if coefficient * size != 1:
+                        term = b.mul(term, b.index(coefficient * size))
+                    offset = term if offset is None else b.add(offset, term)
+                assert offset is not None
+                base = b.offset(base, offset)
+            memo[key] = base
+        pointer = base
+    if flat.constant:
+        pointer = b.offset(pointer, b.index(flat.constant * size))
+    return pointer
+
+
+def _column(
+    nest: NestWriter, stored: Stored, index: tuple[Affine, ...], step: int
+) -> int | None:
+    """Which column of short rows is read, if lanes run over whole rows."""
+    if not 2 <= step <= LONGEST_ROW or stored.dtype.kind not in "fiu":
+        return None
+    axis = len(index)
+    row = 1
+    column = 0
+    while axis and row < step:
+        axis -= 1
+        if not index[axis].is_constant:
+            return None
+        column += index[axis].constant * row
+        row *= stored.shape[axis]
+    return column if row == step else None
+
+
+def _read_column(
+    nest: NestWriter, stored: Stored, flat: Affine, step: int, column: int
+) -> Number:
+    """One column out of rows that are read as a whole, once for all columns."""
+    start = flat - column
+    depth = start.terms[-1][0] + 1
+    memo = nest.memos[depth]
+    key = (stored.pointer.text if stored.pointer else "", start, "rows")
+    rows = memo.get(key)
+    if rows is None:
+        with nest.b.within(nest.sections[depth]):
+            rows = nest.e.load(stored.dtype, address(nest, stored, start), nest.lanes * step)
+        memo[key] = rows
+    lanes = range(column, column + nest.lanes * step, step)
+    (part,) = rows.parts
+    return Number(rows.dtype, (nest.b.shuffle(part, part, lanes),))
+
+
+def write_all(nest: NestWriter, stores: Sequence[Store]) -> None:
+    """Write values; columns that make up whole rows are written together."""
+    rows: dict[tuple[int, Affine], dict[int, Number]] = {}
+    places: dict[tuple[int, Affine], tuple[Stored, int]] = {}
+    for store in stores:
+        stored = store.stored
+        if stored.pointer is None:
+            flat = flat_index(stored, store.index)
+            stored.elements[flat.constant] = store.number
+            continue
+        flat = flat_index(stored, store.index)
+        vector = nest.nest.vector
+        step = flat.coefficient(vector) if vector is not None else 0
+        if nest.lanes == 1:
+            nest.e.store(store.number, address(nest, stored, flat))
+            continue
+        number = nest.e.splat(store.number, nest.lanes)
+        if step == 1:
+            nest.e.store(number, address(nest, stored, flat))
+            continue
+        column = _column(nest, stored, store.index, step)
+        if column is None:
+            for lane in range(nest.lanes):
+                part = Number(number.dtype, tuple(nest.b.extract(p, lane) for p in number.parts))
+                nest.e.store(part, address(nest, stored, flat + lane * step))
+            continue
+        key = (id(stored), flat - column)
+        places[key] = (stored, step)
+        rows.setdefault(key, {})[column] = number
+    for key, columns in rows.items():
+        stored, step = places[key]
+        _write_rows(nest, stored, key[1], step, columns)
+
+
+def _write_rows(
+    nest: NestWriter, stored: Stored, start: Affine, step: int, columns: dict[int, Number]
+) -> None:
+    lanes = nest.lanes
+    if len(columns) < step:
+        for column, number in columns.items():
+            for lane in range(lanes):
+                part = Number(number.dtype, (nest.b.extract(number.parts[0], lane),))
+                nest.e.store(part, address(nest, stored, start + (lane * step + column)))
+        return
+    b = nest.b
+    parts = [columns[column].parts[0] for column in range(step)]
+    while len(parts) & (len(parts) - 1):
+        parts.append(Value("poison", parts[0].type))
+    while len(parts) > 1:
+        width = parts[0].type.lanes
+        parts = [
+            b.shuffle(parts[i], parts[i + 1], range(2 * width)) for i in range(0, len(parts), 2)
+        ]
+    order = [column * lanes + lane for lane in range(lanes) for column in range(step)]
+    whole = b.shuffle(parts[0], parts[0], order)
+    nest.e.store(Number(stored.dtype, (whole,)), address(nest, stored, start))

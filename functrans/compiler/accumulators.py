@@ -1,0 +1,249 @@
+"""Partial results of reductions in loops.
+
+Here: ``Accumulator``, the memory of one reduction (for one choice of its unrolled axes) while the
+loops of a nest run, following the order of ``compiler.reductions``. Memory that is small and
+addressed by constants becomes registers.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from functrans.compiler import access
+from functrans.compiler.affine import Affine, constant, variable
+from functrans.compiler.reductions import (
+    BLOCK,
+    LANES,
+    ROUNDS,
+    combine,
+    fold_vector,
+    identity,
+    is_ordered,
+)
+from functrans.compiler.schedule import Root, vector_axis
+from functrans.emitter.numbers import Number
+from functrans.emitter.types import Value
+from functrans.ir.lowering import Reduction
+
+if TYPE_CHECKING:
+    from functrans.compiler.nests import NestWriter
+
+_ON_STACK_BYTES = 4096
+
+
+class Accumulator:
+    """What a reduction has combined so far.
+
+    Attributes:
+      loop: number of the loop that the reduction runs over.
+      operand: what is reduced.
+      index: index of the operand in the innermost loop.
+    """
+
+    def __init__(self, nest: NestWriter, root: Root, kept: dict[int, int]) -> None:
+        assert root.reduced is not None
+        lower = root.eqn.primitive.lower
+        assert isinstance(lower, Reduction)
+        self.nest = nest
+        self.root = root
+        self.kind = lower.kind
+        self.dtype = root.var.aval.dtype
+        self.operand = root.eqn.inputs[0]
+        self.loop = root.loops.index(root.reduced)
+        self.in_lanes = root.reduced == vector_axis(root.space)
+        self.extent = root.space[root.reduced]
+        space: list[Affine] = [
+            variable(root.loops.index(axis)) if axis in root.loops else constant(kept.get(axis, 0))
+            for axis in range(len(root.space))
+        ]
+        self.index = tuple(space)
+        self.result = tuple(i for axis, i in enumerate(space) if axis != root.reduced)
+        inner = range(self.loop + 1, len(root.loops))
+        # the loop over lanes comes last in memory, so that lanes are neighbours
+        self.inner = sorted(inner, key=lambda loop: loop == nest.nest.vector)
+        self.dims = [nest.nest.extents[loop] for loop in self.inner]
+        ordered = is_ordered(self.kind, self.dtype)
+        self.levels = 1
+        if ordered and self.in_lanes:
+            count = -(-self.extent // LANES)
+            while count > ROUNDS:
+                count = -(-count // ROUNDS)
+                self.levels += 1
+        elif ordered and self.extent > BLOCK:
+            self.levels = 2
+        self.width = 1
+        self.memory: list[Value] = []
+
+    # life of the memory --------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin: before the loop over the reduced axis."""
+        nest = self.nest
+        if self.in_lanes:
+            self.width = LANES
+        else:
+            vector = nest.nest.vector
+            is_outside = vector is not None and vector < self.loop
+            self.width = nest.lanes if is_outside else 1
+        count = math.prod(self.dims) * self.width
+        size = max(count * self.dtype.itemsize, 1)
+        is_small = not self.dims or size <= _ON_STACK_BYTES
+        self.memory = [
+            nest.b.alloca_bytes(size) if is_small else nest.body.workspace(size)
+            for _ in range(self.levels)
+        ]
+        for memory in self.memory:
+            with self._all_of(count) as (offset, lanes):
+                self._store(memory, offset, identity(nest.e, self.kind, self.dtype, lanes))
+
+    def add(self, number: Number) -> None:
+        """Combine an element, or one per lane: in the innermost loop."""
+        nest = self.nest
+        e, b = nest.e, nest.b
+        if number.dtype != self.dtype:
+            number = e.cast(number, self.dtype)
+        lanes = nest.lanes if self.in_lanes or self.width > 1 else self._lanes_inside()
+        number = e.splat(number, lanes)
+        offset = self._slot(nest.counters)
+        if self.in_lanes and lanes < LANES:
+            counter = nest.counters[self.loop]
+            lane = b.and_(counter, b.index(LANES - 1))
+            offset = lane if offset is None else b.add(offset, lane)
+        memory = self.memory[0]
+        total = combine(e, self.kind, self._load(memory, offset, lanes), number)
+        self._store(memory, offset, total)
+
+    def end_round(self, counter: Value) -> None:
+        """Close blocks that are full: at the end of each round of the loop."""
+        if self.levels == 1:
+            return
+        b = self.nest.b
+        if not self.in_lanes:
+            following = b.add(counter, b.index(1))
+            rest = b.and_(following, b.index(BLOCK - 1))
+            with b.when(b.icmp("eq", rest, b.index(0)), "block"):
+                self._flush(0)
+            return
+        following = b.add(counter, b.index(self.nest.lanes))
+        self._flush_full(following, 0, LANES * ROUNDS)
+
+    def _flush_full(self, following: Value, level: int, size: int) -> None:
+        b = self.nest.b
+        rest = b.and_(following, b.index(size - 1))
+        with b.when(b.icmp("eq", rest, b.index(0)), "block"):
+            self._flush(level)
+            if level + 2 < self.levels:
+                self._flush_full(following, level + 1, size * ROUNDS)
+
+    def close(self) -> None:
+        """End: after the loop, combine all levels and write the result."""
+        nest = self.nest
+        e = nest.e
+        stored = nest.body.env[self.root.var]
+        with self._each_inside() as offset:
+            lanes = self.width
+            total = self._load(self.memory[-1], offset, lanes)
+            for level in reversed(range(self.levels - 1)):
+                if self.extent % self._block(level):
+                    rest = self._load(self.memory[level], offset, lanes)
+                    total = combine(e, self.kind, total, rest)
+            if self.in_lanes:
+                total = fold_vector(e, self.kind, total)
+            if len(self.root.loops) == 1:
+                flat = access.flat_index(stored, self.result)
+                stored.elements[flat.constant] = total
+            else:
+                access.write_all(nest, [access.Store(stored, self.result, total)])
+
+    # memory --------------------------------------------------------------------------------------
+
+    def _block(self, level: int) -> int:
+        """Elements after which a level is combined into the one above, and is empty again."""
+        return LANES * ROUNDS ** (level + 1) if self.in_lanes else BLOCK
+
+    def _lanes_inside(self) -> int:
+        """Lanes of an element where the loop over lanes is inside the reduced one."""
+        vector = self.nest.nest.vector
+        return self.nest.lanes if vector is not None and vector in self.inner else 1
+
+    def _slot(self, counters: list[Value]) -> Value | None:
+        """Offset, in elements, of the slot for the present round of the loops inside."""
+        b = self.nest.b
+        offset: Value | None = None
+        step = self.width
+        for loop, extent in zip(reversed(self.inner), reversed(self.dims), strict=True):
+            term = counters[loop]
+            if step != 1:
+                term = b.mul(term, b.index(step))
+            offset = term if offset is None else b.add(offset, term)
+            step *= extent
+        return offset
+
+    def _pointer(self, memory: Value, offset: Value | None) -> Value:
+        if offset is None:
+            return memory
+        b = self.nest.b
+        return b.offset(memory, b.mul(offset, b.index(self.dtype.itemsize)))
+
+    def _load(self, memory: Value, offset: Value | None, lanes: int) -> Number:
+        return self.nest.e.load(self.dtype, self._pointer(memory, offset), lanes)
+
+    def _store(self, memory: Value, offset: Value | None, number: Number) -> None:
+        self.nest.e.store(number, self._pointer(memory, offset))
+
+    @contextmanager
+    def _all_of(self, count: int) -> Iterator[tuple[Value | None, int]]:
+        """All elements of a level, as many at once as there are in a slot, or eight."""
+        b = self.nest.b
+        if not self.dims:
+            yield None, self.width
+            return
+        lanes = self.width if self.width > 1 else math.gcd(count, 8)
+        with b.loop(b.index(0), b.index(count), lanes) as offset:
+            yield offset, lanes
+
+    def _flush(self, level: int) -> None:
+        """Combine a level into the one above, and begin it anew."""
+        nest = self.nest
+        count = math.prod(self.dims) * self.width
+        with self._all_of(count) as (offset, lanes):
+            low = self._load(self.memory[level], offset, lanes)
+            high = self._load(self.memory[level + 1], offset, lanes)
+            self._store(self.memory[level + 1], offset, combine(nest.e, self.kind, high, low))
+            self._store(
+                self.memory[level], offset, identity(nest.e, self.kind, self.dtype, lanes)
+            )
+
+    @contextmanager
+    def _each_inside(self) -> Iterator[Value | None]:
+        """Loops over the slots, with the nest's counters set; yields the slot's offset."""
+        nest = self.nest
+        counters, lanes = list(nest.counters), nest.lanes
+        if nest.nest.vector in self.inner:
+            nest.lanes = 1
+        nest.open_section()  # stands for the loop over the reduced axis, which is over
+
+        @contextmanager
+        def nested(loops: list[int]) -> Iterator[None]:
+            if not loops:
+                yield
+                return
+            b = nest.b
+            stop = b.index(nest.nest.extents[loops[0]])
+            with b.loop(b.index(0), stop) as counter:
+                nest.counters[loops[0]] = counter
+                nest.open_section()
+                with nested(loops[1:]):
+                    yield
+                nest.close_section()
+
+        with nested(sorted(self.inner)):
+            yield self._slot(nest.counters)
+        nest.close_section()
+        nest.counters[:] = counters
+        nest.lanes = lanes

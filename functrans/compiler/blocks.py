@@ -1,0 +1,240 @@
+"""Control flow as instructions: loops and branches with programs in them.
+
+Here: ``write_scan``, ``write_while``, ``write_cond``, which the records of these primitives name as
+their lowerings. Values that a loop carries live in registers when they are small, else in two
+places in turn, so that no round copies them; entries of scanned operands and results are read and
+written in place.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from functrans.compiler.bodies import BodyWriter, is_small
+from functrans.compiler.prepare import prepare
+from functrans.compiler.storage import Stored
+from functrans.emitter.types import POINTER, Value
+from functrans.ir.jaxpr import Equation, Jaxpr, Var
+
+
+def _block_env(
+    w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]
+) -> dict[Var, Stored]:
+    """What a block knows at its start: its arguments and the constants of its program."""
+    env = dict(zip(jaxpr.invars, arguments, strict=True))
+    for var, const in zip(jaxpr.constvars, jaxpr.consts, strict=True):
+        env[var] = w.program.constant_array(const)
+    return env
+
+
+class Carried:
+    """A value that goes from one round of a loop to the next.
+
+    A small one has a slot on the stack, which the optimiser turns into registers; a large one is
+    read from one place and written to another, and the two change roles.
+    """
+
+    def __init__(self, w: BodyWriter, start: Stored, out: Var) -> None:
+        self.w = w
+        self.is_small = is_small(out.aval)
+        self.result = w.place_in_memory(out)
+        b = w.b
+        assert self.result.pointer is not None
+        self.start = start
+        if self.is_small:
+            self.slot = b.alloca_bytes(max(self.result.size_bytes, 1))
+            for flat in range(self.result.size):
+                self._store_element(flat, w.element(start, flat))
+        else:
+            assert start.pointer is not None
+            self.other = w.workspace(self.result.size_bytes)
+            self.current = b.alloca(POINTER, align=8)
+            self.following = b.alloca(POINTER, align=8)
+            b.store(start.pointer, self.current)
+            b.store(self.result.pointer, self.following)
+        self.next_place: Value | None = None
+
+    def _store_element(self, flat: int, number: object) -> None:
+        offset = self.w.b.index(flat * self.result.dtype.itemsize)
+        self.w.e.store(number, self.w.b.offset(self.slot, offset))  # type: ignore[arg-type]  # a Number
+
+    def begin_round(self) -> Stored:
+        """The value at the start of a round."""
+        b = self.w.b
+        if not self.is_small:
+            pointer = b.load(POINTER, self.current, 8)
+            self.next_place = b.load(POINTER, self.following, 8)
+            return Stored(self.result.shape, self.result.dtype, pointer)
+        stored = Stored(self.result.shape, self.result.dtype, self.slot)
+        for flat in range(stored.size):
+            stored.elements[flat] = self.w.element(
+                Stored(stored.shape, stored.dtype, self.slot), flat
+            )
+        return stored
+
+    def end_round(self, value: Stored) -> None:
+        """Take over the value for the next round."""
+        b = self.w.b
+        if self.is_small:
+            for flat in range(self.result.size):
+                self._store_element(flat, self.w.element(value, flat))
+            return
+        assert self.next_place is not None
+        assert self.result.pointer is not None
+        b.store(self.next_place, self.current)
+        is_result = b.icmp("eq", self.next_place, self.result.pointer)
+        b.store(b.select(is_result, self.other, self.result.pointer), self.following)
+
+    def finish(self) -> None:
+        """Make the last value the result."""
+        w, b = self.w, self.w.b
+        if self.is_small:
+            for flat in range(self.result.size):
+                self.result.elements[flat] = w.element(
+                    Stored(self.result.shape, self.result.dtype, self.slot), flat
+                )
+            for flat, number in self.result.elements.items():
+                assert self.result.pointer is not None
+                offset = b.index(flat * self.result.dtype.itemsize)
+                w.e.store(number, b.offset(self.result.pointer, offset))
+            return
+        last = b.load(POINTER, self.current, 8)
+        assert self.result.pointer is not None
+        w.program.copy_bytes(last, self.result.pointer, self.result.size_bytes)
+
+
+def _next_values(
+    w: BodyWriter, jaxpr: Jaxpr, block: BodyWriter, carried: Sequence[Carried]
+) -> None:
+    values = [block.env[atom] for atom in jaxpr.outvars[: len(carried)]]  # type: ignore[index]  # prepared results are variables
+    elements = [
+        [block.element(value, flat) for flat in range(value.size)] if c.is_small else []
+        for value, c in zip(values, carried, strict=True)
+    ]
+    for value, numbers, c in zip(values, elements, carried, strict=True):
+        c.end_round(
+            Stored(value.shape, value.dtype, value.pointer, dict(enumerate(numbers)))
+        )
+
+
+def write_scan(w: BodyWriter, eqn: Equation) -> None:
+    """``scan``: a counted loop over the first axes of operands and results."""
+    params = eqn.params
+    jaxpr = prepare(params["jaxpr"])
+    n_consts, n_carry, length = params["n_consts"], params["n_carry"], params["length"]
+    operands = [w.stored(atom) for atom in eqn.inputs]
+    consts = operands[:n_consts]
+    xs = operands[n_consts + n_carry :]
+    carried = [
+        Carried(w, start, out)
+        for start, out in zip(
+            operands[n_consts : n_consts + n_carry], eqn.outputs[:n_carry], strict=True
+        )
+    ]
+    ys = [w.place_in_memory(var) for var in eqn.outputs[n_carry:]]
+    b = w.b
+    if length:
+        with b.loop(b.index(0), b.index(length), hint="scan") as counter:
+            number = b.sub(b.index(length - 1), counter) if params["reverse"] else counter
+            entries = [_entry(w, x, number) for x in xs]
+            arguments = [
+                *(const.inner() for const in consts),
+                *(c.begin_round() for c in carried),
+                *entries,
+            ]
+            destinations: dict[Var, Value] = {}
+            for c, atom in zip(carried, jaxpr.outvars[:n_carry], strict=True):
+                if not c.is_small:
+                    assert c.next_place is not None
+                    destinations[atom] = c.next_place  # type: ignore[index]  # a variable
+            for y, atom in zip(ys, jaxpr.outvars[n_carry:], strict=True):
+                place = _entry(w, y, number).pointer
+                assert place is not None
+                destinations[atom] = place  # type: ignore[index]  # a variable
+            block = BodyWriter(w.program, jaxpr, _block_env(w, jaxpr, arguments), destinations)
+            block.write()
+            _next_values(w, jaxpr, block, carried)
+    for c in carried:
+        c.finish()
+
+
+def _entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
+    """One entry of an operand or result of a scan."""
+    shape = stack.shape[1:]
+    entry = Stored(shape, stack.dtype)
+    assert stack.pointer is not None
+    offset = w.b.mul(number, w.b.index(entry.size_bytes))
+    entry.pointer = w.b.offset(stack.pointer, offset)
+    return entry
+
+
+def write_while(w: BodyWriter, eqn: Equation) -> None:
+    """``while``: a loop for as long as a condition of the carried values holds."""
+    params = eqn.params
+    condition = prepare(params["cond_jaxpr"])
+    body = prepare(params["body_jaxpr"])
+    n_cond, n_body = params["n_cond_consts"], params["n_body_consts"]
+    operands = [w.stored(atom) for atom in eqn.inputs]
+    cond_consts, body_consts = operands[:n_cond], operands[n_cond : n_cond + n_body]
+    carried = [
+        Carried(w, start, out)
+        for start, out in zip(operands[n_cond + n_body :], eqn.outputs, strict=True)
+    ]
+    b = w.b
+    head, inside, done = b.label("while_h"), b.label("while_b"), b.label("while_d")
+    b.branch(head)
+    b.start(head)
+    w.program.poll()
+    values = [c.begin_round() for c in carried]
+    arguments = [*(const.inner() for const in cond_consts), *(v.inner() for v in values)]
+    test = BodyWriter(w.program, condition, _block_env(w, condition, arguments), {})
+    test.write()
+    (flag,) = condition.outvars
+    holds = test.element(test.env[flag], 0)  # type: ignore[index]  # a variable
+    b.branch_if(w.e.cast(holds, bool).parts[0], inside, done)
+    b.start(inside)
+    arguments = [*(const.inner() for const in body_consts), *(v.inner() for v in values)]
+    destinations = {
+        atom: c.next_place
+        for c, atom in zip(carried, body.outvars, strict=True)
+        if c.next_place is not None
+    }
+    block = BodyWriter(w.program, body, _block_env(w, body, arguments), destinations)  # type: ignore[arg-type]  # results are variables
+    block.write()
+    _next_values(w, body, block, carried)
+    b.branch(head)
+    b.start(done)
+    for c in carried:
+        c.finish()
+
+
+def write_cond(w: BodyWriter, eqn: Equation) -> None:
+    """``cond``: one of several programs, chosen by a number."""
+    branches = [prepare(branch) for branch in eqn.params["branches"]]
+    operands = [w.stored(atom) for atom in eqn.inputs]
+    index = w.e.cast(w.element(operands[0], 0), "int64").parts[0]
+    results = [w.place_in_memory(var) for var in eqn.outputs]
+    b = w.b
+    done = b.label("cond_d")
+    labels = [b.label("branch") for _ in branches]
+    cases = " ".join(f"i64 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
+    b.statement(f"switch i64 {index.text}, label %{labels[-1]} [ {cases} ]")
+    for label, jaxpr in zip(labels, branches, strict=True):
+        b.start(label)
+        arguments = [operand.inner() for operand in operands[1:]]
+        destinations = {
+            atom: result.pointer for atom, result in zip(jaxpr.outvars, results, strict=True)
+        }
+        block = BodyWriter(
+            w.program,
+            jaxpr,
+            _block_env(w, jaxpr, arguments),
+            destinations,  # type: ignore[arg-type]  # in memory, and variables
+        )
+        block.write()
+        b.branch(done)
+    b.start(done)
+
+

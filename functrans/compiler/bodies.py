@@ -1,0 +1,294 @@
+"""Programs and the programs in them as instructions.
+
+Here: ``BodyWriter``, which goes through a schedule item by item: loop nests, views, routines and
+control flow, each with its operands and results in memory or registers. Not here: loop nests
+(``compiler.nests``), loops and branches over programs (``compiler.blocks``), the function around
+it all (``compiler.programs``).
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from functrans.compiler.nests import MustStore, NestWriter
+from functrans.compiler.parallel import write_in_chunks
+from functrans.compiler.schedule import (
+    FULLY_UNROLLED,
+    Call,
+    Nest,
+    Root,
+    Schedule,
+    View,
+    schedule,
+)
+from functrans.compiler.storage import Stored
+from functrans.emitter.dtypes import loop_dtypes
+from functrans.emitter.numbers import Number
+from functrans.emitter.routine import Array, Routines
+from functrans.emitter.types import Value
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.ir.lowering import IndexMap, Routine, Structured
+
+if TYPE_CHECKING:
+    from functrans.compiler.parallel import ChunkFunction
+    from functrans.compiler.programs import ProgramWriter
+
+
+class BodyWriter:
+    """Writes one program, or one block of control flow.
+
+    Attributes:
+      jaxpr: the prepared program.
+      env: variables that are computed.
+      available: variables that are computed, while planning.
+      destinations: where results go, for those that have a place.
+    """
+
+    def __init__(
+        self,
+        program: ProgramWriter | ChunkFunction,
+        jaxpr: Jaxpr,
+        env: dict[Var, Stored],
+        destinations: Mapping[Var, Value],
+    ) -> None:
+        self.program = program
+        self.jaxpr = jaxpr
+        self.b = program.b
+        self.e: Routines = program.routines
+        self.env = env
+        self.destinations = destinations
+        self.available: set[Var] = set(env)
+        self._makers = {
+            var: (eqn, output) for eqn in jaxpr.eqns for output, var in enumerate(eqn.outputs)
+        }
+        self._dtypes: dict[int, tuple[np.dtype, ...]] = {}
+        self._owned: dict[Var, int] = {}
+        self._temporary: list[int] = []
+        self.schedule: Schedule | None = None
+        self.is_chunk = False
+
+    # what nests ask ------------------------------------------------------------------------------
+
+    def maker(self, var: Var) -> tuple[Equation, int]:
+        """The equation of a variable, and which of its outputs it is."""
+        return self._makers[var]
+
+    def loop_dtypes(self, eqn: Equation) -> tuple[np.dtype, ...]:
+        """The dtypes that an elementwise equation computes in."""
+        known = self._dtypes.get(id(eqn))
+        if known is None:
+            avals = tuple([atom.aval for atom in eqn.inputs])
+            known = loop_dtypes(eqn.primitive, avals, eqn.outputs[0].aval)
+            self._dtypes[id(eqn)] = known
+        return known
+
+    def workspace(self, size_bytes: int) -> Value:
+        """Scratch memory until the present item is finished."""
+        offset = self.program.frame.arena.allocate(size_bytes)
+        self._temporary.append(offset)
+        return self.program.frame.at(offset)
+
+    def declare(self, root: Root) -> None:
+        """Give a root a place; in a chunk it has one."""
+        if not self.is_chunk:
+            self.place(root.var)
+
+    def place(self, var: Var) -> Stored:
+        """Give a variable a place: its destination, or memory of the program."""
+        aval = var.aval
+        stored = Stored(aval.shape, aval.dtype)
+        assert self.schedule is not None
+        pointer = self.destinations.get(var)
+        if pointer is None:
+            size = stored.size_bytes
+            if stored.size > FULLY_UNROLLED:
+                offset = self.program.frame.arena.allocate(size)
+                self._owned[var] = offset
+                pointer = self.program.frame.at(offset)
+            elif stored.size > 1 or var in self.schedule.in_memory:
+                pointer = self.b.alloca_bytes(max(size, 1))
+        stored.pointer = pointer
+        self.env[var] = stored
+        return stored
+
+    def spill(self, var: Var) -> None:
+        """Write elements that are in registers to the variable's memory."""
+        stored = self.env[var]
+        if stored.pointer is None:
+            return
+        for flat, number in stored.elements.items():
+            self.e.store(number, self.b.offset(stored.pointer, self._bytes(stored, flat)))
+
+    def _bytes(self, stored: Stored, flat: int) -> Value:
+        return self.b.index(flat * stored.dtype.itemsize)
+
+    def for_chunk(self, function: ChunkFunction, env: dict[Var, Stored]) -> BodyWriter:
+        """The same body in another function, which does a part of a nest."""
+        body = BodyWriter(function, self.jaxpr, env, {})
+        assert self.schedule is not None
+        body.schedule = self.schedule
+        body.is_chunk = True
+        return body
+
+    # writing -------------------------------------------------------------------------------------
+
+    def plan(self) -> list[NestWriter | None]:
+        """Schedule the program, so that every nest can be written."""
+        forced: frozenset[Var] = frozenset()
+        while True:
+            self.schedule = schedule(self.jaxpr, forced)
+            self.available = set(self.env)
+            writers: list[NestWriter | None] = []
+            try:
+                for item in self.schedule.items:
+                    writer = None
+                    if isinstance(item, Nest):
+                        writer = NestWriter(self, item)
+                        writer.explore()
+                        self.available.update(root.var for root in item.roots)
+                    else:
+                        self.available.update(item.eqn.outputs)
+                    writers.append(writer)
+            except MustStore as request:
+                assert request.var not in forced, "a variable is stored once"
+                forced |= {request.var}
+                continue
+            return writers
+
+    def write(self) -> None:
+        """Write the whole program; its results are in ``env``, and in their destinations."""
+        writers = self.plan()
+        assert self.schedule is not None
+        dying = self._last_reads(self.schedule)
+        for number, (item, writer) in enumerate(zip(self.schedule.items, writers, strict=True)):
+            if writer is not None:
+                if not write_in_chunks(self, writer):
+                    writer.write()
+            elif isinstance(item, View):
+                self._write_view(item.eqn)
+            else:
+                assert isinstance(item, Call)
+                self._write_call(item.eqn)
+            for offset in self._temporary:
+                self.program.frame.arena.release(offset)
+            self._temporary.clear()
+            for var in dying[number]:
+                if var in self._owned:
+                    self.program.frame.arena.release(self._owned.pop(var))
+        for offset in self._owned.values():
+            self.program.frame.arena.release(offset)
+        self._owned.clear()
+
+    def _last_reads(self, plan: Schedule) -> list[list[Var]]:
+        """Per item, the variables whose memory is free afterwards; views keep what they show."""
+        root: dict[Var, Var] = {}
+        last: dict[Var, int] = {}
+        for number, (item, reads) in enumerate(zip(plan.items, plan.reads, strict=True)):
+            for var in reads:
+                last[root.get(var, var)] = number
+            if isinstance(item, View):
+                (x,) = item.eqn.inputs
+                if isinstance(x, Var):
+                    root[item.eqn.outputs[0]] = root.get(x, x)
+            made = [r.var for r in item.roots] if isinstance(item, Nest) else item.eqn.outputs
+            for var in made:
+                last.setdefault(root.get(var, var), number)
+        for atom in self.jaxpr.outvars:
+            if isinstance(atom, Var):
+                last[root.get(atom, atom)] = len(plan.items)
+        dying: list[list[Var]] = [[] for _ in plan.items]
+        for var, number in last.items():
+            if number < len(plan.items):
+                dying[number].append(var)
+        return dying
+
+    def _write_view(self, eqn: Equation) -> None:
+        (x,) = eqn.inputs
+        out = eqn.outputs[0]
+        source = self.env[x]  # type: ignore[index]  # views are taken of variables
+        target = self.destinations.get(out)
+        stored = Stored(out.aval.shape, out.aval.dtype, source.pointer)
+        if target is not None:
+            assert source.pointer is not None
+            shape = (source.size,)
+            self.e.copy(
+                Array(source.pointer, shape, source.dtype), Array(target, shape, source.dtype)
+            )
+            stored.pointer = target
+        self.env[out] = stored
+
+    def array(self, atom: Atom) -> Array:
+        """An operand in memory."""
+        stored = self.stored(atom)
+        assert stored.pointer is not None
+        return Array(stored.pointer, stored.shape, stored.dtype)
+
+    def stored(self, atom: Atom) -> Stored:
+        """An operand, in memory too; a number gets memory of its own."""
+        if isinstance(atom, Var):
+            return self.env[atom]
+        number = self.e.constant(atom.aval.dtype, atom.value)
+        pointer = self.b.alloca_bytes(atom.aval.dtype.itemsize)
+        self.e.store(number, pointer)
+        return Stored((), atom.aval.dtype, pointer, {0: number})
+
+    def _write_call(self, eqn: Equation) -> None:
+        lower = eqn.primitive.lower
+        if isinstance(lower, Structured):
+            self.program.write_block(self, lower.kind, eqn)
+            return
+        routine = lower.routine if isinstance(lower, IndexMap) else lower
+        assert isinstance(routine, Routine)
+        self.program.at_line(eqn.source)
+        operands = [self.array(atom) for atom in eqn.inputs]
+        dtypes = [eqn.outputs[0].aval.dtype if eqn.outputs else None] * len(operands)
+        results = []
+        for var in eqn.outputs:
+            stored = self.place_in_memory(var)
+            assert stored.pointer is not None
+            results.append(Array(stored.pointer, stored.shape, stored.dtype))
+        if eqn.primitive.name == "dot_general":
+            operands = [
+                self._converted(x, dtype)  # type: ignore[arg-type]  # it has a result
+                for x, dtype in zip(operands, dtypes, strict=True)
+            ]
+        routine.write(self.e, operands, results, **eqn.params)
+
+    def _converted(self, x: Array, dtype: np.dtype) -> Array:
+        """An array in another dtype, as a copy if it is one."""
+        if x.dtype == dtype:
+            return x
+        copy = Array(self.workspace(max(1, x.size * dtype.itemsize)), x.shape, dtype)
+        with self.e.count(x.size) as i:
+            self.e.write(copy, i, self.e.cast(self.e.read(x, i), dtype))
+        return copy
+
+    def place_in_memory(self, var: Var) -> Stored:
+        """Give a variable a place in memory, whatever its size."""
+        stored = self.place(var)
+        if stored.pointer is None:
+            stored.pointer = self.b.alloca_bytes(max(stored.size_bytes, 1))
+        return stored
+
+    def element(self, stored: Stored, flat: int) -> Number:
+        """One element of a variable, from a register or from memory."""
+        number = stored.elements.get(flat)
+        if number is None:
+            assert stored.pointer is not None
+            number = self.e.load(
+                stored.dtype, self.b.offset(stored.pointer, self._bytes(stored, flat))
+            )
+        return number
+
+
+def is_small(aval: Any) -> bool:
+    """Whether an array lives in registers."""
+    return math.prod(aval.shape) <= FULLY_UNROLLED
+
+

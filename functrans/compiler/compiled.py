@@ -1,0 +1,326 @@
+"""Programs that are compiled, and how they are called.
+
+Here: ``Compiled``, a program as native functions and NumPy calls in order, ``compiled``, which
+makes it (from the cache on disk where it can), and the errors that native code ends with. Not here:
+when a program is compiled and when it is interpreted (``control.jit``).
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.compiler import engine, threads
+from functrans.compiler.cache import ObjectCache, cache_key, default_directory
+from functrans.compiler.entry import (
+    ArraySpec,
+    Entry,
+    ScalarSpec,
+    Spec,
+    emit_entry,
+    entry_symbols,
+    make_function,
+)
+from functrans.compiler.prepare import prepare
+from functrans.compiler.programs import FIRST_ERROR, NO_MEMORY, ProgramText, write_program
+from functrans.compiler.support import HostCall, NativePart, Part, partition
+from functrans.compiler.symbols import address
+from functrans.emitter.builder import Module
+from functrans.errors import CompilationError, UnsupportedOperationError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
+from functrans.ir.source import resolve
+
+LONG_PROGRAM_LINES = 4000
+"""Lines from which a program is compiled with hardly any optimisation."""
+LONG_RUN_ELEMENTS = 20_000
+"""Elements from which a program lets other Python threads run meanwhile."""
+
+_SCALARS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+_caches: dict[str, ObjectCache] = {}
+_lock = threading.Lock()
+
+
+def object_cache() -> ObjectCache:
+    """The cache on disk that the environment names now."""
+    directory = default_directory()
+    key = str(directory)
+    with _lock:
+        if key not in _caches:
+            _caches[key] = ObjectCache(directory)
+        return _caches[key]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NativeFunction:
+    """A native part that is ready to be called.
+
+    Attributes:
+      part: its program.
+      call: the function: arrays in, array or tuple of arrays out, or ``NotImplemented`` for
+        arguments that are not as they should be, or an error number.
+      entry: what it takes and gives.
+      was_cached: whether the code came from disk.
+    """
+
+    part: NativePart
+    call: Callable[..., Any]
+    entry: Entry
+    was_cached: bool
+
+
+class Compiled:
+    """A compiled program.
+
+    Attributes:
+      jaxpr: the program as it was given.
+      prepared: as it was planned.
+      parts: native functions and NumPy calls, in order.
+    """
+
+    def __init__(
+        self, jaxpr: Jaxpr, prepared: Jaxpr, parts: Sequence[NativeFunction | HostCall]
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.prepared = prepared
+        self.parts = parts
+        self._is_whole = len(parts) == 1 and isinstance(parts[0], NativeFunction)
+
+    @property
+    def direct(self) -> NativeFunction | None:
+        """The function that is the whole program, if there is one without constants of its own."""
+        if self._is_whole and not self.prepared.constvars:
+            return self.parts[0]  # type: ignore[return-value]  # checked when made
+        return None
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        """Run the program on arrays and numbers."""
+        operands = (*self.prepared.consts, *args)
+        if self._is_whole:
+            return _call(self.parts[0], operands)  # type: ignore[arg-type]  # checked when made
+        env: dict[Var, Any] = dict(
+            zip((*self.prepared.constvars, *self.prepared.invars), operands, strict=True)
+        )
+        for part in self.parts:
+            if isinstance(part, HostCall):
+                _call_host(part, env)
+                continue
+            outs = _call(part, [env[var] for var in part.part.inputs])
+            env.update(zip(part.part.jaxpr.outvars, outs, strict=True))  # type: ignore[arg-type]  # variables
+        return [env[atom] for atom in self.prepared.outvars]  # type: ignore[index]  # variables
+
+
+def _call(function: NativeFunction, operands: Sequence[Any]) -> list[Any]:
+    result = function.call(*operands)
+    if result is NotImplemented:
+        result = function.call(
+            *[_fitting(x, spec) for x, spec in zip(operands, function.entry.inputs, strict=True)]
+        )
+        if result is NotImplemented:
+            given = ", ".join(type(x).__name__ for x in operands)
+            raise TypeError(f"a compiled program of {function.entry.inputs} was called with {given}")
+    if type(result) is int:
+        raise native_error(function.part.jaxpr, result)
+    return [result] if function.entry.single else list(result)
+
+
+def _fitting(value: Any, spec: Spec) -> Any:
+    """An operand as native code takes it: in C order, aligned, in native byte order."""
+    if isinstance(spec, ScalarSpec):
+        return {"bool": bool, "int": int, "float": float, "complex": complex}[spec.kind](value)
+    array = np.asarray(value)
+    flags = array.flags
+    is_plain = type(array) is np.ndarray and array.dtype == spec.dtype
+    if is_plain and flags.c_contiguous and flags.aligned:
+        return array
+    return np.array(array, dtype=spec.dtype, order="C", copy=True, subok=False)
+
+
+def _call_host(call: HostCall, env: dict[Var, Any]) -> None:
+    operands = []
+    for atom in call.eqn.inputs:
+        value = atom.value if isinstance(atom, Literal) else env[atom]
+        aval = atom.aval
+        if type(aval) is ShapedArray and not aval.shape and isinstance(value, np.ndarray):
+            value = value.item() if aval.weak else value[()]
+        operands.append(value)
+    outs = call.eqn.primitive.impl(*operands, **call.eqn.params)
+    env.update(zip(call.eqn.outputs, outs, strict=True))
+
+
+def native_error(jaxpr: Jaxpr, status: int) -> Exception:
+    """The exception that a status stands for, with the user's line."""
+    if status == NO_MEMORY:
+        return MemoryError(f"no memory for the temporary arrays of {jaxpr.name or 'a program'}")
+    text = write_program(jaxpr)  # the same text as was compiled: errors are numbered alike
+    found = text.errors[status - FIRST_ERROR]
+    error = found.type(found.message)
+    line = resolve(found.source)
+    where = f" (at {line})" if line is not None else ""
+    error.add_note(f"in compiled code{f' of {jaxpr.name}' if jaxpr.name else ''}{where}")
+    return error
+
+
+# making ------------------------------------------------------------------------------------------
+
+
+def compiled(jaxpr: Jaxpr) -> Compiled:
+    """Compile a simplified program, or find it on disk.
+
+    Args:
+      jaxpr: the program.
+
+    Raises:
+      CompilationError: LLVM is missing, or rejects the program.
+    """
+    prepared = prepare(jaxpr)
+    parts: list[NativeFunction | HostCall] = []
+    for part in partition(prepared):
+        if isinstance(part, HostCall):
+            parts.append(part)
+        else:
+            parts.append(_native_function(part))
+    return Compiled(jaxpr, prepared, parts)
+
+
+def compile_or_warn(jaxpr: Jaxpr) -> Compiled | None:
+    """Compile a program; ``None``, after a warning, if that cannot be done."""
+    if not engine.is_available():
+        return None
+    try:
+        return compiled(jaxpr)
+    except CompilationError as error:
+        parts = "\n".join(str(part.jaxpr) for part in plan_of(jaxpr) if hasattr(part, "jaxpr"))
+        warnings.warn(
+            f"{jaxpr.name or 'a program'} is interpreted, since it could not be compiled: {error}\n"
+            f"its plan:\n{parts}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def predicted_compile_s(jaxpr: Jaxpr) -> float:
+    """Roughly how long compiling a program takes, in seconds, from its number of equations."""
+    known: float | None = jaxpr.cache.get("predicted_compile_s")
+    if known is None:
+        known = jaxpr.cache["predicted_compile_s"] = 0.02 + 1e-4 * _equations(jaxpr)
+    return known
+
+
+def _equations(jaxpr: Jaxpr) -> int:
+    count = len(jaxpr.eqns)
+    for eqn in jaxpr.eqns:
+        for sub in subjaxprs(eqn.params):
+            count += _equations(sub)
+    return count
+
+
+def plan_of(jaxpr: Jaxpr) -> list[Part]:
+    """The parts that a program is compiled in, without compiling it."""
+    return partition(prepare(jaxpr))
+
+
+def entry_of(part: NativePart) -> Entry:
+    """What a native part takes and gives."""
+    inputs: list[Spec] = []
+    for var in (*part.jaxpr.constvars, *part.jaxpr.invars):
+        aval = var.aval
+        if aval.weak:
+            inputs.append(ScalarSpec(_SCALARS[aval.dtype.kind]))
+        else:
+            inputs.append(ArraySpec(aval.shape, aval.dtype))
+    outputs = tuple([ArraySpec(a.aval.shape, a.aval.dtype) for a in part.jaxpr.outvars])
+    elements = sum(v.aval.size for eqn in part.jaxpr.eqns for v in eqn.outputs)
+    return Entry(
+        "entry",
+        "program",
+        tuple(inputs),
+        outputs,
+        single=len(outputs) == 1,
+        release_gil=elements >= LONG_RUN_ELEMENTS and not _has_while(part.jaxpr),
+    )
+
+
+def _has_while(jaxpr: Jaxpr) -> bool:
+    from_while = any(eqn.primitive.name == "while" for eqn in jaxpr.eqns)
+    return from_while or any(
+        _has_while(prepare(sub))
+        for eqn in jaxpr.eqns
+        for value in eqn.params.values()
+        for sub in (value if isinstance(value, tuple) else (value,))
+        if isinstance(sub, Jaxpr)
+    )
+
+
+def _level(lines: int) -> int:
+    return 1 if lines < LONG_PROGRAM_LINES else 0
+
+
+def object_code(text: ProgramText, entry: Entry) -> bytes:
+    """Object code of a program and the wrapper that Python calls."""
+    wrapper = Module()
+    emit_entry(wrapper, entry)
+    return engine.join_objects(
+        engine.compile_object(text.text, _level(text.text.count("\n"))),
+        engine.compile_object(str(wrapper), 0),
+    )
+
+
+_HEAD = struct.Struct("<I")
+
+
+def _packed(symbols: Mapping[str, str], code: bytes) -> bytes:
+    """A cache entry: the library functions that the code refers to, and the code."""
+    head = json.dumps(symbols, sort_keys=True).encode()
+    return _HEAD.pack(len(head)) + head + code
+
+
+def _unpacked(data: bytes) -> tuple[dict[str, str], bytes]:
+    (length,) = _HEAD.unpack_from(data)
+    start = _HEAD.size + length
+    symbols: dict[str, str] = json.loads(data[_HEAD.size : start])
+    return symbols, data[start:]
+
+
+def _native_function(part: NativePart) -> NativeFunction:
+    entry = entry_of(part)
+    cache = object_cache()
+    text: ProgramText | None = None
+    try:
+        identity = part.jaxpr.structural_hash()
+    except UnsupportedOperationError:  # a Python function among the parameters of inner programs
+        text = write_program(part.jaxpr)
+        identity = hashlib.sha256(text.text.encode()).hexdigest()
+    key = cache_key(engine.target(), identity, entry)
+    data = cache.get(key)
+    if data is not None:
+        try:
+            return _loaded(part, entry, *_unpacked(data), was_cached=True)
+        except (CompilationError, LookupError, ValueError, struct.error):
+            pass  # an entry that does not load is compiled anew
+    if text is None:
+        text = write_program(part.jaxpr)
+    code = object_code(text, entry)
+    symbols = dict(text.symbols)
+    cache.put(key, _packed(symbols, code))
+    return _loaded(part, entry, symbols, code, was_cached=False)
+
+
+def _loaded(
+    part: NativePart, entry: Entry, symbols: Mapping[str, str], code: bytes, was_cached: bool
+) -> NativeFunction:
+    found = {symbol: address(name) for symbol, name in symbols.items()}
+    found["functrans.num_threads"] = threads.count_address()
+    loaded = engine.load_object(code, {**entry_symbols(entry), **found})
+    return NativeFunction(part, make_function(loaded, entry), entry, was_cached)

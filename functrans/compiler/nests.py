@@ -1,0 +1,457 @@
+"""Loop nests as instructions.
+
+Here: ``NestWriter``, from a nest of a schedule to loops, loads, arithmetic and stores. Not here:
+which variables share a nest (``compiler.schedule``), how elements are combined
+(``compiler.accumulators``), how they come from and go to memory (``compiler.access``).
+
+Values are written on demand, from the roots down: ``value(variable, index)`` writes the equation of
+the variable at an affine index of the loop variables, once, at the outermost loop where the index
+is known. So loop-invariant values are computed outside by construction. One loop may run over lanes:
+the same instructions on vectors, then scalars for what is left over.
+
+An element that comes from one place in one part of a loop and from another place, or from none, in
+another part (pad, concatenate, the transpose of a slice) cuts the loop: each part is written
+without conditions.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from functrans.compiler import access
+from functrans.compiler.accumulators import Accumulator
+from functrans.compiler.affine import Affine, as_affine, constant, variable
+from functrans.compiler.reductions import fold, fold_lanes
+from functrans.compiler.schedule import Nest, Root, vector_axis
+from functrans.compiler.storage import Stored
+from functrans.emitter.builder import Section
+from functrans.emitter.numbers import Number
+from functrans.emitter.types import I64, Value
+from functrans.ir.jaxpr import Atom, Equation, Literal, Var
+from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction
+
+if TYPE_CHECKING:
+    from functrans.compiler.bodies import BodyWriter
+
+Index = tuple[Affine, ...]
+MAX_PARTS = 32
+"""Parts that a nest may be cut into; beyond, what cuts it is stored."""
+LIGHT = 14
+"""Cost of a body up to which 32 lanes are worked on at once."""
+
+
+class MustStore(Exception):  # noqa: N818  # a message to the scheduler, no error
+    """A variable cannot be computed inside a nest and must be stored before.
+
+    Attributes:
+      var: the variable.
+    """
+
+    def __init__(self, var: Var) -> None:
+        super().__init__(var)
+        self.var = var
+
+
+class NestWriter:
+    """Writes one nest into a body."""
+
+    def __init__(self, body: BodyWriter, nest: Nest) -> None:
+        self.body = body
+        self.nest = nest
+        self.b = body.b
+        self.e = body.e
+        self.cuts: list[set[int]] = [{0, extent} for extent in nest.extents]
+        self.ranges: list[tuple[int, int]] = [(0, extent) for extent in nest.extents]
+        self.counters: list[Value] = [Value("0", I64)] * len(nest.extents)
+        self.sections: list[Section] = []
+        self.memos: list[dict[Any, Any]] = []
+        self.lanes = 1
+        self.wide_lanes = 1
+        self.accumulators: list[Accumulator] = []
+        self.pending: list[access.Store] = []
+        self.cost = 0
+        self.limits: tuple[Value, Value] | None = None
+        """Bounds of the outermost loop in a function that does a part of it."""
+        self.own = {root.var for root in nest.roots if root.reduced is None}
+
+    # planning ------------------------------------------------------------------------------------
+
+    def explore(self) -> None:
+        """Find where loops are cut, and how much a body does, before anything is written.
+
+        Raises:
+          MustStore: a variable cannot be computed here.
+        """
+        seen: set[tuple[Var, Index]] = set()
+        cost = 0
+        widest = 1
+        pending: list[tuple[Atom, Index]] = []
+        for root in self.nest.roots:
+            widest = max(widest, root.var.aval.dtype.itemsize)
+            if root.reduced is None:
+                pending.extend((root.var, index) for index in self.root_indices(root))
+            else:
+                pending.extend((root.eqn.inputs[0], index) for index in self.root_indices(root))
+                cost += 2
+        while pending:
+            atom, index = pending.pop()
+            if isinstance(atom, Literal) or (atom, index) in seen:
+                continue
+            seen.add((atom, index))
+            widest = max(widest, atom.aval.dtype.itemsize)
+            if atom in self.body.available and atom not in self.own:
+                cost += 1
+                continue
+            eqn, output = self.body.maker(atom)
+            lower = eqn.primitive.lower
+            if isinstance(lower, Pointwise):
+                cost += lower.cost
+                pending.extend(
+                    (x, broadcast_index(index, atom.aval.shape, x.aval.shape)) for x in eqn.inputs
+                )
+            elif isinstance(lower, IndexMap):
+                for read in self.reads(eqn, output, index):
+                    if self._may_hold(read, atom):
+                        pending.append((eqn.inputs[read.operand], affine_index(read.index)))
+            else:
+                axis = eqn.params["axes"][0]
+                extent = eqn.inputs[0].aval.shape[axis]
+                cost += extent
+                pending.extend(
+                    (eqn.inputs[0], (*index[:axis], constant(k), *index[axis:]))
+                    for k in range(extent)
+                )
+        self.cost = cost
+        parts = math.prod(len(cuts) - 1 for cuts in self.cuts)
+        if parts > MAX_PARTS:
+            raise MustStore(self._cutting_variable())
+        if self.nest.vector is not None:
+            native = max(1, 64 // min(widest, 8))
+            extent = self.nest.extents[self.nest.vector]
+            lanes = 32 if cost <= LIGHT and extent >= 64 else native
+            while lanes > 2 and lanes > extent:
+                lanes //= 2
+            self.wide_lanes = lanes
+
+    def _may_hold(self, read: Read, var: Var) -> bool:
+        """Whether a read's conditions can hold; notes where they begin and cease to."""
+        for position, extent in read.conditions:
+            place = as_affine(position)
+            low, high = place.bounds(self.ranges)
+            if high < 0 or low >= extent:
+                return False
+            if low >= 0 and high < extent:
+                continue
+            if len(place.terms) != 1:
+                raise MustStore(var)
+            ((loop, coefficient),) = place.terms
+            for edge in (0, extent):
+                # first counter where coefficient * counter + constant >= edge (or < edge)
+                if coefficient > 0:
+                    cut = -((place.constant - edge) // coefficient)
+                else:
+                    cut = (place.constant - edge) // -coefficient + 1
+                if 0 < cut < self.nest.extents[loop]:
+                    self.cuts[loop].add(cut)
+        return True
+
+    def _cutting_variable(self) -> Var:
+        """A variable with conditions, to be stored in a nest of its own."""
+        roots = {root.var for root in self.nest.roots}
+        for number in self.nest.equations:
+            eqn = self.body.jaxpr.eqns[number]
+            if isinstance(eqn.primitive.lower, IndexMap) and eqn.outputs[0] not in roots:
+                return eqn.outputs[0]
+        raise AssertionError("a nest without cuts has one part")
+
+    def root_indices(self, root: Root) -> Iterator[Index]:
+        """The indices of a root's space: loop variables, and all numbers of unrolled axes."""
+        choices: list[list[Affine]] = []
+        for axis, extent in enumerate(root.space):
+            if axis in root.loops:
+                choices.append([variable(root.loops.index(axis))])
+            else:
+                choices.append([constant(k) for k in range(extent)])
+        return itertools.product(*choices)
+
+    def reads(self, eqn: Equation, output: int, index: Index) -> Sequence[Read]:
+        """Where an element of an index map comes from.
+
+        Raises:
+          MustStore: there is no affine map at this index.
+        """
+        lower = eqn.primitive.lower
+        assert isinstance(lower, IndexMap)
+        avals = [atom.aval for atom in eqn.inputs]
+        reads: Sequence[Read] | None = lower.trace(index, avals, output, **eqn.params)
+        if reads is None:
+            raise MustStore(eqn.outputs[output])
+        return reads
+
+    # writing -------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Write the nest; its roots are in ``body.env`` afterwards."""
+        if 0 in self.nest.extents:
+            for root in self.nest.roots:
+                self.body.declare(root)
+            return
+        for root in self.nest.roots:
+            self.body.declare(root)
+        self.open_section()
+        if not self.nest.extents:
+            self._write_straight()
+        else:
+            self.accumulators = [
+                Accumulator(self, root, kept)
+                for root in self.nest.roots
+                if root.reduced is not None
+                for kept in self._kept_choices(root)
+            ]
+            self._write_axis(0)
+            if self.limits is None:
+                for root in self.nest.roots:
+                    self.body.spill(root.var)
+        self.close_section()
+
+    def open_section(self) -> None:
+        """Begin a loop's body: a place for what is known from here on."""
+        self.sections.append(self.b.section())
+        self.memos.append({})
+
+    def close_section(self) -> None:
+        """End a loop's body."""
+        self.sections.pop()
+        self.memos.pop()
+
+    def _write_straight(self) -> None:
+        """A nest without loops: equations in order, so that nothing is recursive in their number."""
+        for number in self.nest.equations:
+            eqn = self.body.jaxpr.eqns[number]
+            if isinstance(eqn.primitive.lower, (Pointwise, IndexMap)):
+                for var in eqn.outputs:
+                    if not var.aval.shape:
+                        self.value(var, ())
+        for root in self.nest.roots:
+            var = root.var
+            stored = self.body.env[var]
+            if root.reduced is None:
+                for flat, index in enumerate(self.root_indices(root)):
+                    stored.elements[flat] = self.value(var, index)
+            else:
+                self._reduce_straight(root, stored)
+            self.body.spill(var)
+
+    def _reduce_straight(self, root: Root, stored: Stored) -> None:
+        """A reduction whose operand is unrolled."""
+        lower = root.eqn.primitive.lower
+        assert isinstance(lower, Reduction)
+        assert root.reduced is not None
+        x = root.eqn.inputs[0]
+        in_lanes = root.reduced == vector_axis(root.space)
+        for flat, index in enumerate(
+            itertools.product(
+                *[
+                    map(constant, range(n))
+                    for axis, n in enumerate(root.space)
+                    if axis != root.reduced
+                ]
+            )
+        ):
+            numbers = [
+                self.value(x, (*index[: root.reduced], constant(k), *index[root.reduced :]))
+                for k in range(root.space[root.reduced])
+            ]
+            combine = fold_lanes if in_lanes else fold
+            stored.elements[flat] = combine(self.e, lower.kind, numbers, stored.dtype)
+
+    def _kept_choices(self, root: Root) -> Iterator[dict[int, int]]:
+        """All choices of numbers for the unrolled axes that a reduction keeps."""
+        axes = [a for a in range(len(root.space)) if a not in root.loops and a != root.reduced]
+        for numbers in itertools.product(*[range(root.space[a]) for a in axes]):
+            yield dict(zip(axes, numbers, strict=True))
+
+    def _write_axis(self, loop: int) -> None:
+        """Write a loop, in its parts, with all loops inside."""
+        if loop == len(self.nest.extents):
+            self._write_innermost()
+            return
+        own = [acc for acc in self.accumulators if acc.loop == loop]
+        for accumulator in own:
+            accumulator.open()
+        edges = sorted(self.cuts[loop])
+        for start, stop in itertools.pairwise(edges):
+            self.ranges[loop] = (start, stop)
+            if loop == 0 and self.limits is not None:
+                self._write_limited(start, stop, own)
+                continue
+            if loop != self.nest.vector:
+                self._write_part(loop, start, stop, 1, own)
+                continue
+            lanes = self.wide_lanes
+            # the lanes of a reduction are counted from 0: begin at a multiple of their number
+            first = -(-start // lanes) * lanes if own else start
+            first = min(first, stop)
+            last = first + (stop - first) // lanes * lanes
+            for begin, end, step in ((start, first, 1), (first, last, lanes), (last, stop, 1)):
+                if begin < end:
+                    self._write_part(loop, begin, end, step, own)
+        self.ranges[loop] = (0, self.nest.extents[loop])
+        for accumulator in own:
+            accumulator.close()
+
+    def _write_part(
+        self, loop: int, start: int, stop: int, lanes: int, own: Sequence[Accumulator]
+    ) -> None:
+        """Write a loop over a range, in steps of some lanes."""
+        outer = self.lanes
+        if loop == self.nest.vector:
+            self.lanes = lanes
+        b = self.b
+        if stop - start == lanes:
+            self._write_round(loop, b.index(start), own)
+        else:
+            with b.loop(b.index(start), b.index(stop), lanes) as counter:
+                self._write_round(loop, counter, own)
+        self.lanes = outer
+
+    def _write_limited(self, start: int, stop: int, own: Sequence[Accumulator]) -> None:
+        """Write the part of the outermost loop that lies within the limits."""
+        assert self.limits is not None
+        b = self.b
+        low = b.intrinsic("smax", b.index(start), self.limits[0])
+        high = b.intrinsic("smax", low, b.intrinsic("smin", b.index(stop), self.limits[1]))
+        pieces = [(low, high, 1)]
+        if self.nest.vector == 0 and self.wide_lanes > 1:
+            lanes = self.wide_lanes
+            full = b.and_(b.sub(high, low), b.index(-lanes))
+            middle = b.add(low, full)
+            pieces = [(low, middle, lanes), (middle, high, 1)]
+        for begin, end, step in pieces:
+            self.lanes = step
+            with b.loop(begin, end, step) as counter:
+                self._write_round(0, counter, own)
+        self.lanes = 1
+
+    def _write_round(self, loop: int, counter: Value, own: Sequence[Accumulator]) -> None:
+        self.counters[loop] = counter
+        self.open_section()
+        self._write_axis(loop + 1)
+        for accumulator in own:
+            accumulator.end_round(counter)
+        self.close_section()
+
+    def _write_innermost(self) -> None:
+        self.pending = []
+        for root in self.nest.roots:
+            if root.reduced is not None:
+                continue
+            stored = self.body.env[root.var]
+            for index in self.root_indices(root):
+                number = self.value(root.var, index)
+                self.pending.append(access.Store(stored, index, number))
+        for accumulator in self.accumulators:
+            accumulator.add(self.value(accumulator.operand, accumulator.index))
+        access.write_all(self, self.pending)
+
+    # values --------------------------------------------------------------------------------------
+
+    def depth(self, index: Index) -> int:
+        """How many loops must be open for an index to be known."""
+        return max((terms[-1][0] + 1 for i in index if (terms := i.terms)), default=0)
+
+    def is_varying(self, index: Index) -> bool:
+        """Whether an index differs between lanes."""
+        vector = self.nest.vector
+        return self.lanes > 1 and any(v == vector for i in index for v, _ in i.terms)
+
+    def value(self, atom: Atom, index: Index) -> Number:
+        """An element of a variable, or one per lane; written where it is first known."""
+        if isinstance(atom, Literal):
+            return self.e.constant(atom.aval.dtype, atom.value)
+        depth = self.depth(index)
+        memo = self.memos[depth]
+        number: Number | None = memo.get((atom, index))
+        if number is not None:
+            return number
+        stored = self.body.env.get(atom)
+        if stored is not None and atom not in self.own:
+            with self.b.within(self.sections[depth]):
+                number = access.read(self, stored, index)
+        else:
+            number = self._compute(atom, index, depth)
+        memo[atom, index] = number
+        return number
+
+    def _compute(self, var: Var, index: Index, depth: int) -> Number:
+        eqn, output = self.body.maker(var)
+        lower = eqn.primitive.lower
+        if isinstance(lower, Pointwise):
+            return self._compute_pointwise(eqn, lower, var, index, depth)
+        if isinstance(lower, IndexMap):
+            for read in self.reads(eqn, output, index):
+                if self._holds(read):
+                    x = eqn.inputs[read.operand]
+                    number = self.value(x, affine_index(read.index))
+                    if number.dtype == var.aval.dtype:
+                        return number
+                    with self.b.within(self.sections[depth]):
+                        return self.e.cast(number, var.aval.dtype)
+            return self.e.constant(var.aval.dtype, 0)
+        assert isinstance(lower, Reduction)
+        axis = eqn.params["axes"][0]
+        extent = eqn.inputs[0].aval.shape[axis]
+        numbers = [
+            self.value(eqn.inputs[0], (*index[:axis], constant(k), *index[axis:]))
+            for k in range(extent)
+        ]
+        with self.b.within(self.sections[depth]):
+            return fold(self.e, lower.kind, numbers, var.aval.dtype)
+
+    def _compute_pointwise(
+        self, eqn: Equation, lower: Pointwise, var: Var, index: Index, depth: int
+    ) -> Number:
+        dtypes = self.body.loop_dtypes(eqn)
+        shape = var.aval.shape
+        numbers: list[Number] = []
+        for x, dtype in zip(eqn.inputs, dtypes, strict=True):
+            if isinstance(x, Literal):
+                numbers.append(self.e.constant(dtype, x.value))
+            else:
+                numbers.append(self.value(x, broadcast_index(index, shape, x.aval.shape)))
+        lanes = max(number.lanes for number in numbers) if numbers else 1
+        with self.b.within(self.sections[depth]):
+            operands = []
+            for number, dtype in zip(numbers, dtypes, strict=True):
+                operand = number if number.dtype == dtype else self.e.cast(number, dtype)
+                operands.append(self.e.splat(operand, lanes) if operand.lanes != lanes else operand)
+            result: Number = lower.write(self.e, *operands, **eqn.params)
+            if result.dtype != var.aval.dtype:
+                result = self.e.cast(result, var.aval.dtype)
+        return result
+
+    def _holds(self, read: Read) -> bool:
+        """Whether a read's conditions hold in the present part of the loops."""
+        for position, extent in read.conditions:
+            low, high = as_affine(position).bounds(self.ranges)
+            if high < 0 or low >= extent:
+                return False
+        return True
+
+
+def broadcast_index(index: Index, shape: tuple[int, ...], operand: tuple[int, ...]) -> Index:
+    """The index of an operand that is broadcast to a shape."""
+    if shape == operand:
+        return index
+    tail = index[len(index) - len(operand) :]
+    return tuple([constant(0) if n == 1 else i for i, n in zip(tail, operand, strict=True)])
+
+
+def affine_index(index: Sequence[Any]) -> Index:
+    """The entries of a read as affine indices."""
+    return tuple([as_affine(i) for i in index])

@@ -1,0 +1,146 @@
+"""Programs made ready for planning: calls inlined, composite primitives written out.
+
+Here: ``prepare``. After it every equation of a program has a lowering of its own kind, reductions
+run over one axis each, and every result is the output of an equation of its own. Not here: order
+and memory (``compiler.schedule``).
+
+A reduction over several axes is a reduction over the last of them, then over the one before, and so
+on; the order of additions along one axis is ``compiler.reductions``'.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.ir.lowering import Expansion, Reduction, Structured
+from functrans.passes.simplify import simplify
+from functrans.primitives.structural import copy_p
+from functrans.staging import stage
+
+MAX_EXPANSION_DEPTH = 8
+
+
+def prepare(jaxpr: Jaxpr) -> Jaxpr:
+    """The program as the scheduler wants it; cached with the program.
+
+    Args:
+      jaxpr: a simplified program.
+    """
+    known: Jaxpr | None = jaxpr.cache.get("prepared")
+    if known is None:
+        writer = _Writer()
+        writer.walk(jaxpr, {}, is_outermost=True, depth=0)
+        consts = {**dict(zip(jaxpr.constvars, jaxpr.consts, strict=True)), **writer.consts}
+        known = simplify(
+            replace(
+                jaxpr,
+                constvars=tuple(consts),
+                consts=tuple(consts.values()),
+                eqns=tuple(writer.eqns),
+                outvars=tuple([writer.current(atom, writer.top) for atom in jaxpr.outvars]),
+                annotations={},
+                cache={},
+            )
+        )
+        known = _with_own_results(_with_single_axes(known))
+        jaxpr.cache["prepared"] = known
+    return known
+
+
+class _Writer:
+    """Collects the equations of a program and of the programs that it calls."""
+
+    def __init__(self) -> None:
+        self.eqns: list[Equation] = []
+        self.consts: dict[Var, Any] = {}
+        self.top: dict[Var, Atom] = {}
+
+    @staticmethod
+    def current(atom: Atom, env: dict[Var, Atom]) -> Atom:
+        return env.get(atom, atom) if isinstance(atom, Var) else atom
+
+    def walk(
+        self, jaxpr: Jaxpr, env: dict[Var, Atom], *, is_outermost: bool, depth: int
+    ) -> list[Atom]:
+        """Append a program's equations; the variables of an inner one get new names."""
+        if is_outermost:
+            self.top = env
+        for eqn in jaxpr.eqns:
+            inputs = tuple([self.current(atom, env) for atom in eqn.inputs])
+            inner = inner_program(eqn) if depth < MAX_EXPANSION_DEPTH else None
+            if inner is not None:
+                own: dict[Var, Atom] = dict(zip(inner.invars, inputs, strict=True))
+                for var, const in zip(inner.constvars, inner.consts, strict=True):
+                    own[var] = moved = Var(var.aval)
+                    self.consts[moved] = const
+                outs = self.walk(inner, own, is_outermost=False, depth=depth + 1)
+                env.update(zip(eqn.outputs, outs, strict=True))
+                continue
+            outputs = eqn.outputs
+            if not is_outermost:
+                outputs = tuple([Var(var.aval) for var in outputs])
+                env.update(zip(eqn.outputs, outputs, strict=True))
+            self.eqns.append(replace(eqn, inputs=inputs, outputs=outputs))
+        return [self.current(atom, env) for atom in jaxpr.outvars]
+
+
+def inner_program(eqn: Equation) -> Jaxpr | None:
+    """The program that an equation stands for: that of a call, or an expansion."""
+    lower = eqn.primitive.lower
+    if isinstance(lower, Structured) and lower.kind == "call":
+        program: Jaxpr = eqn.params["jaxpr"]
+        return program
+    if not isinstance(lower, Expansion):
+        return None
+    avals = [atom.aval.strong() for atom in eqn.inputs]
+    return stage(
+        lambda *operands: list(lower.function(*operands, **eqn.params)),
+        avals,
+        eqn.primitive.name,
+    )
+
+
+def _with_single_axes(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with reductions over one axis each, the last one first."""
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        if not isinstance(eqn.primitive.lower, Reduction):
+            eqns.append(eqn)
+            continue
+        axes: Sequence[int] = sorted(eqn.params["axes"], reverse=True)
+        if not axes:
+            eqns.append(replace(eqn, primitive=copy_p, params={}))
+            continue
+        x = eqn.inputs[0]
+        for axis in axes[:-1]:
+            shape = x.aval.shape
+            aval = ShapedArray(shape[:axis] + shape[axis + 1 :], eqn.outputs[0].aval.dtype)
+            part = Var(aval)
+            eqns.append(replace(eqn, inputs=(x,), params={"axes": (axis,)}, outputs=(part,)))
+            x = part
+        eqns.append(replace(eqn, inputs=(x,), params={"axes": (axes[-1],)}))
+    return replace(jaxpr, eqns=tuple(eqns), cache={})
+
+
+def _with_own_results(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with a copy for each result that is an argument, a number or there twice."""
+    given: set[Any] = {*jaxpr.invars, *jaxpr.constvars}
+    copies: list[Equation] = []
+    outs: list[Atom] = []
+    for atom in jaxpr.outvars:
+        if isinstance(atom, Literal) or atom in given:
+            out = Var(atom.aval.strong())
+            copies.append(Equation(copy_p, (atom,), {}, (out,)))
+            outs.append(out)
+        else:
+            given.add(atom)
+            outs.append(atom)
+    if not copies:
+        return jaxpr
+    return replace(jaxpr, eqns=(*jaxpr.eqns, *copies), outvars=tuple(outs), cache={})

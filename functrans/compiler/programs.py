@@ -1,0 +1,206 @@
+"""From a program to machine code.
+
+Here: ``ProgramWriter``, the function around a body (arguments, memory, errors, exit), and
+``write_program``, from a prepared program to LLVM's text. Not here: what is in the body
+(``compiler.bodies``), how text becomes code (``compiler.engine``), when (``compiler.compiled``).
+
+The function is ``i32 @program(ptr in0, ..., ptr out0, ...)``: addresses of elements in C order. It
+returns 0, ``NO_MEMORY``, or ``FIRST_ERROR`` plus the number of an entry of ``errors``.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.compiler.blocks import write_cond, write_scan, write_while
+from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.entry import INTERRUPTED
+from functrans.compiler.storage import Frame, Stored
+from functrans.compiler.symbols import symbol_name
+from functrans.emitter.builder import Builder, Module
+from functrans.emitter.routine import Routines
+from functrans.emitter.types import I32, POINTER, Value
+from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
+
+_BLOCKS = {"scan": write_scan, "while": write_while, "cond": write_cond}
+NO_MEMORY = 2
+FIRST_ERROR = 16
+ROUNDS_PER_POLL = 256
+"""Rounds of a loop without a known end between two looks at pending signals."""
+LARGEST_CONSTANT_BYTES = 1 << 16
+"""Constants of inner programs up to this size are part of the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeError:
+    """An error that a program can end with.
+
+    Attributes:
+      type: class of the exception.
+      message: its text.
+      source: the user's line, as equations hold it.
+    """
+
+    type: type[Exception]
+    message: str
+    source: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramText:
+    """A program as LLVM's text.
+
+    Attributes:
+      text: the module.
+      errors: what its error numbers mean.
+      symbols: library functions that it refers to, by symbol.
+      memory_bytes: temporary memory that a call takes.
+      needs_gil: whether it calls into Python.
+    """
+
+    text: str
+    errors: tuple[NativeError, ...]
+    symbols: tuple[tuple[str, str], ...]
+    memory_bytes: int
+    needs_gil: bool
+
+
+class ProgramWriter:
+    """The function around a program.
+
+    Attributes:
+      b: its instructions.
+      routines: numbers and whole arrays in it.
+      frame: its temporary memory.
+    """
+
+    def __init__(self, module: Module, n_inputs: int, n_outputs: int) -> None:
+        self.module = module
+        self.b = Builder(
+            module, "program", [POINTER] * (n_inputs + n_outputs), I32, "", "nounwind"
+        )
+        self.frame = Frame(self.b)
+        self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
+        self.errors: list[NativeError] = []
+        self.symbols: dict[str, str] = {}
+        self._source: Any = None
+        self._status = self.b.alloca(I32, align=4)
+        self._constants: dict[int, Stored] = {}
+        self._kept: list[Any] = []
+        self._rounds: Value | None = None
+        self.may_block = False
+
+    # what bodies ask -----------------------------------------------------------------------------
+
+    def at_line(self, source: Any) -> None:
+        """Note the user's line for errors of what is written next."""
+        self._source = source
+
+    def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
+        """Leave the program with an exception where a condition holds."""
+        entry = NativeError(error, message, self._source)
+        if entry not in self.errors:
+            self.errors.append(entry)
+        self._leave_when(condition, FIRST_ERROR + self.errors.index(entry))
+
+    def _leave_when(self, condition: Value, status: int) -> None:
+        b = self.b
+        wrong, fine = b.label("wrong"), b.label("fine")
+        b.branch_if(condition, wrong, fine)
+        b.start(wrong)
+        b.store(b.const(I32, status), self._status, 4)
+        b.branch("leave")
+        b.start(fine)
+
+    def write_block(self, body: BodyWriter, kind: str, eqn: Equation) -> None:
+        """Write control flow into a body."""
+        _BLOCKS[kind](body, eqn)
+
+    def poll(self) -> None:
+        """Let Ctrl-C end a loop that may run for ever: looked at every few rounds."""
+        b = self.b
+        if self._rounds is None:
+            self._rounds = b.alloca(I32, align=4)
+            with self.frame.before():
+                b.store(b.const(I32, 0), self._rounds, 4)
+        rounds = b.add(b.load(I32, self._rounds, 4), b.const(I32, 1))
+        b.store(rounds, self._rounds, 4)
+        rest = b.and_(rounds, b.const(I32, ROUNDS_PER_POLL - 1))
+        self.may_block = True
+        with b.when(b.icmp("eq", rest, b.const(I32, 0)), "poll"):
+            pending = b.call(self.symbol("c.PyErr_CheckSignals"), (), I32)
+            self._leave_when(b.icmp("ne", pending, b.const(I32, 0)), INTERRUPTED)
+
+    def symbol(self, name: str) -> str:
+        """The symbol of a library function, which is linked when the code is loaded."""
+        symbol = symbol_name(name)
+        self.symbols[symbol] = name
+        return symbol
+
+    def copy_bytes(self, source: Value, target: Value, size_bytes: int) -> None:
+        """Copy memory, which may overlap."""
+        b = self.b
+        name = "llvm.memmove.p0.p0.i64"
+        self.module.declarations.setdefault(
+            name, f"declare void @{name}(ptr, ptr, i64, i1)"
+        )
+        b.statement(
+            f"call void @{name}(ptr {target.text}, ptr {source.text}, i64 {size_bytes}, i1 false)"
+        )
+
+    def constant_array(self, const: Any) -> Stored:
+        """A constant of an inner program, as a part of the code."""
+        known = self._constants.get(id(const))
+        if known is None:
+            array = np.ascontiguousarray(const)
+            name = f"@constant{len(self._constants)}"
+            data = "".join(f"\\{byte:02X}" for byte in array.tobytes())
+            self.module.globals[name] = (
+                f"{name} = private unnamed_addr constant [{array.nbytes} x i8] "
+                f'c"{data}", align 64'
+            )
+            known = Stored(np.shape(const), array.dtype, Value(name, POINTER))
+            self._constants[id(const)] = known
+            self._kept.append(const)
+        return known.inner()
+
+    # the function --------------------------------------------------------------------------------
+
+    def write(self, jaxpr: Jaxpr) -> ProgramText:
+        """Write a prepared program as the function ``program``."""
+        b = self.b
+        inputs = (*jaxpr.constvars, *jaxpr.invars)
+        env: dict[Var, Stored] = {}
+        for var, pointer in zip(inputs, b.arguments, strict=False):
+            env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
+        destinations: dict[Var, Value] = {}
+        for atom, pointer in zip(jaxpr.outvars, b.arguments[len(inputs) :], strict=True):
+            assert not isinstance(atom, Literal)
+            destinations[atom] = pointer
+        self.routines.fail_when = self.fail_when  # type: ignore[method-assign]  # the program's own
+        BodyWriter(self, jaxpr, env, destinations).write()
+        b.store(b.const(I32, 0), self._status, 4)
+        b.branch("leave")
+        b.start("leave")
+        self.frame.release()
+        b.ret(b.load(I32, self._status, 4))
+        self.frame.acquire(b.const(I32, NO_MEMORY))
+        b.finish()
+        return ProgramText(
+            str(self.module),
+            tuple(self.errors),
+            tuple(sorted(self.symbols.items())),
+            self.frame.arena.size_bytes,
+            self.may_block,
+        )
+
+
+def write_program(jaxpr: Jaxpr) -> ProgramText:
+    """LLVM's text of a prepared program."""
+    n_inputs = len(jaxpr.constvars) + len(jaxpr.invars)
+    return ProgramWriter(Module(), n_inputs, len(jaxpr.outvars)).write(jaxpr)

@@ -1,0 +1,371 @@
+"""The schedule of a program: what is computed together, in which order, and what is kept.
+
+Here: ``schedule``, from a prepared program to loop nests, routines and views in order, with the
+decision which variables are kept in memory and which are computed where they are used. Not here:
+instructions (``compiler.nests``, ``compiler.bodies``), memory addresses (``compiler.memory``).
+
+Every variable has a *level*: how many loops-over-everything (large reductions, routines, control
+flow) must have finished before it can be computed. Within a level all stored variables with the
+same loops share one nest; what they have in common is computed once. A variable is stored when
+something needs it in memory (results, routines), when it is needed in several nests and dearer to
+compute than to load, or when a nest with more iterations than it has elements would compute it
+again and again. All others exist in registers only, where they are used.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from functrans.compiler.affine import variable
+from functrans.ir.jaxpr import Equation, Jaxpr, Var
+from functrans.ir.lowering import IndexMap, Pointwise, Reduction
+
+FULLY_UNROLLED = 64
+"""Arrays up to this size are computed without loops, and live in registers."""
+UNROLLED = 64
+"""Trailing axes are unrolled up to this many elements of a loop's body."""
+SHORT = 32
+"""Extents from here on are worth a vector loop: the reduction order depends on it."""
+DEAR = 6
+"""Cost, in additions, from which a variable that is needed twice is stored."""
+TOO_LONG = 400
+"""Cost from which a variable is stored anyway, so that no nest's body grows without bound."""
+
+Key = tuple[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Root:
+    """A variable that a nest computes and keeps.
+
+    Attributes:
+      eqn: its equation.
+      output: which of the equation's outputs it is.
+      space: shape of the iteration space: the variable's, or that of a reduction's operand.
+      loops: axes of the space that are loops; the others are unrolled.
+      reduced: the axis that a reduction runs over, else ``None``.
+    """
+
+    eqn: Equation
+    output: int
+    space: tuple[int, ...]
+    loops: tuple[int, ...]
+    reduced: int | None = None
+
+    @property
+    def var(self) -> Var:
+        """The variable."""
+        return self.eqn.outputs[self.output]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """Loops and what is computed in them.
+
+    Attributes:
+      extents: one per loop, from the outside in.
+      vector: number of the loop that runs over lanes, if any.
+      roots: what is kept.
+      equations: positions of the equations that it may compute, in order.
+    """
+
+    extents: tuple[int, ...]
+    vector: int | None
+    roots: tuple[Root, ...]
+    equations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """An equation with code of its own: a routine or control flow."""
+
+    eqn: Equation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """An equation whose result is its operand's memory with other extents."""
+
+    eqn: Equation
+
+
+Item = Nest | Call | View
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The order of a program.
+
+    Attributes:
+      jaxpr: the prepared program.
+      items: what is done, in order.
+      stored: variables in memory or registers after the item that makes them.
+      in_memory: those that something needs in memory.
+      reads: per item the stored variables that it reads.
+    """
+
+    jaxpr: Jaxpr
+    items: list[Item]
+    stored: set[Var]
+    in_memory: set[Var]
+    reads: list[tuple[Var, ...]] = field(default_factory=list)
+
+
+def vector_axis(shape: Sequence[int]) -> int | None:
+    """The axis of a shape that loops over lanes run along: the last one that is not short."""
+    for axis in reversed(range(len(shape))):
+        if shape[axis] >= SHORT:
+            return axis
+    return None
+
+
+def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a shape that become loops; the others are unrolled or have one element."""
+    if math.prod(shape) <= FULLY_UNROLLED:
+        return ()
+    unrolled = 1
+    last = len(shape)
+    while last and shape[last - 1] < SHORT and unrolled * shape[last - 1] <= UNROLLED:
+        unrolled *= shape[last - 1]
+        last -= 1
+    return tuple(axis for axis in range(last) if shape[axis] != 1)
+
+
+def is_view(eqn: Equation) -> bool:
+    """Whether a result is taken for its operand's memory: a reshape that no index map covers."""
+    lower = eqn.primitive.lower
+    if not isinstance(lower, IndexMap) or not lower.is_view:
+        return False
+    out = eqn.outputs[0].aval
+    if out.size <= FULLY_UNROLLED:
+        return False
+    index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
+    avals = [atom.aval for atom in eqn.inputs]
+    return lower.trace(index, avals, 0, **eqn.params) is None
+
+
+def needs_routine(eqn: Equation) -> bool:
+    """Whether an index map has no affine form at a general index."""
+    lower = eqn.primitive.lower
+    if not isinstance(lower, IndexMap) or lower.is_view or lower.routine is None:
+        return False
+    out = eqn.outputs[0].aval
+    index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
+    avals = [atom.aval for atom in eqn.inputs]
+    return lower.trace(index, avals, 0, **eqn.params) is None
+
+
+def schedule(jaxpr: Jaxpr, forced: frozenset[Var] = frozenset()) -> Schedule:
+    """Plan a prepared program.
+
+    Args:
+      jaxpr: the program.
+      forced: variables that are stored whatever they cost.
+
+    Returns:
+      The schedule.
+    """
+    return _Planner(jaxpr, forced).plan()
+
+
+class _Planner:
+    def __init__(self, jaxpr: Jaxpr, forced: frozenset[Var]) -> None:
+        self.jaxpr = jaxpr
+        self.forced = forced
+        self.level: dict[Var, int] = {}
+        self.cost: dict[Var, int] = {}
+        self.kinds: list[str] = []
+        self.makers: dict[Var, int] = {}
+
+    def plan(self) -> Schedule:
+        """All steps in order."""
+        self._classify()
+        self._rank()
+        roots, in_memory = self._choose()
+        return self._order(roots, in_memory)
+
+    # what each equation is
+
+    def _classify(self) -> None:
+        for number, eqn in enumerate(self.jaxpr.eqns):
+            for var in eqn.outputs:
+                self.makers[var] = number
+            lower = eqn.primitive.lower
+            if isinstance(lower, Pointwise):
+                kind = "inline"
+            elif isinstance(lower, IndexMap):
+                kind = "view" if is_view(eqn) else "call" if needs_routine(eqn) else "inline"
+            elif isinstance(lower, Reduction):
+                kind = "inline" if is_inner(eqn) else "reduce"
+            else:
+                kind = "call"
+            self.kinds.append(kind)
+
+    def _rank(self) -> None:
+        """Levels and costs, forward."""
+        level, cost = self.level, self.cost
+        for var in (*self.jaxpr.constvars, *self.jaxpr.invars):
+            level[var], cost[var] = 0, 1
+        for kind, eqn in zip(self.kinds, self.jaxpr.eqns, strict=True):
+            inputs = [atom for atom in eqn.inputs if isinstance(atom, Var)]
+            highest = max([level[var] for var in inputs], default=0)
+            if kind == "inline":
+                lower = eqn.primitive.lower
+                total = sum(cost[var] for var in inputs)
+                if isinstance(lower, Pointwise):
+                    total += lower.cost
+                elif isinstance(lower, Reduction):
+                    total = (total + 1) * eqn.inputs[0].aval.shape[eqn.params["axes"][0]]
+                total = min(total, 10 * TOO_LONG)
+                if total > TOO_LONG and any(n > 1 for n in eqn.outputs[0].aval.shape):
+                    self.forced |= frozenset(eqn.outputs)
+                    total = 1
+            else:
+                total = 1
+                if kind == "view":
+                    var = inputs[0]
+                    number = self.makers.get(var)
+                    if number is not None and self.kinds[number] == "inline":
+                        highest += 1
+                else:
+                    highest += 1
+            for out in eqn.outputs:
+                level[out], cost[out] = highest, total
+
+    # what is kept
+
+    def _choose(self) -> tuple[dict[Key, list[Root]], set[Var]]:
+        """The roots, by nest, and what must be in memory."""
+        in_memory: set[Var] = {atom for atom in self.jaxpr.outvars if isinstance(atom, Var)}
+        for kind, eqn in zip(self.kinds, self.jaxpr.eqns, strict=True):
+            if kind in ("call", "view"):
+                in_memory.update(atom for atom in eqn.inputs if isinstance(atom, Var))
+        users: dict[Var, set[Key]] = {}
+        roots: dict[Key, list[Root]] = {}
+        for number in reversed(range(len(self.jaxpr.eqns))):
+            eqn, kind = self.jaxpr.eqns[number], self.kinds[number]
+            keys: set[Key] = set()
+            if kind == "reduce":
+                shape = eqn.inputs[0].aval.shape
+                root = Root(eqn, 0, shape, loop_axes(shape), eqn.params["axes"][0])
+                x = eqn.inputs[0]
+                key = (self.level.get(x, 0) if isinstance(x, Var) else 0, _extents(root))  # type: ignore[arg-type]  # a Var or a number
+                roots.setdefault(key, []).append(root)
+                keys.add(key)
+            elif kind == "inline":
+                for output, var in enumerate(eqn.outputs):
+                    wanted = users.get(var, set())
+                    shape = var.aval.shape
+                    own = (self.level[var], tuple(shape[a] for a in loop_axes(shape)))
+                    if var in in_memory or self._is_worth_keeping(var, wanted, own):
+                        root = Root(eqn, output, shape, loop_axes(shape))
+                        roots.setdefault(own, []).append(root)
+                        keys.add(own)
+                    else:
+                        keys |= wanted
+            for atom in eqn.inputs:
+                if isinstance(atom, Var):
+                    users.setdefault(atom, set()).update(keys)
+        return roots, in_memory
+
+    def _is_worth_keeping(self, var: Var, wanted: set[Key], own: Key) -> bool:
+        if not wanted:
+            return False
+        if var in self.forced:
+            return True
+        cost, size = self.cost[var], var.aval.size  # type: ignore[union-attr]  # arrays only
+        if not own[1]:  # small: worth keeping wherever another nest uses it
+            return wanted != {own} and cost > 1
+        if len(wanted) > 1 and cost > DEAR:
+            return True
+        return cost > 2 and any(
+            math.prod(extents) >= 4 * math.prod(own[1]) for _, extents in wanted
+        ) and size > 0
+
+    # order
+
+    def _order(self, roots: dict[Key, list[Root]], in_memory: set[Var]) -> Schedule:
+        calls: dict[int, list[tuple[int, Item]]] = {}
+        for number, (kind, eqn) in enumerate(zip(self.kinds, self.jaxpr.eqns, strict=True)):
+            if kind in ("call", "view"):
+                after = self.level[eqn.outputs[0]] - 1 if eqn.outputs else 0
+                item: Item = Call(eqn) if kind == "call" else View(eqn)
+                calls.setdefault(after, []).append((number, item))
+        levels = sorted({level for level, _ in roots} | set(calls))
+        given = {*self.jaxpr.constvars, *self.jaxpr.invars}
+        result = Schedule(self.jaxpr, [], set(given), in_memory)
+        for level in levels:
+            nests = [
+                (bool(key[1]), min(self.makers[root.var] for root in found), key, found)
+                for key, found in roots.items()
+                if key[0] == level
+            ]
+            for _, _, key, found in sorted(nests, key=lambda entry: entry[:2]):
+                ordered = tuple(sorted(found, key=lambda root: self.makers[root.var]))
+                equations, reads = self._ancestors(
+                    [root.eqn for root in ordered], result.stored
+                )
+                result.items.append(
+                    Nest(key[1], _vector(ordered), ordered, tuple(equations))
+                )
+                result.reads.append(tuple(reads))
+                result.stored.update(root.var for root in ordered)
+            for _, item in sorted(calls.get(level, ()), key=lambda entry: entry[0]):
+                assert not isinstance(item, Nest)
+                result.items.append(item)
+                result.reads.append(
+                    tuple([atom for atom in item.eqn.inputs if isinstance(atom, Var)])
+                )
+                result.stored.update(item.eqn.outputs)
+        return result
+
+    def _ancestors(
+        self, eqns: Sequence[Equation], stored: set[Var]
+    ) -> tuple[list[int], list[Var]]:
+        """Equations that a nest computes, and stored variables that it reads."""
+        numbers = {self.makers[eqn.outputs[0]] for eqn in eqns}
+        reads: dict[Var, None] = {}
+        pending = list(numbers)
+        while pending:
+            for atom in self.jaxpr.eqns[pending.pop()].inputs:
+                if not isinstance(atom, Var):
+                    continue
+                if atom in stored:
+                    reads[atom] = None
+                    continue
+                number = self.makers[atom]
+                if number not in numbers:
+                    numbers.add(number)
+                    pending.append(number)
+        return sorted(numbers), list(reads)
+
+
+def is_inner(eqn: Equation) -> bool:
+    """Whether a reduction runs over so few elements that it is written out where it is used."""
+    shape = eqn.inputs[0].aval.shape
+    (axis,) = eqn.params["axes"]
+    if axis == vector_axis(shape) or shape[axis] == 0:
+        return shape[axis] == 0
+    return shape[axis] <= 16 or axis not in loop_axes(shape)
+
+
+def _extents(root: Root) -> tuple[int, ...]:
+    return tuple(root.space[axis] for axis in root.loops)
+
+
+def _vector(roots: Sequence[Root]) -> int | None:
+    """Which loop runs over lanes: the last one that is long enough, alike for all roots."""
+    extents = _extents(roots[0])
+    found = vector_axis(extents)
+    if found is None and extents and extents[-1] >= 8:
+        last = len(extents) - 1
+        if all(root.reduced is None or root.loops[last] != root.reduced for root in roots):
+            found = last
+    return found
+
+

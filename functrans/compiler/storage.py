@@ -1,0 +1,162 @@
+"""Where values are: registers, memory, and the memory of a program's own.
+
+Here: ``Stored`` (the elements of a variable after it was computed), ``Arena`` (offsets in one block
+of memory, reused as soon as nothing reads them any more) and ``Frame`` (the block of a function).
+Not here: who needs what when (``compiler.schedule``).
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from functrans.emitter.builder import Builder
+from functrans.emitter.numbers import Number
+from functrans.emitter.types import POINTER, Value
+
+ALIGNMENT = 64
+ON_STACK_BYTES = 1 << 15
+"""Memory that a function takes from the stack; more is taken from the heap."""
+
+
+@dataclass(slots=True)
+class Stored:
+    """A variable that has been computed.
+
+    Attributes:
+      shape: its extents.
+      dtype: its dtype.
+      pointer: address of its elements in C order, if they are in memory.
+      elements: elements in registers, by their number in C order.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    pointer: Value | None = None
+    elements: dict[int, Number] = field(default_factory=dict)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, per axis."""
+        strides, step = [], 1
+        for extent in reversed(self.shape):
+            strides.append(step)
+            step *= extent
+        return tuple(reversed(strides))
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all elements."""
+        return self.size * self.dtype.itemsize
+
+    def inner(self) -> Stored:
+        """The same for a block of its own: what it loads into registers is its own."""
+        return Stored(self.shape, self.dtype, self.pointer, dict(self.elements))
+
+
+class Arena:
+    """Offsets in a block of memory.
+
+    Attributes:
+      size_bytes: what has been needed at most.
+    """
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._free: list[tuple[int, int]] = []
+        self._sizes: dict[int, int] = {}
+
+    def allocate(self, size_bytes: int) -> int:
+        """The offset of free memory: the smallest gap that fits, else the end."""
+        size = max(ALIGNMENT, -(-size_bytes // ALIGNMENT) * ALIGNMENT)
+        fitting = [(length, start) for start, length in self._free if length >= size]
+        if fitting:
+            length, start = min(fitting)
+            self._free.remove((start, length))
+            if length > size:
+                self._free.append((start + size, length - size))
+        else:
+            start = self.size_bytes
+            last = max(self._free, default=None)
+            if last is not None and last[0] + last[1] == self.size_bytes:
+                self._free.remove(last)
+                start = last[0]
+            self.size_bytes = start + size
+        self._sizes[start] = size
+        return start
+
+    def release(self, start: int) -> None:
+        """Give memory back."""
+        size = self._sizes.pop(start)
+        merged = (start, size)
+        for gap in list(self._free):
+            if gap[0] + gap[1] == merged[0]:
+                self._free.remove(gap)
+                merged = (gap[0], gap[1] + merged[1])
+            elif merged[0] + merged[1] == gap[0]:
+                self._free.remove(gap)
+                merged = (merged[0], merged[1] + gap[1])
+        self._free.append(merged)
+
+
+class Frame:
+    """The temporary memory of one emitted function.
+
+    Attributes:
+      arena: which part of it is in use.
+    """
+
+    def __init__(self, b: Builder) -> None:
+        self.arena = Arena()
+        self._b = b
+        self._memory = Value("%memory", POINTER)
+        self._entry = b.section()
+
+    def at(self, offset: int) -> Value:
+        """An address in the memory."""
+        with self._b.within(self._entry):
+            return self._b.emit(
+                POINTER, f"getelementptr i8, ptr {self._memory.text}, i64 {offset}"
+            )
+
+    def scratch(self, size_bytes: int) -> Value:
+        """Memory that is not given back."""
+        return self.at(self.arena.allocate(size_bytes))
+
+    def before(self) -> AbstractContextManager[None]:
+        """Write before everything else."""
+        return self._b.within(self._b.memory_section(self._entry))
+
+    def release(self) -> None:
+        """Give the memory back: before the function returns, after everything is allocated."""
+        if self.arena.size_bytes > ON_STACK_BYTES:
+            self._b.call("free", [self._memory], None)
+
+    def acquire(self, no_memory: Value | None) -> None:
+        """Take the memory at the start of the function, once its size is known.
+
+        Args:
+          no_memory: what the function returns if there is none.
+        """
+        b, size = self._b, self.arena.size_bytes
+        with self.before():
+            if size <= ON_STACK_BYTES:
+                b.statement(f"%memory = alloca [{max(size, 1)} x i8], align 64")
+                return
+            block = b.call("aligned_alloc", [b.index(64), b.index(size)], POINTER)
+            b.statement(f"%memory = getelementptr i8, ptr {block.text}, i64 0")
+            lost, found = b.label("lost"), b.label("found")
+            b.branch_if(b.icmp("eq", block, Value("null", POINTER)), lost, found)
+            b.start(lost)
+            b.ret(no_memory)
+            b.start(found)

@@ -1,0 +1,141 @@
+"""Addresses of library code that compiled programs call.
+
+Here: from a name such as ``"blas.dgemm"`` to the symbol in emitted text and to its address. Not
+here: who calls them (``lower`` rules, through ``emitter.routine.Routines.call_symbol``), numba's
+kernels (``functrans.kernels``).
+
+BLAS and LAPACK are those that NumPy itself has loaded: their Fortran symbols are found through
+NumPy's own extension module. That costs no import, starts no second pool of threads, and gives
+NumPy's results to the bit. Where NumPy's library does not show these symbols (Windows, builds
+without a Fortran interface), SciPy's ``cython_blas`` and ``cython_lapack`` give the addresses, and
+SciPy is imported then.
+
+NumPy's library takes 64-bit integers in most builds and SciPy's 32-bit ones. Emitted code serves
+both: integers are passed by address in slots of 64 bits, whose lower half a 32-bit routine reads
+(machines are little-endian), and arrays of integers are given 8 bytes per entry; see
+``functrans.primitives.lapack``.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache, lru_cache
+from typing import Any
+
+from numpy.linalg import _umath_linalg
+
+from functrans.kernels import table as kernels
+
+_FORTRAN_NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_", "{}$NEWLAPACK$ILP64")
+"""How builds decorate the name of a Fortran routine; wheels of NumPy use the first."""
+
+_SET_THREADS = (
+    "scipy_openblas_set_num_threads64_",
+    "openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads",
+    "openblas_set_num_threads",
+)
+
+_LIBRARIES = {"blas": "cython_blas", "lapack": "cython_lapack"}
+
+
+def symbol_name(name: str) -> str:
+    """The symbol that stands for a library function in emitted text: ``ft_blas_dgemm``."""
+    return "ft_" + name.replace(".", "_")
+
+
+def address(name: str) -> int:
+    """The address of a library function in this process.
+
+    Args:
+      name: ``"blas.<routine>"``, ``"lapack.<routine>"``, ``"c.<function>"`` or
+        ``"kernel.<name>"``.
+
+    Raises:
+      LookupError: there is no such function.
+    """
+    family, _, rest = name.partition(".")
+    if family in _LIBRARIES:
+        return _from_numpy(rest) or _from_scipy(family, rest)
+    if family == "c":
+        return _from_process(rest)
+    if family == "kernel":
+        return int(kernels.address(rest))
+    raise LookupError(f"no library {family!r}: {name}")
+
+
+def needs_scipy(name: str) -> bool:
+    """Whether the address of a function is only to be had by importing SciPy."""
+    family, _, rest = name.partition(".")
+    return family in _LIBRARIES and not _from_numpy(rest)
+
+
+def set_blas_threads(n: int) -> bool:
+    """Let NumPy's OpenBLAS use so many threads; false where the library is another one."""
+    library = _numpy_library()
+    for name in _SET_THREADS:
+        function = getattr(library, name, None)
+        if function is not None:
+            function(ctypes.c_int(n))
+            return True
+    return False
+
+
+@lru_cache(maxsize=1)
+def _numpy_library() -> ctypes.CDLL | None:
+    """NumPy's extension module, through which the loader finds what it is linked to."""
+    try:
+        return ctypes.CDLL(_umath_linalg.__file__)
+    except OSError:
+        return None
+
+
+@cache
+def _from_numpy(routine: str) -> int:
+    """The address of a routine in the library that NumPy is linked to; 0 where it has none."""
+    library = _numpy_library()
+    for pattern in _FORTRAN_NAMES:
+        found = getattr(library, pattern.format(routine), None)
+        if found is not None:
+            return _address_of(found)
+    return 0
+
+
+@cache
+def _from_scipy(family: str, routine: str) -> int:
+    """The address of a routine in SciPy's library."""
+    try:
+        from scipy.linalg import cython_blas, cython_lapack
+    except ImportError as error:
+        raise LookupError(
+            f"{family}.{routine}: NumPy's library does not show it, and SciPy is not installed"
+        ) from error
+    module: Any = {"blas": cython_blas, "lapack": cython_lapack}[family]
+    try:
+        capsule = module.__pyx_capi__[routine]
+    except KeyError:
+        raise LookupError(f"SciPy has no {family} routine {routine!r}") from None
+    api = ctypes.pythonapi
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", api)
+    )
+    return int(pointer_of(capsule, name_of(capsule)))
+
+
+@cache
+def _from_process(function: str) -> int:
+    """The address of a function of the C library, or of anything else the process shows."""
+    try:
+        library = ctypes.CDLL(None) if os.name != "nt" else ctypes.cdll.msvcrt
+        found = getattr(library, function)
+    except AttributeError:
+        raise LookupError(f"the process has no function {function!r}") from None
+    return _address_of(found)
+
+
+def _address_of(function: Any) -> int:
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

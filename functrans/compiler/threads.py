@@ -1,0 +1,96 @@
+"""How many threads large loops and matrix products of compiled programs run on.
+
+Here: ``set_num_threads``, ``get_num_threads`` and the number as native code reads it. Not here: the
+threads (``compiler.parallel``): they live as long as a loop, so that there is no pool to keep, and
+results do not depend on their number.
+
+The environment: ``FUNCTRANS_NUM_THREADS``.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+_lock = threading.Lock()
+_count = ctypes.c_int32(0)
+"""Threads of a loop, the caller included; 0 before anybody asked. Read by native code."""
+
+
+def _default_count() -> int:
+    text = os.environ.get("FUNCTRANS_NUM_THREADS", "")
+    if text:
+        try:
+            count = int(text)
+        except ValueError:
+            count = 0
+        if count < 1:
+            raise ValueError(f"FUNCTRANS_NUM_THREADS is {text!r}, expected a positive integer")
+        return count
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def get_num_threads() -> int:
+    """Number of threads that big loops, batches and matrix products run on.
+
+    Returns:
+      What ``set_num_threads`` set, else the environment variable ``FUNCTRANS_NUM_THREADS``, else
+      the number of processors that this process may use.
+
+    Raises:
+      ValueError: the environment variable is no positive integer.
+
+    Example:
+      >>> get_num_threads() >= 1
+      True
+    """
+    if not _count.value:
+        with _lock:
+            if not _count.value:
+                _count.value = _default_count()
+    return _count.value
+
+
+def set_num_threads(count: int) -> None:
+    """Set how many threads big loops, batches and matrix products run on.
+
+    Results do not depend on it. It counts for all Python threads, from the next loop on. Matrix
+    products belong to the BLAS library, which is told too where ``threadpoolctl`` is installed.
+
+    Args:
+      count: at least 1, which is serial.
+
+    Raises:
+      TypeError: ``count`` is no integer.
+      ValueError: ``count`` is less than 1.
+
+    Example:
+      >>> before = get_num_threads()
+      >>> set_num_threads(1)
+      >>> get_num_threads()
+      1
+      >>> set_num_threads(before)
+    """
+    if isinstance(count, bool) or not hasattr(count, "__index__"):
+        raise TypeError(f"set_num_threads: expected an integer, got {type(count).__name__}")
+    number = int(count.__index__())
+    if not 1 <= number < 2**31:
+        raise ValueError(f"set_num_threads: expected a positive number of threads, got {number}")
+    with _lock:
+        _count.value = number
+    try:
+        import threadpoolctl
+    except ImportError:
+        return
+    threadpoolctl.threadpool_limits(limits=number, user_api="blas")
+
+
+def count_address() -> int:
+    """The address of the number, a 32-bit integer, for native code."""
+    get_num_threads()
+    return ctypes.addressof(_count)

@@ -1,0 +1,179 @@
+"""What a routine's lowering is given: arrays in memory and the means to work on them.
+
+Here: ``Array`` (memory of concrete shape and dtype) and ``Routines`` (numbers, loops over indices,
+workspace, library symbols, errors). Not here: numbers (``emitter.numbers``), where the memory comes
+from (``compiler``).
+
+Layer: ``emitter``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.emitter.builder import Builder
+from functrans.emitter.numbers import Number, Numbers
+from functrans.emitter.types import Type, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array in memory, C-contiguous.
+
+    Attributes:
+      pointer: address of the first element.
+      shape: extents, Python integers.
+      dtype: dtype of the elements; booleans take a byte, complex numbers two floats.
+    """
+
+    pointer: Value
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, per axis."""
+        strides, step = [], 1
+        for extent in reversed(self.shape):
+            strides.append(step)
+            step *= extent
+        return tuple(reversed(strides))
+
+    def reshape(self, *shape: int) -> Array:
+        """The same memory with other extents."""
+        return Array(self.pointer, shape, self.dtype)
+
+
+class Routines(Numbers):
+    """The emitter of a routine: all of :class:`Numbers`, and whole arrays.
+
+    Attributes:
+      b: the instructions (``emitter.builder.Builder``).
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        workspace: Callable[[int], Value],
+        fail: Callable[[Value, type[Exception], str], None],
+        symbol: Callable[[str], str],
+    ) -> None:
+        super().__init__(builder)
+        self._workspace = workspace
+        self._fail = fail
+        self._symbol = symbol
+
+    # memory
+
+    def workspace(self, shape: Sequence[int], dtype: Any) -> Array:
+        """Scratch memory, not initialised, that is valid during this routine."""
+        dtype = np.dtype(dtype)
+        size = math.prod(shape) * dtype.itemsize
+        return Array(self._workspace(max(size, 1)), tuple(shape), dtype)
+
+    def address(self, array: Array, index: Value | Sequence[Value | int]) -> Value:
+        """Address of an element, by its flat index or by one index per axis."""
+        flat = index if isinstance(index, Value) else self.flat_index(array, index)
+        size = self.b.mul(flat, self.b.index(array.dtype.itemsize))
+        return self.b.offset(array.pointer, size)
+
+    def flat_index(self, array: Array, index: Sequence[Value | int]) -> Value:
+        """Number of an element in C order."""
+        flat: Value | None = None
+        for i, stride in zip(index, array.strides, strict=True):
+            value = i if isinstance(i, Value) else self.b.index(i)
+            term = value if stride == 1 else self.b.mul(value, self.b.index(stride))
+            flat = term if flat is None else self.b.add(flat, term)
+        return flat if flat is not None else self.b.index(0)
+
+    def read(self, array: Array, index: Value | Sequence[Value | int]) -> Number:
+        """An element."""
+        return self.load(array.dtype, self.address(array, index))
+
+    def write(
+        self, array: Array, index: Value | Sequence[Value | int], number: Number
+    ) -> None:
+        """Set an element, to a number of the array's dtype."""
+        self.store(number, self.address(array, index))
+
+    def copy(self, source: Array, target: Array) -> None:
+        """Copy all elements of an array of the same size and dtype (``memmove``)."""
+        if source.pointer.text == target.pointer.text:
+            return
+        size = source.size * source.dtype.itemsize
+        self.b.statement(
+            f"call void @llvm.memmove.p0.p0.i64(ptr {target.pointer.text}, "
+            f"ptr {source.pointer.text}, i64 {size}, i1 false)"
+        )
+        self.b.module.declarations.setdefault(
+            "llvm.memmove.p0.p0.i64", "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
+        )
+
+    def fill(self, array: Array, number: Number) -> None:
+        """Set all elements to one number."""
+        with self.count(array.size) as i:
+            self.write(array, i, number)
+
+    # loops
+
+    @contextmanager
+    def count(self, stop: int | Value, start: int | Value = 0) -> Iterator[Value]:
+        """``for i in range(start, stop)``; yields ``i``."""
+        first = start if isinstance(start, Value) else self.b.index(start)
+        last = stop if isinstance(stop, Value) else self.b.index(stop)
+        with self.b.loop(first, last) as i:
+            yield i
+
+    @contextmanager
+    def each(self, shape: Sequence[int]) -> Iterator[tuple[Value, ...]]:
+        """Nested loops over all indices of a shape, in C order; yields one value per axis."""
+        if not shape:
+            yield ()
+            return
+        with self.count(shape[0]) as i, self.each(shape[1:]) as rest:
+            yield (i, *rest)
+
+    # library code
+
+    def call_symbol(self, name: str, args: Sequence[Value], result: Type | None = None) -> Value:
+        """Call library code by name.
+
+        Args:
+          name: ``"blas.dgemm"``, ``"lapack.dpotrf"`` (Fortran conventions: every argument is an
+            address, integers are 32 bits), ``"kernel.sort_f64"`` (numba kernels, see
+            ``functrans.kernels``), ``"c.malloc"``.
+          args: operands.
+          result: type of its result.
+        """
+        return self.b.call(self._symbol(name), args, result)
+
+    def by_reference(self, value: Value) -> Value:
+        """Address of a stack slot that holds a value, as Fortran wants its arguments."""
+        slot = self.b.alloca(value.type, align=8)
+        self.b.store(value, slot)
+        return slot
+
+    # errors
+
+    def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
+        """Leave the program with an exception where a scalar condition holds.
+
+        Args:
+          condition: a scalar truth value.
+          error: class of the exception, raised with the user's line as a note.
+          message: its text.
+        """
+        self._fail(condition, error, message)
+
+

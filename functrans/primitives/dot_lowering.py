@@ -1,0 +1,682 @@
+"""Native code of ``dot_general``.
+
+Here: the plan of a product (which axes are loops, what the core is) and the cores. Not here: the
+record (``dot``), calls of BLAS and copies between orders (``fortran``).
+
+Each axis of the product is a loop with a step in either operand and in the result. Axes of one role
+(batch, rows, columns, summed) that are one axis in memory are merged. At most one axis of each role
+belongs to the core, the others are loops around it; if those would be many and the core small, an
+operand is copied into the order that leaves none. Cores:
+
+========= ======================================================================================
+gemm      BLAS, in any of the four orders without a copy; for products that are worth the call
+by lanes  lanes along the result's last axis, which must lie side by side in one operand; tiles of
+          several rows share what they load. Each sum runs in the order of the summed axis
+by sums   lanes along the summed axis, which lies side by side in both operands: inner products
+          and rows of a matrix times a vector
+========= ======================================================================================
+
+Where neither order fits, an operand is copied. Sums are of two levels: blocks of the summed axis,
+then their sums, so that errors grow with the length of a block. Products are fused into the sums
+(``fma``), as BLAS does. Half precision is summed in single precision, integers wrap, booleans are
+combined by *and* and *or*.
+
+Products with a vector never call BLAS: they are bound by memory, and BLAS would let the order of
+sums depend on the number of threads.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from functrans.primitives.fortran import LETTER, call, lanes_of, move, offset, scalar, shuffled
+
+if TYPE_CHECKING:
+    from functrans.emitter.numbers import Number
+    from functrans.emitter.routine import Array, Routines
+    from functrans.emitter.types import Value
+
+Pairs = tuple[tuple[int, ...], tuple[int, ...]]
+
+_GEMM_WORK = 16_000
+"""Multiplications from which a matrix product is left to BLAS: about 25 in each direction."""
+
+_THIN = 4
+"""Most rows or columns of a product that BLAS is slower at (by a factor of two for 4)."""
+
+_CORE_WORK = 2_000
+"""Multiplications of a core from which loops around it cost nothing to speak of."""
+
+_ACCUMULATORS = 8
+"""Vectors of sums of a tile: what hides the latency of a multiplication, and fits in registers."""
+
+_CHAINS = 4
+"""Vectors of sums of an inner product; with lanes of 8 doubles, 32 sums run side by side."""
+
+_BLOCK = 512
+"""Terms of a sum that are added one after the other."""
+
+_UNROLLED = 16
+"""Most multiplications of vectors that are written one after the other instead of as a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop of a product.
+
+    Attributes:
+      extent: number of rounds.
+      a: elements from one round to the next in the first operand; 0 where it lacks the axis.
+      b: the same in the second operand.
+      out: the same in the result.
+    """
+
+    extent: int
+    a: int
+    b: int
+    out: int
+
+    def swapped(self) -> Axis:
+        """The axis when the operands change places."""
+        return Axis(self.extent, self.b, self.a, self.out)
+
+
+_NONE = Axis(1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    """The axes of a product by role, each in the order of the result, extents of 1 left out."""
+
+    batch: list[Axis]
+    rows: list[Axis]
+    columns: list[Axis]
+    summed: list[Axis]
+
+
+def dot_supports(a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> bool:
+    """Whether both operands have the result's dtype; the caller converts them."""
+    return bool(a.dtype == b.dtype)
+
+
+def write_dot(
+    e: Routines,
+    operands: Sequence[Array],
+    results: Sequence[Array],
+    *,
+    contract: Pairs,
+    batch: Pairs,
+) -> None:
+    """Code of ``dot_general``; the operands have the result's dtype."""
+    a, b = operands
+    (out,) = results
+    if out.size == 0:
+        return
+    roles = _roles(a, b, out, contract, batch)
+    if any(a.shape[axis] == 0 for axis in contract[0]):
+        e.fill(out, e.constant(out.dtype, 0))
+        return
+    if not roles.columns and roles.rows:
+        a, b = b, a
+        roles = _Roles(
+            [axis.swapped() for axis in roles.batch],
+            [],
+            [axis.swapped() for axis in roles.rows],
+            [axis.swapped() for axis in roles.summed],
+        )
+    a, b, roles = _without_loops(e, a, b, roles)
+    _Product(e, a, b, out, roles).write()
+
+
+def _roles(a: Array, b: Array, out: Array, contract: Pairs, batch: Pairs) -> _Roles:
+    """The loops of a product."""
+    a_free = [i for i in range(len(a.shape)) if i not in contract[0] and i not in batch[0]]
+    b_free = [j for j in range(len(b.shape)) if j not in contract[1] and j not in batch[1]]
+    steps = iter(out.strides)
+    lead = [
+        Axis(a.shape[i], a.strides[i], b.strides[j], next(steps))
+        for i, j in zip(*batch, strict=True)
+    ]
+    rows = [Axis(a.shape[i], a.strides[i], 0, next(steps)) for i in a_free]
+    columns = [Axis(b.shape[j], 0, b.strides[j], next(steps)) for j in b_free]
+    summed = [
+        Axis(a.shape[i], a.strides[i], b.strides[j], 0) for i, j in zip(*contract, strict=True)
+    ]
+    summed.sort(key=lambda axis: -axis.a)
+    return _Roles(_merged(lead), _merged(rows), _merged(columns), _merged(summed))
+
+
+def _merged(axes: Sequence[Axis]) -> list[Axis]:
+    """Axes without those of extent 1, neighbours made one where all steps allow it."""
+    merged: list[Axis] = []
+    for axis in axes:
+        if axis.extent == 1:
+            continue
+        last = merged[-1] if merged else _NONE
+        n = axis.extent
+        if merged and (last.a, last.b, last.out) == (axis.a * n, axis.b * n, axis.out * n):
+            merged[-1] = dataclasses.replace(axis, extent=n * last.extent)
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _count(axes: Sequence[Axis]) -> int:
+    return math.prod(axis.extent for axis in axes)
+
+
+# copies -----------------------------------------------------------------------------------------
+
+
+def _without_loops(e: Routines, a: Array, b: Array, roles: _Roles) -> tuple[Array, Array, _Roles]:
+    """The operands, copied where that saves loops around a small core."""
+    inside = roles.rows, roles.columns, roles.summed
+    if all(len(axes) <= 1 for axes in inside):
+        return a, b, roles
+    core = math.prod(axes[-1].extent for axes in inside if axes)
+    loops_are_cheap = core >= _CORE_WORK or math.prod(map(_count, inside)) < _CORE_WORK
+    if loops_are_cheap:
+        return a, b, roles
+    by_a = sorted(roles.summed, key=lambda axis: -axis.a)
+    by_b = sorted(roles.summed, key=lambda axis: -axis.b)
+
+    def to_copy(order: list[Axis]) -> list[tuple[str, int]]:
+        """Which operands are not in this order, and the sizes of their copies."""
+        sides = []
+        for side, free in (("a", roles.rows), ("b", roles.columns)):
+            alone = [Axis(axis.extent, getattr(axis, side), 0, 0) for axis in order]
+            if len(free) > 1 or len(_merged(alone)) > 1:
+                sides.append((side, _count((*roles.batch, *free, *order))))
+        return sides
+
+    order = min((by_a, by_b), key=lambda order: sum(size for _, size in to_copy(order)))
+    copies = [side for side, _ in to_copy(order)]
+    roles = dataclasses.replace(roles, summed=order)
+    if "a" in copies:
+        a, roles = _packed(e, a, "a", roles)
+    if "b" in copies:
+        b, roles = _packed(e, b, "b", roles)
+    return a, b, roles
+
+
+def _packed(e: Routines, x: Array, side: str, roles: _Roles) -> tuple[Array, _Roles]:
+    """A copy of an operand: of ``a`` by batch, row, summed, of ``b`` by batch, summed, column."""
+    own = ("batch", "rows", "summed") if side == "a" else ("batch", "summed", "columns")
+    axes = [axis for name in own for axis in getattr(roles, name)]
+    copy = e.workspace([axis.extent for axis in axes], x.dtype)
+    move(e, x, copy, copy.shape, [getattr(axis, side) for axis in axes], copy.strides)
+    steps = iter(copy.strides)
+    changed = {
+        name: [dataclasses.replace(axis, **{side: next(steps)}) for axis in getattr(roles, name)]
+        for name in own
+    }
+    roles = dataclasses.replace(roles, **changed)
+    merged = {
+        field.name: _merged(getattr(roles, field.name)) for field in dataclasses.fields(roles)
+    }
+    return copy, _Roles(**merged)
+
+
+# the product ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """What is computed inside the loops around it.
+
+    Attributes:
+      kind: ``gemm``, ``lanes`` or ``sums``.
+      row: axis of the first operand and the result.
+      column: axis of the second operand and the result; of both operands if it is a batch axis.
+      summed: the summed axis.
+    """
+
+    kind: str
+    row: Axis
+    column: Axis
+    summed: Axis
+
+
+def _inner(axes: Sequence[Axis]) -> Axis:
+    return axes[-1] if axes else _NONE
+
+
+def _choose(dtype: np.dtype, roles: _Roles) -> tuple[_Core, str]:
+    """The core, and the operands that must be copied for it: a text of ``a`` and ``b``."""
+    row, column, k = _inner(roles.rows), _inner(roles.columns), _inner(roles.summed)
+    if not roles.columns:  # there are no rows either: these are products of vectors
+        last = _inner(roles.batch)
+        if k.a == k.b == 1:
+            return _Core("sums", _NONE, last, k), ""
+        if last.a == last.b == 1:
+            return _Core("lanes", _NONE, last, k), ""
+        return _Core("lanes", _NONE, _NONE, k), ""
+    m, n, terms = row.extent, column.extent, k.extent
+    is_long = max(m, n, terms, row.a, k.a, k.b, column.b, row.out) >= 2**31
+    if (
+        dtype.char in LETTER
+        and min(m, n) > _THIN
+        and terms > 1
+        and m * n * terms >= _GEMM_WORK
+        and not is_long
+    ):
+        copies = "" if 1 in (row.a, k.a) else "a"
+        copies += "" if 1 in (k.b, column.b) else "b"
+        return _Core("gemm", row, column, k), copies
+    if column.b == 1:
+        return _Core("lanes", row, column, k), ""
+    if k.b == 1 and (m == 1 or (k.a == 1 and (m <= _THIN or terms >= 8 * lanes_of(dtype)))):
+        return _Core("sums", row, column, k), "" if k.a == 1 else "a"
+    return _Core("lanes", row, column, k), "b"
+
+
+class _Product:
+    """Writes the loops and the core of a product."""
+
+    def __init__(self, e: Routines, a: Array, b: Array, out: Array, roles: _Roles) -> None:
+        self.e = e
+        self.dtype = out.dtype
+        core, copies = _choose(out.dtype, roles)
+        if "a" in copies:
+            a, roles = _packed(e, a, "a", roles)
+        if "b" in copies:
+            b, roles = _packed(e, b, "b", roles)
+        if copies:
+            core, copies = _choose(out.dtype, roles)
+        self.a, self.b, self.out, self.roles, self.core = a, b, out, roles, core
+        # Sums of half precision are kept in single precision until they are complete.
+        is_half = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
+        self.work = np.dtype(np.float32) if is_half else out.dtype
+
+    def write(self) -> None:
+        """Write it."""
+        e, roles, core = self.e, self.roles, self.core
+        outer = [
+            axis
+            for axes in (roles.batch, roles.rows, roles.columns)
+            for axis in axes
+            if axis not in (core.row, core.column)
+        ]
+        if core.kind == "gemm":
+            if roles.summed[:-1]:  # BLAS adds to what is there
+                e.fill(self.out, e.constant(self.dtype, 0))
+            outer += roles.summed[:-1]
+        cores = {"gemm": self._gemm, "lanes": self._by_lanes, "sums": self._by_sums}
+        with self._around(outer) as (a, b, out):
+            cores[core.kind](a, b, out)
+
+    @contextmanager
+    def _around(self, axes: Sequence[Axis]) -> Iterator[tuple[Array, Array, Array]]:
+        """Loops; yields the operands and the result at each place."""
+        e = self.e
+        with e.each([axis.extent for axis in axes]) as indices:
+            places = list(zip(indices, axes, strict=True))
+            yield (
+                self._at(self.a, "a", places),
+                self._at(self.b, "b", places),
+                self._at(self.out, "out", places),
+            )
+
+    # BLAS
+
+    def _gemm(self, a: Array, b: Array, out: Array) -> None:
+        """``out^T = b^T a^T`` by columns is ``out = a b`` by rows."""
+        e, core = self.e, self.core
+        row, column, k = core.row, core.column, core.summed
+        is_square = (row.a, row.extent, k.a) == (column.b, column.extent, k.b)
+        if is_square and a.pointer.text == b.pointer.text:
+            self._gram(a, out)
+            return
+        b_order = ("N", k.b) if column.b == 1 else ("T", column.b)
+        a_order = ("N", row.a) if k.a == 1 else ("T", k.a)
+        call(
+            e,
+            f"blas.{LETTER[self.dtype.char]}gemm",
+            b_order[0],
+            a_order[0],
+            column.extent,
+            row.extent,
+            k.extent,
+            scalar(e, self.dtype, 1),
+            b,
+            b_order[1],
+            a,
+            a_order[1],
+            scalar(e, self.dtype, int(len(self.roles.summed) > 1)),
+            out,
+            row.out,
+        )
+
+    def _gram(self, a: Array, out: Array) -> None:
+        """The product of an operand and its own transpose: one triangle, and its mirror image."""
+        e, row, k = self.e, self.core.row, self.core.summed
+        order = ("T", row.a) if k.a == 1 else ("N", k.a)
+        call(
+            e,
+            f"blas.{LETTER[self.dtype.char]}syrk",
+            "U",  # by columns; by rows it is the lower one
+            order[0],
+            row.extent,
+            k.extent,
+            scalar(e, self.dtype, 1),
+            a,
+            order[1],
+            scalar(e, self.dtype, int(len(self.roles.summed) > 1)),
+            out,
+            row.out,
+        )
+        with e.count(row.extent) as i, e.count(i) as j:
+            x = e.load(out.dtype, offset(e, out, [(i, row.out), (j, 1)]))
+            e.store(x, offset(e, out, [(j, row.out), (i, 1)]))
+
+    # sums
+
+    def _totals(
+        self,
+        lanes: Sequence[int],
+        length: int,
+        step: int,
+        block: int,
+        add: Callable[[list[Number], list[tuple[Any, Axis]]], list[Number]],
+        rest: Callable[[list[Number], list[tuple[Any, Axis]]], list[Number]] | None = None,
+    ) -> list[Number]:
+        """Sums over all summed axes, in registers.
+
+        Args:
+          lanes: lanes of each sum.
+          length: how much of the innermost axis the loop goes over, a multiple of ``step``.
+          step: how much of it one round takes.
+          block: how much of it is added one after the other.
+          add: adds the terms of one round to sums, given the indices of the summed axes.
+          rest: adds what the loop leaves of the innermost axis.
+        """
+        e, b = self.e, self.e.b
+        *outer, inner = self.roles.summed or [_NONE]
+        is_one_pass = not outer and length <= block
+        sums = _Sums(e, self.work, lanes)
+        totals = sums if is_one_pass else _Sums(e, self.work, lanes)
+        with e.each([axis.extent for axis in outer]) as indices:
+            places = list(zip(indices, outer, strict=True))
+            if length and is_one_pass and length // step * len(lanes) <= _UNROLLED:
+                values = sums.get()
+                for start in range(0, length, step):
+                    values = add(values, [(start, inner)])
+                sums.put(values)
+            elif length and is_one_pass:
+                with b.loop(b.index(0), b.index(length), step) as k:
+                    sums.put(add(sums.get(), [(k, inner)]))
+            elif length:
+                with b.loop(b.index(0), b.index(length), block) as base:
+                    end = b.add(base, b.index(block))
+                    end = b.select(b.icmp("slt", end, b.index(length)), end, b.index(length))
+                    sums.clear()
+                    with b.loop(base, end, step) as k:
+                        sums.put(add(sums.get(), [*places, (k, inner)]))
+                    pairs = zip(totals.get(), sums.get(), strict=True)
+                    totals.put([e.add(total, x) for total, x in pairs])
+            if rest is not None:
+                totals.put(rest(totals.get(), places))
+        return totals.get()
+
+    def _fused(self, total: Number, x: Number, y: Number) -> Number:
+        """``total + x * y``."""
+        e, b = self.e, self.e.b
+        if total.kind == "f":
+            return dataclasses.replace(total, parts=(b.fma(x.value, y.value, total.value),))
+        if total.kind != "c":
+            return e.add(total, e.multiply(x, y))
+        (re, im), (xr, xi), (yr, yi) = total.parts, x.parts, y.parts
+        re = b.fma(b.fneg(xi), yi, b.fma(xr, yr, re))
+        im = b.fma(xi, yr, b.fma(xr, yi, im))
+        return dataclasses.replace(total, parts=(re, im))
+
+    def _load(self, array: Array, step: int, lanes: int = 1) -> Number:
+        """Numbers some elements behind the first one, in the dtype of the sums."""
+        x = self.e.load(array.dtype, offset(self.e, array, [(step, 1)]), lanes)
+        return self.e.cast(x, self.work)
+
+    def _save(self, x: Number, out: Array, step: int) -> None:
+        self.e.store(self.e.cast(x, self.dtype), offset(self.e, out, [(step, 1)]))
+
+    def _at(self, array: Array, side: str, places: Sequence[tuple[Any, Axis]]) -> Array:
+        """An operand or the result from a place on."""
+        terms = [(index, getattr(axis, side)) for index, axis in places]
+        return dataclasses.replace(array, pointer=offset(self.e, array, terms))
+
+    @contextmanager
+    def _tiles(self, extent: int, size: int) -> Iterator[Value | int]:
+        """Starts of tiles that cover an extent; the last one may overlap the one before it.
+
+        What is computed twice costs less than code for a narrower tile.
+        """
+        b = self.e.b
+        if extent == size:
+            yield 0
+            return
+        with b.loop(b.index(0), b.index(extent), size) as start:
+            if extent % size == 0:
+                yield start
+            else:
+                last = b.index(extent - size)
+                yield b.select(b.icmp("slt", start, last), start, last)
+
+    # lanes along the result
+
+    def _by_lanes(self, a: Array, b: Array, out: Array) -> None:
+        """Tiles of some rows and some vectors of columns."""
+        row, column = self.core.row, self.core.column
+        lanes = lanes_of(self.work)
+        height = _height(row.extent)
+        if column.extent <= lanes:
+            vectors, width = [(0, column.extent)], column.extent
+        else:
+            count = min(max(1, _ACCUMULATORS // height), -(-column.extent // lanes))
+            width = min(count * lanes, column.extent)
+            vectors = [(min(v * lanes, width - lanes), lanes) for v in range(count)]
+        with self._tiles(column.extent, width) as j, self._tiles(row.extent, height) as i:
+            places = [(i, row), (j, column)]
+            arrays = [self._at(x, side, places) for x, side in ((a, "a"), (b, "b"), (out, "out"))]
+            self._tile_by_lanes(arrays[0], arrays[1], arrays[2], height, vectors)
+
+    def _tile_by_lanes(
+        self, a: Array, b: Array, out: Array, height: int, vectors: Sequence[tuple[int, int]]
+    ) -> None:
+        e = self.e
+        row, column = self.core.row, self.core.column
+
+        def factors(places: Sequence[tuple[Any, Axis]]) -> Iterator[tuple[Number, Number]]:
+            """Both factors for each vector of the tile."""
+            left, right = self._at(a, "a", places), self._at(b, "b", places)
+            ys = [self._load(right, start, lanes) for start, lanes in vectors]
+            for r in range(height):
+                if column.a:  # a batch axis
+                    for (start, lanes), y in zip(vectors, ys, strict=True):
+                        yield self._load(left, r * row.a + start, lanes), y
+                else:
+                    x = self._load(left, r * row.a)
+                    for (_, lanes), y in zip(vectors, ys, strict=True):
+                        yield e.splat(x, lanes), y
+
+        def add(totals: list[Number], places: list[tuple[Any, Axis]]) -> list[Number]:
+            pairs = zip(totals, factors(places), strict=True)
+            return [self._fused(total, x, y) for total, (x, y) in pairs]
+
+        if self.roles.summed:
+            lanes = [lanes for _ in range(height) for _, lanes in vectors]
+            totals = self._totals(lanes, self.core.summed.extent, 1, _BLOCK, add)
+        else:
+            totals = [e.multiply(x, y) for x, y in factors([])]
+        for r in range(height):
+            for v, (start, _) in enumerate(vectors):
+                self._save(totals[r * len(vectors) + v], out, r * row.out + start)
+
+    # lanes along the sum
+
+    def _by_sums(self, a: Array, b: Array, out: Array) -> None:
+        """Tiles of some rows and columns."""
+        row, column = self.core.row, self.core.column
+        height = min(row.extent, 2)
+        width = min(column.extent, _ACCUMULATORS // height)
+        with self._tiles(column.extent, width) as j, self._tiles(row.extent, height) as i:
+            places = [(i, row), (j, column)]
+            arrays = [self._at(x, side, places) for x, side in ((a, "a"), (b, "b"), (out, "out"))]
+            self._tile_by_sums(arrays[0], arrays[1], arrays[2], height, width)
+
+    def _tile_by_sums(self, a: Array, b: Array, out: Array, height: int, width: int) -> None:
+        e = self.e
+        row, column, extent = self.core.row, self.core.column, self.core.summed.extent
+        lanes = min(lanes_of(self.work), 1 << (extent - 1).bit_length())
+        tile = list(itertools.product(range(height), range(width)))
+        # A sum alone needs several chains of additions to keep the processor busy.
+        chains = _CHAINS if len(tile) == 1 and extent >= _CHAINS * lanes else 1
+        step = lanes * chains
+
+        def fused(
+            totals: list[Number], left: Array, right: Array, start: int, mask: Number | None
+        ) -> list[Number]:
+            """Add the products of one vector of the summed axis."""
+
+            def vector(x: Array, at: int) -> Number:
+                loaded = self._load(x, at + start, min(lanes, extent))
+                return self._zeroed(loaded, lanes, mask)
+
+            xs = {
+                (r, c): vector(left, r * row.a + c * column.a)
+                for r, c in (tile if column.a else [(r, 0) for r in range(height)])
+            }
+            ys = [vector(right, c * column.b) for c in range(width)]
+            return [
+                self._fused(total, xs[r, c if column.a else 0], ys[c])
+                for total, (r, c) in zip(totals, tile, strict=True)
+            ]
+
+        def add(totals: list[Number], places: list[tuple[Any, Axis]]) -> list[Number]:
+            left, right = self._at(a, "a", places), self._at(b, "b", places)
+            if chains == 1:
+                return fused(totals, left, right, 0, None)
+            return [
+                fused([total], left, right, chain * lanes, None)[0]
+                for chain, total in enumerate(totals)
+            ]
+
+        length = extent - extent % step
+
+        def rest(totals: list[Number], places: list[tuple[Any, Axis]]) -> list[Number]:
+            left, right = self._at(a, "a", places), self._at(b, "b", places)
+            first, size = totals[: len(tile)], extent - length
+            for start in range(length, extent - size % lanes, lanes):
+                first = fused(first, left, right, start, None)
+            if size % lanes:
+                # The last vector overlaps what was added already, which is masked.
+                start = max(extent - lanes, 0)
+                seen = lanes - size % lanes if start else 0
+                first = fused(first, left, right, start, self._mask(lanes, seen) if seen else None)
+            return [*first, *totals[len(tile) :]]
+
+        totals = self._totals(
+            [lanes] * (len(tile) * chains),
+            length,
+            step,
+            _BLOCK * step,
+            add,
+            rest if length < extent else None,
+        )
+        while len(totals) > len(tile):
+            half = len(totals) // 2
+            totals = [e.add(x, y) for x, y in zip(totals[:half], totals[half:], strict=True)]
+        folded = self._folded(totals)
+        if height == 1 and column.out == 1 and len(folded) == 1:
+            self._save(folded[0], out, 0)
+            return
+        sums = [shuffled(e, x, x, [lane]) for x in folded for lane in range(x.lanes)]
+        for (r, c), total in zip(tile, sums, strict=True):
+            self._save(total, out, r * row.out + c * column.out)
+
+    def _mask(self, lanes: int, seen: int) -> Number:
+        """Whether lanes are new: all but the first ones."""
+        mask = self.e.constant(bool, False, lanes)
+        none = mask.value
+        truths = ", ".join(f"i1 {'false' if lane < seen else 'true'}" for lane in range(lanes))
+        return dataclasses.replace(mask, parts=(type(none)(f"<{truths}>", none.type),))
+
+    def _zeroed(self, x: Number, lanes: int, mask: Number | None) -> Number:
+        """A vector with zeros where the mask does not hold, or behind its end."""
+        e = self.e
+        if mask is not None:
+            return e.select(mask, x, e.like(x, 0))
+        if x.lanes == lanes:
+            return x
+        if x.lanes == 1:
+            zero = e.constant(x.dtype, 0, lanes)
+            parts = [e.b.insert(z, p, 0) for z, p in zip(zero.parts, x.parts, strict=True)]
+            return dataclasses.replace(x, parts=tuple(parts))
+        return shuffled(e, x, e.like(x, 0), [min(lane, x.lanes) for lane in range(lanes)])
+
+    def _folded(self, vectors: list[Number]) -> list[Number]:
+        """The sum of the lanes of each vector: in one vector, where their number allows it."""
+        count, width = len(vectors), vectors[0].lanes
+        if count & (count - 1) or count > width:
+            return [x for vector in vectors for x in self._folded([vector])]
+        while len(vectors) > 1:
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [self._halved(x, y, width) for x, y in pairs]
+            width //= 2
+        (x,) = vectors
+        while width > 1:
+            x = self._halved(x, None, width)
+            width //= 2
+        return [x]
+
+    def _halved(self, x: Number, y: Number | None, width: int) -> Number:
+        """Sums of neighbours: each ``width`` lanes of one or two vectors become half as many."""
+        count = x.lanes if y is None else 2 * x.lanes
+        low = [start + lane for start in range(0, count, width) for lane in range(width // 2)]
+        high = [lane + width // 2 for lane in low]
+        y = x if y is None else y
+        return self.e.add(shuffled(self.e, x, y, low), shuffled(self.e, x, y, high))
+
+
+def _height(rows: int) -> int:
+    """Rows of a tile: 4 or 3, whichever computes fewer rows twice."""
+    return rows if rows <= 4 else min((4, 3), key=lambda height: -(-rows // height) * height)
+
+
+class _Sums:
+    """Sums that are carried through a loop, in memory that the compiler turns into registers."""
+
+    def __init__(self, e: Routines, dtype: np.dtype, lanes: Sequence[int]) -> None:
+        self._e = e
+        self._zeros = [e.constant(dtype, 0, count) for count in lanes]
+        self._slots = [[e.b.alloca(part.type) for part in zero.parts] for zero in self._zeros]
+        self.clear()
+
+    def get(self) -> list[Number]:
+        """Their values."""
+        b = self._e.b
+        return [
+            dataclasses.replace(
+                number,
+                parts=tuple(b.load(p.type, s) for p, s in zip(number.parts, slots, strict=True)),
+            )
+            for number, slots in zip(self._zeros, self._slots, strict=True)
+        ]
+
+    def clear(self) -> None:
+        """Set them to 0."""
+        self.put(self._zeros)
+
+    def put(self, numbers: Sequence[Number]) -> None:
+        """Set them."""
+        for number, slots in zip(numbers, self._slots, strict=True):
+            for part, slot in zip(number.parts, slots, strict=True):
+                self._e.b.store(part, slot)

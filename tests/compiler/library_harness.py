@@ -1,0 +1,162 @@
+"""Run the native code of one primitive that calls libraries: BLAS, LAPACK.
+
+Here: ``run`` and ``program``, shared by the tests of products and of linear algebra. Not here: the
+compiler, which plans whole programs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from functrans.compiler import engine, symbols
+from functrans.emitter.builder import Builder, Module
+from functrans.emitter.routine import Array, Routines
+from functrans.emitter.types import POINTER, Value
+from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Routine
+from functrans.ir.primitive import Primitive
+
+_ALIGN = 64
+_GUARD = 0xA5
+
+
+class Program:
+    """The native code of one equation.
+
+    Attributes:
+      text: LLVM's.
+      symbols: names of the library functions that it calls.
+    """
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        avals: Any,
+        params: Any,
+        level: int = 2,
+        in_place: bool = False,
+        same: bool = False,
+    ) -> None:
+        rule = primitive.lower
+        assert isinstance(rule, Routine), primitive.name
+        assert rule.supports is None or rule.supports(*avals, **params)
+        self.outs = primitive.abstract_eval(*avals, **params)
+        self.in_place = rule.in_place if in_place else None
+        self.symbols: list[str] = []
+        self._errors: list[tuple[type[Exception], str]] = []
+        self._scratch = 0
+        module = Module()
+        pointers = [POINTER] * (len(avals) + len(self.outs) + 2)
+        self._b = b = Builder(module, "routine", pointers)
+        self._status, self._space = b.arguments[-2:]
+        arrays = [
+            Array(pointer, tuple(aval.shape), aval.dtype)
+            for pointer, aval in zip(b.arguments, (*avals, *self.outs), strict=False)
+        ]
+        operands, results = arrays[: len(avals)], arrays[len(avals) :]
+        if same:
+            operands = [operands[0]] * len(operands)
+        if self.in_place is not None:
+            pointer = operands[self.in_place].pointer
+            results[0] = Array(pointer, results[0].shape, results[0].dtype)
+        e = Routines(b, self._workspace, self._fail, self._symbol)
+        rule.write(e, operands, results, **params)
+        b.ret()
+        b.finish()
+        self.text = str(module)
+        code = engine.compile_object(self.text, level)
+        known = {symbols.symbol_name(name): symbols.address(name) for name in self.symbols}
+        self._loaded = engine.load_object(code, known)
+        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(
+            self._loaded.address("routine")
+        )
+
+    def _workspace(self, size_bytes: int) -> Value:
+        at = self._scratch
+        self._scratch += -(-size_bytes // _ALIGN) * _ALIGN
+        return self._b.offset(self._space, self._b.index(at))
+
+    def _fail(self, condition: Value, error: type[Exception], message: str) -> None:
+        self._errors.append((error, message))
+        b = self._b
+        with b.when(condition):
+            b.store(b.index(len(self._errors)), self._status)
+            b.ret()
+            b.start(b.label("dead"))
+
+    def _symbol(self, name: str) -> str:
+        if name not in self.symbols:
+            self.symbols.append(name)
+        return symbols.symbol_name(name)
+
+    def places(self, arrays: list[np.ndarray]) -> tuple[list[int], Any]:
+        """Addresses of the arguments, and what must be kept alive."""
+        status = np.zeros(1, np.int64)
+        # Not initialised, and behind its end there is something to notice.
+        space = np.full(self._scratch + 2 * _ALIGN, _GUARD, np.uint8)
+        start = -space.ctypes.data % _ALIGN
+        places = [x.ctypes.data for x in (*arrays, status)]
+        return [*places, space.ctypes.data + start], (arrays, status, space)
+
+    def __call__(self, *operands: Any) -> tuple[np.ndarray, ...]:
+        """Run it.
+
+        Raises:
+          Exception: what the rule fails with.
+        """
+        arrays = [np.array(x, order="C") for x in operands]
+        before = [x.copy() for x in arrays]
+        outs, frames = [], []
+        for aval in self.outs:
+            size = int(np.prod(aval.shape)) * aval.dtype.itemsize
+            frame = np.full(size + 2 * _ALIGN, _GUARD, np.uint8)
+            frames.append((frame, size))
+            outs.append(frame[_ALIGN : _ALIGN + size].view(aval.dtype).reshape(aval.shape))
+        if self.in_place is not None:
+            outs[0] = arrays[self.in_place]
+        places, kept = self.places([*arrays, *outs])
+        self.call(*places)
+        for frame, size in frames:
+            edges = frame[:_ALIGN], frame[_ALIGN + size :]
+            assert all((edge == _GUARD).all() for edge in edges), "written beside a result"
+        for i, (x, old) in enumerate(zip(arrays, before, strict=True)):
+            if i != self.in_place:
+                np.testing.assert_array_equal(x, old, "an operand was changed")
+        _, status, space = kept
+        assert (space[-_ALIGN:] == _GUARD).all(), "written behind the workspace"
+        if status[0]:
+            error, message = self._errors[status[0] - 1]
+            raise error(message)
+        return tuple(outs)
+
+
+def program(
+    primitive: Primitive,
+    *operands: Any,
+    level: int = 2,
+    in_place: bool = False,
+    same: bool = False,
+    **params: Any,
+) -> Program:
+    """The native code for operands of such shapes and dtypes.
+
+    Args:
+      primitive: what is computed.
+      *operands: arrays of the shapes and dtypes.
+      level: of LLVM's optimisation.
+      in_place: whether the first result takes over the memory that the rule names.
+      same: whether all operands are one array.
+      **params: the primitive's parameters.
+    """
+    avals = tuple(ShapedArray(np.shape(x), np.asarray(x).dtype) for x in operands)
+    return Program(primitive, avals, params, level, in_place, same)
+
+
+def run(
+    primitive: Primitive, *operands: Any, in_place: bool = False, **params: Any
+) -> tuple[np.ndarray, ...]:
+    """The results of the native code."""
+    return program(primitive, *operands, in_place=in_place, **params)(*operands)

@@ -1,0 +1,389 @@
+"""Text to object code to addresses: levels, targets, errors, memory, threads."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from functrans.compiler import engine
+from functrans.compiler.engine import (
+    assembly,
+    compile_object,
+    join_objects,
+    load_object,
+    object_symbols,
+    optimised_text,
+    target,
+)
+from functrans.errors import CompilationError
+
+ROOT = Path(__file__).parent.parent.parent
+LEVELS = pytest.mark.parametrize("level", range(4))
+CPUS = pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v3", None])
+
+SQUARE = """
+define double @square(double %x) {
+  %slot = alloca double
+  store double %x, ptr %slot
+  %y = load double, ptr %slot
+  %z = fmul double %y, %y
+  ret double %z
+}
+"""
+
+# Constants in memory, a function and a variable of the caller, one of the C library.
+OUTSIDE = """
+@numbers = private constant [4 x double] [double 1.0, double 2.0, double 4.0, double 8.0], align 64
+@variable = external global double
+declare double @callback(double)
+define double @outside(i64 %i, double %y) {
+  %p = getelementptr double, ptr @numbers, i64 %i
+  %x = load double, ptr %p
+  %r = frem double %x, %y
+  %c = call double @callback(double %r)
+  %v = load double, ptr @variable
+  %s = fadd double %c, %v
+  ret double %s
+}
+"""
+
+VECTORS = """
+declare <8 x double> @llvm.fma.v8f64(<8 x double>, <8 x double>, <8 x double>)
+define void @vectors(ptr %x, ptr %y) {
+  %a = load <8 x double>, ptr %x, align 8
+  %b = call <8 x double> @llvm.fma.v8f64(<8 x double> %a, <8 x double> %a, <8 x double> %a)
+  store <8 x double> %b, ptr %y, align 8
+  ret void
+}
+"""
+
+HALF = """
+define double @half(double %x) {
+  %h = fptrunc double %x to half
+  %f = fpext half %h to double
+  ret double %f
+}
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    """Output of a script in a fresh process."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        timeout=300,
+    ).stdout
+
+
+def square(loaded: engine.Loaded, x: float) -> float:
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("square"))(x)
+
+
+@LEVELS
+def test_a_function_runs(level: int) -> None:
+    assert square(load_object(compile_object(SQUARE, level)), 3.0) == 9.0
+
+
+@LEVELS
+def test_names_outside_are_found(level: int) -> None:
+    variable = ctypes.c_double(100.0)
+    callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(lambda x: 10 * x)
+    symbols = {
+        "variable": ctypes.addressof(variable),
+        "callback": ctypes.cast(callback, ctypes.c_void_p).value or 0,
+    }
+    code = compile_object(OUTSIDE, level)
+    loaded = load_object(code, symbols)
+    outside = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double)(
+        loaded.address("outside")
+    )
+    assert outside(3, 3.0) == 10 * (8.0 % 3.0) + 100.0
+    variable.value = -1.0
+    assert outside(0, 3.0) == 9.0
+
+
+def test_the_same_name_may_mean_different_things_in_different_programs() -> None:
+    text = "@n = external global i8\ndefine ptr @where() { ret ptr @n }"
+    code = compile_object(text, 1)
+    loaded = [load_object(code, {"n": address}) for address in (1000, 2**62)]
+    where = ctypes.CFUNCTYPE(ctypes.c_uint64)
+    assert [where(each.address("where"))() for each in loaded] == [1000, 2**62]
+
+
+@CPUS
+def test_other_processors_compute_the_same(cpu: str | None) -> None:
+    x = np.linspace(-3, 3, 8)
+    y = np.empty(8)
+    loaded = load_object(compile_object(VECTORS, 1, target(cpu)))
+    f = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(loaded.address("vectors"))
+    f(x.ctypes.data, y.ctypes.data)
+    exact = np.array([float(np.longdouble(v) * np.longdouble(v) + np.longdouble(v)) for v in x])
+    np.testing.assert_array_equal(y, exact)
+
+
+@CPUS
+def test_half_precision_is_converted(cpu: str | None) -> None:
+    loaded = load_object(compile_object(HALF, 1, target(cpu)))
+    f = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("half"))
+    for x in (1.0, 0.1, 65519.9, 6e-8, -1e-9, np.inf):
+        with np.errstate(over="ignore", under="ignore"):
+            assert f(x) == np.float64(np.float16(x))
+
+
+@LEVELS
+def test_eight_doubles_are_one_register_where_there_are_such(level: int) -> None:
+    wide = assembly(VECTORS, level, target("x86-64-v4"))
+    assert "zmm" in wide
+    assert "ymm" not in wide
+    assert "zmm" not in assembly(VECTORS, level, target("x86-64-v3"))
+
+
+def test_the_processor_can_be_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = target()
+    monkeypatch.setenv("FUNCTRANS_TARGET_CPU", "x86-64-v3")
+    assert target().cpu == "x86-64-v3"
+    assert target().features == ""
+    assert target("x86-64-v2").cpu == "x86-64-v2"
+    monkeypatch.delenv("FUNCTRANS_TARGET_CPU")
+    assert target() == host
+    assert host.llvm_version.count(".") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("define x", "expected type"),
+        ("define i32 @f() { ret i64 0 }", "doesn't match function result type"),
+        ("define i32 @f() { %a = add i32 %b, 1\n ret i32 %a }", "undefined value '%b'"),
+    ],
+)
+def test_rejected_text_raises_with_llvms_message(text: str, message: str) -> None:
+    with pytest.raises(CompilationError, match=message):
+        compile_object(text, 1)
+
+
+def test_an_unknown_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="levels are 0 to 3"):
+        compile_object(SQUARE, 4)
+
+
+def test_an_unknown_name_raises_instead_of_ending_the_process() -> None:
+    code = compile_object(
+        "declare void @nowhere()\ndefine void @f() {call void @nowhere() ret void}", 0
+    )
+    with pytest.raises(CompilationError, match="'nowhere'"):
+        load_object(code)
+
+
+@pytest.mark.parametrize("size", [0, 3, 20, 64, 200, -1])
+def test_damaged_object_code_raises(size: int) -> None:
+    code = compile_object(SQUARE, 0)
+    with pytest.raises(CompilationError):
+        load_object(code[:size])
+    with pytest.raises(CompilationError):
+        load_object(join_objects(code, code)[:size])
+
+
+def test_an_undefined_name_of_the_code_raises() -> None:
+    with pytest.raises(KeyError, match="cube"):
+        load_object(compile_object(SQUARE, 0)).address("cube")
+
+
+def test_object_code_may_be_joined() -> None:
+    twice = """
+    declare double @square(double)
+    define double @fourth(double %x) {
+      %y = call double @square(double %x)
+      %z = call double @square(double %y)
+      ret double %z
+    }
+    """
+    joined = join_objects(compile_object(SQUARE, 2), compile_object(twice, 0))
+    loaded = load_object(joined)
+    assert set(loaded.addresses) == {"square", "fourth"}
+    f = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("fourth"))
+    assert f(2.0) == 16.0
+
+
+def test_symbols_of_object_code_are_listed() -> None:
+    defined, undefined = object_symbols(compile_object(OUTSIDE, 1))
+    assert defined == ["outside"]
+    assert sorted(undefined) == ["callback", "fmod", "variable"]
+
+
+def test_text_of_a_level_can_be_read() -> None:
+    assert "alloca" in optimised_text(SQUARE, 0)
+    for level in (1, 2, 3):
+        assert "alloca" not in optimised_text(SQUARE, level)
+    assert "mulsd" in assembly(SQUARE, 1)
+
+
+@LEVELS
+def test_no_level_reassociates_or_contracts(level: int) -> None:
+    text = """
+    define double @f(double %x, double %y, double %z) {
+      %a = fmul double %x, %y
+      %b = fadd double %a, %z
+      %c = fsub double %b, %z
+      %d = fmul double %c, 0.0
+      ret double %d
+    }
+    """
+    assert "fma" not in assembly(text, level)
+    loaded = load_object(compile_object(text, level))
+    f = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 3)(loaded.address("f"))
+    assert np.isnan(f(np.inf, 1.0, 0.0))
+    assert np.signbit(f(-1.0, 1.0, 0.0))
+
+
+def test_eight_threads_compile_load_and_drop() -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        text = f"define i64 @f() {{ ret i64 {number} }}"
+        try:
+            for level in (0, 1, 2, 3) * 3:
+                loaded = load_object(compile_object(text, level))
+                assert ctypes.CFUNCTYPE(ctypes.c_int64)(loaded.address("f"))() == number
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_dropping_code_does_not_wait_for_a_compilation() -> None:
+    loaded = load_object(compile_object(SQUARE, 0))
+    dropped = threading.Event()
+
+    def drop() -> None:
+        nonlocal loaded
+        del loaded
+        dropped.set()
+
+    with engine._lock:
+        thread = threading.Thread(target=drop)
+        thread.start()
+        assert dropped.wait(10)
+    thread.join()
+    compile_object(SQUARE, 0)
+    assert not engine._doomed
+
+
+def test_a_child_process_can_compile_while_the_parent_does() -> None:
+    out = run(
+        """
+import os, threading, warnings
+warnings.simplefilter("ignore")
+from functrans.compiler.engine import compile_object, load_object
+text = "define i64 @f() { ret i64 5 }"
+compile_object(text, 0)
+stop = threading.Event()
+def work():
+    while not stop.is_set():
+        compile_object(text, 1)
+threads = [threading.Thread(target=work) for _ in range(2)]
+[t.start() for t in threads]
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        load_object(compile_object(text, 1))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+[t.join() for t in threads]
+print("fine")
+"""
+    )
+    assert out.strip() == "fine"
+
+
+MEMORY = """
+import ctypes
+from functrans.compiler.engine import compile_object, load_object
+text = {text!r}
+code = compile_object(text, 1)
+def resident_bytes():
+    return int(open("/proc/self/statm").read().split()[1]) * {page}
+def cycle():
+    loaded = {cycle}
+    ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("square"))(3.0)
+for _ in range(200):
+    cycle()
+before = resident_bytes()
+for _ in range({count}):
+    cycle()
+print((resident_bytes() - before) / {count})
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(
+    ("cycle", "bound_bytes"),
+    [
+        # The allocator's own ups and downs; one leaked program is 10 kB.
+        ("load_object(code)", 500),
+        ("load_object(compile_object(text, 0))", 500),
+        # llvmlite cannot free all of a pass builder: about 1.5 kB for each run of passes.
+        ("load_object(compile_object(text, 1))", 2500),
+        ("load_object(compile_object(text, 3))", 2500),
+    ],
+)
+def test_memory_is_flat_over_2000_cycles(cycle: str, bound_bytes: int) -> None:
+    page = os.sysconf("SC_PAGE_SIZE")
+    script = MEMORY.format(text=SQUARE, cycle=cycle, page=page, count=2000)
+    assert float(run(script)) < bound_bytes
+
+
+def test_without_llvmlite_programs_are_interpreted_and_that_is_said_once() -> None:
+    out = run(
+        """
+import sys, warnings
+sys.modules["llvmlite"] = None
+from functrans.compiler import engine
+from functrans.errors import CompilationError
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(engine.is_available(), engine.is_available())
+print(len(caught), caught[0].message)
+try:
+    engine.compile_object("", 0)
+except CompilationError as error:
+    print(error)
+"""
+    )
+    first, second, third = out.splitlines()
+    assert first == "False False"
+    assert second.startswith("1 functrans: programs are interpreted: llvmlite")
+    assert "pip install llvmlite" in third
+
+
+def test_llvmlite_is_there_for_these_tests() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert engine.is_available()
+
+
+def test_loading_imports_neither_numba_nor_scipy() -> None:
+    out = run(
+        f"""
+import sys
+from functrans.compiler.engine import compile_object, load_object
+load_object(compile_object({SQUARE!r}, 1)).address("square")
+print([name for name in ("numba", "scipy") if name in sys.modules])
+"""
+    )
+    assert out.strip() == "[]"
