@@ -51,10 +51,10 @@ serialize
     "emitter": """
 types
 builder
-complexes halves integers math.common math.double_double math.geometry
-math.lanes math.exponential math.inverse_trigonometry math.logarithm
-math.gamma math.hyperbolic math.power math.special math.trigonometry
-casts
+complexes halves integers math.common math.geometry math.lanes
+math.double_double math.exponential math.inverse_trigonometry math.logarithm
+math.gamma math.hyperbolic math.power math.trigonometry
+casts math.special
 floats
 complex_functions
 complex_inverses

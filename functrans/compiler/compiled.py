@@ -14,8 +14,9 @@ import json
 import struct
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -267,30 +268,41 @@ def _level(lines: int) -> int:
     return 1 if lines < LONG_PROGRAM_LINES else 0
 
 
-def object_code(text: ProgramText, entry: Entry) -> bytes:
-    """Object code of a program and the wrapper that Python calls."""
-    wrapper = Module()
-    emit_entry(wrapper, entry)
-    return engine.join_objects(
-        engine.compile_object(text.text, _level(text.text.count("\n"))),
-        engine.compile_object(str(wrapper), 0),
-    )
-
-
 _HEAD = struct.Struct("<I")
 
 
-def _packed(symbols: Mapping[str, str], code: bytes) -> bytes:
-    """A cache entry: the library functions that the code refers to, and the code."""
-    head = json.dumps(symbols, sort_keys=True).encode()
-    return _HEAD.pack(len(head)) + head + code
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """What is kept on disk of a native part, beside the program that it shares with others.
+
+    Attributes:
+      program: name of the program among those in the cache.
+      symbols: library functions that it refers to, by symbol.
+      parameters: the sizes that this part calls it with.
+      wrapper: object code of what Python calls.
+    """
+
+    program: str
+    symbols: Mapping[str, str]
+    parameters: tuple[int, ...]
+    wrapper: bytes
+
+    def packed(self) -> bytes:
+        """The recipe as bytes."""
+        head = json.dumps([self.program, self.symbols, self.parameters]).encode()
+        return _HEAD.pack(len(head)) + head + self.wrapper
+
+    @staticmethod
+    def unpacked(data: bytes) -> _Recipe:
+        """The recipe from :meth:`packed`."""
+        (length,) = _HEAD.unpack_from(data)
+        start = _HEAD.size + length
+        program, symbols, parameters = json.loads(data[_HEAD.size : start])
+        return _Recipe(program, symbols, tuple(parameters), data[start:])
 
 
-def _unpacked(data: bytes) -> tuple[dict[str, str], bytes]:
-    (length,) = _HEAD.unpack_from(data)
-    start = _HEAD.size + length
-    symbols: dict[str, str] = json.loads(data[_HEAD.size : start])
-    return symbols, data[start:]
+_programs: weakref.WeakValueDictionary[str, engine.Loaded] = weakref.WeakValueDictionary()
+"""Programs in this process, by name: calls of other extents share them."""
 
 
 def _native_function(part: NativePart) -> NativeFunction:
@@ -301,26 +313,64 @@ def _native_function(part: NativePart) -> NativeFunction:
         identity = part.jaxpr.structural_hash()
     except UnsupportedOperationError:  # a Python function among the parameters of inner programs
         text = write_program(part.jaxpr)
-        identity = hashlib.sha256(text.text.encode()).hexdigest()
-    key = cache_key(engine.target(), identity, entry)
+        identity = _digest(text.text, *text.parameters)
+    key = cache_key("part", engine.target(), identity, entry)
     data = cache.get(key)
     if data is not None:
         try:
-            return _loaded(part, entry, *_unpacked(data), was_cached=True)
+            recipe = _Recipe.unpacked(data)
+            program = _shared_program(recipe, None)
+            if program is not None:
+                return _assembled(part, entry, recipe, program, was_cached=True)
         except (CompilationError, LookupError, ValueError, struct.error):
-            pass  # an entry that does not load is compiled anew
+            pass  # an entry that does not load is made anew
     if text is None:
         text = write_program(part.jaxpr)
-    code = object_code(text, entry)
-    symbols = dict(text.symbols)
-    cache.put(key, _packed(symbols, code))
-    return _loaded(part, entry, symbols, code, was_cached=False)
+    entry = replace(entry, parameters=text.table)
+    wrapper = Module()
+    emit_entry(wrapper, entry)
+    level = _level(text.text.count("\n"))
+    name = cache_key("program", engine.target(), level, _digest(text.text))
+    recipe = _Recipe(
+        name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0)
+    )
+    program = _shared_program(recipe, text)
+    assert program is not None
+    cache.put(key, recipe.packed())
+    return _assembled(part, entry, recipe, program, was_cached=False)
 
 
-def _loaded(
-    part: NativePart, entry: Entry, symbols: Mapping[str, str], code: bytes, was_cached: bool
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def _shared_program(recipe: _Recipe, text: ProgramText | None) -> engine.Loaded | None:
+    """The loaded program of a recipe: from this process, from disk, or compiled from its text."""
+    known = _programs.get(recipe.program)
+    if known is not None:
+        return known
+    cache = object_cache()
+    symbols = {symbol: address(name) for symbol, name in recipe.symbols.items()}
+    symbols["functrans.num_threads"] = threads.count_address()
+    code = cache.get(recipe.program)
+    if code is not None:
+        try:
+            loaded = engine.load_object(code, symbols)
+        except CompilationError:
+            code = None
+    if code is None:
+        if text is None:
+            return None
+        code = engine.compile_object(text.text, _level(text.text.count("\n")))
+        cache.put(recipe.program, code)
+        loaded = engine.load_object(code, symbols)
+    return _programs.setdefault(recipe.program, loaded)
+
+
+def _assembled(
+    part: NativePart, entry: Entry, recipe: _Recipe, program: engine.Loaded, was_cached: bool
 ) -> NativeFunction:
-    found = {symbol: address(name) for symbol, name in symbols.items()}
-    found["functrans.num_threads"] = threads.count_address()
-    loaded = engine.load_object(code, {**entry_symbols(entry), **found})
-    return NativeFunction(part, make_function(loaded, entry), entry, was_cached)
+    entry = replace(entry, parameters=recipe.parameters)
+    symbols = {**entry_symbols(entry), entry.program: program.address("program")}
+    wrapper = engine.load_object(recipe.wrapper, symbols, uses=(program,))
+    return NativeFunction(part, make_function(wrapper, entry), entry, was_cached)

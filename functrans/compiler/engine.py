@@ -300,10 +300,13 @@ class Loaded:
         object lives.
     """
 
-    __slots__ = ("__weakref__", "_number", "addresses")
+    __slots__ = ("__weakref__", "_number", "_uses", "addresses")
 
-    def __init__(self, addresses: Mapping[str, int], code: tuple[Any, ...]) -> None:
+    def __init__(
+        self, addresses: Mapping[str, int], code: tuple[Any, ...], uses: tuple[Loaded, ...]
+    ) -> None:
         self.addresses = addresses
+        self._uses = uses
         self._number = next(_numbers)
         _held[self._number] = code
 
@@ -345,13 +348,16 @@ def _split_objects(data: bytes) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def load_object(data: bytes, symbols: Mapping[str, int] | None = None) -> Loaded:
+def load_object(
+    data: bytes, symbols: Mapping[str, int] | None = None, uses: tuple[Loaded, ...] = ()
+) -> Loaded:
     """Link object code into this process.
 
     Args:
       data: what ``compile_object`` or ``join_objects`` returned, in this or in another process.
       symbols: addresses of names that the code refers to. Names of the C library and of its
         mathematical functions need not be there.
+      uses: other code that it calls, which lives at least as long.
 
     Raises:
       CompilationError: it is no object code of this machine, or it refers to an unknown name.
@@ -374,7 +380,7 @@ def load_object(data: bytes, symbols: Mapping[str, int] | None = None) -> Loaded
             code = linker.link(library)
         except RuntimeError as error:
             raise CompilationError(f"LLVM could not load a program: {error}") from error
-        return Loaded({name: code[name] for name in defined}, (code, linker))
+        return Loaded({name: code[name] for name in defined}, (code, linker), uses)
 
 
 class _Linker:

@@ -115,6 +115,8 @@ class Entry:
       single: whether its only result is returned as it is, and not in a tuple.
       release_gil: whether other Python threads may run during the program.
       donated: outputs, by position, whose memory and object are those of an input.
+      parameters: a table of 64-bit integers whose address the program takes last; ``None`` for
+        programs without one.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Entry:
     single: bool = False
     release_gil: bool = False
     donated: Mapping[int, int] = field(default_factory=dict)
+    parameters: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.single and len(self.outputs) != 1:
@@ -426,7 +429,15 @@ def _call_program(b: Builder, entry: Entry, pointers: Sequence[Value]) -> Value:
     head = f"define i32 @{entry.program}("
     if any(text.startswith(head) for text in b.module.functions):
         b.module.helpers[f"@{entry.program}"] = True
+    if entry.parameters is not None:
+        table = b.module.table(entry.parameters, I64) if entry.parameters else null_pointer()
+        pointers = [*pointers, table]
     return b.call(entry.program, pointers, I32)
+
+
+def null_pointer() -> Value:
+    """The address of nothing."""
+    return Value("null", POINTER)
 
 
 def _emit_packed(module: Module, entry: Entry) -> None:

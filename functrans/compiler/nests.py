@@ -23,6 +23,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from functrans.compiler import access
 from functrans.compiler.accumulators import Accumulator
 from functrans.compiler.affine import Affine, as_affine, constant, variable
@@ -30,8 +32,8 @@ from functrans.compiler.reductions import fold, fold_lanes
 from functrans.compiler.schedule import Nest, Root, vector_axis
 from functrans.compiler.storage import Stored
 from functrans.emitter.builder import Section
-from functrans.emitter.numbers import Number
-from functrans.emitter.types import I64, Value
+from functrans.emitter.numbers import Number, Numbers
+from functrans.emitter.types import I64, Value, parameter
 from functrans.ir.jaxpr import Atom, Equation, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction
 
@@ -373,7 +375,7 @@ class NestWriter:
     def value(self, atom: Atom, index: Index) -> Number:
         """An element of a variable, or one per lane; written where it is first known."""
         if isinstance(atom, Literal):
-            return self.e.constant(atom.aval.dtype, atom.value)
+            return literal(self.e, atom, atom.aval.dtype)
         depth = self.depth(index)
         memo = self.memos[depth]
         number: Number | None = memo.get((atom, index))
@@ -421,7 +423,7 @@ class NestWriter:
         numbers: list[Number] = []
         for x, dtype in zip(eqn.inputs, dtypes, strict=True):
             if isinstance(x, Literal):
-                numbers.append(self.e.constant(dtype, x.value))
+                numbers.append(literal(self.e, x, dtype))
             else:
                 numbers.append(self.value(x, broadcast_index(index, shape, x.aval.shape)))
         lanes = max(number.lanes for number in numbers) if numbers else 1
@@ -455,3 +457,13 @@ def broadcast_index(index: Index, shape: tuple[int, ...], operand: tuple[int, ..
 def affine_index(index: Sequence[Any]) -> Index:
     """The entries of a read as affine indices."""
     return tuple([as_affine(i) for i in index])
+
+
+def literal(e: Numbers, atom: Literal, dtype: np.dtype) -> Number:
+    """A number of the program: as a parameter, if it may come from an extent, as 1 / n does."""
+    value = atom.value
+    if dtype.kind == "f" and dtype.itemsize >= 4 and not isinstance(value, complex):
+        number = float(value)
+        if math.isfinite(number) and not (abs(number) <= 16 and (16 * number).is_integer()):
+            return Number(dtype, (parameter(number, 8 * dtype.itemsize),))
+    return e.constant(dtype, value)

@@ -48,6 +48,7 @@ class ChunkFunction:
         self.b = Builder(self.module, name, [POINTER, I64], None, "internal")
         self.frame = Frame(self.b)
         self.routines = Routines(self.b, self.frame.scratch, outer.fail_when, outer.symbol)
+        self.b.take_parameters(Value("%parameters", POINTER))
 
 
 def is_parallel(w: BodyWriter, writer: NestWriter) -> bool:
@@ -129,7 +130,9 @@ def _pass_on(
             for flat, number in stored.elements.items():
                 copy.elements[flat] = type(number)(number.dtype, tuple(map(across, number.parts)))
         env[var] = copy
-    context = b.alloca_bytes(64 * max(1, len(values)))
+    values.append(w.program.b.arguments[-1])
+    context = b.alloca_bytes(64 * len(values))
+    function.b.load_first("%parameters", 64 * (len(values) - 1))
     for position, value in enumerate(values):
         b.store(value, b.offset(context, b.index(64 * position)), 8)
     return context, env

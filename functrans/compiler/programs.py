@@ -4,14 +4,16 @@ Here: ``ProgramWriter``, the function around a body (arguments, memory, errors, 
 ``write_program``, from a prepared program to LLVM's text. Not here: what is in the body
 (``compiler.bodies``), how text becomes code (``compiler.engine``), when (``compiler.compiled``).
 
-The function is ``i32 @program(ptr in0, ..., ptr out0, ...)``: addresses of elements in C order. It
-returns 0, ``NO_MEMORY``, or ``FIRST_ERROR`` plus the number of an entry of ``errors``.
+The function is ``i32 @program(ptr in0, ..., ptr out0, ..., ptr parameters)``: addresses of elements
+in C order, and of a table of the sizes that the code does not contain, so that it serves arguments
+of other extents. It returns 0, ``NO_MEMORY``, or ``FIRST_ERROR`` plus the number of an entry of ``errors``.
 
 Layer: ``compiler``.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +63,7 @@ class ProgramText:
       symbols: library functions that it refers to, by symbol.
       memory_bytes: temporary memory that a call takes.
       needs_gil: whether it calls into Python.
+      parameters: sizes and numbers that the code reads from a table, as LLVM writes them.
     """
 
     text: str
@@ -68,6 +71,23 @@ class ProgramText:
     symbols: tuple[tuple[str, str], ...]
     memory_bytes: int
     needs_gil: bool
+    parameters: tuple[str, ...]
+
+    @property
+    def table(self) -> tuple[int, ...]:
+        """The parameters as 64-bit integers: floats by their bits."""
+        return tuple(map(_bits, self.parameters))
+
+
+def _bits(parameter: str) -> int:
+    type_, text = parameter.split()
+    if type_ == "i64":
+        return int(text)
+    number = int(text, 16)  # the bits of a double, also of a narrower float
+    if type_ == "float":
+        double = struct.unpack("<d", struct.pack("<Q", number))[0]
+        (number,) = struct.unpack("<I", struct.pack("<f", double))
+    return number - (1 << 64) if number >> 63 else number
 
 
 class ProgramWriter:
@@ -82,8 +102,9 @@ class ProgramWriter:
     def __init__(self, module: Module, n_inputs: int, n_outputs: int) -> None:
         self.module = module
         self.b = Builder(
-            module, "program", [POINTER] * (n_inputs + n_outputs), I32, "", "nounwind"
+            module, "program", [POINTER] * (n_inputs + n_outputs + 1), I32, "", "nounwind"
         )
+        self.b.take_parameters(self.b.arguments[-1])
         self.frame = Frame(self.b)
         self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
         self.errors: list[NativeError] = []
@@ -150,7 +171,8 @@ class ProgramWriter:
             name, f"declare void @{name}(ptr, ptr, i64, i1)"
         )
         b.statement(
-            f"call void @{name}(ptr {target.text}, ptr {source.text}, i64 {size_bytes}, i1 false)"
+            f"call void @{name}(ptr {target.text}, ptr {source.text}, "
+            f"i64 {b.index(size_bytes).text}, i1 false)"
         )
 
     def constant_array(self, const: Any) -> Stored:
@@ -179,7 +201,7 @@ class ProgramWriter:
         for var, pointer in zip(inputs, b.arguments, strict=False):
             env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
         destinations: dict[Var, Value] = {}
-        for atom, pointer in zip(jaxpr.outvars, b.arguments[len(inputs) :], strict=True):
+        for atom, pointer in zip(jaxpr.outvars, b.arguments[len(inputs) : -1], strict=True):
             assert not isinstance(atom, Literal)
             destinations[atom] = pointer
         self.routines.fail_when = self.fail_when  # type: ignore[method-assign]  # the program's own
@@ -197,6 +219,7 @@ class ProgramWriter:
             tuple(sorted(self.symbols.items())),
             self.frame.arena.size_bytes,
             self.may_block,
+            tuple(self.module.parameters),
         )
 
 

@@ -126,7 +126,8 @@ class Frame:
         """An address in the memory."""
         with self._b.within(self._entry):
             return self._b.emit(
-                POINTER, f"getelementptr i8, ptr {self._memory.text}, i64 {offset}"
+                POINTER,
+                f"getelementptr i8, ptr {self._memory.text}, i64 {self._b.index(offset).text}",
             )
 
     def scratch(self, size_bytes: int) -> Value:
@@ -151,7 +152,9 @@ class Frame:
         b, size = self._b, self.arena.size_bytes
         with self.before():
             if size <= ON_STACK_BYTES:
-                b.statement(f"%memory = alloca [{max(size, 1)} x i8], align 64")
+                # in steps, so that programs for other extents have the same text
+                rounded = max(1 << (size - 1).bit_length(), 64) if size else 64
+                b.statement(f"%memory = alloca [{rounded} x i8], align 64")
                 return
             block = b.call("aligned_alloc", [b.index(64), b.index(size)], POINTER)
             b.statement(f"%memory = getelementptr i8, ptr {block.text}, i64 0")

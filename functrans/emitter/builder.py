@@ -16,6 +16,7 @@ Layer: ``emitter``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,10 +24,13 @@ from typing import Any
 from functrans.emitter.types import (
     I1,
     I64,
+    OPEN,
+    CLOSE,
     POINTER,
     Type,
     Value,
     constant,
+    size,
 )
 
 
@@ -37,6 +41,8 @@ class Module:
         self.globals: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
+        self.parameters: dict[str, int] = {}
+        """Sizes and numbers that the code reads from a table, with their positions in it."""
         self._numbers = 0
         self.helpers: dict[str, Any] = {}
         """Internal functions that were written on demand, by name; see ``Builder.helper``."""
@@ -71,6 +77,9 @@ class Module:
         name = f"@table{len(self.globals)}"
         self.globals[name] = f"{name} = private unnamed_addr constant {body}, align 64"
         return Value(name, POINTER)
+
+
+_MARK = re.compile(f"{OPEN}([^{CLOSE}]*){CLOSE}")
 
 
 class Section:
@@ -126,6 +135,7 @@ class Builder:
         self._allocas: list[str] = []
         self._body = Section("entry")
         self._section = self._body
+        self._parameters: Value | None = None
         self._count = 0
         self._labels = 0
 
@@ -201,10 +211,39 @@ class Builder:
 
     def finish(self) -> None:
         """Put the function into its module."""
-        text = [self._head, "entry:", *self._allocas]
-        self._body.flatten(text)
-        text.append("}")
-        self.module.functions.append("\n".join(text))
+        body: list[str] = []
+        self._body.flatten(body)
+        code = "\n".join(body)
+        head = "\n".join([self._head, "entry:", *self._allocas])
+        if OPEN in code:
+            table = self._parameters
+            names = {mark: f"%p{i}" for i, mark in enumerate(dict.fromkeys(_MARK.findall(code)))}
+            if table is None:
+                names = {mark: mark.split()[1] for mark in names}
+            else:
+                head += "".join(self._load_parameter(table, *item) for item in names.items())
+            code = _MARK.sub(lambda match: names[match.group(1)], code)
+        self.module.functions.append(f"{head}\n{code}\n}}")
+
+    def load_first(self, name: str, offset: int) -> None:
+        """Load a pointer from the record that is the first argument, before all else."""
+        self._allocas.append(
+            f"  {name}.a = getelementptr i8, ptr {self.arguments[0].text}, i64 {offset}\n"
+            f"  {name} = load ptr, ptr {name}.a, align 8"
+        )
+
+    def take_parameters(self, table: Value) -> None:
+        """Say where the program's parameters are; without it they are constants."""
+        self._parameters = table
+
+    def _load_parameter(self, table: Value, mark: str, name: str) -> str:
+        """Lines that load a parameter at the start of the function."""
+        offset = 8 * self.module.parameters.setdefault(mark, len(self.module.parameters))
+        type_ = mark.split()[0]
+        return (
+            f"\n  {name}.a = getelementptr i8, ptr {table.text}, i64 {offset}"
+            f"\n  {name} = load {type_}, ptr {name}.a, align 8"
+        )
 
     # constants -----------------------------------------------------------------------------------
 
@@ -214,7 +253,7 @@ class Builder:
 
     def index(self, number: int) -> Value:
         """A 64-bit integer."""
-        return Value(str(number), I64)
+        return size(number)
 
     def true(self, lanes: int = 1) -> Value:
         """The truth value true."""
@@ -451,7 +490,7 @@ class Builder:
         if lanes == 1 or a.type.lanes == lanes:
             return a
         target = a.type.with_lanes(lanes)
-        if a.text[0] not in "%@":
+        if a.text[0] not in "%@" and a.text[0] != OPEN:
             if a.text in {"0", "false"}:
                 return Value("zeroinitializer", target)
             return Value(f"splat ({a.type} {a.text})", target)

@@ -135,6 +135,29 @@ def constant(type: Type, number: Any) -> Value:  # LLVM's term
     return Value(f"splat ({type.element} {element})", type)
 
 
+SMALLEST_SIZE = 128
+"""Numbers of at least this size are taken for extents that differ between calls."""
+OPEN, CLOSE = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}"
+
+
+def size(number: int) -> Value:
+    """A 64-bit integer; a large one is a *parameter* of the program.
+
+    Its text is a mark, which ``emitter.builder.Builder.finish`` turns into a register that is
+    loaded from the program's table of parameters. So programs for other extents have the same text,
+    and the same machine code serves them all.
+    """
+    if -SMALLEST_SIZE < number < SMALLEST_SIZE:
+        return Value(str(number), Type("i", 64))
+    return Value(f"{OPEN}i64 {number}{CLOSE}", Type("i", 64))
+
+
+def parameter(number: float, bits: int) -> Value:
+    """A floating number as a parameter of the program; see :func:`size`."""
+    type_ = Type("f", bits)
+    return Value(f"{OPEN}{type_} {float_text(number, bits)}{CLOSE}", type_)
+
+
 def constants(type: Type, numbers: Any) -> Value:  # LLVM's term
     """A vector constant with a number for each lane."""
     elements = ", ".join(f"{type.element} {constant(type.element, n).text}" for n in numbers)

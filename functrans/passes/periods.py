@@ -218,7 +218,7 @@ def encode(jaxpr: Jaxpr) -> Table:
         if params:
             found = static_starts(eqn) if primitive in WINDOWED else None
             if found is None:
-                key = _params_key(params)
+                key = params_key(params)
             else:
                 key = found[0]
                 flat += [start(value) for value in found[1]]
@@ -246,7 +246,8 @@ def encode(jaxpr: Jaxpr) -> Table:
     return _table(jaxpr, arguments, e, symbols, flat, counts, n_operands)
 
 
-def _params_key(params: Mapping[str, Any]) -> Hashable:
+def params_key(params: Mapping[str, Any]) -> Hashable:
+    """Parameters by their values; programs by identity."""
     return tuple([(name, exact_key(value)) for name, value in sorted(params.items())])
 
 
@@ -297,8 +298,7 @@ _SHIFT = np.uint64(29)
 def _mix(state: Ints, columns: Any) -> Ints:
     """Hash values of rows, from hash values and further columns (arithmetic modulo 2^64)."""
     for column in columns:
-        state = (state ^ column) * _FACTOR
-        state = state ^ (state >> _SHIFT)
+        state = ((state ^ (state >> _SHIFT)) * _FACTOR + column) * _FACTOR  # not symmetric
     return state
 
 

@@ -12,7 +12,7 @@ Layer: ``passes``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -216,27 +216,17 @@ def _best_phase(table: Table, stretch: Stretch) -> int:
     return int(np.argmin(carried))
 
 
-def _run_of(table: Table, stretch: Stretch, lowest: int) -> Run | None:
-    """The longest run in a stretch; it may take one block more, from ``lowest`` on."""
+def _run_of(table: Table, stretch: Stretch, free: Ints) -> Run | None:
+    """The longest run in a stretch; it may take one more free block at its start."""
     period = stretch.period
-    start = stretch.start + _best_phase(table, stretch)
+    begin = stretch.start + _best_phase(table, stretch)
     run = None
-    for _ in range(MAX_LAG):
-        repeats = (stretch.stop - start) // period
-        run = analyse(table, start, period, repeats)
-        if run is not None or repeats < MIN_REPEATS:
-            break
-        start += period
-    if run is None:  # with the block before, it may be long enough
-        start = stretch.start + _best_phase(table, stretch)
-        if start - period >= lowest:
-            run = analyse(table, start - period, period, (stretch.stop - start) // period + 1)
-    while run is not None and run.start - period >= lowest:
-        longer = analyse(table, run.start - period, period, run.repeats + 1)
-        if longer is None:
-            break
-        run = longer
-    return run
+    for start in range(begin - period, begin + MAX_LAG * period, period):
+        if start >= 0 and free[start:begin].all():
+            run = analyse(table, start, period, (stretch.stop - start) // period)
+            if run is not None:
+                return run
+    return None
 
 
 def find_runs(table: Table, is_worth: Callable[[Stretch], bool]) -> list[Run]:
@@ -246,28 +236,19 @@ def find_runs(table: Table, is_worth: Callable[[Stretch], bool]) -> list[Run]:
       table: the program.
       is_worth: whether a stretch is long enough.
     """
-    taken: list[tuple[int, int]] = []
+    free = np.ones(len(table.symbol), bool)
     runs: list[Run] = []
     for stretch in find_stretches(table, is_worth):
-        for start, stop in list(_gaps(taken, stretch.start, stretch.stop)):
-            part = Stretch(start, stop, stretch.period)
-            if not is_worth(part):
-                continue
-            lowest = max((end for _, end in taken if end <= start), default=0)
-            run = _run_of(table, part, lowest)
+        for start, stop in _intervals(free[stretch.start : stretch.stop]):
+            part = Stretch(stretch.start + start, stretch.start + stop, stretch.period)
+            run = _run_of(table, part, free) if is_worth(part) else None
             if run is not None:
                 runs.append(run)
-                taken.append((run.start, run.stop))
-                taken.sort()
+                free[run.start : run.stop] = False
     return sorted(runs, key=lambda run: run.start)
 
 
-def _gaps(taken: list[tuple[int, int]], start: int, stop: int) -> Iterator[Place]:
-    """The parts of an interval that are not taken."""
-    for first, last in taken:
-        if last > start and first < stop:
-            if first > start:
-                yield start, first
-            start = max(start, last)
-    if start < stop:
-        yield start, stop
+def _intervals(flags: Ints) -> list[Place]:
+    """The parts of an array of flags that are set."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).view(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

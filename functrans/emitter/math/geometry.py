@@ -12,7 +12,7 @@ import math
 from functrans.emitter.builder import Builder
 from functrans.emitter.types import Value
 
-BOUNDS = {"hypot": 2.0}
+BOUNDS = {"hypot": 1.5}
 """The error that no result exceeds, in units of the last place of the exact result."""
 
 # Outside of the first two a square may overflow, or lose digits that count; the third, a power of

@@ -1,6 +1,6 @@
 """Sine, cosine and tangent.
 
-Here: ``sin``, ``cos``, ``sin_cos`` and ``tan``. Not here: their inverses
+Here: ``sin``, ``cos`` and ``tan``. Not here: their inverses
 (``emitter.math.inverse_trigonometry``).
 
 The argument is reduced by the nearest multiple of pi/2 in three steps with fma (Cody and Waite,
@@ -25,7 +25,7 @@ from functrans.emitter.math.common import format_of, horner
 from functrans.emitter.math.lanes import horner_of, lane_by_lane, rarely
 from functrans.emitter.types import F64, I64, Type, Value
 
-BOUNDS = {"sin": 2.0, "cos": 2.0, "tan": 2.0}
+BOUNDS = {"sin": 1.75, "cos": 1.75, "tan": 1.25}
 """The error that no result exceeds, in units of the last place of the exact result."""
 
 LARGE = {64: 2.0**30, 32: 2.0**17}
@@ -40,7 +40,7 @@ _HALF_PI = {
 _INVERSE_HALF_PI = 0.6366197723675814
 
 # For |r| <= pi/4 and t = r^2, minimax in relative error: sin(r) = r + r t S(t), errors 2^-57.9 and
-# 2^-27.2; cos(r) = 1 + t C(t), errors 2^-63.5 and 2^-33.9.
+# 2^-27.9; cos(r) = 1 + t C(t), errors 2^-63.6 and 2^-33.0.
 _SINE = {
     64: (
         -0.1666666666666663,
@@ -66,8 +66,8 @@ _COSINE = {
 }
 
 # tan(r) = r (1 + t N(t)) / (1 + t D(t)), t = r^2, |r| <= pi/4. Both were found by interpolation in
-# Chebyshev points, then D was rounded and N fitted again, minimax in relative error: 2^-63.5 and
-# 2^-33.4.
+# Chebyshev points, then D was rounded and N fitted again, minimax in relative error; 2^-61.3 and
+# 2^-27.5 with rounded coefficients.
 _TANGENT_NUMERATOR = {
     64: (
         -0.1309896684507533,

@@ -1,0 +1,226 @@
+"""Which results of a program may take over the memory of arguments that the caller gives away.
+
+Here: ``find_donations``, from a planned program and the positions of such arguments to pairs of a
+result and an argument. Not here: how an array changes hands (``compiler.entry``), which arguments
+are given away (``control.jit``).
+
+A program reads arguments at any index while it writes results, so memory may be shared only where
+every read of an element comes before the write of that element:
+
+- no item of the schedule after the one that makes the result reads the argument, and
+- that item does not read it at all, or it is a loop nest in which every round reads those elements
+  only that the same round writes (a round writes after it has read, and no two rounds write the
+  same element), or straight-line code that has read them all, or a routine whose result takes over
+  an operand's memory by its contract (``ir.lowering.Routine.in_place``).
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from functrans.compiler import access
+from functrans.compiler.affine import Affine, constant
+from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.nests import NestWriter, affine_index, broadcast_index
+from functrans.compiler.programs import ProgramWriter
+from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View
+from functrans.compiler.storage import Stored
+from functrans.emitter.builder import Module
+from functrans.emitter.types import POINTER, Value
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.ir.lowering import IndexMap, Pointwise, Routine
+
+Index = tuple[Affine, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A program with its schedule, before anything is written.
+
+    Attributes:
+      body: who would write it.
+      schedule: its items.
+      writers: one per item: who would write a loop nest, ``None`` for other items.
+    """
+
+    body: BodyWriter
+    schedule: Schedule
+    writers: tuple[NestWriter | None, ...]
+
+
+def planned(jaxpr: Jaxpr) -> Planned:
+    """The plan of a prepared program, as ``write_program`` follows it.
+
+    Args:
+      jaxpr: a program without obstacles (``compiler.support``).
+    """
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    writer = ProgramWriter(Module(), len(inputs), len(jaxpr.outvars))
+    env = {
+        var: Stored(var.aval.shape, var.aval.dtype, Value(f"%a{i}", POINTER))
+        for i, var in enumerate(inputs)
+    }
+    body = BodyWriter(writer, jaxpr, env, {})
+    writers = body.plan()
+    assert body.schedule is not None
+    return Planned(body, body.schedule, tuple(writers))
+
+
+@dataclass(frozen=True, slots=True)
+class Donations:
+    """What becomes of arguments that are given away.
+
+    Attributes:
+      taken: argument by result: positions among the program's inputs (constants first) and results.
+      unused: why the others are not used, by position.
+    """
+
+    taken: Mapping[int, int]
+    unused: Mapping[int, str]
+
+
+def find_donations(jaxpr: Jaxpr, given: Sequence[int]) -> Donations:
+    """Results that may be written over arguments.
+
+    Args:
+      jaxpr: a prepared program that is compiled as a whole.
+      given: positions of the arguments, among its constants and arguments.
+    """
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    plan = planned(jaxpr)
+    taken: dict[int, int] = {}
+    unused: dict[int, str] = {}
+    for position in given:
+        var = inputs[position]
+        alike = [
+            number
+            for number, out in enumerate(jaxpr.outvars)
+            if out.aval == var.aval and isinstance(out, Var) and number not in taken
+        ]
+        reason = "no result is left with its shape and dtype"
+        for number in alike:
+            out = jaxpr.outvars[number]
+            assert isinstance(out, Var)
+            if _may_replace(plan, out, var):
+                taken[number] = position
+                break
+            reason = "it is still read when the result is written"
+        else:
+            unused[position] = reason
+    return Donations(taken, unused)
+
+
+def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
+    """Whether a result may be written to an argument's memory."""
+    shown = _views_of(plan.schedule, given)
+    items = plan.schedule.items
+    made = next(i for i, item in enumerate(items) if out in _results(item))
+    if any(shown.intersection(reads) for reads in plan.schedule.reads[made + 1 :]):
+        return False
+    if not shown.intersection(plan.schedule.reads[made]):
+        return True
+    item, writer = items[made], plan.writers[made]
+    if isinstance(item, Nest):
+        assert writer is not None
+        return _reads_what_it_writes(writer, out, shown)
+    return isinstance(item, Call) and _is_in_place(item.eqn, out, shown)
+
+
+def _results(item: Item) -> Sequence[Var]:
+    """Variables that an item makes."""
+    return [root.var for root in item.roots] if isinstance(item, Nest) else item.eqn.outputs
+
+
+def _views_of(plan: Schedule, var: Var) -> set[Var]:
+    """The variables whose elements are in a variable's memory."""
+    shown = {var}
+    for item in plan.items:
+        if isinstance(item, View) and item.eqn.inputs[0] in shown:
+            shown.add(item.eqn.outputs[0])
+    return shown
+
+
+def _is_in_place(eqn: Equation, out: Var, shown: set[Var]) -> bool:
+    """Whether a routine writes its result over the operand that is given away, and reads no other.
+
+    It copies the operand first, which does nothing where source and target are the same.
+    """
+    lower = eqn.primitive.lower
+    routine = lower.routine if isinstance(lower, IndexMap) else lower
+    if not isinstance(routine, Routine) or routine.in_place is None or eqn.outputs[0] is not out:
+        return False
+    return all(
+        atom not in shown for k, atom in enumerate(eqn.inputs) if k != routine.in_place
+    )
+
+
+# loop nests --------------------------------------------------------------------------------------
+
+
+def _reads_what_it_writes(writer: NestWriter, out: Var, shown: set[Var]) -> bool:
+    """Whether a nest may write a result over what it reads."""
+    nest = writer.nest
+    position = next(i for i, root in enumerate(nest.roots) if root.var is out)
+    root = nest.roots[position]
+    if not nest.extents:
+        # Each root is stored before the next one is computed; what was read stays in registers.
+        before = set(_elements_read(writer, nest.roots[: position + 1], shown))
+        return before.issuperset(_elements_read(writer, nest.roots[position + 1 :], shown))
+    if root.reduced is not None or len(root.loops) != len(nest.extents):
+        return False
+    target = Stored(out.aval.shape, out.aval.dtype)
+    written = {access.flat_index(target, index) for index in writer.root_indices(root)}
+    return all(flat in written for _, flat in _elements_read(writer, nest.roots, shown))
+
+
+def _elements_read(
+    writer: NestWriter, roots: Sequence[Root], shown: set[Var]
+) -> Iterator[tuple[None, Affine]]:
+    """Places, in C order, at which the roots of a nest read memory that some variables show."""
+    own = {root.var for root in writer.nest.roots if root.reduced is None}
+    pending: list[tuple[Atom, Index]] = []
+    for root in roots:
+        atom: Atom = root.var if root.reduced is None else root.eqn.inputs[0]
+        pending.extend((atom, index) for index in writer.root_indices(root))
+    seen: set[tuple[Atom, Index]] = set()
+    while pending:
+        atom, index = pending.pop()
+        if isinstance(atom, Literal) or (atom, index) in seen:
+            continue
+        seen.add((atom, index))
+        if atom in shown:
+            stored = Stored(atom.aval.shape, atom.aval.dtype)
+            yield None, access.flat_index(stored, index)
+        elif atom not in writer.body.env and (atom in own or not _is_stored(writer, atom)):
+            pending.extend(_operands(writer, atom, index))
+
+
+def _is_stored(writer: NestWriter, var: Var) -> bool:
+    """Whether a variable is in memory when a nest begins, so that the nest does not compute it."""
+    schedule = writer.body.schedule
+    assert schedule is not None
+    for item in schedule.items:
+        if item is writer.nest:
+            return False
+        if var in _results(item):
+            return True
+    return False
+
+
+def _operands(writer: NestWriter, var: Var, index: Index) -> Iterator[tuple[Atom, Index]]:
+    """What an element of a variable is computed from, wherever conditions hold."""
+    eqn, output = writer.body.maker(var)
+    lower = eqn.primitive.lower
+    if isinstance(lower, Pointwise):
+        for x in eqn.inputs:
+            yield x, broadcast_index(index, var.aval.shape, x.aval.shape)
+    elif isinstance(lower, IndexMap):
+        for read in writer.reads(eqn, output, index):
+            yield eqn.inputs[read.operand], affine_index(read.index)
+    else:
+        axis = eqn.params["axes"][0]
+        for k in range(eqn.inputs[0].aval.shape[axis]):
+            yield eqn.inputs[0], (*index[:axis], constant(k), *index[axis:])
