@@ -1,22 +1,19 @@
 """Rolling unrolled loops up again: the same bits from fewer equations."""
 
-import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.control import reroll as module
 from functrans.control.loops import scan_p
 from functrans.control.reroll import reroll
 from functrans.ir.avals import aval_of_plain
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.ir.jaxpr import Jaxpr, subjaxprs
 from functrans.passes.evaluate import evaluate
-from functrans.passes.periods import Stretch, encode, find_stretches
 from functrans.passes.simplify import simplify
 
 Function = Callable[..., Any]

@@ -1,5 +1,6 @@
 """Writing into memory that is no longer needed changes no result."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,14 @@ from functrans.passes.reuse import plan_reuse
 @pytest.fixture(autouse=True)
 def reuse_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuse, "_SMALLEST_BYTES", 0)
+
+
+
+@pytest.fixture(autouse=True)
+def _interpreted() -> Iterator[None]:
+    """The plan of reuse is the interpreter's."""
+    with ft.config(native=False):
+        yield
 
 
 def same_as_eager(fun: Any, *args: Any) -> None:

@@ -33,12 +33,14 @@ class Carried:
     """A value that goes from one round of a loop to the next.
 
     A small one has a slot on the stack, which the optimiser turns into registers; a large one is
-    read from one place and written to another, and the two change roles.
+    read from one place and written to another, and the two change roles; or it stays where it is,
+    when the loop's body reads each element just before it writes it.
     """
 
-    def __init__(self, w: BodyWriter, start: Stored, out: Var) -> None:
+    def __init__(self, w: BodyWriter, start: Stored, out: Var, in_place: bool = False) -> None:
         self.w = w
         self.is_small = is_small(out.aval)
+        self.in_place = in_place and not self.is_small
         self.result = w.place_in_memory(out)
         b = w.b
         assert self.result.pointer is not None
@@ -47,6 +49,9 @@ class Carried:
             self.slot = b.alloca_bytes(max(self.result.size_bytes, 1))
             for flat in range(self.result.size):
                 self._store_element(flat, w.element(start, flat))
+        elif self.in_place:
+            assert start.pointer is not None
+            w.program.copy_bytes(start.pointer, self.result.pointer, self.result.size_bytes)
         else:
             assert start.pointer is not None
             self.other = w.workspace(self.result.size_bytes)
@@ -63,6 +68,9 @@ class Carried:
     def begin_round(self) -> Stored:
         """The value at the start of a round."""
         b = self.w.b
+        if self.in_place:
+            self.next_place = self.result.pointer
+            return Stored(self.result.shape, self.result.dtype, self.result.pointer)
         if not self.is_small:
             pointer = b.load(POINTER, self.current, 8)
             self.next_place = b.load(POINTER, self.following, 8)
@@ -80,6 +88,8 @@ class Carried:
         if self.is_small:
             for flat in range(self.result.size):
                 self._store_element(flat, self.w.element(value, flat))
+            return
+        if self.in_place:
             return
         assert self.next_place is not None
         assert self.result.pointer is not None
@@ -99,6 +109,8 @@ class Carried:
                 assert self.result.pointer is not None
                 offset = b.index(flat * self.result.dtype.itemsize)
                 w.e.store(number, b.offset(self.result.pointer, offset))
+            return
+        if self.in_place:
             return
         last = b.load(POINTER, self.current, 8)
         assert self.result.pointer is not None
@@ -127,10 +139,16 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
     operands = [w.stored(atom) for atom in eqn.inputs]
     consts = operands[:n_consts]
     xs = operands[n_consts + n_carry :]
+    block = BodyWriter(w.program, jaxpr, {}, {})
+    block.plan_ahead()
     carried = [
-        Carried(w, start, out)
-        for start, out in zip(
-            operands[n_consts : n_consts + n_carry], eqn.outputs[:n_carry], strict=True
+        Carried(w, start, out, block.may_overwrite(before, after))  # type: ignore[arg-type]  # variables
+        for start, out, before, after in zip(
+            operands[n_consts : n_consts + n_carry],
+            eqn.outputs[:n_carry],
+            jaxpr.invars[n_consts : n_consts + n_carry],
+            jaxpr.outvars[:n_carry],
+            strict=True,
         )
     ]
     ys = [w.place_in_memory(var) for var in eqn.outputs[n_carry:]]
@@ -153,7 +171,7 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
                 place = _entry(w, y, number).pointer
                 assert place is not None
                 destinations[atom] = place  # type: ignore[index]  # a variable
-            block = BodyWriter(w.program, jaxpr, _block_env(w, jaxpr, arguments), destinations)
+            block.start(_block_env(w, jaxpr, arguments), destinations)
             block.write()
             _next_values(w, jaxpr, block, carried)
     for c in carried:

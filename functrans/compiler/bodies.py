@@ -69,6 +69,10 @@ class BodyWriter:
         }
         self._dtypes: dict[int, tuple[np.dtype, ...]] = {}
         self._owned: dict[Var, int] = {}
+        self._places: dict[Var, Value] = {}
+        self._heirs: dict[Var, Var] = {}
+        """Variables whose memory is, from the start, that of one computed later in place."""
+        self._writers: list[NestWriter | None] | None = None
         self._temporary: list[int] = []
         self.schedule: Schedule | None = None
         self.is_chunk = False
@@ -105,17 +109,39 @@ class BodyWriter:
         stored = Stored(aval.shape, aval.dtype)
         assert self.schedule is not None
         pointer = self.destinations.get(var)
+        heir = self._heirs.get(var)
+        if pointer is None and heir is not None:
+            pointer = self._pointer_of(heir)
+        if pointer is None and var in self._owned:
+            pointer = self._places[var]
         if pointer is None:
             size = stored.size_bytes
             if stored.size > FULLY_UNROLLED:
-                offset = self.program.frame.arena.allocate(size)
-                self._owned[var] = offset
-                pointer = self.program.frame.at(offset)
+                pointer = self._allocate(var, size)
             elif stored.size > 1 or var in self.schedule.in_memory:
                 pointer = self.b.alloca_bytes(max(size, 1))
         stored.pointer = pointer
         self.env[var] = stored
         return stored
+
+    def _allocate(self, var: Var, size_bytes: int) -> Value:
+        offset = self.program.frame.arena.allocate(size_bytes)
+        self._owned[var] = offset
+        self._places[var] = pointer = self.program.frame.at(offset)
+        return pointer
+
+    def _pointer_of(self, var: Var) -> Value:
+        """Where a variable that is computed later will be."""
+        pointer = self.destinations.get(var)
+        heir = self._heirs.get(var)
+        if pointer is None and heir is not None:
+            return self._pointer_of(heir)
+        if pointer is None:
+            pointer = self._places.get(var)
+        if pointer is None:
+            aval = var.aval
+            pointer = self._allocate(var, max(1, aval.size * aval.dtype.itemsize))  # type: ignore[union-attr]  # arrays
+        return pointer
 
     def spill(self, var: Var) -> None:
         """Write elements that are in registers to the variable's memory."""
@@ -163,9 +189,10 @@ class BodyWriter:
 
     def write(self) -> None:
         """Write the whole program; its results are in ``env``, and in their destinations."""
-        writers = self.plan()
+        writers = self._writers if self._writers is not None else self.plan()
         assert self.schedule is not None
         dying = self._last_reads(self.schedule)
+        self._find_heirs(self.schedule, writers, dying)
         for number, (item, writer) in enumerate(zip(self.schedule.items, writers, strict=True)):
             if writer is not None:
                 if not write_in_chunks(self, writer):
@@ -184,6 +211,76 @@ class BodyWriter:
         for offset in self._owned.values():
             self.program.frame.arena.release(offset)
         self._owned.clear()
+
+    def start(self, env: dict[Var, Stored], destinations: Mapping[Var, Value]) -> None:
+        """Say where the arguments are and where results go, after planning ahead."""
+        self.env = env
+        self.destinations = destinations
+
+    def plan_ahead(self) -> None:
+        """Plan before the arguments have places."""
+        self.env = {
+            var: Stored(var.aval.shape, var.aval.dtype)
+            for var in (*self.jaxpr.constvars, *self.jaxpr.invars)
+        }
+        self._writers = self.plan()
+
+    def may_overwrite(self, argument: Var, result: Var) -> bool:
+        """Whether a result can be computed in the memory of an argument.
+
+        It can where the only nest that reads the argument writes the result in the same places.
+        """
+        assert self.schedule is not None
+        assert self._writers is not None
+        if argument in self.jaxpr.outvars:
+            return False
+        items = zip(self.schedule.items, self.schedule.reads, self._writers, strict=True)
+        found = False
+        for item, reads, writer in items:
+            made = {r.var: r for r in item.roots} if isinstance(item, Nest) else {}
+            if argument in reads:
+                if writer is None or result not in made:
+                    return False
+                if not writer.reads_where_it_writes(argument, made[result]):
+                    return False
+                found = True
+            elif result in made and not found:
+                return False  # written before it is read
+        return found
+
+    def _find_heirs(
+        self,
+        plan: Schedule,
+        writers: list[NestWriter | None],
+        dying: list[list[Var]],
+    ) -> None:
+        """Let a result have the memory of what it is computed from, where that is not read again.
+
+        A temporary array of the size of the result is saved, and the memory traffic for it.
+        """
+        viewed = {
+            atom for item in plan.items if isinstance(item, View) for atom in item.eqn.inputs
+        } | {item.eqn.outputs[0] for item in plan.items if isinstance(item, View)}
+        made_by_nest = {
+            root.var for item in plan.items if isinstance(item, Nest) for root in item.roots
+        }
+        taken: set[Var] = set()
+        for number, (item, writer) in enumerate(zip(plan.items, writers, strict=True)):
+            if writer is None or not isinstance(item, Nest):
+                continue
+            for var in dying[number]:
+                if var in self.env or var in viewed or var not in made_by_nest:
+                    continue
+                if var in {root.var for root in item.roots} or var in self.destinations:
+                    continue
+                for root in item.roots:
+                    heir = root.var
+                    if heir in taken or heir in viewed or not _same_memory(var, heir):
+                        continue
+                    if writer.reads_where_it_writes(var, root):
+                        self._heirs[var] = heir
+                        taken.add(heir)
+                        break
 
     def _last_reads(self, plan: Schedule) -> list[list[Var]]:
         """Per item, the variables whose memory is free afterwards; views keep what they show."""
@@ -292,3 +389,9 @@ def is_small(aval: Any) -> bool:
     return math.prod(aval.shape) <= FULLY_UNROLLED
 
 
+def _same_memory(first: Var, second: Var) -> bool:
+    """Whether two large arrays have elements of one width, in the same places."""
+    a, b = first.aval, second.aval
+    return (
+        a.shape == b.shape and a.dtype.itemsize == b.dtype.itemsize and not is_small(a)
+    )

@@ -23,6 +23,7 @@ import numpy as np
 
 from functrans.compiler import engine, threads
 from functrans.compiler.cache import ObjectCache, cache_key, default_directory
+from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
     ArraySpec,
     Entry,
@@ -84,18 +85,20 @@ class Compiled:
     """A compiled program.
 
     Attributes:
-      jaxpr: the program as it was given.
-      prepared: as it was planned.
+      prepared: the program as it was planned.
       parts: native functions and NumPy calls, in order.
     """
 
-    def __init__(
-        self, jaxpr: Jaxpr, prepared: Jaxpr, parts: Sequence[NativeFunction | HostCall]
-    ) -> None:
-        self.jaxpr = jaxpr
+    def __init__(self, prepared: Jaxpr, parts: Sequence[NativeFunction | HostCall]) -> None:
+        # no reference to the program itself, which holds this in its cache
         self.prepared = prepared
         self.parts = parts
         self._is_whole = len(parts) == 1 and isinstance(parts[0], NativeFunction)
+
+    @property
+    def was_cached(self) -> bool:
+        """Whether all machine code came from disk."""
+        return all(part.was_cached for part in self.parts if isinstance(part, NativeFunction))
 
     @property
     def direct(self) -> NativeFunction | None:
@@ -124,9 +127,11 @@ class Compiled:
 def _call(function: NativeFunction, operands: Sequence[Any]) -> list[Any]:
     result = function.call(*operands)
     if result is NotImplemented:
-        result = function.call(
-            *[_fitting(x, spec) for x, spec in zip(operands, function.entry.inputs, strict=True)]
-        )
+        inputs, donated = function.entry.inputs, set(function.entry.donated.values())
+        fitting = [_fitting(x, spec) for x, spec in zip(operands, inputs, strict=True)]
+        for i in donated:  # read-only, a view, or given twice: the program gets a copy
+            fitting[i] = np.array(fitting[i], order="C")
+        result = function.call(*fitting)
         if result is NotImplemented:
             given = ", ".join(type(x).__name__ for x in operands)
             raise TypeError(f"a compiled program of {function.entry.inputs} was called with {given}")
@@ -191,7 +196,7 @@ def compiled(jaxpr: Jaxpr) -> Compiled:
             parts.append(part)
         else:
             parts.append(_native_function(part))
-    return Compiled(jaxpr, prepared, parts)
+    return Compiled(prepared, parts)
 
 
 def compile_or_warn(jaxpr: Jaxpr) -> Compiled | None:
@@ -264,7 +269,8 @@ def _has_while(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _level(lines: int) -> int:
+def optimisation_level(lines: int) -> int:
+    """The level that a program of so many lines is compiled at."""
     return 1 if lines < LONG_PROGRAM_LINES else 0
 
 
@@ -305,8 +311,8 @@ _programs: weakref.WeakValueDictionary[str, engine.Loaded] = weakref.WeakValueDi
 """Programs in this process, by name: calls of other extents share them."""
 
 
-def _native_function(part: NativePart) -> NativeFunction:
-    entry = entry_of(part)
+def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunction:
+    entry = replace(entry_of(part), donated=donated)
     cache = object_cache()
     text: ProgramText | None = None
     try:
@@ -329,7 +335,7 @@ def _native_function(part: NativePart) -> NativeFunction:
     entry = replace(entry, parameters=text.table)
     wrapper = Module()
     emit_entry(wrapper, entry)
-    level = _level(text.text.count("\n"))
+    level = optimisation_level(text.text.count("\n"))
     name = cache_key("program", engine.target(), level, _digest(text.text))
     recipe = _Recipe(
         name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0)
@@ -361,7 +367,7 @@ def _shared_program(recipe: _Recipe, text: ProgramText | None) -> engine.Loaded 
     if code is None:
         if text is None:
             return None
-        code = engine.compile_object(text.text, _level(text.text.count("\n")))
+        code = engine.compile_object(text.text, optimisation_level(text.text.count("\n")))
         cache.put(recipe.program, code)
         loaded = engine.load_object(code, symbols)
     return _programs.setdefault(recipe.program, loaded)

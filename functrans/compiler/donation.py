@@ -75,11 +75,14 @@ class Donations:
 
     Attributes:
       taken: argument by result: positions among the program's inputs (constants first) and results.
-      unused: why the others are not used, by position.
+      unused: why the others are not used, by position among the inputs.
     """
 
     taken: Mapping[int, int]
     unused: Mapping[int, str]
+
+
+NO_DONATIONS = Donations({}, {})
 
 
 def find_donations(jaxpr: Jaxpr, given: Sequence[int]) -> Donations:
@@ -125,7 +128,7 @@ def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     item, writer = items[made], plan.writers[made]
     if isinstance(item, Nest):
         assert writer is not None
-        return _reads_what_it_writes(writer, out, shown)
+        return _reads_what_it_writes(plan, writer, out, shown)
     return isinstance(item, Call) and _is_in_place(item.eqn, out, shown)
 
 
@@ -160,27 +163,35 @@ def _is_in_place(eqn: Equation, out: Var, shown: set[Var]) -> bool:
 # loop nests --------------------------------------------------------------------------------------
 
 
-def _reads_what_it_writes(writer: NestWriter, out: Var, shown: set[Var]) -> bool:
+def _reads_what_it_writes(plan: Planned, writer: NestWriter, out: Var, shown: set[Var]) -> bool:
     """Whether a nest may write a result over what it reads."""
     nest = writer.nest
     position = next(i for i, root in enumerate(nest.roots) if root.var is out)
     root = nest.roots[position]
+    items = plan.schedule.items
+    known = {var for item in items[: items.index(nest)] for var in _results(item)}
     if not nest.extents:
         # Each root is stored before the next one is computed; what was read stays in registers.
-        before = set(_elements_read(writer, nest.roots[: position + 1], shown))
-        return before.issuperset(_elements_read(writer, nest.roots[position + 1 :], shown))
-    if root.reduced is not None or len(root.loops) != len(nest.extents):
+        before = set(_elements_read(writer, nest.roots[: position + 1], shown, known))
+        return before.issuperset(_elements_read(writer, nest.roots[position + 1 :], shown, known))
+    if root.reduced is not None:
         return False
     target = Stored(out.aval.shape, out.aval.dtype)
     written = {access.flat_index(target, index) for index in writer.root_indices(root)}
-    return all(flat in written for _, flat in _elements_read(writer, nest.roots, shown))
+    return written.issuperset(_elements_read(writer, nest.roots, shown, known))
 
 
 def _elements_read(
-    writer: NestWriter, roots: Sequence[Root], shown: set[Var]
-) -> Iterator[tuple[None, Affine]]:
-    """Places, in C order, at which the roots of a nest read memory that some variables show."""
-    own = {root.var for root in writer.nest.roots if root.reduced is None}
+    writer: NestWriter, roots: Sequence[Root], shown: set[Var], known: set[Var]
+) -> Iterator[Affine]:
+    """Places, in C order, at which the roots of a nest read memory that some variables show.
+
+    Args:
+      writer: who writes the nest.
+      roots: some of its roots.
+      shown: the variables whose memory it is.
+      known: variables that were computed before the nest.
+    """
     pending: list[tuple[Atom, Index]] = []
     for root in roots:
         atom: Atom = root.var if root.reduced is None else root.eqn.inputs[0]
@@ -192,22 +203,9 @@ def _elements_read(
             continue
         seen.add((atom, index))
         if atom in shown:
-            stored = Stored(atom.aval.shape, atom.aval.dtype)
-            yield None, access.flat_index(stored, index)
-        elif atom not in writer.body.env and (atom in own or not _is_stored(writer, atom)):
+            yield access.flat_index(Stored(atom.aval.shape, atom.aval.dtype), index)
+        elif atom not in writer.body.env and atom not in known:
             pending.extend(_operands(writer, atom, index))
-
-
-def _is_stored(writer: NestWriter, var: Var) -> bool:
-    """Whether a variable is in memory when a nest begins, so that the nest does not compute it."""
-    schedule = writer.body.schedule
-    assert schedule is not None
-    for item in schedule.items:
-        if item is writer.nest:
-            return False
-        if var in _results(item):
-            return True
-    return False
 
 
 def _operands(writer: NestWriter, var: Var, index: Index) -> Iterator[tuple[Atom, Index]]:

@@ -77,6 +77,8 @@ class NestWriter:
         self.accumulators: list[Accumulator] = []
         self.pending: list[access.Store] = []
         self.cost = 0
+        self.read_indices: dict[Var, set[Index]] = {}
+        """At which indices stored variables are read."""
         self.limits: tuple[Value, Value] | None = None
         """Bounds of the outermost loop in a function that does a part of it."""
         self.own = {root.var for root in nest.roots if root.reduced is None}
@@ -108,6 +110,7 @@ class NestWriter:
             widest = max(widest, atom.aval.dtype.itemsize)
             if atom in self.body.available and atom not in self.own:
                 cost += 1
+                self.read_indices.setdefault(atom, set()).add(index)
                 continue
             eqn, output = self.body.maker(atom)
             lower = eqn.primitive.lower
@@ -170,6 +173,14 @@ class NestWriter:
             if isinstance(eqn.primitive.lower, IndexMap) and eqn.outputs[0] not in roots:
                 return eqn.outputs[0]
         raise AssertionError("a nest without cuts has one part")
+
+    def reads_where_it_writes(self, var: Var, root: Root) -> bool:
+        """Whether each round reads a variable only at the indices where it writes a root.
+
+        The root may then take over the variable's memory: reads come before writes in a round.
+        """
+        found = self.read_indices.get(var, set())
+        return root.reduced is None and found <= set(self.root_indices(root))
 
     def root_indices(self, root: Root) -> Iterator[Index]:
         """The indices of a root's space: loop variables, and all numbers of unrolled axes."""

@@ -134,7 +134,7 @@ def _with_own_results(jaxpr: Jaxpr) -> Jaxpr:
     copies: list[Equation] = []
     outs: list[Atom] = []
     for atom in jaxpr.outvars:
-        if isinstance(atom, Literal) or atom in given:
+        if type(atom.aval) is ShapedArray and (isinstance(atom, Literal) or atom in given):
             out = Var(atom.aval.strong())
             copies.append(Equation(copy_p, (atom,), {}, (out,)))
             outs.append(out)

@@ -226,4 +226,8 @@ class ProgramWriter:
 def write_program(jaxpr: Jaxpr) -> ProgramText:
     """LLVM's text of a prepared program."""
     n_inputs = len(jaxpr.constvars) + len(jaxpr.invars)
-    return ProgramWriter(Module(), n_inputs, len(jaxpr.outvars)).write(jaxpr)
+    writer = ProgramWriter(Module(), n_inputs, len(jaxpr.outvars))
+    try:
+        return writer.write(jaxpr)
+    finally:
+        vars(writer.routines).clear()  # it refers to the writer, and the writer to it

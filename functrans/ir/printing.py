@@ -114,7 +114,7 @@ def literal_text(literal: Literal) -> str:
     return str(literal.value) if literal.aval.weak else f"{literal.value!s}:{literal.aval}"
 
 
-def atom_text(atom: Atom, names: Names) -> str:
+def atom_text(atom: Atom, names: Mapping[Var, str]) -> str:
     """A variable's name or a literal's value; ``?`` for a variable that nothing binds."""
     return literal_text(atom) if isinstance(atom, Literal) else names.get(atom, "?")
 
@@ -202,10 +202,11 @@ def pretty(jaxpr: Jaxpr, source: bool = False, hooks: bool = True) -> str:
 
 def equation_text(jaxpr: Jaxpr, eqn: Equation) -> str:
     """One equation of a program on one line, sub-programs left out; for messages."""
-    return _equation_line(eqn, variable_names(jaxpr))
+    return equation_line(eqn, variable_names(jaxpr))
 
 
-def _equation_line(eqn: Equation, names: Names) -> str:
+def equation_line(eqn: Equation, names: Mapping[Var, str]) -> str:
+    """One equation on one line, with the names of its program; sub-programs left out."""
     params = ", ".join(f"{key}={_short(value)}" for key, value in eqn.params.items())
     outputs = " ".join(f"{atom_text(v, names)}:{v.aval}" for v in eqn.outputs) or "()"
     head = f"{eqn.primitive.name}[{params}]" if params else eqn.primitive.name
@@ -383,7 +384,7 @@ def _graph(jaxpr: Jaxpr, prefix: str, indent: str, lines: list[str]) -> None:
             edge(atom, name)
         notes = [annotation_text(jaxpr.annotations[k]) for k in (*eqn.outputs, eqn)
                  if k in jaxpr.annotations]  # fmt: skip
-        node(name, "\n".join([_equation_line(eqn, names), *notes]))
+        node(name, "\n".join([equation_line(eqn, names), *notes]))
         home.update(dict.fromkeys(eqn.outputs, name))
         for j, sub in enumerate(subjaxprs(eqn.params)):
             inner = f"{name}_s{j}"

@@ -7,8 +7,9 @@ A part of a program repeats with period ``p`` when equation ``i + p`` does what 
 and reads what is as far along: the origin of every operand is an *affine* function of the number of
 the repeat. A constant origin is an invariant, one that moves by ``p`` a value of this or an earlier
 repeat, any other one (``-q``, say) walks along the results of another repeating part, as the
-backward sweep of a derivative does. Arguments, results of one equation and static indices (``x[i]``)
-are numbered, so that the same holds for them; numbers in the program may differ freely.
+backward sweep of a derivative does. Arguments, results of one equation and static indices
+(``x[i]``) are numbered, so that the same holds for them; numbers in the program may differ freely,
+except exponents, which decide how a power is computed.
 
 Candidates for ``p`` are the distances between equal windows of equations, found by sorting rolling
 hashes of windows of a few lengths (Karp, Miller and Rosenberg, Rapid identification of repeated
@@ -29,6 +30,7 @@ import numpy as np
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.passes.simplify import exact_key
+from functrans.primitives.elementwise import power_p
 from functrans.primitives.slicing import (
     BasicIndex,
     basic_places,
@@ -222,6 +224,8 @@ def encode(jaxpr: Jaxpr) -> Table:
             else:
                 key = found[0]
                 flat += [start(value) for value in found[1]]
+        elif primitive is power_p and type(eqn.inputs[1]) is Literal:
+            key = flat[-1]
         n = len(flat) - before
         counts.append(n)
         kind = 0

@@ -19,7 +19,6 @@ from enum import IntEnum
 import numpy as np
 
 from functrans.passes.periods import (
-    ARGUMENT,
     LITERAL,
     MIN_REPEATS,
     NOTHING,
@@ -145,9 +144,7 @@ def analyse(table: Table, start: int, period: int, repeats: int) -> Run | None:
     role[(origin == LITERAL) & differ] = Role.NUMBERS
     lag = np.where(follows, lag, 0)
     place = np.where(follows, (origin - start) % period, 0)
-    run = Run(
-        table, start, period, repeats, role, place, lag, step_origin, step_number, {}, {}
-    )
+    run = Run(table, start, period, repeats, role, place, lag, step_origin, step_number, {}, {})
     return run if _begins_well(run) and _walks_outside(run) else None
 
 
