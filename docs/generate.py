@@ -1,21 +1,42 @@
-"""Write the pages that are made from tables: conventions at kinks, and the list of primitives.
+"""Write the pages that are made from tables: conventions at kinks, primitives, vector math.
 
-Run ``python docs/generate.py`` after a change to either table; ``tests/test_docs.py`` fails when a
-page is out of date.
+Run ``python docs/generate.py`` after a change to one of the tables; ``tests/test_docs.py`` fails
+when a page is out of date. The errors of vector math are measured by ``docs/measure_math.py``,
+which takes minutes; here its file is only rendered.
 """
 
 from __future__ import annotations
 
-import inspect
+import json
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from functrans.control import table as control
 from functrans.conventions import KINKS
+from functrans.emitter.math import BOUNDS
+from functrans.ir.lowering import (
+    Expansion,
+    IndexMap,
+    Pointwise,
+    Reduction,
+    Routine,
+    Structured,
+)
 from functrans.ir.primitive import Marker, Primitive
-from functrans.primitives.table import PRIMITIVES
+from functrans.primitives import table as first_order
 
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "functrans"
+MEASURED = DOCS / "vector_math.json"
+_RECORD = re.compile(r"^(\w+)_p(?:: \w+)? = ", re.MULTILINE)
+
+
+def _row(*cells: str) -> str:
+    """A line of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def conventions_page() -> str:
@@ -40,7 +61,7 @@ def conventions_page() -> str:
             f"`{row.value}`",
             row.reason,
         )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append(_row(*cells))
     lines += [
         "",
         "Integer inputs of `grad` raise unless `allow_int=True`. Complex: the functional side",
@@ -51,49 +72,149 @@ def conventions_page() -> str:
     return "\n".join(lines)
 
 
-def _kind(primitive: Primitive) -> str:
+def _derivative(primitive: Primitive) -> str:
     """How the derivative of a primitive is given."""
     if primitive.elementwise is not None and not isinstance(primitive.jvp, Marker):
         return "partials"
     return primitive.jvp.name if isinstance(primitive.jvp, Marker) else "jvp rule"
 
 
-def _files() -> dict[str, str]:
-    """Primitive name to the file of its record."""
+def _lowering(primitive: Primitive) -> str:
+    """How a primitive is compiled, or why it is not."""
+    lower: Any = primitive.lower
+    if lower is None:
+        if primitive.effects:
+            return f"no: has the effect {', '.join(sorted(primitive.effects))}"
+        reason = dict(primitive.reasons).get("lower")
+        return f"no: {reason}" if reason else "no"
+    if isinstance(lower, Pointwise):
+        return "pointwise" if lower.cost == 1 else f"pointwise, cost {lower.cost}"
+    if isinstance(lower, IndexMap):
+        others = " or view" * lower.is_view + " or routine" * (lower.routine is not None)
+        return f"index map{others}"
+    if isinstance(lower, Reduction):
+        return f"reduction: {lower.kind}"
+    if isinstance(lower, Structured):
+        return f"structured: {lower.kind}"
+    if isinstance(lower, Routine):
+        parts = ["routine"]
+        if lower.in_place is not None:
+            parts.append("may work in place")
+        if lower.supports is not None:
+            parts.append("not for all operands")
+        return ", ".join(parts)
+    assert isinstance(lower, Expansion)
+    return "expansion"
+
+
+def _files(packages: Sequence[str]) -> dict[str, str]:
+    """Primitive name to the file that defines its record, first package first."""
     found: dict[str, str] = {}
-    for path in sorted((PACKAGE / "primitives").glob("*.py")):
-        module = sys.modules.get(f"functrans.primitives.{path.stem}")
-        source = inspect.getsource(module) if module is not None else ""
-        for primitive in PRIMITIVES:
-            if f"\n{primitive.name}_p" in source:
-                found.setdefault(primitive.name, path.name)
+    for package in packages:
+        for path in sorted((PACKAGE / package).glob("*.py")):
+            for name in _RECORD.findall(path.read_text(encoding="utf-8")):
+                local = path.name if package == packages[0] else f"../{package}/{path.name}"
+                found.setdefault(name, local)
     return found
+
+
+def _table_of(primitives: Sequence[Primitive], *packages: str) -> list[str]:
+    """One row per primitive, by name."""
+    files = _files(packages)
+    lines = [
+        "| primitive | file | derivative | transpose | compiled as | notes |",
+        "|---|---|---|---|---|---|",
+    ]
+    for primitive in sorted(primitives, key=lambda p: p.name):
+        notes = [f"{field}: {why}" for field, why in primitive.reasons if field != "lower"]
+        cells = (
+            f"`{primitive.name}`",
+            f"`{files[primitive.name]}`",
+            _derivative(primitive),
+            "yes" if primitive.transpose is not None else "",
+            _lowering(primitive),
+            "; ".join(notes),
+        )
+        lines.append(_row(*cells))
+    return lines
 
 
 def primitives_page() -> str:
     """The page that lists every primitive with the file of its record."""
-    files = _files()
     lines = [
         "# Primitives",
         "",
         "Every first-order primitive, the file in `functrans/primitives/` that holds its record",
         "(as `<name>_p`), and how its derivative is given: see [architecture](architecture.md).",
+        "The column *compiled as* is the kind of its `lower` field, which",
+        "[the page on the compiler](compiler.md) explains; cost is counted in additions. What is",
+        "not compiled is evaluated by NumPy between two native parts of the program.",
         "",
-        "| primitive | file | derivative | transpose | notes |",
-        "|---|---|---|---|---|",
+        *_table_of(first_order.PRIMITIVES, "primitives"),
+        "",
+        "Primitives whose rules run a pass: control flow, calls, callbacks, collectives. Their",
+        "records are in `functrans/control/`.",
+        "",
+        *_table_of(control.PRIMITIVES, "control", "passes"),
+        "",
     ]
-    for primitive in sorted(PRIMITIVES, key=lambda p: p.name):
-        notes = "; ".join(f"{field}: {reason}" for field, reason in primitive.reasons)
-        transpose = "yes" if primitive.transpose is not None else ""
-        lines.append(
-            f"| `{primitive.name}` | `{files.get(primitive.name, '')}` | {_kind(primitive)} | "
-            f"{transpose} | {notes} |"
-        )
-    lines.append("")
     return "\n".join(lines)
 
 
-PAGES = {"conventions.md": conventions_page, "primitives.md": primitives_page}
+def _error(row: dict[str, Any]) -> str:
+    """An error rounded up, so that the page claims no less than was measured."""
+    thousandths = round(1000 * row["ulp"])
+    return f"{-(-thousandths // 10) / 100:.2f}"
+
+
+def vector_math_page() -> str:
+    """The page of stated and measured errors of vector math."""
+    data = json.loads(MEASURED.read_text(encoding="utf-8"))
+    measured = data["functions"]
+    if list(measured) != list(BOUNDS):
+        raise ValueError(f"{MEASURED.name} is out of date: run python docs/measure_math.py")
+    lines = [
+        "# Vector math",
+        "",
+        "What compiled programs compute elementary and special functions with",
+        "(`functrans/emitter/math/`): code for any number of lanes, in float64 and float32, without",
+        "calls to a library. There are no branches but one before rare slow paths, such as the",
+        "reduction of huge angles. Every function serves all inputs: subnormal numbers, huge",
+        "arguments, infinities, NaN and signed zeros. No result depends on the processor, on the",
+        "number of lanes or on a number's neighbours; the tests compare them bit by bit.",
+        "",
+        "*Bound* is the error that no result may exceed, in ulp (units in the last place) of the",
+        "exact result, also near zeros of the function. It is data",
+        "(`functrans.emitter.math.BOUNDS`), and the tests hold every function to it. The other",
+        "columns are the largest errors that a comparison with mpmath found, rounded up, and where,",
+        f"over at least {data['points']:,} points per function and dtype: dense grids and random",
+        "numbers in the ranges where a function is difficult, random bit patterns of all magnitudes,",
+        "and the edges of the format. Correct rounding would give half an ulp.",
+        "",
+        "| function | bound | float64 | at | float32 | at |",
+        "|---|---:|---:|---|---:|---|",
+    ]
+    for name, bound in BOUNDS.items():
+        cells = [f"`{name}`", f"{bound:g}"]
+        for dtype in ("float64", "float32"):
+            row = measured[name][dtype]
+            cells += [_error(row), f"`{', '.join(row['at'])}`"]
+        lines.append(_row(*cells))
+    lines += [
+        "",
+        "float16 and bfloat16 are computed in float32 and rounded once more. Complex functions are",
+        "composed of these (`functrans/emitter/complex_functions.py`) and are not in the table.",
+        "`python docs/measure_math.py` measures again.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+PAGES = {
+    "conventions.md": conventions_page,
+    "primitives.md": primitives_page,
+    "vector-math.md": vector_math_page,
+}
 
 
 def main() -> int:

@@ -55,7 +55,7 @@ complexes halves integers math.common math.geometry math.lanes
 math.double_double math.exponential math.inverse_trigonometry math.logarithm
 math.gamma math.hyperbolic math.power math.trigonometry
 casts math.special
-floats
+floats math
 complex_functions
 complex_inverses
 numbers
@@ -92,19 +92,23 @@ common
 pushing recording
 """,
     "compiler": """
-affine cache engine reductions storage symbols threads
+affine cache engine invariants reductions storage symbols threads
 access entry parallel prepare schedule
 accumulators support
 nests
 bodies
 blocks
 programs
+donation
 compiled
-reference
+inspect reference
+interop
 """,
     "control": """
 collectives inline programs
 calls lanes
+native
+explanations lowered signatures
 jit
 bodies closures custom_calls
 branches checkpoint custom_rules

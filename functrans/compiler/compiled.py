@@ -45,6 +45,8 @@ from functrans.ir.source import resolve
 
 LONG_PROGRAM_LINES = 4000
 """Lines from which a program is compiled with hardly any optimisation."""
+_PLAIN_SLOTS = 2
+"""Stack slots that every program has: its status and its memory."""
 LONG_RUN_ELEMENTS = 20_000
 """Elements from which a program lets other Python threads run meanwhile."""
 
@@ -72,12 +74,14 @@ class NativeFunction:
       call: the function: arrays in, array or tuple of arrays out, or ``NotImplemented`` for
         arguments that are not as they should be, or an error number.
       entry: what it takes and gives.
+      program: the code of the program itself, which takes addresses.
       was_cached: whether the code came from disk.
     """
 
     part: NativePart
     call: Callable[..., Any]
     entry: Entry
+    program: engine.Loaded
     was_cached: bool
 
 
@@ -87,12 +91,19 @@ class Compiled:
     Attributes:
       prepared: the program as it was planned.
       parts: native functions and NumPy calls, in order.
+      donations: what becomes of arguments that the caller gives away.
     """
 
-    def __init__(self, prepared: Jaxpr, parts: Sequence[NativeFunction | HostCall]) -> None:
+    def __init__(
+        self,
+        prepared: Jaxpr,
+        parts: Sequence[NativeFunction | HostCall],
+        donations: Donations = NO_DONATIONS,
+    ) -> None:
         # no reference to the program itself, which holds this in its cache
         self.prepared = prepared
         self.parts = parts
+        self.donations = donations
         self._is_whole = len(parts) == 1 and isinstance(parts[0], NativeFunction)
 
     @property
@@ -134,7 +145,7 @@ def _call(function: NativeFunction, operands: Sequence[Any]) -> list[Any]:
         result = function.call(*fitting)
         if result is NotImplemented:
             given = ", ".join(type(x).__name__ for x in operands)
-            raise TypeError(f"a compiled program of {function.entry.inputs} was called with {given}")
+            raise TypeError(f"a compiled program of {inputs} was called with {given}")
     if type(result) is int:
         raise native_error(function.part.jaxpr, result)
     return [result] if function.entry.single else list(result)
@@ -180,31 +191,41 @@ def native_error(jaxpr: Jaxpr, status: int) -> Exception:
 # making ------------------------------------------------------------------------------------------
 
 
-def compiled(jaxpr: Jaxpr) -> Compiled:
+def compiled(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled:
     """Compile a simplified program, or find it on disk.
 
     Args:
       jaxpr: the program.
+      given: positions of arguments whose memory results may take over.
 
     Raises:
       CompilationError: LLVM is missing, or rejects the program.
     """
     prepared = prepare(jaxpr)
+    planned_parts = partition(prepared)
+    donations = NO_DONATIONS
+    if given:
+        inputs = [len(prepared.constvars) + i for i in given]
+        if len(planned_parts) == 1 and isinstance(planned_parts[0], NativePart):
+            donations = find_donations(prepared, inputs)
+        else:
+            reason = "the program calls NumPy between native parts"
+            donations = Donations({}, dict.fromkeys(inputs, reason))
     parts: list[NativeFunction | HostCall] = []
-    for part in partition(prepared):
+    for part in planned_parts:
         if isinstance(part, HostCall):
             parts.append(part)
         else:
-            parts.append(_native_function(part))
-    return Compiled(prepared, parts)
+            parts.append(_native_function(part, donations.taken))
+    return Compiled(prepared, parts, donations)
 
 
-def compile_or_warn(jaxpr: Jaxpr) -> Compiled | None:
+def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     """Compile a program; ``None``, after a warning, if that cannot be done."""
     if not engine.is_available():
         return None
     try:
-        return compiled(jaxpr)
+        return compiled(jaxpr, given)
     except CompilationError as error:
         parts = "\n".join(str(part.jaxpr) for part in plan_of(jaxpr) if hasattr(part, "jaxpr"))
         warnings.warn(
@@ -269,9 +290,14 @@ def _has_while(jaxpr: Jaxpr) -> bool:
     )
 
 
-def optimisation_level(lines: int) -> int:
-    """The level that a program of so many lines is compiled at."""
-    return 1 if lines < LONG_PROGRAM_LINES else 0
+def optimisation_level(text: str) -> int:
+    """How hard LLVM tries: little for long programs, and where there is nothing to gain.
+
+    Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
+    once, and no slot on the stack has to become a register.
+    """
+    is_plain = text.count("= alloca ") <= _PLAIN_SLOTS and " x double>" not in text
+    return 0 if is_plain or text.count("\n") >= LONG_PROGRAM_LINES else 1
 
 
 _HEAD = struct.Struct("<I")
@@ -335,7 +361,7 @@ def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunc
     entry = replace(entry, parameters=text.table)
     wrapper = Module()
     emit_entry(wrapper, entry)
-    level = optimisation_level(text.text.count("\n"))
+    level = optimisation_level(text.text)
     name = cache_key("program", engine.target(), level, _digest(text.text))
     recipe = _Recipe(
         name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0)
@@ -367,7 +393,7 @@ def _shared_program(recipe: _Recipe, text: ProgramText | None) -> engine.Loaded 
     if code is None:
         if text is None:
             return None
-        code = engine.compile_object(text.text, optimisation_level(text.text.count("\n")))
+        code = engine.compile_object(text.text, optimisation_level(text.text))
         cache.put(recipe.program, code)
         loaded = engine.load_object(code, symbols)
     return _programs.setdefault(recipe.program, loaded)
@@ -379,4 +405,4 @@ def _assembled(
     entry = replace(entry, parameters=recipe.parameters)
     symbols = {**entry_symbols(entry), entry.program: program.address("program")}
     wrapper = engine.load_object(recipe.wrapper, symbols, uses=(program,))
-    return NativeFunction(part, make_function(wrapper, entry), entry, was_cached)
+    return NativeFunction(part, make_function(wrapper, entry), entry, program, was_cached)

@@ -23,15 +23,16 @@ from dataclasses import dataclass
 
 from functrans.compiler import access
 from functrans.compiler.affine import Affine, constant
-from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.nests import NestWriter, affine_index, broadcast_index
+from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import ProgramWriter
 from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View
 from functrans.compiler.storage import Stored
 from functrans.emitter.builder import Module
 from functrans.emitter.types import POINTER, Value
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Routine
+from functrans.ir.lowering import IndexMap, Pointwise, Routine, Structured
 
 Index = tuple[Affine, ...]
 
@@ -63,7 +64,8 @@ def planned(jaxpr: Jaxpr) -> Planned:
         var: Stored(var.aval.shape, var.aval.dtype, Value(f"%a{i}", POINTER))
         for i, var in enumerate(inputs)
     }
-    body = BodyWriter(writer, jaxpr, env, {})
+    places = {atom: Value("%out", POINTER) for atom in jaxpr.outvars if isinstance(atom, Var)}
+    body = BodyWriter(writer, jaxpr, env, places)
     writers = body.plan()
     assert body.schedule is not None
     return Planned(body, body.schedule, tuple(writers))
@@ -119,8 +121,23 @@ def find_donations(jaxpr: Jaxpr, given: Sequence[int]) -> Donations:
 def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     """Whether a result may be written to an argument's memory."""
     shown = _views_of(plan.schedule, given)
+    return all(
+        _may_write(plan, var, shown) for var in (out, *_tenants(plan.body.heirs(), out))
+    )
+
+
+def _tenants(heirs: Mapping[Var, Var], out: Var) -> Iterator[Var]:
+    """Variables that are in a result's memory before it."""
+    for var, heir in heirs.items():
+        if heir is out:
+            yield var
+            yield from _tenants(heirs, var)
+
+
+def _may_write(plan: Planned, var: Var, shown: set[Var]) -> bool:
+    """Whether a variable may be written to memory that others show."""
     items = plan.schedule.items
-    made = next(i for i, item in enumerate(items) if out in _results(item))
+    made = next(i for i, item in enumerate(items) if var in _results(item))
     if any(shown.intersection(reads) for reads in plan.schedule.reads[made + 1 :]):
         return False
     if not shown.intersection(plan.schedule.reads[made]):
@@ -128,8 +145,10 @@ def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     item, writer = items[made], plan.writers[made]
     if isinstance(item, Nest):
         assert writer is not None
-        return _reads_what_it_writes(plan, writer, out, shown)
-    return isinstance(item, Call) and _is_in_place(item.eqn, out, shown)
+        return _reads_what_it_writes(plan, writer, var, shown)
+    if not isinstance(item, Call):
+        return False
+    return _is_in_place(item.eqn, var, shown) or _is_carried(plan, item.eqn, var, shown)
 
 
 def _results(item: Item) -> Sequence[Var]:
@@ -155,9 +174,25 @@ def _is_in_place(eqn: Equation, out: Var, shown: set[Var]) -> bool:
     routine = lower.routine if isinstance(lower, IndexMap) else lower
     if not isinstance(routine, Routine) or routine.in_place is None or eqn.outputs[0] is not out:
         return False
-    return all(
-        atom not in shown for k, atom in enumerate(eqn.inputs) if k != routine.in_place
-    )
+    return all(atom not in shown for k, atom in enumerate(eqn.inputs) if k != routine.in_place)
+
+
+def _is_carried(plan: Planned, eqn: Equation, out: Var, shown: set[Var]) -> bool:
+    """Whether a loop carries the argument to the result, in one place, and reads it nowhere else."""
+    lower = eqn.primitive.lower
+    if not isinstance(lower, Structured) or lower.kind != "scan":
+        return False
+    start, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
+    number = eqn.outputs.index(out)
+    reads = [k for k, atom in enumerate(eqn.inputs) if atom in shown]
+    if number >= n_carry or reads != [start + number]:
+        return False
+    jaxpr = prepare(eqn.params["jaxpr"])
+    block = BodyWriter(plan.body.program, jaxpr, {}, {})
+    block.plan_ahead()
+    result = jaxpr.outvars[number]
+    assert isinstance(result, Var)
+    return not is_small(out.aval) and block.may_overwrite(jaxpr.invars[start + number], result)
 
 
 # loop nests --------------------------------------------------------------------------------------

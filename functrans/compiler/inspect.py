@@ -203,7 +203,7 @@ def _modules(jaxpr: Jaxpr) -> Iterator[tuple[str, int]]:
     for part in plan_of(jaxpr):
         if isinstance(part, NativePart):
             text = write_program(part.jaxpr).text
-            yield text, optimisation_level(text.count("\n"))
+            yield text, optimisation_level(text)
 
 
 def host_calls(parts: Sequence[Any]) -> list[str]:

@@ -19,6 +19,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
+from functrans.compiler.reductions import LANES
 from functrans.compiler.storage import Frame, Stored
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Routines
@@ -35,7 +36,8 @@ WORTH_CHUNKS = 2_000_000
 CHUNKS = 32
 ROUNDING = 64
 """Ranges begin at multiples of this, so that only the last one has a remainder."""
-LARGEST_FRAME_BYTES = 1 << 18
+LARGEST_FRAME_BYTES = 1 << 20
+"""Partial results of a range that go onto a thread's stack, which has eight times as much."""
 MAX_THREADS = 256
 
 
@@ -46,7 +48,7 @@ class ChunkFunction:
         self.outer = outer
         self.module: Module = outer.module
         self.b = Builder(self.module, name, [POINTER, I64], None, "internal")
-        self.frame = Frame(self.b)
+        self.frame = Frame(self.b, only_stack=True)
         self.routines = Routines(self.b, self.frame.scratch, outer.fail_when, outer.symbol)
         self.b.take_parameters(Value("%parameters", POINTER))
 
@@ -59,8 +61,14 @@ def is_parallel(w: BodyWriter, writer: NestWriter) -> bool:
     if writer.cost * math.prod(nest.extents) < WORTH_CHUNKS or nest.extents[0] < 2:
         return False
     for root in nest.roots:
-        if root.reduced is not None and root.loops.index(root.reduced) == 0:
-            return False
+        if root.reduced is not None:
+            loop = root.loops.index(root.reduced)
+            inside = math.prod(nest.extents[loop + 1 :]) * math.prod(
+                n for axis, n in enumerate(root.space) if axis not in root.loops
+            )
+            size_bytes = inside * LANES * 4 * root.var.aval.dtype.itemsize
+            if loop == 0 or size_bytes > LARGEST_FRAME_BYTES:
+                return False
     return not any(_may_fail(w.jaxpr.eqns[number]) for number in nest.equations)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from functrans.compiler.invariants import with_invariants_outside
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import Expansion, Reduction, Structured
@@ -48,7 +49,8 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
                 cache={},
             )
         )
-        known = _with_own_results(_with_single_axes(known))
+        known = with_invariants_outside(_with_single_axes(known), prepare)
+        known = _with_own_results(known)
         jaxpr.cache["prepared"] = known
     return known
 

@@ -154,7 +154,10 @@ class ProgramWriter:
         rest = b.and_(rounds, b.const(I32, ROUNDS_PER_POLL - 1))
         self.may_block = True
         with b.when(b.icmp("eq", rest, b.const(I32, 0)), "poll"):
+            # the caller may be native code that holds Python's lock or does not
+            state = b.call(self.symbol("c.PyGILState_Ensure"), (), I32)
             pending = b.call(self.symbol("c.PyErr_CheckSignals"), (), I32)
+            b.call(self.symbol("c.PyGILState_Release"), (state,), None)
             self._leave_when(b.icmp("ne", pending, b.const(I32, 0)), INTERRUPTED)
 
     def symbol(self, name: str) -> str:

@@ -31,8 +31,12 @@ UNROLLED = 64
 """Trailing axes are unrolled up to this many elements of a loop's body."""
 SHORT = 32
 """Extents from here on are worth a vector loop: the reduction order depends on it."""
+WIDE = 4096
+"""Elements from which a transpose is worth a pass of its own, tile by tile."""
 DEAR = 6
 """Cost, in additions, from which a variable that is needed twice is stored."""
+LONG_REDUCTION = 1000
+"""Cost, for all elements that are unrolled, from which a short reduction is a loop."""
 TOO_LONG = 400
 """Cost from which a variable is stored anyway, so that no nest's body grows without bound."""
 
@@ -136,6 +140,11 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis for axis in range(last) if shape[axis] != 1)
 
 
+def unrolled(shape: tuple[int, ...]) -> int:
+    """Elements of an array that are computed in one round of its loops."""
+    return math.prod(shape) // math.prod(shape[axis] for axis in loop_axes(shape))
+
+
 def is_view(eqn: Equation) -> bool:
     """Whether a result is taken for its operand's memory: a reshape that no index map covers."""
     lower = eqn.primitive.lower
@@ -155,8 +164,10 @@ def needs_routine(eqn: Equation) -> bool:
     if not isinstance(lower, IndexMap) or lower.is_view or lower.routine is None:
         return False
     out = eqn.outputs[0].aval
-    index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
     avals = [atom.aval for atom in eqn.inputs]
+    if lower.prefers_routine is not None:
+        return out.size >= WIDE and lower.prefers_routine(avals, **eqn.params)
+    index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
     return lower.trace(index, avals, 0, **eqn.params) is None
 
 
@@ -211,16 +222,22 @@ class _Planner:
         level, cost = self.level, self.cost
         for var in (*self.jaxpr.constvars, *self.jaxpr.invars):
             level[var], cost[var] = 0, 1
-        for kind, eqn in zip(self.kinds, self.jaxpr.eqns, strict=True):
+        for position, (kind, eqn) in enumerate(zip(self.kinds, self.jaxpr.eqns, strict=True)):
             inputs = [atom for atom in eqn.inputs if isinstance(atom, Var)]
             highest = max([level[var] for var in inputs], default=0)
+            if kind == "inline" and isinstance(eqn.primitive.lower, Reduction):
+                (axis,), shape = eqn.params["axes"], eqn.inputs[0].aval.shape
+                total = (sum(cost[var] for var in inputs) + 1) * shape[axis]
+                if total * unrolled(eqn.outputs[0].aval.shape) > LONG_REDUCTION and (
+                    axis in loop_axes(shape)
+                ):
+                    kind = self.kinds[position] = "reduce"
             if kind == "inline":
                 lower = eqn.primitive.lower
-                total = sum(cost[var] for var in inputs)
+                if not isinstance(lower, Reduction):
+                    total = sum(cost[var] for var in inputs)
                 if isinstance(lower, Pointwise):
                     total += lower.cost
-                elif isinstance(lower, Reduction):
-                    total = (total + 1) * eqn.inputs[0].aval.shape[eqn.params["axes"][0]]
                 total = min(total, 10 * TOO_LONG)
                 if total > TOO_LONG and any(n > 1 for n in eqn.outputs[0].aval.shape):
                     self.forced |= frozenset(eqn.outputs)

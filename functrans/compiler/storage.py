@@ -116,9 +116,10 @@ class Frame:
       arena: which part of it is in use.
     """
 
-    def __init__(self, b: Builder) -> None:
+    def __init__(self, b: Builder, only_stack: bool = False) -> None:
         self.arena = Arena()
         self._b = b
+        self._only_stack = only_stack
         self._memory = Value("%memory", POINTER)
         self._entry = b.section()
 
@@ -140,7 +141,7 @@ class Frame:
 
     def release(self) -> None:
         """Give the memory back: before the function returns, after everything is allocated."""
-        if self.arena.size_bytes > ON_STACK_BYTES:
+        if self.arena.size_bytes > ON_STACK_BYTES and not self._only_stack:
             self._b.call("free", [self._memory], None)
 
     def acquire(self, no_memory: Value | None) -> None:
@@ -151,7 +152,7 @@ class Frame:
         """
         b, size = self._b, self.arena.size_bytes
         with self.before():
-            if size <= ON_STACK_BYTES:
+            if size <= ON_STACK_BYTES or self._only_stack:
                 # in steps, so that programs for other extents have the same text
                 rounded = max(1 << (size - 1).bit_length(), 64) if size else 64
                 b.statement(f"%memory = alloca [{rounded} x i8], align 64")

@@ -1,7 +1,8 @@
-"""Staging a function once and running its program: the primitive ``jit`` and the transform.
+"""Staging a function once and running its program: the transform ``jit``.
 
-Here: the primitive, the function ``run`` that evaluates a program (the seam for compiled code),
-``jit`` and its cache. Not here: evaluation (``passes.evaluate``), rewriting (``passes``).
+Here: ``jit``, its cache, and what a jitted function tells about itself. Not here: how a program is
+run and when it is compiled (``control.native``), rewriting (``passes``), reports
+(``control.explanations``).
 
 A call is looked up by what the program depends on: structure of the arguments, shape, dtype and
 weakness of every leaf, static values, configuration, and the named axes of the ``vmap`` around it.
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,127 +29,28 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.compiler.compiled import Compiled, compile_or_warn, predicted_compile_s
-from functrans.compiler.reference import evaluate_like_compiled
-from functrans.control.calls import (
-    Binder,
-    call_batch,
-    call_jvp,
-    call_linearize,
-    call_prune,
-    call_transpose,
-)
+from functrans.compiler.compiled import Compiled, native_error
+from functrans.compiler.inspect import Plan
+from functrans.compiler.interop import CFunction
+from functrans.control.explanations import Explanation, Origin, explain, origin
 from functrans.control.inline import inline_calls
-from functrans.control.programs import Flags, hoist
+from functrans.control.lowered import CallKind, Lowered
+from functrans.control.native import PRIMITIVES as PRIMITIVES
+from functrans.control.native import call_program
+from functrans.control.native import jit_p as jit_p
+from functrans.control.native import run as run
+from functrans.control.programs import hoist
+from functrans.control.signatures import matched, names_of, numbers_of
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import PYTHON_SCALARS, Aval, aval_of_plain
+from functrans.ir.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.lowering import Structured
-from functrans.ir.primitive import Joint, Primitive
-from functrans.passes.evaluate import evaluate
-from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import exact_key, simplify
 from functrans.staging import may_change, stage
 from functrans.state import config, current_config, open_traces
-from functrans.trace import Tracer, aval_of, bind
-from functrans.transforms.arguments import (
-    canonical,
-    check_callable,
-    name_of,
-    own_arrays,
-    result_leaf,
-)
+from functrans.trace import Tracer, aval_of
+from functrans.transforms.arguments import canonical, check_callable, name_of, result_leaf
 
 _MAX_PROGRAMS = 256
-
-
-def run(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
-    """Evaluate a program on plain values."""
-    return evaluate(jaxpr, args)
-
-
-def run_silently(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
-    """Evaluate the program of a jitted function: compiled, or interpreted without warnings."""
-    if current_config.get().compiler_math:
-        return evaluate_like_compiled(jaxpr, args)
-    native = native_program(jaxpr)
-    if native is not None:
-        with np.errstate(all="ignore"):
-            return native(args)
-    start = time.perf_counter()
-    with np.errstate(all="ignore"):
-        outs = run(jaxpr, args)
-    jaxpr.cache["interpreted_s"] = (
-        jaxpr.cache.get("interpreted_s", 0.0) + time.perf_counter() - start
-    )
-    return outs
-
-
-def native_program(jaxpr: Jaxpr) -> Compiled | None:
-    """The machine code of a program, made when it is first needed; ``None`` to interpret it."""
-    settings = current_config.get()
-    if not settings.native:
-        return None
-    cache = jaxpr.cache
-    if "native" in cache:
-        known: Compiled | None = cache["native"]
-        return known
-    if predicted_compile_s(jaxpr) > settings.compile_budget_s + cache.get("interpreted_s", 0.0):
-        return None
-    cache["native"] = native = compile_or_warn(jaxpr)
-    return native
-
-
-# the primitive ----------------------------------------------------------------------------------
-
-
-def _jit_impl(*operands: Any, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
-    return tuple(run_silently(jaxpr, operands))
-
-
-def _jit_aval(*avals: Aval, jaxpr: Jaxpr, name: str) -> tuple[Aval, ...]:
-    return jaxpr.out_avals
-
-
-def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, name: str) -> Any:
-    return call_jvp(_binder(name), jaxpr, primals, tangents)
-
-
-def _jit_linearize(
-    needs: Flags, operands: Any, *, jaxpr: Jaxpr, name: str
-) -> tuple[tuple[Any, ...], LinearProgram]:
-    return call_linearize(_binder(name), jaxpr, needs, operands)
-
-
-def _jit_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
-    return call_transpose(_binder(name), jaxpr, cts, operands)
-
-
-def _jit_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, name: str) -> Any:
-    return call_batch(_binder(name), jaxpr, size, operands, dims)
-
-
-def _jit_prune(used: Flags, *, jaxpr: Jaxpr, name: str) -> Any:
-    return call_prune(_binder(name), jaxpr, used)
-
-
-jit_p = Primitive(
-    "jit",
-    impl=_jit_impl,
-    abstract_eval=_jit_aval,
-    jvp=Joint(_jit_jvp),
-    linearize=_jit_linearize,
-    transpose=_jit_transpose,
-    batch=_jit_batch,
-    prune=_jit_prune,
-    lower=Structured("call"),
-    holds_programs=True,
-    is_call=True,
-)
-
-
-def _binder(name: str) -> Binder:
-    return Binder(jit_p, (("name", name),))
 
 
 # the cache --------------------------------------------------------------------------------------
@@ -162,13 +64,21 @@ class _Program:
       jaxpr: ``(*captured, *leaves) -> leaves of the result``.
       captured: arrays and tracers that the function refers to.
       treedef: structure of the result.
-      needs_trace: whether the program has an effect, which an enclosing program must see.
+      donated: positions of operands, ``(*captured, *leaves)``, that the caller gives away.
+      origin: the kind of call that it was staged for.
     """
 
     jaxpr: Jaxpr
     captured: tuple[Any, ...]
     treedef: Any
-    needs_trace: bool
+    donated: tuple[int, ...]
+    origin: Origin
+
+    @property
+    def native(self) -> Compiled | None:
+        """Its machine code, if there is any so far."""
+        native: Compiled | None = self.jaxpr.cache.get("donating" if self.donated else "native")
+        return native
 
 
 _DEFAULT_CONFIG = current_config.get()
@@ -211,14 +121,12 @@ def _in_order(value: Any) -> Any:
     return value
 
 
-def _direct_call(
-    program: _Program, args: Sequence[Any], treedef: Any
-) -> Callable[..., Any] | None:
+def _direct_call(program: _Program, args: Sequence[Any], treedef: Any) -> Callable[..., Any] | None:
     """The machine code as a function of the arguments, where it needs nothing around it.
 
     It checks the arguments itself: whatever is not as it was is looked up again.
     """
-    native = program.jaxpr.cache.get("native")
+    native = program.native
     if native is None or native.direct is None or treedef != len(args):
         return None
     call: Callable[..., Any] = native.direct.call
@@ -242,16 +150,23 @@ class JitFunction:
         fun: Callable[..., Any],
         static_argnums: tuple[int, ...],
         static_argnames: frozenset[str],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: frozenset[str],
     ) -> None:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
-        self._label = f"jit of {name_of(fun)}"
+        self._name = name_of(fun)
+        self._label = f"jit of {self._name}"
         self._static_argnums = static_argnums
         self._static_argnames = static_argnames
+        self._donate_argnums = donate_argnums
+        self._donate_argnames = donate_argnames
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
         self._lock = Lock()
         self._direct: Callable[..., Any] | None = None
         """The machine code of the last call, if that is all there is to do."""
+        with _functions_lock:
+            _functions.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function through its program."""
@@ -259,7 +174,9 @@ class JitFunction:
         direct = self._direct
         if direct is not None and settings is _DEFAULT_CONFIG and not kwargs:
             result = direct(*args)
-            if result is not NotImplemented and type(result) is not int:
+            if result is not NotImplemented:
+                if type(result) is int:  # arguments that were given away cannot be used again
+                    raise self._error_of(direct, result)
                 return result
         if not settings.jit:
             return self._fun(*args, **kwargs)
@@ -286,12 +203,9 @@ class JitFunction:
         else:
             self._touch(key)
         operands = (*program.captured, *leaves)
-        if program.needs_trace or any(isinstance(operand, Tracer) for operand in operands):
-            outs = bind(jit_p, *operands, jaxpr=program.jaxpr, name=name_of(self._fun))
-        else:
-            outs = run_silently(program.jaxpr, operands)  # type: ignore[assignment]  # a list here
-            self._direct = _direct_call(program, args, treedef)
-        return tree.unflatten(program.treedef, own_arrays(outs, operands))
+        outs = call_program(program.jaxpr, operands, self._name, program.donated)
+        self._direct = _direct_call(program, args, treedef)
+        return tree.unflatten(program.treedef, outs)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -300,7 +214,13 @@ class JitFunction:
 
     def with_function(self, fun: Callable[..., Any]) -> JitFunction:
         """Another function jitted in the same way."""
-        return JitFunction(fun, self._static_argnums, self._static_argnames)
+        return JitFunction(
+            fun,
+            self._static_argnums,
+            self._static_argnames,
+            self._donate_argnums,
+            self._donate_argnames,
+        )
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance, as functions in a class do."""
@@ -401,14 +321,43 @@ class JitFunction:
             values.append(canonical(leaf, describe))
         return values
 
+    def _donated(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
+        """Positions of the leaves that are given away; numbers are not worth it."""
+        if not self._donate_argnums and not self._donate_argnames:
+            return ()
+        n_args, static = len(args), self._static_positions(len(args))
+        positions = {i % n_args for i in self._donate_argnums if -n_args <= i < n_args}
+        groups = [(arg, i in positions) for i, arg in enumerate(args) if i not in static]
+        groups += [
+            (kwargs[name], name in self._donate_argnames)
+            for name in sorted(kwargs)
+            if name not in self._static_argnames
+        ]
+        leaves = [(leaf, given) for arg, given in groups for leaf in tree.leaves(arg)]
+        return tuple([i for i, (leaf, given) in enumerate(leaves) if given and np.ndim(leaf)])
+
+    def _error_of(self, call: Callable[..., Any], status: int) -> Exception:
+        """The exception that machine code ended with."""
+        function = call.func if isinstance(call, functools.partial) else call
+        for program in list(self._programs.values()):
+            native = program.native
+            if native is not None and native.direct is not None and native.direct.call is function:
+                return native_error(native.direct.part.jaxpr, status)
+        return RuntimeError(f"{self._label}: a compiled program that is no longer kept failed")
+
     # staging
 
     def _stage(self, key: Hashable, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Program:
         """Stage a call and keep its program, unless that refers to traced values."""
+        start = time.perf_counter()
         closed, treedef = self._stage_closed(args, kwargs)
         jaxpr, captured = hoist(closed)
         captured = tuple(map(_in_order, captured))
-        program = _Program(jaxpr, captured, treedef, bool(jaxpr.effects))
+        donated = tuple([len(captured) + i for i in self._donated(args, kwargs)])
+        staging_s = time.perf_counter() - start
+        program = _Program(
+            jaxpr, captured, treedef, donated, self._origin(closed, args, kwargs, staging_s)
+        )
         if any(isinstance(value, Tracer) for value in captured):
             return program
         with self._lock:
@@ -416,6 +365,17 @@ class JitFunction:
             if len(self._programs) > _MAX_PROGRAMS:
                 self._programs.popitem(last=False)
         return program
+
+    def _origin(
+        self, jaxpr: Jaxpr, args: tuple[Any, ...], kwargs: Mapping[str, Any], staging_s: float
+    ) -> Origin:
+        """What the program of a call depends on."""
+        names = self._names(args)
+        static = {names[i]: args[i] for i in sorted(self._static_positions(len(args)))}
+        static |= {k: kwargs[k] for k in sorted(kwargs) if k in self._static_argnames}
+        axes: Any = _axes() if open_traces.get() else ()
+        paths = self._paths(args, kwargs)
+        return origin(paths, jaxpr.in_avals, static, current_config.get(), axes, staging_s)
 
     def _stage_closed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Jaxpr, Any]:
         """The simplified program of a call, with captured arrays as constants."""
@@ -450,10 +410,84 @@ class JitFunction:
         return self._stage_closed(args, kwargs)[0]
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Stage the function for arguments like these, without running it."""
+        """Stage the function for arguments like these, without running it.
+
+        Returns:
+          An object with the attributes ``jaxpr``, ``plan``, ``llvm`` and ``asm``, and the method
+          ``compile()``.
+        """
         jaxpr, treedef = self._stage_closed(args, kwargs)
-        _, in_treedef, _ = self._split(args, kwargs)
-        return Lowered(self, jaxpr, in_treedef, treedef)
+        _, in_treedef, static = self._split(args, kwargs)
+        kind = CallKind(in_treedef, static, treedef, self._donated(args, kwargs))
+        return Lowered(self, jaxpr, kind)
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """What is computed in which order for arguments like these.
+
+        Numbered items: loop nests, routines, control flow, and equations that NumPy evaluates, with
+        the reason.
+        """
+        return self.lower(*args, **kwargs).plan
+
+    def llvm(self, *args: Any, **kwargs: Any) -> str:
+        """LLVM assembly for arguments like these, as the compiler writes it."""
+        return self.lower(*args, **kwargs).llvm
+
+    def asm(self, *args: Any, **kwargs: Any) -> str:
+        """Assembly of this machine for arguments like these.
+
+        Raises:
+          CompilationError: llvmlite is missing.
+        """
+        return self.lower(*args, **kwargs).asm
+
+    def explain(self) -> Explanation:
+        """Why the function was staged and compiled, once for each program that it keeps.
+
+        Example:
+          >>> import numpy as np
+          >>> f = jit(lambda x: x + 1.0)
+          >>> y, z = f(np.ones(3)), f(np.ones(4))
+          >>> f.explain()
+          jit of <lambda>: 2 programs
+          1. x: f64[3]
+            the first program
+            staged in ... ms; ...
+          2. x: f64[4]
+            unlike program 1: x: f64[3] -> f64[4]
+            staged in ... ms; ...
+          >>> f.explain()[1].changes
+          ('x: f64[3] -> f64[4]',)
+        """
+        with self._lock:
+            programs = list(self._programs.values())
+        # Uses change the order of the cache; programs are told in the order in which they came.
+        programs.sort(key=lambda program: program.origin.number)
+        return explain(self._label, [(p.origin, p.jaxpr) for p in programs], current_config.get())
+
+    def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
+        """The function as a C function for arguments like these; see :class:`CFunction`.
+
+        Args:
+          *args: arguments like those that it will be called with; static ones keep these values.
+          **kwargs: likewise.
+
+        Raises:
+          CompilationError: llvmlite is missing.
+          UnsupportedOperationError: a part of the function has no native form.
+
+        Example:
+          >>> from scipy.integrate import quad
+          >>> import functrans as ft
+          >>> slope = jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
+          >>> slope.signature
+          'double ft_grad_of_lambda(double)'
+          >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
+          8.0
+        """
+        closed, _ = self._stage_closed(args, kwargs)
+        jaxpr, captured = hoist(closed)
+        return CFunction(jaxpr, captured, self._name)
 
     def clear_cache(self) -> None:
         """Forget all programs."""
@@ -467,137 +501,18 @@ class JitFunction:
         return len(self._programs)
 
 
-class Lowered:
-    """A jitted function staged for one kind of arguments.
+_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+"""The jitted functions that are alive, for ``clear_caches`` and ``cache_statistics``."""
+_functions_lock = Lock()
 
-    Attributes:
-      jaxpr: its program.
-    """
 
-    def __init__(self, function: JitFunction, jaxpr: Jaxpr, in_treedef: Any, treedef: Any) -> None:
-        self.jaxpr = jaxpr
-        self._function = function
-        self._in_treedef = in_treedef
-        self._treedef = treedef
-
-    def __repr__(self) -> str:
-        """``Lowered(loss: f64[3] -> f64[])``."""
-        given = ", ".join(map(str, self.jaxpr.in_avals))
-        results = ", ".join(map(str, self.jaxpr.out_avals))
-        return f"Lowered({self.jaxpr.name}: {given} -> {results})"
-
-    def as_text(self) -> str:
-        """The program as text."""
-        return str(self.jaxpr)
-
-    def compile(self) -> Callable[..., Any]:
-        """The function for arguments of this kind only.
-
-        Returns:
-          Function that raises ``TypeError`` for arguments of another structure, shape or dtype.
-        """
-        jaxpr, captured = hoist(self.jaxpr)
-        label = self._function._label
-
-        def compiled(*args: Any, **kwargs: Any) -> Any:
-            leaves, treedef, _ = self._function._split(args, kwargs)
-            if treedef != self._in_treedef:
-                raise TypeError(
-                    f"{label}: compiled for arguments of structure "
-                    f"{tree.describe(self._in_treedef)}, got {tree.describe(treedef)}"
-                )
-            values = self._function._canonical(leaves, args, kwargs)
-            expected = jaxpr.in_avals[len(captured) :]
-            for i, (value, aval) in enumerate(zip(values, expected, strict=True)):
-                if aval_of(value) != aval:
-                    path = self._function._paths(args, kwargs)[i]
-                    raise TypeError(
-                        f"{label}: {path} is {aval_of(value)}, but the function was compiled for "
-                        f"{aval}; call the jitted function itself, or lower it again"
-                    )
-            operands = (*captured, *values)
-            outs = bind(jit_p, *operands, jaxpr=jaxpr, name=jaxpr.name)
-            return tree.unflatten(self._treedef, own_arrays(outs, operands))
-
-        return compiled
+def jitted_functions() -> list[JitFunction]:
+    """The jitted functions that are alive."""
+    with _functions_lock:
+        return list(_functions)
 
 
 # the transform ----------------------------------------------------------------------------------
-
-
-def _numbers(name: str, value: Any) -> tuple[int, ...]:
-    """Positions of arguments.
-
-    Raises:
-      TypeError: no int and no sequence of ints.
-    """
-    if value is None:
-        return ()
-    try:
-        return (operator.index(value),)
-    except TypeError:
-        pass
-    try:
-        return tuple(operator.index(item) for item in value)
-    except TypeError:
-        raise TypeError(
-            f"jit: {name} must be an int or a sequence of ints, got {value!r}"
-        ) from None
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    """Names of arguments.
-
-    Raises:
-      TypeError: no str and no sequence of str.
-    """
-    if value is None:
-        return ()
-    names = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(item, str) for item in names):
-        raise TypeError(f"jit: static_argnames must be a str or a sequence of str, got {value!r}")
-    return names
-
-
-def _matched(
-    fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...]
-) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Static positions and names, each completed from the other by the signature.
-
-    Raises:
-      ValueError: the function has no such argument.
-    """
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return numbers, frozenset(names)
-    by_position = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    n = len(by_position)
-    for number in numbers:
-        if not takes_any and not -n <= number < n:
-            raise ValueError(
-                f"jit: static_argnums names argument {number}, but {name_of(fun)} has {n} "
-                "positional parameters"
-            )
-    for name in names:
-        if not takes_any_name and name not in known:
-            raise ValueError(
-                f"jit: static_argnames names {name!r}, but {name_of(fun)} has the parameters "
-                f"{', '.join(sorted(known)) or 'none'}"
-            )
-    all_numbers = {number % n if not takes_any else number for number in numbers}
-    all_names = set(names)
-    for i, parameter in enumerate(by_position):
-        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            continue
-        if parameter.name in names:
-            all_numbers.add(i)
-        elif i in all_numbers:
-            all_names.add(parameter.name)
-    return tuple(sorted(all_numbers)), frozenset(all_names)
 
 
 def jit(
@@ -605,8 +520,9 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
 ) -> Any:
-    """Stage a function into a program once, and run the program.
+    """Stage a function into a program once per kind of arguments, compile it, and run that.
 
     Args:
       fun: function of pytrees of arrays. It runs once for each kind of arguments, on shapes and
@@ -615,12 +531,15 @@ def jit(
         depends on their values, which must be hashable.
       static_argnames: names of such arguments; with one of the two given, the other is found in
         the signature.
-      donate_argnums: positions of arguments that the caller gives away. Accepted for JAX's sake:
-        memory of arguments is never written to.
+      donate_argnums: positions of arguments that the caller gives away: results may take over
+        their arrays, whose contents are not specified afterwards. All other arrays stay as they
+        are.
+      donate_argnames: names of such arguments, completed as above.
     Returns:
       Function with the arguments of ``fun``; results are arrays that share no memory with
-      arguments. ``.lower(*args)``, ``.jaxpr(*args)``, ``.clear_cache()`` and ``.cache_size`` look
-      inside. Without ``fun``, a decorator.
+      arguments that are not given away. ``.lower(*args)``, ``.jaxpr(*args)``, ``.plan(*args)``,
+      ``.llvm(*args)``, ``.asm(*args)``, ``.explain()``, ``.clear_cache()`` and ``.cache_size`` look
+      inside; ``.as_cfunc(*args)`` is a C function. Without ``fun``, a decorator.
     Raises:
       ConcretizationError: (when called) ``fun`` asks for the value of a traced argument.
       TypeError: (when called) a static argument cannot be hashed.
@@ -629,6 +548,10 @@ def jit(
       >>> import numpy as np
       >>> jit(lambda x: 2.0 * x + 1.0)(np.arange(3.0))
       array([1., 3., 5.])
+      >>> step = jit(lambda x, v: x + 0.1 * v, donate_argnames="x")
+      >>> x = np.zeros(2)
+      >>> step(x, np.ones(2)) is x
+      True
     """
     if fun is None:
         return functools.partial(
@@ -636,13 +559,25 @@ def jit(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
         )
     check_callable("jit", fun)
-    _numbers("donate_argnums", donate_argnums)
-    numbers, names = _matched(
-        fun, _numbers("static_argnums", static_argnums), _names(static_argnames)
+    static = matched(
+        fun,
+        "static",
+        numbers_of("static_argnums", static_argnums),
+        names_of("static_argnames", static_argnames),
     )
-    return JitFunction(fun, numbers, names)
+    donated = matched(
+        fun,
+        "donate",
+        numbers_of("donate_argnums", donate_argnums),
+        names_of("donate_argnames", donate_argnames),
+    )
+    both = [*(str(i) for i in donated[0] if i in static[0]), *sorted(donated[1] & static[1])]
+    if both:
+        raise ValueError(f"jit: argument {both[0]} is static, so that it cannot be donated")
+    return JitFunction(fun, *static, *donated)
 
 
 @contextmanager
@@ -656,6 +591,3 @@ def disable_jit() -> Iterator[None]:
     """
     with config(jit=False):
         yield
-
-
-PRIMITIVES = (jit_p,)

@@ -31,7 +31,7 @@ from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.lowering import Structured
 from functrans.passes.periods import LITERAL, params_key, window_sizes
 from functrans.passes.repeats import Place, Role, Run
-from functrans.passes.rolling import Key, Loop, Part, Plan, is_scanned_slice, plan_loops
+from functrans.passes.rolling import Key, Loop, Part, Plan, is_scanned_slice, plan_loops, walk_key
 from functrans.primitives.dynamic_slicing import (
     dynamic_embed_p,
     dynamic_slice_p,
@@ -130,6 +130,15 @@ class _Writer:
         self.stacked: dict[Key, Var] = {}
         self._arrays: dict[Hashable, Var] = {}
         self.bodies: dict[Hashable, Jaxpr] = {}
+        self.given: dict[Key | None, Var] = {}
+        """Results of the program's own stacks that are what a loop stacks."""
+        for row, (first, *others) in plan.wide.items():
+            key = first.array
+            if key is None or len(key) == 1 or others:
+                continue
+            run = key[0]
+            if (first.first, first.count) == (0, run.repeats) and not plan.loops[run].reverse:
+                self.given.setdefault(key, self.table.eqns[row].outputs[0])
 
     def write(self) -> Jaxpr:
         """The whole program."""
@@ -156,10 +165,10 @@ class _Writer:
             return
         for row in range(start, stop):
             eqn = self.jaxpr.eqns[row]
-            if row in wide:
-                self._assemble(wide[row], eqn, eqn.outputs[0])
-            else:
+            if row not in wide:
                 self.eqns.append(eqn)
+            elif self.given.get(wide[row][0].array) is not eqn.outputs[0]:
+                self._assemble(wide[row], eqn, eqn.outputs[0])
 
     def emit(
         self,
@@ -201,10 +210,10 @@ class _Writer:
             self._arrays[whole, first, step, part.count] = found
         return found
 
-    def _assemble(self, parts: Sequence[Part], like: Equation, out: Var | None = None) -> Var:
+    def _assemble(self, parts: Sequence[Part], like: Equation, out: Var) -> None:
         """Parts one behind the other."""
         pieces = [self.array(part, like, reverse=False) for part in parts]
-        return self.emit(like, concatenate_p, pieces, out, axis=0)
+        self.emit(like, concatenate_p, pieces, out, axis=0)
 
     def scanned(self, parts: Sequence[Part], like: Equation, reverse: bool) -> Var:
         """The array that a loop scans."""
@@ -222,7 +231,7 @@ class _Writer:
         self.consts[var] = array
         return var
 
-    def anything(self, aval: ShapedArray, like: Equation) -> Atom:
+    def anything(self, aval: Any, like: Equation) -> Atom:
         """A value of a type, for what a loop gives and never reads."""
         zero = np.zeros((), aval.dtype)
         scalar = Literal(zero.item() if aval.weak else zero[()])
@@ -240,7 +249,10 @@ class _Writer:
         outputs = [
             *[self._final(run, key) for key in block.carried],
             *[Var(counter.aval) for counter in block.counters.values()],
-            *[Var(_stacked(atom.aval, run.repeats)) for atom in block.stacked],
+            *[
+                self.given.get((run, *key)) or Var(_stacked(atom.aval, run.repeats))
+                for key, atom in zip(loop.ys, block.stacked, strict=True)
+            ],
         ]
         n_carry = len(block.carried) + len(block.counters)
         for (place, number, shift), var in zip(loop.ys, outputs[n_carry:], strict=True):
@@ -281,14 +293,14 @@ class _Writer:
             stack = self.stacked[run, position, number, 0]
             at = run.repeats - 1 - block if loop.reverse else block
             index = BasicIndex((at,))
-            if out.aval.weak:
+            if out.aval.weak:  # type: ignore[union-attr]  # blocks are of arrays only
                 strong = self.emit(eqn, slice_p, (stack,), index=index)
                 self.emit(eqn, weaken_p, (strong,), out)
             else:
                 self.emit(eqn, slice_p, (stack,), out, index=index)
 
 
-def _stacked(aval: ShapedArray, count: int) -> ShapedArray:
+def _stacked(aval: Any, count: int) -> ShapedArray:
     return ShapedArray((count, *aval.shape), aval.dtype)
 
 
@@ -420,9 +432,8 @@ class _Block:
         if role == Role.INVARIANT:
             return self.table.literals[first[1]] if first[0] == LITERAL else self._const(first)
         if role == Role.WALKING:
-            key = (run, "walk", first, run.source(position, column, 1))
             aval = self.table.eqns[run.start + position].inputs[column].aval
-            return self._scan(key, aval)
+            return self._scan(walk_key(run, position, column), aval)
         return self._number(position, column)
 
     def _const(self, place: Place) -> Var:
@@ -433,13 +444,13 @@ class _Block:
             var = self.const_vars[place] = Var(atom.aval)
         return var
 
-    def _scan(self, key: Hashable, aval: Any, array: Var | None = None) -> Var:
+    def _scan(self, key: Key, aval: Any, array: Var | None = None) -> Var:
         """The entry of an array that is scanned, of the type that the block wants."""
         var = self.scanned.get(key)
         if var is None:
             writer = self.writer
             if array is None:
-                array = writer.scanned(writer.plan.parts[key], self.like, self.loop.reverse)
+                array = writer.scanned(self.loop.parts[key], self.like, self.loop.reverse)
             self.xs.append(array)
             entry = Var(aval.strong())
             self.x_vars.append(entry)
@@ -468,7 +479,7 @@ class _Block:
         n = int(self.table.n_operands[run.start + position])
         if (run.role[position] == Role.MOVING).any():
             if is_scanned_slice(run, position):
-                entry = self._scan((run, "slice", position), eqn.outputs[0].aval)
+                entry = self._scan((position,), eqn.outputs[0].aval)
                 self.made.append((entry,))
                 return
             operands = [self._operand(position, column) for column in range(n)]

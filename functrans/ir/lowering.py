@@ -69,11 +69,14 @@ class IndexMap:
       is_view: whether the result has the operand's elements in the same order, so that it is the
         operand's memory where there is no affine map (a general reshape).
       routine: what serves where there is no affine map, if it is no view.
+      prefers_routine: ``(avals, **params) -> bool``: whether the routine is to be preferred, for
+        large operands.
     """
 
     trace: Callable[..., Any]
     is_view: bool = False
     routine: Routine | None = None
+    prefers_routine: Callable[..., bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ def encode(jaxpr: Jaxpr) -> Table:
         kinds: Hashable = kind
         if len(outputs) != 1:
             kinds = tuple([e.types[known[var]] for var in outputs])
-            kind = min(kinds, default=0)  # type: ignore[type-var, arg-type]  # a tuple here
+            kind = min(kinds, default=0)
         if (
             kind < 0
             or len(eqn.inputs) > MAX_OPERANDS
@@ -359,7 +359,7 @@ def _is_regular(table: Table, period: int) -> Ints:
     symbol, origin, number = table.symbol, table.origin, table.number
     n = len(symbol) - 2 * period
     alike = symbol[:-period] == symbol[period:]
-    good = alike[:-period] & alike[period:]
+    good: Ints = alike[:-period] & alike[period:]
     if np.count_nonzero(good) < period:
         return good
     for column in range(origin.shape[1]):

@@ -14,7 +14,7 @@ Layer: ``passes``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -149,15 +149,16 @@ def _fitted(table: Table, runs: list[Run]) -> list[Run]:
     return owners.runs
 
 
+def walk_key(run: Run, position: int, column: int) -> Key:
+    """The same for operands that walk along the same values."""
+    return run.source(position, column, 0), run.source(position, column, 1)
+
+
 def _walks(run: Run) -> list[list[Place]]:
     """The different operands that walk, one source per block."""
-    found: dict[Hashable, list[Place]] = {}
+    found: dict[Key, list[Place]] = {}
     for position, column in zip(*np.nonzero(run.role == Role.WALKING), strict=True):
-        key = (
-            run.source(position, column, 0),
-            int(run.step_origin[position, column]),
-            int(run.step_number[position, column]),
-        )
+        key = walk_key(run, int(position), int(column))
         if key not in found:
             found[key] = run.sources(int(position), int(column))
     return list(found.values())
@@ -187,7 +188,7 @@ def _read_blocks(run: Run, spans: Sequence[tuple[int, int, int]]) -> tuple[int, 
     first = max(0, *[low for low, _, _ in spans])
     last = max(high for _, high, _ in spans)
     fits = all(
-        (low, high) == (first, last) or ((low, high) == (first - 1, last - 1) and lag)
+        (low, high) == (first, last) or ((low, high) == (first - 1, last - 1) and lag > 0)
         for low, high, lag in spans
     )
     if not fits or first > MAX_TRIMMED or run.repeats - 1 - last > MAX_TRIMMED:
@@ -225,6 +226,7 @@ class Loop:
     Attributes:
       run: the run.
       reverse: whether the loop goes through its arrays from the end.
+      parts: what it scans, by what reads it.
       ys: what it stacks: places and shifts, with the position among its results.
       last: values of the last block that others read, and the next block does not: places.
       singles: values of single blocks that others read.
@@ -233,6 +235,7 @@ class Loop:
 
     run: Run
     reverse: bool = False
+    parts: dict[Key, list[Part]] = field(default_factory=dict)
     ys: dict[tuple[int, int, int], int] = field(default_factory=dict)
     last: dict[Place, None] = field(default_factory=dict)
     singles: dict[Place, None] = field(default_factory=dict)
@@ -247,7 +250,6 @@ class Plan:
         self.table = table
         self.owners = _Owners(table, runs)
         self.loops = {run: Loop(run) for run in runs}
-        self.parts: dict[Hashable, list[Part]] = {}
         self.wide: dict[int, list[Part]] = {}
         """Stacks of many values, by equation."""
         self.lost: set[Run] = set()
@@ -259,29 +261,24 @@ class Plan:
 
     def _plan_run(self, loop: Loop) -> None:
         run = loop.run
-        wanted: dict[Hashable, list[Place]] = {}
         for position, column in zip(*np.nonzero(run.role > Role.VALUE), strict=True):
             role = run.role[position, column]
             if role == Role.WALKING:
-                sources = run.sources(int(position), int(column))
-                wanted[run, "walk", sources[0], sources[1]] = sources
+                key: Key = walk_key(run, int(position), int(column))
+                if key not in loop.parts:
+                    loop.parts[key] = self._gather(run.sources(int(position), int(column)))
             elif role == Role.MOVING and is_scanned_slice(run, int(position)):
-                wanted[run, "slice", int(position)] = []
-        for key, sources in wanted.items():
-            if sources:
-                self.parts[key] = self._gather(sources)
-            else:
-                self.parts[key] = [self._slices(run, key[2])]  # type: ignore[index]  # a tuple
+                loop.parts[int(position),] = [self._slices(run, int(position))]
         steps = Counter(
             np.sign(part.step)
-            for key in wanted
-            for part in self.parts[key]
+            for parts in loop.parts.values()
+            for part in parts
             if part.count > 1 and part.array is not None
         )
         loop.reverse = steps[-1] > steps[1]
-        for key in wanted:
-            self._need_parts(self.parts[key])
-            if sum(len(part.values) for part in self.parts[key]) > MAX_SINGLES:
+        for parts in loop.parts.values():
+            self._need_parts(parts)
+            if sum(len(part.values) for part in parts) > MAX_SINGLES:
                 self.lost.add(run)
         for source in run.initial.values():
             self._need(source)
@@ -360,8 +357,8 @@ class Plan:
             else:
                 run, *key = part.array
                 loop = self.loops[run]
-                loop.ys.setdefault(tuple(key), len(loop.ys))  # type: ignore[arg-type]  # three numbers
-                loop.scanned.add(tuple(key))  # type: ignore[arg-type]  # three numbers
+                loop.ys.setdefault(tuple(key), len(loop.ys))
+                loop.scanned.add(tuple(key))
 
     def _need(self, source: Place) -> None:
         """Note that somebody reads a single value."""
@@ -386,10 +383,10 @@ class Plan:
         reads = (makers >= 0) & (owners.of[:, None] < 0)
         for row, column in zip(*np.nonzero(reads), strict=True):
             self._need((int(table.origin[row, column]), int(table.number[row, column])))
-        for row in np.flatnonzero((owners.of < 0) & (table.n_operands == 0)):
+        for row in np.flatnonzero((owners.of < 0) & (table.n_operands == 0)).tolist():
             eqn = table.eqns[row]
             if len(eqn.inputs) > MAX_OPERANDS:
-                self._plan_wide(int(row), eqn)
+                self._plan_wide(row, eqn)
         for atom in self.jaxpr.outvars:
             if isinstance(atom, Var):
                 self._need(table.places(atom))
@@ -422,8 +419,7 @@ class Plan:
             block = before[run.start + run.period] - before[run.start]
             cost = len(loop.singles) + sum(
                 len(part.values) + 1
-                for key, parts in self.parts.items()
-                if key[0] is run  # type: ignore[index]  # a tuple
+                for parts in loop.parts.values()
                 for part in parts
                 if part.count < run.repeats
             )
@@ -439,7 +435,7 @@ def _idle_bytes(loop: Loop) -> int:
     for key in loop.ys:
         if key not in loop.scanned:
             aval = run.table.eqns[run.start + key[0]].outputs[key[1]].aval
-            total += aval.size * aval.dtype.itemsize * run.repeats
+            total += aval.size * aval.dtype.itemsize * run.repeats  # type: ignore[union-attr]  # arrays only
     return total
 
 

@@ -43,7 +43,7 @@ from functrans.primitives.structural import (
     reshape,
     transpose,
 )
-from functrans.trace import bind, shape_of
+from functrans.trace import bind, dtype_of, shape_of
 
 Shape = tuple[int, ...]
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]
@@ -277,12 +277,45 @@ def _dot_general_batch(
     if a_dim is not None and b_dim is not None:
         batch = (a_dim, *batch[0]), (b_dim, *batch[1])
         return bind(dot_general_p, a, b, contract=contract, batch=batch), (0,)
+    picked = _product_with_basis(a, b, dims, contract, batch)
+    if picked is not None:
+        return picked
     # The batch axis is a free axis of its operand; it stays where the product puts it.
     a_free = _free_axes(len(shape_of(a)), contract[0], batch[0])
     b_free = _free_axes(len(shape_of(b)), contract[1], batch[1])
     out_dim = len(batch[0])
     out_dim += a_free.index(a_dim) if b_dim is None else len(a_free) + b_free.index(b_dim)
     return bind(dot_general_p, a, b, contract=contract, batch=batch), (out_dim,)
+
+
+def _product_with_basis(
+    a: Any, b: Any, dims: Any, contract: Pairs, batch: Pairs
+) -> tuple[Any, Any] | None:
+    """A product with all unit vectors, as Jacobians push and pull them: the other operand itself.
+
+    No product is computed, and an infinite element does not meet the zeros of the basis. Only what
+    nobody can write to is looked at, as a Jacobian's basis is.
+    """
+    basis, other, axis = (b, a, contract[0]) if dims[0] is None else (a, b, contract[1])
+    if not (
+        type(basis) is np.ndarray
+        and not basis.flags.writeable
+        and basis.ndim == 2
+        and basis.shape[0] == basis.shape[1]
+        and len(axis) == 1
+        and not batch[0]
+        and basis.dtype.kind in "fc"
+        and _is_identity(basis)
+    ):
+        return None
+    last = len(shape_of(other)) - 1
+    where = last if dims[0] is None else 0
+    dtype = np.result_type(basis.dtype, dtype_of(other))
+    return (cast(moveaxis(other, axis[0], where), dtype),), (where,)
+
+
+def _is_identity(matrix: np.ndarray) -> bool:
+    return np.count_nonzero(matrix) == len(matrix) and bool(np.all(np.diagonal(matrix) == 1))
 
 
 dot_general_p = Primitive(

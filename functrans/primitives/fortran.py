@@ -370,6 +370,13 @@ def move_by_row(e: Routines, source: Array, target: Array) -> None:
     move(e, source, target, (m, n), (1, m), (n, 1))
 
 
+def write_transpose(e: Routines, operands: Any, results: Any, *, axes: tuple[int, ...]) -> None:
+    """The lowering of ``transpose`` for arrays whose last axis moves."""
+    (source,), (target,) = operands, results
+    steps = source.strides
+    move(e, source, target, target.shape, [steps[axis] for axis in axes], target.strides)
+
+
 def clear_triangle(e: Routines, matrix: Array, is_upper: bool) -> None:
     """Set what is strictly above, or below, the diagonal of ``[m, n]`` to 0."""
     m, n = matrix.shape

@@ -17,8 +17,9 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
-from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction, same_place
+from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction, Routine, same_place
 from functrans.ir.primitive import Primitive, linear, nondifferentiable
+from functrans.primitives.fortran import write_transpose
 from functrans.trace import bind, dtype_of, shape_of
 
 if TYPE_CHECKING:
@@ -210,6 +211,14 @@ def _transpose_lower(
     return (Read(0, tuple([index[i] for i in inverse])),)
 
 
+def _is_wide(avals: Any, *, axes: tuple[int, ...]) -> bool:
+    """Whether lanes would be far apart in the operand: tiles are copied then."""
+    shape = avals[0].shape
+    last = len(axes) - 1
+    rows = shape[axes[-1]] if axes else 1
+    return bool(axes) and axes[-1] != last and rows >= 32 and shape[last] >= 32
+
+
 transpose_p: Primitive = Primitive(
     "transpose",
     impl=_transpose_impl,
@@ -217,7 +226,7 @@ transpose_p: Primitive = Primitive(
     jvp=linear,
     transpose=_transpose_transpose,
     batch=_transpose_batch,
-    lower=IndexMap(_transpose_lower),
+    lower=IndexMap(_transpose_lower, routine=Routine(write_transpose), prefers_routine=_is_wide),
 )
 
 

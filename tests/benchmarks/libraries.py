@@ -66,7 +66,7 @@ def _functrans_environment(threads: int, _dtype: str) -> dict[str, str]:
 
 LIBRARIES: Mapping[str, Library] = {
     "functrans": Library(
-        ("functrans", "functrans.numpy"),
+        ("functrans", "functrans.tables", "functrans.lax", "llvmlite.binding"),
         _functrans_environment,
         _do_nothing,
     ),

@@ -15,6 +15,8 @@ Layer: ``emitter``.
 
 from collections.abc import Mapping
 
+from functrans.emitter.math import geometry, inverse_trigonometry, special, trigonometry
+
 BOUNDS: Mapping[str, float] = {
     "exp": 1.5,
     "exp2": 1.0,
@@ -25,6 +27,9 @@ BOUNDS: Mapping[str, float] = {
     "log1p": 2.0,
     "pow": 1.5,
     "cbrt": 1.0,
+    **trigonometry.BOUNDS,
+    **inverse_trigonometry.BOUNDS,
+    **geometry.BOUNDS,
     "sinh": 2.0,
     "cosh": 2.0,
     "tanh": 2.0,
@@ -33,4 +38,5 @@ BOUNDS: Mapping[str, float] = {
     "atanh": 1.5,
     "expit": 2.0,
     "softplus": 2.0,
+    **special.BOUNDS,
 }

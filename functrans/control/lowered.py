@@ -1,0 +1,195 @@
+"""A jitted function for one kind of arguments: its program, its plan, its code, and itself.
+
+Here: ``Lowered``, what ``jit(f).lower(*args)`` returns, and ``Executable``, what its ``compile()``
+returns. Not here: staging and running (``control.jit``), the texts (``compiler.inspect``).
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from functrans import tree
+from functrans.compiler.compiled import Compiled
+from functrans.compiler.inspect import Plan, assembly_text, llvm_text, plan
+from functrans.control.native import call_program, compile_now
+from functrans.control.programs import hoist
+from functrans.ir.avals import Aval
+from functrans.ir.jaxpr import Jaxpr
+from functrans.trace import aval_of
+
+if TYPE_CHECKING:
+    from functrans.control.jit import JitFunction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallKind:
+    """A kind of call, apart from shapes and dtypes.
+
+    Attributes:
+      in_treedef: structure of the traced arguments.
+      static: key of the static arguments.
+      treedef: structure of the result.
+      donated: positions of the leaves whose memory the caller gives away.
+    """
+
+    in_treedef: Any
+    static: Hashable
+    treedef: Any
+    donated: tuple[int, ...]
+
+
+class _Staged:
+    """A program with its texts.
+
+    Attributes:
+      jaxpr: the program; captured arrays are its constants.
+    """
+
+    def __init__(self, function: JitFunction, jaxpr: Jaxpr, kind: CallKind) -> None:
+        self.jaxpr = jaxpr
+        self._function = function
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        """``Lowered(loss: f64[3] -> f64[])``."""
+        given = ", ".join(map(str, self.jaxpr.in_avals))
+        results = ", ".join(map(str, self.jaxpr.out_avals))
+        return f"{type(self).__name__}({self.jaxpr.name}: {given} -> {results})"
+
+    @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        """Shapes and dtypes of the leaves of the arguments."""
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        """Shapes and dtypes of the leaves of the result."""
+        return self.jaxpr.out_avals
+
+    @cached_property
+    def _hoisted(self) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The program as it is compiled, with captured arrays as arguments, and these arrays."""
+        return hoist(self.jaxpr)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is computed in which order, in loops, routines, control flow and NumPy calls."""
+        return plan(self._hoisted[0])
+
+    @cached_property
+    def llvm(self) -> str:
+        """LLVM assembly as the compiler writes it."""
+        return llvm_text(self._hoisted[0])
+
+    @cached_property
+    def asm(self) -> str:
+        """Assembly of this machine.
+
+        Raises:
+          CompilationError: llvmlite is missing.
+        """
+        return assembly_text(self._hoisted[0])
+
+
+class Lowered(_Staged):
+    """A jitted function staged for one kind of arguments.
+
+    Attributes:
+      jaxpr: its program; captured arrays are its constants.
+
+    Example:
+      >>> import functrans as ft
+      >>> import numpy as np
+      >>> lowered = ft.jit(lambda x: 2.0 * x + 1.0).lower(np.ones(3))
+      >>> lowered
+      Lowered(<lambda>: f64[3] -> f64[3])
+      >>> lowered.plan
+      plan of <lambda>: f64[3] -> f64[3]
+      1. straight-line code: stores c:f64[3]; b in registers
+          b:f64[3] = multiply a 2.0
+          c:f64[3] = add b 1.0
+      temporary memory: 0 bytes; ... lines of LLVM
+    """
+
+    def as_text(self) -> str:
+        """The program as text."""
+        return str(self.jaxpr)
+
+    def compile(self) -> Executable:
+        """Make machine code, whatever it costs.
+
+        Returns:
+          The function for arguments of this kind only.
+        """
+        jaxpr, captured = self._hoisted
+        donated = tuple([len(captured) + i for i in self._kind.donated])
+        return Executable(self, donated, compile_now(jaxpr, donated))
+
+
+class Executable(_Staged):
+    """A jitted function compiled for one kind of arguments.
+
+    Called like the function, with arguments of this kind; raises ``TypeError`` for others.
+
+    Attributes:
+      jaxpr: its program; captured arrays are its constants.
+
+    Example:
+      >>> import functrans as ft
+      >>> import numpy as np
+      >>> double = ft.jit(lambda x: 2.0 * x).lower(np.ones(3)).compile()
+      >>> double(np.arange(3.0))
+      array([0., 2., 4.])
+    """
+
+    def __init__(self, lowered: Lowered, donated: tuple[int, ...], native: Compiled | None) -> None:
+        super().__init__(lowered._function, lowered.jaxpr, lowered._kind)
+        self._donated = donated
+        self._native = native
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        function, kind = self._function, self._kind
+        leaves, treedef, static = function._split(args, kwargs)
+        if treedef != kind.in_treedef:
+            raise TypeError(
+                f"{function._label}: compiled for arguments of structure "
+                f"{tree.describe(kind.in_treedef)}, got {tree.describe(treedef)}"
+            )
+        if static != kind.static:
+            raise TypeError(
+                f"{function._label}: compiled for other values of its static arguments; call the "
+                "jitted function itself, or lower it again"
+            )
+        values = function._canonical(leaves, args, kwargs)
+        for i, (value, aval) in enumerate(zip(values, self.in_avals, strict=True)):
+            if aval_of(value) != aval:
+                path = function._paths(args, kwargs)[i]
+                raise TypeError(
+                    f"{function._label}: {path} is {aval_of(value)}, but the function was compiled "
+                    f"for {aval}; call the jitted function itself, or lower it again"
+                )
+        jaxpr, captured = self._hoisted
+        outs = call_program(
+            jaxpr, (*captured, *values), function.__name__, self._donated, self._native
+        )
+        return tree.unflatten(kind.treedef, outs)
+
+    @property
+    def was_cached(self) -> bool:
+        """Whether the machine code came from disk."""
+        return self._native is not None and self._native.was_cached
+
+    @property
+    def is_native(self) -> bool:
+        """Whether there is machine code; without llvmlite the program is interpreted."""
+        return self._native is not None
+
+    def as_text(self) -> str:
+        """LLVM assembly, as ``llvm``."""
+        return self.llvm

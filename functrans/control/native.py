@@ -1,0 +1,203 @@
+"""Running programs: machine code or the interpreter, and the primitive that is a program.
+
+Here: ``run``, ``native_program`` (when a program is compiled), ``call_program``, the primitive
+``jit``. Not here: staging and the cache of programs (``control.jit``), evaluation
+(``passes.evaluate``), the compiler (``compiler.compiled``).
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.compiler.compiled import Compiled, compile_or_warn, predicted_compile_s
+from functrans.compiler.reference import evaluate_like_compiled
+from functrans.control.calls import (
+    Binder,
+    call_batch,
+    call_jvp,
+    call_linearize,
+    call_prune,
+    call_transpose,
+)
+from functrans.control.programs import Flags
+from functrans.ir.avals import Aval
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.lowering import Structured
+from functrans.ir.primitive import Joint, Primitive
+from functrans.passes.evaluate import evaluate
+from functrans.passes.nodes import LinearProgram
+from functrans.state import current_config
+from functrans.trace import Tracer, bind
+from functrans.transforms.arguments import own_arrays
+
+
+def run(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
+    """Evaluate a program on plain values."""
+    return evaluate(jaxpr, args)
+
+
+def run_silently(
+    jaxpr: Jaxpr,
+    args: Sequence[Any],
+    given: Sequence[int] = (),
+    native: Compiled | None = None,
+) -> Sequence[Any]:
+    """Evaluate the program of a jitted function: compiled, or interpreted without warnings.
+
+    Args:
+      jaxpr: the program.
+      args: arrays and numbers.
+      given: positions of arguments whose memory results may take over.
+      native: machine code that was made for these arguments, if it is known.
+    """
+    if current_config.get().compiler_math:
+        return evaluate_like_compiled(jaxpr, args)
+    if native is None:
+        native = native_program(jaxpr, given)
+    if native is not None:
+        with np.errstate(all="ignore"):
+            return native(args)
+    start = time.perf_counter()
+    with np.errstate(all="ignore"):
+        outs = run(jaxpr, args)
+    jaxpr.cache["interpreted_s"] = (
+        jaxpr.cache.get("interpreted_s", 0.0) + time.perf_counter() - start
+    )
+    return outs
+
+
+def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
+    """The machine code of a program, made when it is first needed; ``None`` to interpret it."""
+    settings = current_config.get()
+    if not settings.native:
+        return None
+    cache = jaxpr.cache
+    key = "donating" if given else "native"
+    if key in cache:
+        known: Compiled | None = cache[key]
+        return known
+    if predicted_compile_s(jaxpr) > settings.compile_budget_s + cache.get("interpreted_s", 0.0):
+        return None
+    return compile_now(jaxpr, given)
+
+
+def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
+    """Make the machine code of a program, whatever it costs; ``None``, with a warning, on failure.
+
+    Args:
+      jaxpr: the program.
+      given: positions of arguments whose memory results may take over; it is a part of the program,
+        so that the code is kept under its name.
+    """
+    cache = jaxpr.cache
+    key = "donating" if given else "native"
+    if cache.get(key) is None:
+        start = time.perf_counter()
+        cache[key] = native = compile_or_warn(jaxpr, given)
+        cache["compile_s"] = time.perf_counter() - start
+        if native is not None and native.donations.unused:
+            _warn_of_unused(native)
+    kept: Compiled | None = cache[key]
+    return kept
+
+
+def _warn_of_unused(native: Compiled) -> None:
+    """Say which arguments were given away for nothing, as JAX does."""
+    inputs = (*native.prepared.constvars, *native.prepared.invars)
+    unused = [f"{inputs[i].aval} ({reason})" for i, reason in native.donations.unused.items()]
+    warnings.warn(
+        f"Some donated buffers were not usable: {', '.join(unused)}; the program "
+        f"{native.prepared.name} leaves these arguments as they are",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def call_program(
+    jaxpr: Jaxpr,
+    operands: Sequence[Any],
+    name: str,
+    given: tuple[int, ...] = (),
+    native: Compiled | None = None,
+) -> list[Any]:
+    """Run a program on values, or make it a part of the programs around it.
+
+    Args:
+      jaxpr: the program.
+      operands: its arguments.
+      name: for printed programs.
+      given: positions of operands whose memory results may take over; not under a transform, which
+        reads them later.
+      native: machine code that was made before.
+
+    Returns:
+      Arrays that share no memory with operands that were not given away.
+    """
+    if jaxpr.effects or any(isinstance(operand, Tracer) for operand in operands):
+        return own_arrays(bind(jit_p, *operands, jaxpr=jaxpr, name=name), operands)
+    outs = run_silently(jaxpr, operands, given, native)
+    if given:
+        operands = [operand for i, operand in enumerate(operands) if i not in given]
+    return own_arrays(outs, operands)
+
+
+# the primitive ----------------------------------------------------------------------------------
+
+
+def _jit_impl(*operands: Any, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
+    return tuple(run_silently(jaxpr, operands))
+
+
+def _jit_aval(*avals: Aval, jaxpr: Jaxpr, name: str) -> tuple[Aval, ...]:
+    return jaxpr.out_avals
+
+
+def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, name: str) -> Any:
+    return call_jvp(_binder(name), jaxpr, primals, tangents)
+
+
+def _jit_linearize(
+    needs: Flags, operands: Any, *, jaxpr: Jaxpr, name: str
+) -> tuple[tuple[Any, ...], LinearProgram]:
+    return call_linearize(_binder(name), jaxpr, needs, operands)
+
+
+def _jit_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
+    return call_transpose(_binder(name), jaxpr, cts, operands)
+
+
+def _jit_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, name: str) -> Any:
+    return call_batch(_binder(name), jaxpr, size, operands, dims)
+
+
+def _jit_prune(used: Flags, *, jaxpr: Jaxpr, name: str) -> Any:
+    return call_prune(_binder(name), jaxpr, used)
+
+
+jit_p = Primitive(
+    "jit",
+    impl=_jit_impl,
+    abstract_eval=_jit_aval,
+    jvp=Joint(_jit_jvp),
+    linearize=_jit_linearize,
+    transpose=_jit_transpose,
+    batch=_jit_batch,
+    prune=_jit_prune,
+    lower=Structured("call"),
+    holds_programs=True,
+    is_call=True,
+)
+
+
+def _binder(name: str) -> Binder:
+    return Binder(jit_p, (("name", name),))
+
+
+PRIMITIVES = (jit_p,)

@@ -1,0 +1,100 @@
+"""Which arguments of a function ``jit`` treats in another way: positions and names.
+
+Here: reading ``static_argnums``, ``donate_argnums`` and their like, and completing each from the
+other by the function's signature. Not here: what is done with them (``control.jit``).
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans.transforms.arguments import name_of
+
+
+def numbers_of(option: str, value: Any) -> tuple[int, ...]:
+    """Positions of arguments.
+
+    Raises:
+      TypeError: no int and no sequence of ints.
+    """
+    if value is None:
+        return ()
+    try:
+        return (operator.index(value),)
+    except TypeError:
+        pass
+    try:
+        return tuple(operator.index(item) for item in value)
+    except TypeError:
+        raise TypeError(
+            f"jit: {option} must be an int or a sequence of ints, got {value!r}"
+        ) from None
+
+
+def names_of(option: str, value: Any) -> tuple[str, ...]:
+    """Names of arguments.
+
+    Raises:
+      TypeError: no str and no sequence of str.
+    """
+    if value is None:
+        return ()
+    try:
+        names = (value,) if isinstance(value, str) else tuple(value)
+    except TypeError:
+        names = (None,)  # type: ignore[assignment]  # refused below
+    if not all(isinstance(item, str) for item in names):
+        raise TypeError(f"jit: {option} must be a str or a sequence of str, got {value!r}")
+    return names
+
+
+def matched(
+    fun: Callable[..., Any], kind: str, numbers: Sequence[int], names: Sequence[str]
+) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Positions and names, each completed from the other by the signature.
+
+    Args:
+      fun: the function.
+      kind: ``"static"`` or ``"donate"``, for messages.
+      numbers: positions, negative ones counted from the end.
+      names: names.
+
+    Raises:
+      ValueError: the function has no such argument.
+    """
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return tuple(numbers), frozenset(names)
+    by_position = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    n = len(by_position)
+    for number in numbers:
+        if not takes_any and not -n <= number < n:
+            raise ValueError(
+                f"jit: {kind}_argnums names argument {number}, but {name_of(fun)} has {n} "
+                "positional parameters"
+            )
+    for name in names:
+        if not takes_any_name and name not in known:
+            raise ValueError(
+                f"jit: {kind}_argnames names {name!r}, but {name_of(fun)} has the parameters "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+    all_numbers = {number % n if not takes_any else number for number in numbers}
+    all_names = set(names)
+    for i, parameter in enumerate(by_position):
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+            continue
+        if parameter.name in names:
+            all_numbers.add(i)
+        elif i in all_numbers:
+            all_names.add(parameter.name)
+    return tuple(sorted(all_numbers)), frozenset(all_names)
