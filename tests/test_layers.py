@@ -66,7 +66,8 @@ recurrences scatters
 table
 """,
     "primitives": """
-structural index_arrays routine_loops fortran
+index_arrays routine_loops fortran
+structural
 convolution_lowering cumulative_lowering dot_lowering index_lowering sorting_lowering
 family slicing sorting tapes
 elementwise movement
@@ -85,7 +86,9 @@ reuse
 evaluate
 algebra batch cotangents remat
 simplify transpose nodes
-pullback pushforward
+periods pullback pushforward
+repeats
+rolling
 """,
     "traces": """
 common
@@ -108,13 +111,14 @@ interop
 collectives inline programs
 calls lanes
 native
-explanations lowered signatures
-jit
-bodies closures custom_calls
-branches checkpoint custom_rules
-callbacks loops
-while_loop
-scanning
+bodies custom_calls explanations lowered signatures
+branches
+loops
+reroll while_loop
+jit scanning
+closures
+checkpoint custom_rules
+callbacks
 table
 """,
     "transforms": """

@@ -171,7 +171,14 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
                 place = _entry(w, y, number).pointer
                 assert place is not None
                 destinations[atom] = place  # type: ignore[index]  # a variable
-            block.start(_block_env(w, jaxpr, arguments), destinations)
+            in_place = [
+                atom for c, atom in zip(carried, jaxpr.outvars, strict=False) if c.in_place
+            ]
+            block.start(
+                _block_env(w, jaxpr, arguments),
+                destinations,
+                frozenset(in_place),  # type: ignore[arg-type]  # results are variables
+            )
             block.write()
             _next_values(w, jaxpr, block, carried)
     for c in carried:

@@ -72,6 +72,7 @@ class BodyWriter:
         self._places: dict[Var, Value] = {}
         self._heirs: dict[Var, Var] = {}
         """Variables whose memory is, from the start, that of one computed later in place."""
+        self._occupied: frozenset[Var] = frozenset()
         self._writers: list[NestWriter | None] | None = None
         self._temporary: list[int] = []
         self.schedule: Schedule | None = None
@@ -212,10 +213,22 @@ class BodyWriter:
             self.program.frame.arena.release(offset)
         self._owned.clear()
 
-    def start(self, env: dict[Var, Stored], destinations: Mapping[Var, Value]) -> None:
-        """Say where the arguments are and where results go, after planning ahead."""
+    def start(
+        self,
+        env: dict[Var, Stored],
+        destinations: Mapping[Var, Value],
+        occupied: frozenset[Var] = frozenset(),
+    ) -> None:
+        """Say where the arguments are and where results go, after planning ahead.
+
+        Args:
+          env: the arguments.
+          destinations: places of results.
+          occupied: results whose places hold arguments until they are computed.
+        """
         self.env = env
         self.destinations = destinations
+        self._occupied = occupied
 
     def plan_ahead(self) -> None:
         """Plan before the arguments have places."""
@@ -248,6 +261,12 @@ class BodyWriter:
                 return False  # written before it is read
         return found
 
+    def heirs(self, writers: list[NestWriter | None]) -> Mapping[Var, Var]:
+        """Variables that are in the memory of one computed later, after planning."""
+        assert self.schedule is not None
+        self._find_heirs(self.schedule, writers, self._last_reads(self.schedule))
+        return self._heirs
+
     def _find_heirs(
         self,
         plan: Schedule,
@@ -276,6 +295,8 @@ class BodyWriter:
                 for root in item.roots:
                     heir = root.var
                     if heir in taken or heir in viewed or not _same_memory(var, heir):
+                        continue
+                    if heir in self._occupied:
                         continue
                     if writer.reads_where_it_writes(var, root):
                         self._heirs[var] = heir

@@ -11,7 +11,10 @@ every read of an element comes before the write of that element:
 - that item does not read it at all, or it is a loop nest in which every round reads those elements
   only that the same round writes (a round writes after it has read, and no two rounds write the
   same element), or straight-line code that has read them all, or a routine whose result takes over
-  an operand's memory by its contract (``ir.lowering.Routine.in_place``).
+  an operand's memory by its contract (``ir.lowering.Routine.in_place``), or a loop that carries the
+  argument in one place.
+
+The same is asked of variables that are in the result's memory before it.
 
 Layer: ``compiler``.
 """
@@ -45,11 +48,13 @@ class Planned:
       body: who would write it.
       schedule: its items.
       writers: one per item: who would write a loop nest, ``None`` for other items.
+      heirs: variables that are in the memory of one computed later.
     """
 
     body: BodyWriter
     schedule: Schedule
     writers: tuple[NestWriter | None, ...]
+    heirs: Mapping[Var, Var]
 
 
 def planned(jaxpr: Jaxpr) -> Planned:
@@ -68,7 +73,7 @@ def planned(jaxpr: Jaxpr) -> Planned:
     body = BodyWriter(writer, jaxpr, env, places)
     writers = body.plan()
     assert body.schedule is not None
-    return Planned(body, body.schedule, tuple(writers))
+    return Planned(body, body.schedule, tuple(writers), dict(body.heirs(writers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     """Whether a result may be written to an argument's memory."""
     shown = _views_of(plan.schedule, given)
     return all(
-        _may_write(plan, var, shown) for var in (out, *_tenants(plan.body.heirs(), out))
+        _may_write(plan, var, shown) for var in (out, *_tenants(plan.heirs, out))
     )
 
 

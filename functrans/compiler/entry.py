@@ -45,7 +45,7 @@ _TYPE_OF = _HEADER - 8
 _DATA, _NDIM, _SHAPE, _DESCR, _FLAGS = (_HEADER + n for n in (0, 8, 16, 40, 48))
 # Fields of PyArray_Descr since NumPy 2.0, after the header.
 _TYPE, _KIND, _BYTE_ORDER, _ITEM_SIZE = (_HEADER + n for n in (0, 8, 10, 24))
-_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x001, 0x100, 0x400
+_C_CONTIGUOUS, _OWNDATA, _ALIGNED, _WRITEABLE = 0x001, 0x004, 0x100, 0x400
 # Positions in NumPy's table of functions, which are part of its binary interface.
 _ARRAY_TYPE, _ARRAY_SCALAR, _NEW_FROM_DESCR = 2, 60, 94
 _METH_FASTCALL = 0x0080
@@ -114,7 +114,8 @@ class Entry:
       outputs: what it returns, in order.
       single: whether its only result is returned as it is, and not in a tuple.
       release_gil: whether other Python threads may run during the program.
-      donated: outputs, by position, whose memory and object are those of an input.
+      donated: outputs, by position, whose memory and object are those of an input; such an input
+        must be writeable, no view, and share no memory with another one.
       parameters: a table of 64-bit integers whose address the program takes last; ``None`` for
         programs without one.
     """
@@ -268,7 +269,8 @@ class _Wrapper:
         null = Value("null", POINTER)
         shape = b.module.table(spec.shape, I64) if spec.shape else null
         known = spec.dtype.kind in "biufc"
-        flags = _C_CONTIGUOUS | _ALIGNED | (_WRITEABLE if donated else 0)
+        # A view is not taken over: whoever has the array behind it gave nothing away.
+        flags = _C_CONTIGUOUS | _ALIGNED | (_WRITEABLE | _OWNDATA if donated else 0)
         wanted = [
             obj,
             b.const(I32, len(spec.shape)),
@@ -605,7 +607,8 @@ def _python_function(loaded: Loaded, entry: Entry) -> Callable[..., Any]:
             return NotImplemented
         for source in donated.values():
             others = (a for i, a in enumerate(operands) if i != source)
-            if not args[source].flags.writeable or any(
+            flags = args[source].flags
+            if not (flags.writeable and flags.owndata) or any(
                 np.may_share_memory(args[source], other) for other in others
             ):
                 return NotImplemented
@@ -693,6 +696,7 @@ def _reads_right(array: np.ndarray[Any, Any]) -> bool:
         and [_at(shape + 8 * i, ctypes.c_int64) for i in range(ndim)] == list(array.shape)
         and bool(flags & _C_CONTIGUOUS) == array.flags.c_contiguous
         and bool(flags & _ALIGNED) == array.flags.aligned
+        and bool(flags & _OWNDATA) == array.flags.owndata
         and bool(flags & _WRITEABLE) == array.flags.writeable
         and _at(descr + _TYPE, ctypes.c_void_p) == id(array.dtype.type)
         and _at(descr + _KIND, ctypes.c_char) == array.dtype.kind.encode()

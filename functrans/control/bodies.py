@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.control.inline import inline_calls
-from functrans.control.jit import jit_p
+from functrans.control.native import jit_p
 from functrans.control.programs import hoist, intern
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.ir.avals import ShapedArray

@@ -41,7 +41,7 @@ from functrans.control.calls import (
     kept_residuals,
     to_front,
 )
-from functrans.control.jit import jit_p, run
+from functrans.control.native import jit_p, run
 from functrans.control.lanes import (
     flatten_lanes,
     gather_lanes,

@@ -26,7 +26,7 @@ from functrans.control.calls import (
     call_transpose,
     kept_residuals,
 )
-from functrans.control.jit import run
+from functrans.control.native import run
 from functrans.control.programs import Flags, derived, linearize_jaxpr, spread
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr

@@ -33,7 +33,7 @@ from functrans.control.calls import (
     to_front,
 )
 from functrans.control.inline import inline_calls
-from functrans.control.jit import jit_p, run
+from functrans.control.native import jit_p, run
 from functrans.control.programs import (
     Flags,
     batch_jaxpr,

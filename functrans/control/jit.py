@@ -40,6 +40,7 @@ from functrans.control.native import call_program
 from functrans.control.native import jit_p as jit_p
 from functrans.control.native import run as run
 from functrans.control.programs import hoist
+from functrans.control.reroll import reroll
 from functrans.control.signatures import matched, names_of, numbers_of
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, aval_of_plain
@@ -353,6 +354,8 @@ class JitFunction:
         closed, treedef = self._stage_closed(args, kwargs)
         jaxpr, captured = hoist(closed)
         captured = tuple(map(_in_order, captured))
+        if current_config.get().native:
+            jaxpr.cache["rolled"] = reroll(jaxpr)
         donated = tuple([len(captured) + i for i in self._donated(args, kwargs)])
         staging_s = time.perf_counter() - start
         program = _Program(
@@ -481,7 +484,7 @@ class JitFunction:
           >>> import functrans as ft
           >>> slope = jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
           >>> slope.signature
-          'double ft_grad_of_lambda(double)'
+          'double ft_lambda(double)'
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
           8.0
         """

@@ -27,7 +27,7 @@ import numpy as np
 
 from functrans.control.branches import cond_lanes_p
 from functrans.control.calls import is_nonzero, kept_residuals, to_front
-from functrans.control.jit import jit_p
+from functrans.control.native import jit_p
 from functrans.control.programs import (
     Flags,
     batch_jaxpr,

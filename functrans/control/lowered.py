@@ -110,9 +110,9 @@ class Lowered(_Staged):
       Lowered(<lambda>: f64[3] -> f64[3])
       >>> lowered.plan
       plan of <lambda>: f64[3] -> f64[3]
-      1. straight-line code: stores c:f64[3]; b in registers
-          b:f64[3] = multiply a 2.0
-          c:f64[3] = add b 1.0
+      1. straight-line code: stores b:f64[3]; a in registers
+          a:f64[3] = multiply 2.0 x
+          b:f64[3] = add a 1.0
       temporary memory: 0 bytes; ... lines of LLVM
     """
 

@@ -100,7 +100,7 @@ def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     key = "donating" if given else "native"
     if cache.get(key) is None:
         start = time.perf_counter()
-        cache[key] = native = compile_or_warn(jaxpr, given)
+        cache[key] = native = compile_or_warn(cache.get("rolled", jaxpr), given)
         cache["compile_s"] = time.perf_counter() - start
         if native is not None and native.donations.unused:
             _warn_of_unused(native)

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.passes.simplify import exact_key
+from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.passes.simplify import exact_key, has_annotations
 from functrans.primitives.elementwise import power_p
 from functrans.primitives.slicing import (
     BasicIndex,
@@ -240,7 +240,7 @@ def encode(jaxpr: Jaxpr) -> Table:
             kind < 0
             or len(eqn.inputs) > MAX_OPERANDS
             or primitive.effects
-            or (primitive.holds_programs and eqn.effects)
+            or (primitive.holds_programs and _is_watched(eqn))
             or (notes and (eqn in notes or any(var in notes for var in outputs)))
         ):
             symbols.append(-1)
@@ -248,6 +248,11 @@ def encode(jaxpr: Jaxpr) -> Table:
             text = (primitive, key, n, kinds)
             symbols.append(symbol.setdefault(text, len(symbol)))
     return _table(jaxpr, arguments, e, symbols, flat, counts, n_operands)
+
+
+def _is_watched(eqn: Equation) -> bool:
+    """Whether the programs of an equation have effects or annotations."""
+    return bool(eqn.effects) or any(has_annotations(sub) for sub in subjaxprs(eqn.params))
 
 
 def params_key(params: Mapping[str, Any]) -> Hashable:

@@ -273,19 +273,16 @@ def test_a_donated_input_is_the_result(make: Make) -> None:
 
 
 @MAKERS
-def test_a_donated_input_must_be_writeable_and_alone(make: Make) -> None:
+def test_a_donated_input_must_be_writeable_and_alone_and_no_view(make: Make) -> None:
     spec = ArraySpec((4,), F8)
     f = build(make, [spec, spec], [spec], single=True, donated={0: 0})
-    memory = np.zeros(10)
-    x, y = memory[:4], memory[4:8]
-    assert f(x, y) is x
-    assert f(y, x) is y
+    memory, x = np.zeros(10), np.zeros(4)
+    assert f(x, memory[4:8]) is x
     assert f(x, x) is NotImplemented
-    assert f(x, memory[3:7]) is NotImplemented
+    assert f(x, x[:]) is NotImplemented
     assert f(memory[3:7], x) is NotImplemented
     x.flags.writeable = False
-    assert f(x, y) is NotImplemented
-    assert f(y, x) is y
+    assert f(x, memory[4:8]) is NotImplemented
 
 
 @pytest.mark.parametrize(
