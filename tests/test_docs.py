@@ -1,11 +1,18 @@
-"""Pages made from tables are up to date."""
+"""Pages made from tables are up to date, and examples give what the pages show."""
 
+import doctest
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
+from functrans.emitter.math import BOUNDS
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+WITH_EXAMPLES = sorted(
+    path.name for path in DOCS.glob("*.md") if "\n>>> " in path.read_text(encoding="utf-8")
+)
 
 
 def _generator():
@@ -24,3 +31,23 @@ def test_every_primitive_is_listed_with_its_file():
     page = (DOCS / "primitives.md").read_text(encoding="utf-8")
     assert "| `sin` | `elementwise.py` |" in page
     assert "| `` |" not in page
+
+
+def test_measured_errors_are_within_the_bounds():
+    measured = json.loads((DOCS / "vector_math.json").read_text(encoding="utf-8"))
+    assert list(measured["functions"]) == list(BOUNDS)
+    for name, rows in measured["functions"].items():
+        for dtype, row in rows.items():
+            assert row["ulp"] <= BOUNDS[name], f"{name} of {dtype}"
+            assert row["points"] >= 20_000, f"{name} of {dtype}"
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_give_what_they_show(name, monkeypatch):
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", "off")
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    results = doctest.testfile(
+        str(DOCS / name), module_relative=False, optionflags=flags, verbose=False
+    )
+    assert results.attempted
+    assert not results.failed

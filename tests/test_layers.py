@@ -102,7 +102,7 @@ nests
 bodies
 blocks
 programs
-donation
+cost donation
 compiled
 inspect reference
 interop

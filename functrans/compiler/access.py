@@ -51,7 +51,8 @@ def flat_index(stored: Stored, index: Sequence[Affine]) -> Affine:
 
 def read(nest: NestWriter, stored: Stored, index: tuple[Affine, ...]) -> Number:
     """An element, or one per lane, written into the present section."""
-    flat = flat_index(stored, index)
+    # the only element of an array may be asked for by a loop of one round
+    flat = flat_index(stored, index) if stored.size != 1 else constant(0)
     if flat.is_constant:
         number = stored.elements.get(flat.constant)
         if number is not None:

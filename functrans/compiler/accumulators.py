@@ -10,7 +10,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,9 @@ from functrans.compiler.reductions import (
     is_ordered,
 )
 from functrans.compiler.schedule import Root, vector_axis
-from functrans.emitter.numbers import Number
+from functrans.emitter.builder import Builder
+from functrans.emitter.casts import constant_parts
+from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value
 from functrans.ir.lowering import Reduction
 
@@ -118,28 +120,6 @@ class Accumulator:
         total = combine(e, self.kind, self._load(memory, offset, lanes), number)
         self._store(memory, offset, total)
 
-    def end_round(self, counter: Value) -> None:
-        """Close blocks that are full: at the end of each round of the loop."""
-        if self.levels == 1:
-            return
-        b = self.nest.b
-        if not self.in_lanes:
-            following = b.add(counter, b.index(1))
-            rest = b.and_(following, b.index(BLOCK - 1))
-            with b.when(b.icmp("eq", rest, b.index(0)), "block"):
-                self._flush(0)
-            return
-        following = b.add(counter, b.index(self.nest.lanes))
-        self._flush_full(following, 0, LANES * ROUNDS)
-
-    def _flush_full(self, following: Value, level: int, size: int) -> None:
-        b = self.nest.b
-        rest = b.and_(following, b.index(size - 1))
-        with b.when(b.icmp("eq", rest, b.index(0)), "block"):
-            self._flush(level)
-            if level + 2 < self.levels:
-                self._flush_full(following, level + 1, size * ROUNDS)
-
     def close(self) -> None:
         """End: after the loop, combine all levels and write the result."""
         nest = self.nest
@@ -159,6 +139,39 @@ class Accumulator:
                 stored.elements[flat.constant] = total
             else:
                 access.write_all(nest, [access.Store(stored, self.result, total)])
+
+    def _total(
+        self, e: Numbers, levels: Sequence[Value], offset: Value | None, lanes: int
+    ) -> Number:
+        """All levels of a slot, and its lanes, as one."""
+        places = [self._pointer(memory, offset) for memory in levels]
+        total = e.load(self.dtype, places[-1], lanes)
+        for place in reversed(places[:-1]):
+            total = combine(e, self.kind, total, e.load(self.dtype, place, lanes))
+        return fold_vector(e, self.kind, total) if self.in_lanes else total
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether the code of flushing and folding is a function: not where slots are registers."""
+        return (
+            self.in_lanes
+            and not self.dims
+            and self.nest.wide_lanes < LANES
+            and self.dtype.kind in "fiu"
+            and self.dtype.itemsize >= 4
+        )
+
+    def _folded(self) -> Number:
+        """:meth:`_total` by a call."""
+
+        def write(b: Builder) -> None:
+            total = self._total(Numbers(b), b.arguments, None, LANES)
+            b.ret(total.parts[0])
+
+        name = f"functrans.fold_{self.kind}_{self.dtype}_{self.levels}"
+        result = constant_parts(self.dtype, 0, 1)[0].type
+        value = self.nest.b.helper(name, self.memory, result, write)
+        return Number(self.dtype, (value,))
 
     # memory --------------------------------------------------------------------------------------
 
@@ -207,9 +220,13 @@ class Accumulator:
         with b.loop(b.index(0), b.index(count), lanes) as offset:
             yield offset, lanes
 
-    def _flush(self, level: int) -> None:
+    def flush(self, level: int) -> None:
         """Combine a level into the one above, and begin it anew."""
         nest = self.nest
+        if self._is_shared:
+            name = f"functrans.flush_{self.kind}_{self.dtype}"
+            nest.b.helper(name, self.memory[level : level + 2], None, self._write_flush)
+            return
         count = math.prod(self.dims) * self.width
         with self._all_of(count) as (offset, lanes):
             low = self._load(self.memory[level], offset, lanes)
@@ -218,6 +235,16 @@ class Accumulator:
             self._store(
                 self.memory[level], offset, identity(nest.e, self.kind, self.dtype, lanes)
             )
+
+    def _write_flush(self, b: Builder) -> None:
+        e = Numbers(b)
+        low, high = b.arguments
+        total = combine(
+            e, self.kind, e.load(self.dtype, high, LANES), e.load(self.dtype, low, LANES)
+        )
+        e.store(total, high)
+        e.store(identity(e, self.kind, self.dtype, LANES), low)
+        b.ret()
 
     @contextmanager
     def _each_inside(self) -> Iterator[Value | None]:
@@ -247,3 +274,32 @@ class Accumulator:
         nest.close_section()
         nest.counters[:] = counters
         nest.lanes = lanes
+
+
+def end_round(nest: NestWriter, accumulators: Sequence[Accumulator], counter: Value) -> None:
+    """Close blocks that are full: at the end of each round of the loop that they run over."""
+    b = nest.b
+    blocks = [acc for acc in accumulators if not acc.in_lanes and acc.levels > 1]
+    if blocks:
+        following = b.add(counter, b.index(1))
+        rest = b.and_(following, b.index(BLOCK - 1))
+        with b.when(b.icmp("eq", rest, b.index(0)), "block"):
+            for accumulator in blocks:
+                accumulator.flush(0)
+    in_lanes = [acc for acc in accumulators if acc.in_lanes and acc.levels > 1]
+    if in_lanes:
+        _flush_full(nest, in_lanes, b.add(counter, b.index(nest.lanes)), 0)
+
+
+def _flush_full(
+    nest: NestWriter, accumulators: Sequence[Accumulator], following: Value, level: int
+) -> None:
+    b = nest.b
+    size = LANES * ROUNDS ** (level + 1)
+    rest = b.and_(following, b.index(size - 1))
+    with b.when(b.icmp("eq", rest, b.index(0)), "block"):
+        for accumulator in accumulators:
+            accumulator.flush(level)
+        higher = [acc for acc in accumulators if level + 2 < acc.levels]
+        if higher:
+            _flush_full(nest, higher, following, level + 1)

@@ -1,9 +1,10 @@
 """Control flow as instructions: loops and branches with programs in them.
 
-Here: ``write_scan``, ``write_while``, ``write_cond``, which the records of these primitives name as
-their lowerings. Values that a loop carries live in registers when they are small, else in two
-places in turn, so that no round copies them; entries of scanned operands and results are read and
-written in place.
+Here: ``write_scan``, ``write_while``, ``write_cond``, one per kind of ``ir.lowering.Structured``
+(``compiler.programs`` has the table). Values that a loop carries live in registers when they are
+small, else in two places in turn, so that no round copies them, or in one place where the body
+reads each element before it writes it; entries of scanned operands and results are read and written
+in place.
 
 Layer: ``compiler``.
 """

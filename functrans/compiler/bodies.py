@@ -168,8 +168,9 @@ class BodyWriter:
     def plan(self) -> list[NestWriter | None]:
         """Schedule the program, so that every nest can be written."""
         forced: frozenset[Var] = frozenset()
+        by_routine: frozenset[Var] = frozenset()
         while True:
-            self.schedule = schedule(self.jaxpr, forced)
+            self.schedule = schedule(self.jaxpr, forced, by_routine)
             self.available = set(self.env)
             writers: list[NestWriter | None] = []
             try:
@@ -183,6 +184,9 @@ class BodyWriter:
                         self.available.update(item.eqn.outputs)
                     writers.append(writer)
             except MustStore as request:
+                if request.by_routine:
+                    by_routine |= {request.var}
+                    continue
                 assert request.var not in forced, "a variable is stored once"
                 forced |= {request.var}
                 continue

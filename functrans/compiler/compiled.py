@@ -23,6 +23,7 @@ import numpy as np
 
 from functrans.compiler import engine, threads
 from functrans.compiler.cache import ObjectCache, cache_key, default_directory
+from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds
 from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
     ArraySpec,
@@ -43,8 +44,6 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.source import resolve
 
-LONG_PROGRAM_LINES = 4000
-"""Lines from which a program is compiled with hardly any optimisation."""
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
 LONG_RUN_ELEMENTS = 20_000
@@ -226,31 +225,32 @@ def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
         return None
     try:
         return compiled(jaxpr, given)
-    except CompilationError as error:
-        parts = "\n".join(str(part.jaxpr) for part in plan_of(jaxpr) if hasattr(part, "jaxpr"))
+    except Exception as error:  # noqa: BLE001  # a fault of the compiler must not stop the user
+        what = str(error) if isinstance(error, CompilationError) else repr(error)
         warnings.warn(
-            f"{jaxpr.name or 'a program'} is interpreted, since it could not be compiled: {error}\n"
-            f"its plan:\n{parts}",
+            f"{jaxpr.name or 'a program'} is interpreted, since it could not be compiled: {what}\n"
+            f"its plan:\n{_plan_text(jaxpr)}",
             RuntimeWarning,
             stacklevel=2,
         )
         return None
 
 
+def _plan_text(jaxpr: Jaxpr) -> str:
+    """The parts of a program that was not compiled, or itself if it has none."""
+    try:
+        parts = [part.jaxpr for part in plan_of(jaxpr) if isinstance(part, NativePart)]
+    except Exception:  # noqa: BLE001  # what went wrong first is being reported
+        parts = []
+    return "\n".join(map(str, parts or [jaxpr]))
+
+
 def predicted_compile_s(jaxpr: Jaxpr) -> float:
-    """Roughly how long compiling a program takes, in seconds, from its number of equations."""
+    """Roughly how long compiling a simplified program takes, in seconds."""
     known: float | None = jaxpr.cache.get("predicted_compile_s")
     if known is None:
-        known = jaxpr.cache["predicted_compile_s"] = 0.02 + 1e-4 * _equations(jaxpr)
+        known = jaxpr.cache["predicted_compile_s"] = compile_seconds(prepare(jaxpr))
     return known
-
-
-def _equations(jaxpr: Jaxpr) -> int:
-    count = len(jaxpr.eqns)
-    for eqn in jaxpr.eqns:
-        for sub in subjaxprs(eqn.params):
-            count += _equations(sub)
-    return count
 
 
 def plan_of(jaxpr: Jaxpr) -> list[Part]:

@@ -5,12 +5,13 @@ arguments, allocates results and calls the program (``emit_entry``), and the Pyt
 it (``make_function``). Not here: what to do with arguments that do not fit, which come back as
 ``NotImplemented`` for the caller to convert or to trace again.
 
-A program is ``i32 @program(ptr in0, ..., ptr out0, ...)`` on addresses of data; it returns 0, or a
-number that says what went wrong. The wrapper is a function of CPython's calling convention for
-positional arguments and becomes a builtin function; a call through ctypes would cost several times
-as much. It reads array objects where NumPy's headers put their fields; ``layout_is_known`` compares
-what it reads with what Python says, once, and if they ever differ ``make_function`` returns a
-Python function that does the same more slowly.
+A program is ``i32 @program(ptr in0, ..., ptr out0, ...)`` on addresses of data, followed by that of
+the table of its parameters if it has one; it returns 0, or a number that says what went wrong. The
+wrapper is a function of CPython's calling convention for positional arguments and becomes a builtin
+function; a call through ctypes would cost several times as much. It reads array objects where
+NumPy's headers put their fields; ``layout_is_known`` compares what it reads with what Python says,
+once, and if they ever differ ``make_function`` returns a Python function that does the same more
+slowly.
 
 Addresses of objects and functions are symbols, never numbers in the text: the object code can be
 kept on disk and loaded by another process.
@@ -454,8 +455,9 @@ def _emit_packed(module: Module, entry: Entry) -> None:
 def emit_entry(module: Module, entry: Entry) -> None:
     """Write the wrapper of a program, and its form for an array of addresses.
 
-    A module of its own, compiled at level 0 and joined to the program's code by ``join_objects``,
-    compiles in 0.7 ms, against 5 ms as a part of the program at level 1, and runs as fast.
+    A module of its own, compiled at level 0 and linked against the program's address, compiles in
+    0.7 ms, against 5 ms as a part of the program at level 1, and runs as fast; and wrappers for
+    several sizes share one program.
 
     Args:
       module: where the wrapper goes; it may define the program.

@@ -1,8 +1,9 @@
 """Work that every round of a loop would repeat, moved in front of the loop.
 
-Here: ``with_invariants_outside``, for the scans of a program. Only what cannot fail is moved: a loop
-of no rounds computes it too. Products with a transposed operand that does not change are made
-products with its transpose, which is then computed once.
+Here: ``with_invariants_outside``, for the scans of a program. Only what cannot fail is moved: a
+loop of no rounds computes it too. Products with a transposed operand that does not change are made
+products with its transpose, which is then computed once. Not here: what nests compute outside of
+their loops (``compiler.nests``).
 
 Layer: ``compiler``.
 """

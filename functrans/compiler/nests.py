@@ -6,8 +6,8 @@ which variables share a nest (``compiler.schedule``), how elements are combined
 
 Values are written on demand, from the roots down: ``value(variable, index)`` writes the equation of
 the variable at an affine index of the loop variables, once, at the outermost loop where the index
-is known. So loop-invariant values are computed outside by construction. One loop may run over lanes:
-the same instructions on vectors, then scalars for what is left over.
+is known. So loop-invariant values are computed outside by construction. One loop may run over
+lanes: the same instructions on vectors, then scalars for what is left over.
 
 An element that comes from one place in one part of a loop and from another place, or from none, in
 another part (pad, concatenate, the transpose of a slice) cuts the loop: each part is written
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.compiler import access
-from functrans.compiler.accumulators import Accumulator
+from functrans.compiler.accumulators import Accumulator, end_round
 from functrans.compiler.affine import Affine, as_affine, constant, variable
 from functrans.compiler.reductions import fold, fold_lanes
 from functrans.compiler.schedule import Nest, Root, vector_axis
@@ -52,11 +52,13 @@ class MustStore(Exception):  # noqa: N818  # a message to the scheduler, no erro
 
     Attributes:
       var: the variable.
+      by_routine: whether its own nest could not compute it either.
     """
 
-    def __init__(self, var: Var) -> None:
+    def __init__(self, var: Var, by_routine: bool = False) -> None:
         super().__init__(var)
         self.var = var
+        self.by_routine = by_routine
 
 
 class NestWriter:
@@ -77,6 +79,8 @@ class NestWriter:
         self.accumulators: list[Accumulator] = []
         self.pending: list[access.Store] = []
         self.cost = 0
+        self.pinned: dict[int, int] = {}
+        """Counters of the parts of loops that have one round."""
         self.read_indices: dict[Var, set[Index]] = {}
         """At which indices stored variables are read."""
         self.limits: tuple[Value, Value] | None = None
@@ -134,7 +138,7 @@ class NestWriter:
         self.cost = cost
         parts = math.prod(len(cuts) - 1 for cuts in self.cuts)
         if parts > MAX_PARTS:
-            raise MustStore(self._cutting_variable())
+            raise self._cut_too_often()
         if self.nest.vector is not None:
             native = max(1, 64 // min(widest, 8))
             extent = self.nest.extents[self.nest.vector]
@@ -165,14 +169,18 @@ class NestWriter:
                     self.cuts[loop].add(cut)
         return True
 
-    def _cutting_variable(self) -> Var:
-        """A variable with conditions, to be stored in a nest of its own."""
+    def _cut_too_often(self) -> MustStore:
+        """A variable with conditions, to be stored in a nest of its own or by its routine."""
         roots = {root.var for root in self.nest.roots}
+        moved: list[Equation] = []
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
-            if isinstance(eqn.primitive.lower, IndexMap) and eqn.outputs[0] not in roots:
-                return eqn.outputs[0]
-        raise AssertionError("a nest without cuts has one part")
+            if isinstance(eqn.primitive.lower, IndexMap):
+                if eqn.outputs[0] not in roots:
+                    return MustStore(eqn.outputs[0])
+                if eqn.primitive.lower.routine is not None:
+                    moved.append(eqn)
+        return MustStore(max(moved, key=lambda eqn: len(eqn.inputs)).outputs[0], by_routine=True)
 
     def reads_where_it_writes(self, var: Var, root: Root) -> bool:
         """Whether each round reads a variable only at the indices where it writes a root.
@@ -300,6 +308,9 @@ class NestWriter:
         edges = sorted(self.cuts[loop])
         for start, stop in itertools.pairwise(edges):
             self.ranges[loop] = (start, stop)
+            self.pinned.pop(loop, None)
+            if stop - start == 1:
+                self.pinned[loop] = start
             if loop == 0 and self.limits is not None:
                 self._write_limited(start, stop, own)
                 continue
@@ -315,6 +326,7 @@ class NestWriter:
                 if begin < end:
                     self._write_part(loop, begin, end, step, own)
         self.ranges[loop] = (0, self.nest.extents[loop])
+        self.pinned.pop(loop, None)
         for accumulator in own:
             accumulator.close()
 
@@ -355,8 +367,7 @@ class NestWriter:
         self.counters[loop] = counter
         self.open_section()
         self._write_axis(loop + 1)
-        for accumulator in own:
-            accumulator.end_round(counter)
+        end_round(self, own, counter)
         self.close_section()
 
     def _write_innermost(self) -> None:
@@ -387,6 +398,8 @@ class NestWriter:
         """An element of a variable, or one per lane; written where it is first known."""
         if isinstance(atom, Literal):
             return literal(self.e, atom, atom.aval.dtype)
+        if self.pinned:
+            index = self._with_known_counters(index)
         depth = self.depth(index)
         memo = self.memos[depth]
         number: Number | None = memo.get((atom, index))
@@ -400,6 +413,19 @@ class NestWriter:
             number = self._compute(atom, index, depth)
         memo[atom, index] = number
         return number
+
+    def _with_known_counters(self, index: Index) -> Index:
+        """An index in a part of one round, whose counter is a number."""
+        pinned = self.pinned
+        return tuple(
+            [
+                sum(
+                    (variable(v) * c for v, c in i.terms if v not in pinned),
+                    constant(i.constant + sum(c * pinned[v] for v, c in i.terms if v in pinned)),
+                )
+                for i in index
+            ]
+        )
 
     def _compute(self, var: Var, index: Index, depth: int) -> Number:
         eqn, output = self.body.maker(var)

@@ -6,7 +6,8 @@ Here: ``ProgramWriter``, the function around a body (arguments, memory, errors, 
 
 The function is ``i32 @program(ptr in0, ..., ptr out0, ..., ptr parameters)``: addresses of elements
 in C order, and of a table of the sizes that the code does not contain, so that it serves arguments
-of other extents. It returns 0, ``NO_MEMORY``, or ``FIRST_ERROR`` plus the number of an entry of ``errors``.
+of other extents. It returns 0, ``NO_MEMORY``, ``INTERRUPTED`` (a signal came, and the exception is
+set), or ``FIRST_ERROR`` plus the number of an entry of ``errors``.
 
 Layer: ``compiler``.
 """

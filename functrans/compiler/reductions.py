@@ -7,8 +7,11 @@ The order depends on the shape alone, never on what is fused with what, nor on t
 the number of threads. Along the axis that loops over lanes run along (``schedule.vector_axis``):
 element ``k`` belongs to lane ``k mod 32``; a lane adds up 16 elements at a time, 16 such sums at a
 time, and so on; the lanes are then added in halves: 32 to 16, to 8, ... to 1. Along any other axis:
-8 elements at a time, one after the other, and these sums one after the other. Each result has one
-rounding per level of that tree, fewer than NumPy's pairwise sums of 8 lanes over 128 elements.
+8 elements at a time, one after the other, and these sums one after the other.
+
+Between an element and the sum in lanes there are at most 16 roundings per level, and 5 where the
+lanes are added: about as many as in NumPy's pairwise sums (8 lanes over 128 elements, then halves)
+up to 1000 elements, 59 against 31 for a million.
 
 A sum begins with -0.0, which changes no number, and a product with 1. Maxima and minima treat -0.0
 as less than 0.0, so that they depend on no order.

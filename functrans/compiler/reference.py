@@ -1,11 +1,12 @@
 """An interpreter with the compiler's mathematics and nothing else of the compiler.
 
 Here: ``evaluate_like_compiled``, which ``config(compiler_math=True)`` puts in the place of compiled
-programs. It computes one equation after the other on whole arrays: elementwise equations by a native
-loop over scalars made for that one primitive, reductions by NumPy in the order that
+programs. It computes one equation after the other on whole arrays: elementwise equations by a
+native loop over scalars made for that one primitive, reductions by NumPy in the order that
 ``compiler.reductions`` documents, routines by their own native code on arrays that nothing else
 shares, movement by NumPy. There is no fusion, no vector lane, no index map, no schedule and no
-memory that is used twice; so a compiled program gives the same bits exactly if all of that is right.
+memory that is used twice; so a compiled program gives the same bits exactly if all of that is
+right.
 Not here: compiled programs (``compiler.compiled``).
 
 Layer: ``compiler``.

@@ -2,7 +2,7 @@
 
 Here: ``schedule``, from a prepared program to loop nests, routines and views in order, with the
 decision which variables are kept in memory and which are computed where they are used. Not here:
-instructions (``compiler.nests``, ``compiler.bodies``), memory addresses (``compiler.memory``).
+instructions (``compiler.nests``, ``compiler.bodies``), memory addresses (``compiler.storage``).
 
 Every variable has a *level*: how many loops-over-everything (large reductions, routines, control
 flow) must have finished before it can be computed. Within a level all stored variables with the
@@ -171,23 +171,29 @@ def needs_routine(eqn: Equation) -> bool:
     return lower.trace(index, avals, 0, **eqn.params) is None
 
 
-def schedule(jaxpr: Jaxpr, forced: frozenset[Var] = frozenset()) -> Schedule:
+def schedule(
+    jaxpr: Jaxpr,
+    forced: frozenset[Var] = frozenset(),
+    by_routine: frozenset[Var] = frozenset(),
+) -> Schedule:
     """Plan a prepared program.
 
     Args:
       jaxpr: the program.
       forced: variables that are stored whatever they cost.
+      by_routine: results of index maps that their routines compute.
 
     Returns:
       The schedule.
     """
-    return _Planner(jaxpr, forced).plan()
+    return _Planner(jaxpr, forced, by_routine).plan()
 
 
 class _Planner:
-    def __init__(self, jaxpr: Jaxpr, forced: frozenset[Var]) -> None:
+    def __init__(self, jaxpr: Jaxpr, forced: frozenset[Var], by_routine: frozenset[Var]) -> None:
         self.jaxpr = jaxpr
         self.forced = forced
+        self.by_routine = by_routine
         self.level: dict[Var, int] = {}
         self.cost: dict[Var, int] = {}
         self.kinds: list[str] = []
@@ -210,7 +216,8 @@ class _Planner:
             if isinstance(lower, Pointwise):
                 kind = "inline"
             elif isinstance(lower, IndexMap):
-                kind = "view" if is_view(eqn) else "call" if needs_routine(eqn) else "inline"
+                is_call = eqn.outputs[0] in self.by_routine or needs_routine(eqn)
+                kind = "view" if is_view(eqn) else "call" if is_call else "inline"
             elif isinstance(lower, Reduction):
                 kind = "inline" if is_inner(eqn) else "reduce"
             else:

@@ -83,7 +83,7 @@ def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     if key in cache:
         known: Compiled | None = cache[key]
         return known
-    if predicted_compile_s(jaxpr) > settings.compile_budget_s + cache.get("interpreted_s", 0.0):
+    if predicted_compile_s(cache.get("rolled", jaxpr)) > settings.compile_budget_s + cache.get("interpreted_s", 0.0):
         return None
     return compile_now(jaxpr, given)
 

@@ -2,7 +2,7 @@
 
 Here: ``Module`` (functions, declarations, constants) and ``Builder`` (the instructions of one
 function, in blocks, with loops and branches). Not here: NumPy's arithmetic
-(``emitter.arithmetic``), vector math (``emitter.math``), compilation (``compiler``).
+(``emitter.numbers``), vector math (``emitter.math``), compilation (``compiler``).
 
 Text is written directly: it is what the cache keys on, and building an object for each instruction
 of a program of 40,000 operations would cost more than compiling it. No instruction carries a

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -23,6 +24,7 @@ from functrans.errors import ShapeError
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
 from functrans.ir.lowering import IndexMap, Read, Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.primitives.fortran import move
 from functrans.primitives.slicing import (
     BasicIndex,
     basic_places,
@@ -152,6 +154,18 @@ def _concatenate_lower(
     return tuple(reads)
 
 
+def _concatenate_routine(e: Any, operands: Any, results: Any, *, axis: int) -> None:
+    """One part after the other."""
+    (out,) = results
+    start = 0
+    for part in operands:
+        source = part.strides
+        target = out.strides
+        place = replace(out, pointer=e.address(out, e.b.index(start * target[axis])))
+        move(e, part, place, part.shape, source, target)
+        start += part.shape[axis]
+
+
 concatenate_p = Primitive(
     "concatenate",
     impl=_concatenate_impl,
@@ -159,7 +173,7 @@ concatenate_p = Primitive(
     jvp=linear,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
-    lower=IndexMap(_concatenate_lower),
+    lower=IndexMap(_concatenate_lower, routine=Routine(_concatenate_routine)),
 )
 
 
@@ -306,6 +320,16 @@ def _stack_lower(
     )
 
 
+def _stack_routine(e: Any, operands: Any, results: Any, *, axis: int) -> None:
+    """One slice after the other."""
+    (out,) = results
+    steps = out.strides
+    kept = (*steps[:axis], *steps[axis + 1 :])
+    for number, part in enumerate(operands):
+        place = replace(out, pointer=e.address(out, e.b.index(number * steps[axis])))
+        move(e, part, place, part.shape, part.strides, kept)
+
+
 stack_p = Primitive(
     "stack",
     impl=_stack_impl,
@@ -313,7 +337,7 @@ stack_p = Primitive(
     jvp=linear,
     transpose=_stack_transpose,
     batch=_stack_batch,
-    lower=IndexMap(_stack_lower),
+    lower=IndexMap(_stack_lower, routine=Routine(_stack_routine)),
 )
 
 

@@ -291,7 +291,7 @@ def _slice_update_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tu
     if is_linear(v):  # first, so that the array can be written to after it was read
         ct_v = sum_to_shape(bind(slice_p, ct, index=index)[0], v.aval.shape)
     if is_linear(x):
-        hole = np.zeros((), ct.dtype)
+        hole = np.zeros((), ct.dtype)[()]
         (ct_x,) = bind(slice_update_p, ct, hole, index=index)
     return (ct_x, ct_v)
 

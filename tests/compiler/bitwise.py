@@ -62,12 +62,16 @@ def assert_compiled_is_reference(fun: Callable[..., Any], *args: Any, what: str 
     jitted = ft.jit(fun)
     with np.errstate(all="ignore"):
         found, error = _outcome(jitted, args)
-        assert is_compiled(jitted), f"{what}: not compiled"
+        native = is_compiled(jitted)
         with ft.config(compiler_math=True):
             expected, reference_error = _outcome(jitted, args)
     if error is not None or reference_error is not None:
-        assert (type(error), str(error)) == (type(reference_error), str(reference_error)), what
+        if (type(error), str(error)) != (type(reference_error), str(reference_error)):
+            raise AssertionError(
+                f"{what}: compiled {error!r}, reference {reference_error!r}"
+            ) from error
         return None
+    assert native, f"{what}: interpreted"
     found_leaves, expected_leaves = ft.tree.leaves(found), ft.tree.leaves(expected)
     for i, (one, other) in enumerate(zip(found_leaves, expected_leaves, strict=True)):
         assert_same_bits(one, other, f"{what}: result {i}")
