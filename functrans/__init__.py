@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from functrans import numpy as numpy
     from functrans import scipy as scipy
     from functrans import testing as testing
+    from functrans.compiler.threads import get_num_threads as get_num_threads
+    from functrans.compiler.threads import set_num_threads as set_num_threads
+    from functrans.control.caches import cache_statistics as cache_statistics
+    from functrans.control.caches import clear_caches as clear_caches
     from functrans.control.callbacks import io_callback as io_callback
     from functrans.control.callbacks import pure_callback as pure_callback
     from functrans.control.checkpoint import checkpoint as checkpoint
@@ -69,11 +73,13 @@ __all__ = [
     "Jaxpr",
     "ShapeDtypeStruct",
     "__version__",
+    "cache_statistics",
     "check_grads",
     "check_jaxpr",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "clear_caches",
     "config",
     "conventions",
     "custom_gradient",
@@ -86,6 +92,7 @@ __all__ = [
     "eval_shape",
     "flatten_util",
     "functional",
+    "get_num_threads",
     "grad",
     "hessian",
     "hessian_diag",
@@ -105,6 +112,7 @@ __all__ = [
     "pure_callback",
     "remat",
     "scipy",
+    "set_num_threads",
     "stop_gradient",
     "testing",
     "tree",
@@ -125,19 +133,23 @@ _MODULES = (
     "testing",
 )
 _NAMES = {
+    "cache_statistics": "functrans.control.caches",
     "check_grads": "functrans.testing",
     "check_jaxpr": "functrans.ir.check",
     "checkpoint": "functrans.control.checkpoint",
     "checkpoint_name": "functrans.control.checkpoint",
     "checkpoint_policies": "functrans.control.checkpoint",
+    "clear_caches": "functrans.control.caches",
     "custom_gradient": "functrans.control.custom_rules",
     "custom_jvp": "functrans.control.custom_rules",
     "custom_vjp": "functrans.control.custom_rules",
     "disable_jit": "functrans.control.jit",
+    "get_num_threads": "functrans.compiler.threads",
     "io_callback": "functrans.control.callbacks",
     "jit": "functrans.control.jit",
     "pure_callback": "functrans.control.callbacks",
     "remat": "functrans.control.checkpoint",
+    "set_num_threads": "functrans.compiler.threads",
     "stop_gradient": "functrans.control.custom_rules",
 }
 

@@ -117,7 +117,7 @@ loops
 reroll while_loop
 jit scanning
 closures
-checkpoint custom_rules
+caches checkpoint custom_rules
 callbacks
 table
 """,

@@ -19,11 +19,12 @@ from functrans.compiler.affine import Affine, constant, variable
 from functrans.compiler.reductions import (
     BLOCK,
     LANES,
-    ROUNDS,
+    block_size,
     combine,
     fold_vector,
     identity,
     is_ordered,
+    level_count,
 )
 from functrans.compiler.schedule import Root, vector_axis
 from functrans.emitter.builder import Builder
@@ -72,10 +73,7 @@ class Accumulator:
         ordered = is_ordered(self.kind, self.dtype)
         self.levels = 1
         if ordered and self.in_lanes:
-            count = -(-self.extent // LANES)
-            while count > ROUNDS:
-                count = -(-count // ROUNDS)
-                self.levels += 1
+            self.levels = level_count(self.extent)
         elif ordered and self.extent > BLOCK:
             self.levels = 2
         self.width = 1
@@ -177,7 +175,7 @@ class Accumulator:
 
     def _block(self, level: int) -> int:
         """Elements after which a level is combined into the one above, and is empty again."""
-        return LANES * ROUNDS ** (level + 1) if self.in_lanes else BLOCK
+        return block_size(level) if self.in_lanes else BLOCK
 
     def _lanes_inside(self) -> int:
         """Lanes of an element where the loop over lanes is inside the reduced one."""
@@ -295,7 +293,7 @@ def _flush_full(
     nest: NestWriter, accumulators: Sequence[Accumulator], following: Value, level: int
 ) -> None:
     b = nest.b
-    size = LANES * ROUNDS ** (level + 1)
+    size = block_size(level)
     rest = b.and_(following, b.index(size - 1))
     with b.when(b.icmp("eq", rest, b.index(0)), "block"):
         for accumulator in accumulators:

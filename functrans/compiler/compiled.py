@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 import threading
 import warnings
@@ -44,6 +45,7 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.source import resolve
 
+_VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
 LONG_RUN_ELEMENTS = 20_000
@@ -296,7 +298,7 @@ def optimisation_level(text: str) -> int:
     Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
     once, and no slot on the stack has to become a register.
     """
-    is_plain = text.count("= alloca ") <= _PLAIN_SLOTS and " x double>" not in text
+    is_plain = text.count("= alloca ") <= _PLAIN_SLOTS and _VECTOR.search(text) is None
     return 0 if is_plain or text.count("\n") >= LONG_PROGRAM_LINES else 1
 
 

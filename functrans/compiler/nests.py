@@ -29,7 +29,7 @@ from functrans.compiler import access
 from functrans.compiler.accumulators import Accumulator, end_round
 from functrans.compiler.affine import Affine, as_affine, constant, variable
 from functrans.compiler.reductions import fold, fold_lanes
-from functrans.compiler.schedule import Nest, Root, vector_axis
+from functrans.compiler.schedule import Nest, Root, pointwise_cost, vector_axis
 from functrans.compiler.storage import Stored
 from functrans.emitter.builder import Section
 from functrans.emitter.numbers import Number, Numbers
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 Index = tuple[Affine, ...]
 MAX_PARTS = 32
 """Parts that a nest may be cut into; beyond, what cuts it is stored."""
+DEEP = 100
+"""Equations of a nest from which they are written one by one, and not only from the roots down."""
 LIGHT = 14
 """Cost of a body up to which 32 lanes are worked on at once."""
 
@@ -119,7 +121,7 @@ class NestWriter:
             eqn, output = self.body.maker(atom)
             lower = eqn.primitive.lower
             if isinstance(lower, Pointwise):
-                cost += lower.cost
+                cost += pointwise_cost(eqn)
                 pending.extend(
                     (x, broadcast_index(index, atom.aval.shape, x.aval.shape)) for x in eqn.inputs
                 )
@@ -372,6 +374,8 @@ class NestWriter:
 
     def _write_innermost(self) -> None:
         self.pending = []
+        if len(self.nest.equations) > DEEP:
+            self._write_in_order()
         for root in self.nest.roots:
             if root.reduced is not None:
                 continue
@@ -382,6 +386,20 @@ class NestWriter:
         for accumulator in self.accumulators:
             accumulator.add(self.value(accumulator.operand, accumulator.index))
         access.write_all(self, self.pending)
+
+    def _write_in_order(self) -> None:
+        """Write long chains from their beginning, so that nothing is recursive in their length."""
+        spaces = {root.space: root for root in self.nest.roots}
+        for number in self.nest.equations:
+            eqn = self.body.jaxpr.eqns[number]
+            if isinstance(eqn.primitive.lower, Pointwise):
+                (var,) = eqn.outputs
+                root = spaces.get(var.aval.shape)
+                if root is not None:
+                    for index in self.root_indices(root):
+                        self.value(var, index)
+                elif not var.aval.shape:
+                    self.value(var, ())
 
     # values --------------------------------------------------------------------------------------
 
@@ -469,6 +487,7 @@ class NestWriter:
             for number, dtype in zip(numbers, dtypes, strict=True):
                 operand = number if number.dtype == dtype else self.e.cast(number, dtype)
                 operands.append(self.e.splat(operand, lanes) if operand.lanes != lanes else operand)
+            self.body.program.at_line(eqn.source)
             result: Number = lower.write(self.e, *operands, **eqn.params)
             if result.dtype != var.aval.dtype:
                 result = self.e.cast(result, var.aval.dtype)

@@ -52,6 +52,9 @@ class ChunkFunction:
         self.routines = Routines(self.b, self.frame.scratch, outer.fail_when, outer.symbol)
         self.b.take_parameters(Value("%parameters", POINTER))
 
+    def at_line(self, source: Any) -> None:
+        """Nothing here can fail, so that lines do not matter."""
+
 
 def is_parallel(w: BodyWriter, writer: NestWriter) -> bool:
     """Whether a nest is large enough, and its outermost loop free of sums and errors."""

@@ -24,7 +24,8 @@ from functrans.passes.simplify import simplify
 from functrans.primitives.structural import copy_p
 from functrans.staging import stage
 
-MAX_EXPANSION_DEPTH = 8
+MAX_EXPANSION_DEPTH = 100
+"""Calls in calls; deeper ones are left to the interpreter."""
 
 
 def prepare(jaxpr: Jaxpr) -> Jaxpr:

@@ -39,7 +39,7 @@ from functrans.ir.primitive import Primitive
 from functrans.passes.simplify import exact_key
 
 _MAX_KERNELS = 1024
-_LANES, _ROUNDS, _BLOCK, _SHORT = 32, 16, 8, 32
+_LANES, _ROUNDS, _UPPER_ROUNDS, _BLOCK, _SHORT = 32, 8, 4, 8, 32
 """Constants of the documented order; written down again, so that a change does not go unseen."""
 
 
@@ -269,20 +269,22 @@ def _in_lanes(kind: str, rows: np.ndarray) -> np.ndarray:
     return total[0]
 
 
-def _rounds(kind: str, items: np.ndarray, last: np.ndarray, count: int) -> np.ndarray:
+def _rounds(
+    kind: str, items: np.ndarray, last: np.ndarray, count: int, length: int = _ROUNDS
+) -> np.ndarray:
     """Sums per lane: of ``items``, all lanes at once, then of the first few lanes in ``last``.
 
-    If there are more than 16 items (``count``, with those that are not complete), each 16 of them
-    are first made one; what is left over is combined last.
+    If there are more items than ``length`` (``count``, with those that are not complete), so many
+    of them at a time are first made one; what is left over is combined last.
     """
     n = len(items)
     start = 0
     total: np.ndarray | None = None
-    if count > _ROUNDS:
-        start = n // _ROUNDS * _ROUNDS
-        blocks = items[:start].reshape(-1, _ROUNDS, *items.shape[1:])
+    if count > length:
+        start = n // length * length
+        blocks = items[:start].reshape(-1, length, *items.shape[1:])
         sums = _total(kind, np.moveaxis(blocks, 1, 0))
-        total = _rounds(kind, sums, last[:0], -(-count // _ROUNDS))
+        total = _rounds(kind, sums, last[:0], -(-count // length), _UPPER_ROUNDS)
         if start == n and not len(last):
             return total
     part = np.full(items.shape[1:], identity_value(kind, items.dtype), items.dtype)
@@ -430,3 +432,9 @@ _BLOCKS: dict[str, Callable[..., Sequence[Any]]] = {
     "while": _while,
     "cond": _cond,
 }
+
+
+def clear() -> None:
+    """Forget the code of all primitives."""
+    _kernel.cache_clear()
+    _program.cache_clear()

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functrans.compiler.affine import variable
-from functrans.ir.jaxpr import Equation, Jaxpr, Var
+from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction
+from functrans.primitives.elementwise import power_p
 
 FULLY_UNROLLED = 64
 """Arrays up to this size are computed without loops, and live in registers."""
@@ -37,8 +38,8 @@ DEAR = 6
 """Cost, in additions, from which a variable that is needed twice is stored."""
 LONG_REDUCTION = 1000
 """Cost, for all elements that are unrolled, from which a short reduction is a loop."""
-TOO_LONG = 400
-"""Cost from which a variable is stored anyway, so that no nest's body grows without bound."""
+HIGHEST_COST = 4000
+"""Where costs are no longer counted: what several equations use is counted for each of them."""
 
 Key = tuple[int, tuple[int, ...]]
 
@@ -244,11 +245,8 @@ class _Planner:
                 if not isinstance(lower, Reduction):
                     total = sum(cost[var] for var in inputs)
                 if isinstance(lower, Pointwise):
-                    total += lower.cost
-                total = min(total, 10 * TOO_LONG)
-                if total > TOO_LONG and any(n > 1 for n in eqn.outputs[0].aval.shape):
-                    self.forced |= frozenset(eqn.outputs)
-                    total = 1
+                    total += pointwise_cost(eqn)
+                total = min(total, HIGHEST_COST)
             else:
                 total = 1
                 if kind == "view":
@@ -367,6 +365,17 @@ class _Planner:
                     numbers.add(number)
                     pending.append(number)
         return sorted(numbers), list(reads)
+
+
+def pointwise_cost(eqn: Equation) -> int:
+    """Work of an elementwise equation per element; small constant powers are products."""
+    lower = eqn.primitive.lower
+    assert isinstance(lower, Pointwise)
+    if eqn.primitive is power_p:
+        exponent = eqn.inputs[1]
+        if isinstance(exponent, Literal) and exponent.value in (-1, 0.5, 1, 2, 3):
+            return 4 if exponent.value in (-1, 0.5) else 2
+    return lower.cost
 
 
 def is_inner(eqn: Equation) -> bool:

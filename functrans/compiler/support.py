@@ -83,6 +83,8 @@ def _aval_obstacle(aval: Any) -> str | None:
 
 
 def _structured_obstacle(eqn: Equation, kind: str) -> str | None:
+    if kind == "call":
+        return f"{eqn.primitive.name}: calls are nested too deep"
     if kind == "scan" and eqn.params["length"] is None:
         return "scan: its length is known when it runs only"
     for sub in subjaxprs(eqn.params):

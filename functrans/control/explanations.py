@@ -16,6 +16,7 @@ from typing import Any, overload
 from functrans.compiler.compiled import Compiled, predicted_compile_s
 from functrans.compiler.engine import is_available
 from functrans.compiler.inspect import host_calls
+from functrans.control.native import as_compiled
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr
 from functrans.state import Config
@@ -196,7 +197,7 @@ def _how_it_runs(jaxpr: Jaxpr, native: Compiled | None, settings: Config) -> str
         return "not run on its own so far"
     if not settings.native:
         return "interpreted, since config(native=False) says so"
-    predicted_s = predicted_compile_s(jaxpr)
+    predicted_s = predicted_compile_s(as_compiled(jaxpr))
     return (
         f"interpreted for {interpreted_s:.2g} s so far: compiling it is predicted to take "
         f"{predicted_s:.2g} s, and compile_budget_s is {settings.compile_budget_s:g} s"

@@ -36,7 +36,7 @@ from functrans.control.explanations import Explanation, Origin, explain, origin
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered
 from functrans.control.native import PRIMITIVES as PRIMITIVES
-from functrans.control.native import call_program
+from functrans.control.native import as_compiled, call_program
 from functrans.control.native import jit_p as jit_p
 from functrans.control.native import run as run
 from functrans.control.programs import hoist
@@ -120,6 +120,13 @@ def _in_order(value: Any) -> Any:
     if type(value) is np.ndarray and not may_change(value):
         return np.ascontiguousarray(value)
     return value
+
+
+def _for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """A program with captured arrays as arguments, and these arrays; repeated code as loops."""
+    hoisted, captured = hoist(jaxpr)
+    hoisted.cache["rolled"] = reroll(hoisted)
+    return hoisted, tuple(map(_in_order, captured))
 
 
 def _direct_call(program: _Program, args: Sequence[Any], treedef: Any) -> Callable[..., Any] | None:
@@ -340,7 +347,7 @@ class JitFunction:
     def _error_of(self, call: Callable[..., Any], status: int) -> Exception:
         """The exception that machine code ended with."""
         function = call.func if isinstance(call, functools.partial) else call
-        for program in list(self._programs.values()):
+        for program in self.kept_programs():
             native = program.native
             if native is not None and native.direct is not None and native.direct.call is function:
                 return native_error(native.direct.part.jaxpr, status)
@@ -422,7 +429,7 @@ class JitFunction:
         jaxpr, treedef = self._stage_closed(args, kwargs)
         _, in_treedef, static = self._split(args, kwargs)
         kind = CallKind(in_treedef, static, treedef, self._donated(args, kwargs))
-        return Lowered(self, jaxpr, kind)
+        return Lowered(self, jaxpr, kind, *_for_compiler(jaxpr))
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """What is computed in which order for arguments like these.
@@ -462,10 +469,8 @@ class JitFunction:
           >>> f.explain()[1].changes
           ('x: f64[3] -> f64[4]',)
         """
-        with self._lock:
-            programs = list(self._programs.values())
         # Uses change the order of the cache; programs are told in the order in which they came.
-        programs.sort(key=lambda program: program.origin.number)
+        programs = sorted(self.kept_programs(), key=lambda program: program.origin.number)
         return explain(self._label, [(p.origin, p.jaxpr) for p in programs], current_config.get())
 
     def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
@@ -488,9 +493,13 @@ class JitFunction:
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
           8.0
         """
-        closed, _ = self._stage_closed(args, kwargs)
-        jaxpr, captured = hoist(closed)
-        return CFunction(jaxpr, captured, self._name)
+        jaxpr, captured = _for_compiler(self._stage_closed(args, kwargs)[0])
+        return CFunction(as_compiled(jaxpr), captured, self._name)
+
+    def kept_programs(self) -> list[_Program]:
+        """The programs in the cache."""
+        with self._lock:
+            return list(self._programs.values())
 
     def clear_cache(self) -> None:
         """Forget all programs."""

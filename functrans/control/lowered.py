@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from functrans import tree
 from functrans.compiler.compiled import Compiled
 from functrans.compiler.inspect import Plan, assembly_text, llvm_text, plan
-from functrans.control.native import call_program, compile_now
-from functrans.control.programs import hoist
+from functrans.control.native import as_compiled, call_program, compile_now
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr
 from functrans.trace import aval_of
@@ -50,10 +49,20 @@ class _Staged:
       jaxpr: the program; captured arrays are its constants.
     """
 
-    def __init__(self, function: JitFunction, jaxpr: Jaxpr, kind: CallKind) -> None:
+    def __init__(
+        self,
+        function: JitFunction,
+        jaxpr: Jaxpr,
+        kind: CallKind,
+        hoisted: Jaxpr,
+        captured: tuple[Any, ...],
+    ) -> None:
         self.jaxpr = jaxpr
         self._function = function
         self._kind = kind
+        self._hoisted = hoisted
+        """The program with captured arrays as arguments."""
+        self._captured = captured
 
     def __repr__(self) -> str:
         """``Lowered(loss: f64[3] -> f64[])``."""
@@ -72,19 +81,14 @@ class _Staged:
         return self.jaxpr.out_avals
 
     @cached_property
-    def _hoisted(self) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The program as it is compiled, with captured arrays as arguments, and these arrays."""
-        return hoist(self.jaxpr)
-
-    @cached_property
     def plan(self) -> Plan:
         """What is computed in which order, in loops, routines, control flow and NumPy calls."""
-        return plan(self._hoisted[0])
+        return plan(as_compiled(self._hoisted))
 
     @cached_property
     def llvm(self) -> str:
         """LLVM assembly as the compiler writes it."""
-        return llvm_text(self._hoisted[0])
+        return llvm_text(as_compiled(self._hoisted))
 
     @cached_property
     def asm(self) -> str:
@@ -93,7 +97,7 @@ class _Staged:
         Raises:
           CompilationError: llvmlite is missing.
         """
-        return assembly_text(self._hoisted[0])
+        return assembly_text(as_compiled(self._hoisted))
 
 
 class Lowered(_Staged):
@@ -126,9 +130,8 @@ class Lowered(_Staged):
         Returns:
           The function for arguments of this kind only.
         """
-        jaxpr, captured = self._hoisted
-        donated = tuple([len(captured) + i for i in self._kind.donated])
-        return Executable(self, donated, compile_now(jaxpr, donated))
+        donated = tuple([len(self._captured) + i for i in self._kind.donated])
+        return Executable(self, donated, compile_now(self._hoisted, donated))
 
 
 class Executable(_Staged):
@@ -148,7 +151,9 @@ class Executable(_Staged):
     """
 
     def __init__(self, lowered: Lowered, donated: tuple[int, ...], native: Compiled | None) -> None:
-        super().__init__(lowered._function, lowered.jaxpr, lowered._kind)
+        super().__init__(
+            lowered._function, lowered.jaxpr, lowered._kind, lowered._hoisted, lowered._captured
+        )
         self._donated = donated
         self._native = native
 
@@ -174,9 +179,9 @@ class Executable(_Staged):
                     f"{function._label}: {path} is {aval_of(value)}, but the function was compiled "
                     f"for {aval}; call the jitted function itself, or lower it again"
                 )
-        jaxpr, captured = self._hoisted
+        operands = (*self._captured, *values)
         outs = call_program(
-            jaxpr, (*captured, *values), function.__name__, self._donated, self._native
+            self._hoisted, operands, function._name, self._donated, self._native
         )
         return tree.unflatten(kind.treedef, outs)
 

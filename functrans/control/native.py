@@ -83,9 +83,16 @@ def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     if key in cache:
         known: Compiled | None = cache[key]
         return known
-    if predicted_compile_s(cache.get("rolled", jaxpr)) > settings.compile_budget_s + cache.get("interpreted_s", 0.0):
+    budget_s = settings.compile_budget_s + cache.get("interpreted_s", 0.0)
+    if predicted_compile_s(as_compiled(jaxpr)) > budget_s:
         return None
     return compile_now(jaxpr, given)
+
+
+def as_compiled(jaxpr: Jaxpr) -> Jaxpr:
+    """The form of a program that is compiled: with loops for what repeats, if ``jit`` made one."""
+    rolled: Jaxpr = jaxpr.cache.get("rolled", jaxpr)
+    return rolled
 
 
 def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
@@ -100,7 +107,7 @@ def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     key = "donating" if given else "native"
     if cache.get(key) is None:
         start = time.perf_counter()
-        cache[key] = native = compile_or_warn(cache.get("rolled", jaxpr), given)
+        cache[key] = native = compile_or_warn(as_compiled(jaxpr), given)
         cache["compile_s"] = time.perf_counter() - start
         if native is not None and native.donations.unused:
             _warn_of_unused(native)

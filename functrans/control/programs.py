@@ -134,6 +134,12 @@ def intern(jaxpr: Jaxpr) -> Jaxpr:
     return found
 
 
+def clear_interned() -> None:
+    """Forget the programs that ``intern`` knows; those in use go on as they are."""
+    with _interned_lock:
+        _interned.clear()
+
+
 def _is_data(value: Any) -> bool:
     """Whether a parameter refers to nothing of the user's: no function, no rule, no callback."""
     cls = type(value)
