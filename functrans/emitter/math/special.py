@@ -84,6 +84,7 @@ _MINUS_LOG_ERFC = {
 # (1 + 2x) exp(x^2) erfc x, Math. Comp. 36 (1981). Each K was chosen such that the first two
 # coefficients lose next to nothing to rounding. Least squares in Chebyshev points, errors relative
 # to erfc 2^-54.8 and 2^-28.2.
+_ERFC_NEAR = 0.5
 _ERFC_CENTRE = {64: float.fromhex("0x1.e0f54p+1"), 32: float.fromhex("0x1.4070cp+1")}
 _ERFC_ZERO = {64: 27.5, 32: 10.3}
 _ERFC = {
@@ -196,7 +197,10 @@ def erfc(b: Builder, x: Value) -> Value:
     tail = b.fmul(b.fma(q, scaled, scaled), _power_of_two(b, half))
     tail = b.fmul(tail, _power_of_two(b, b.sub(exponent, half)))
     is_negative = b.fcmp("olt", x, b.const(x, 0.0))
-    return b.select(is_negative, b.fsub(b.const(x, 2.0), tail), tail)
+    far = b.select(is_negative, b.fsub(b.const(x, 2.0), tail), tail)
+    # Near 0 the difference is exact enough, and the exponential's error does not come in.
+    near = b.fsub(one, b.fma(x, horner(b, b.fmul(x, x), _ERF[width]), x))
+    return b.select(b.fcmp("olt", magnitude, b.const(x, _ERFC_NEAR)), near, far)
 
 
 def _exponential(b: Builder, x: Value) -> tuple[Value, Value]:
