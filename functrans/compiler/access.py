@@ -14,8 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from functrans.compiler.affine import Affine, constant
 from functrans.compiler.storage import Stored
+from functrans.emitter.casts import float_bits, float_from_bits, is_half
 from functrans.emitter.numbers import Number
 from functrans.emitter.types import Value
 
@@ -71,12 +74,41 @@ def read(nest: NestWriter, stored: Stored, index: tuple[Affine, ...]) -> Number:
         return Number(number.dtype, tuple(nest.b.shuffle(p, p, order) for p in number.parts))
     column = _column(nest, stored, index, step)
     if column is not None:
-        return _read_column(nest, stored, flat, step, column)
+        return _from_memory(nest, _read_column(nest, stored, flat, step, column), stored.dtype)
     numbers = [
-        nest.e.load(stored.dtype, address(nest, stored, flat + lane * step))
+        nest.e.load(_memory_dtype(stored), address(nest, stored, flat + lane * step))
         for lane in range(lanes)
     ]
-    return gathered(nest, numbers)
+    return _from_memory(nest, gathered(nest, numbers), stored.dtype)
+
+
+def _memory_dtype(stored: Stored) -> np.dtype:
+    """Integers in the place of what has another form in registers.
+
+    Truth values are one bit there, and 16-bit floats are converted: both are dear lane by lane.
+    """
+    if stored.dtype.kind == "b" or is_half(stored.dtype):
+        return np.dtype(f"u{stored.dtype.itemsize}")
+    return stored.dtype
+
+
+def _from_memory(nest: NestWriter, number: Number, dtype: np.dtype) -> Number:
+    """Elements of an array of a dtype that were read in :func:`_memory_dtype`."""
+    if number.dtype == dtype:
+        return number
+    if dtype.kind == "b":
+        return nest.e.cast(number, dtype)
+    return Number(dtype, (float_from_bits(nest.b, dtype, number.value),))
+
+
+def _to_memory(nest: NestWriter, number: Number, stored: Stored) -> Number:
+    """Elements for an array, in its :func:`_memory_dtype`."""
+    dtype = _memory_dtype(stored)
+    if number.dtype == dtype:
+        return number
+    if stored.dtype.kind == "b":
+        return nest.e.cast(number, dtype)
+    return Number(dtype, (float_bits(nest.b, stored.dtype, number.value),))
 
 
 def gathered(nest: NestWriter, numbers: Sequence[Number]) -> Number:
@@ -124,7 +156,7 @@ def _column(
     nest: NestWriter, stored: Stored, index: tuple[Affine, ...], step: int
 ) -> int | None:
     """Which column of short rows is read, if lanes run over whole rows."""
-    if not 2 <= step <= LONGEST_ROW or stored.dtype.kind not in "fiu":
+    if not 2 <= step <= LONGEST_ROW or stored.dtype.kind not in "bfiu":
         return None
     axis = len(index)
     row = 1
@@ -149,7 +181,8 @@ def _read_column(
     rows = memo.get(key)
     if rows is None:
         with nest.b.within(nest.sections[depth]):
-            rows = nest.e.load(stored.dtype, address(nest, stored, start), nest.lanes * step)
+            place = address(nest, stored, start)
+            rows = nest.e.load(_memory_dtype(stored), place, nest.lanes * step)
         memo[key] = rows
     lanes = range(column, column + nest.lanes * step, step)
     (part,) = rows.parts
@@ -176,6 +209,7 @@ def write_all(nest: NestWriter, stores: Sequence[Store]) -> None:
         if step == 1:
             nest.e.store(number, address(nest, stored, flat))
             continue
+        number = _to_memory(nest, number, stored)
         column = _column(nest, stored, store.index, step)
         if column is None:
             for lane in range(nest.lanes):
@@ -197,11 +231,11 @@ def _write_rows(
     if len(columns) < step:
         for column, number in columns.items():
             for lane in range(lanes):
-                part = Number(number.dtype, (nest.b.extract(number.parts[0], lane),))
+                part = Number(number.dtype, (nest.b.extract(number.value, lane),))
                 nest.e.store(part, address(nest, stored, start + (lane * step + column)))
         return
     b = nest.b
-    parts = [columns[column].parts[0] for column in range(step)]
+    parts = [columns[column].value for column in range(step)]
     while len(parts) & (len(parts) - 1):
         parts.append(Value("poison", parts[0].type))
     while len(parts) > 1:
@@ -211,4 +245,4 @@ def _write_rows(
         ]
     order = [column * lanes + lane for lane in range(lanes) for column in range(step)]
     whole = b.shuffle(parts[0], parts[0], order)
-    nest.e.store(Number(stored.dtype, (whole,)), address(nest, stored, start))
+    nest.e.store(Number(_memory_dtype(stored), (whole,)), address(nest, stored, start))

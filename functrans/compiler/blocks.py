@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.prepare import prepare
 from functrans.compiler.storage import Stored
-from functrans.emitter.types import POINTER, Value
+from functrans.emitter.types import I64, POINTER, Value
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
 
 
@@ -138,6 +138,12 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
     jaxpr = prepare(params["jaxpr"])
     n_consts, n_carry, length = params["n_consts"], params["n_carry"], params["length"]
     operands = [w.stored(atom) for atom in eqn.inputs]
+    b = w.b
+    is_known = length is not None
+    if is_known:
+        count = b.index(length)
+    else:
+        count = w.e.cast(w.element(operands.pop(0), 0), "int64").parts[0]
     consts = operands[:n_consts]
     xs = operands[n_consts + n_carry :]
     block = BodyWriter(w.program, jaxpr, {}, {})
@@ -152,11 +158,14 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
             strict=True,
         )
     ]
-    ys = [w.place_in_memory(var) for var in eqn.outputs[n_carry:]]
-    b = w.b
-    if length:
-        with b.loop(b.index(0), b.index(length), hint="scan") as counter:
-            number = b.sub(b.index(length - 1), counter) if params["reverse"] else counter
+    ys = [
+        w.place_in_memory(var) if is_known else _new_tape(w, var, count)
+        for var in eqn.outputs[n_carry:]
+    ]
+    if length != 0:
+        last = b.index(length - 1) if is_known else b.sub(count, b.index(1))
+        with b.loop(b.index(0), count, hint="scan") as counter:
+            number = b.sub(last, counter) if params["reverse"] else counter
             entries = [_entry(w, x, number) for x in xs]
             arguments = [
                 *(const.inner() for const in consts),
@@ -186,8 +195,47 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
         c.finish()
 
 
+def _new_tape(w: BodyWriter, var: Var, count: Value | None) -> Stored:
+    """A tape, with so many entries if that is known."""
+    element = var.aval.element  # type: ignore[union-attr]  # a tape
+    tape = w.program.new_tape()  # type: ignore[union-attr]  # chunks have no control flow
+    stored = Stored(element.shape, element.dtype, tape=tape)
+    w.b.store(w.b.index(0) if count is None else count, tape.length, 8)
+    if count is not None:
+        w.program.reserve(tape, count, stored.size_bytes)  # type: ignore[union-attr]  # as above
+    w.env[var] = stored
+    return stored
+
+
+def _pushed(w: BodyWriter, stack: Stored) -> Value:
+    """Where the next entry of a tape goes, which has one more from now on."""
+    tape, b = stack.tape, w.b
+    assert tape is not None
+    length = b.load(I64, tape.length, 8)
+    following = b.add(length, b.index(1))
+    w.program.reserve(tape, following, stack.size_bytes)  # type: ignore[union-attr]  # chunks have no tapes
+    b.store(following, tape.length, 8)
+    data = b.load(POINTER, tape.data, 8)
+    return b.offset(data, b.mul(length, b.index(stack.size_bytes)))
+
+
+def _tape_entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
+    """An entry of a tape; behind its end all are zero."""
+    assert stack.tape is not None
+    b = w.b
+    entry = Stored(stack.shape, stack.dtype)
+    data = b.load(POINTER, stack.tape.data, 8)
+    place = b.offset(data, b.mul(number, b.index(entry.size_bytes)))
+    is_there = b.icmp("slt", number, b.load(I64, stack.tape.length, 8))
+    zero = w.program.zeros(entry.size_bytes)  # type: ignore[union-attr]  # chunks have no tapes
+    entry.pointer = b.select(is_there, place, zero)
+    return entry
+
+
 def _entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
     """One entry of an operand or result of a scan."""
+    if stack.tape is not None:
+        return _tape_entry(w, stack, number)
     shape = stack.shape[1:]
     entry = Stored(shape, stack.dtype)
     assert stack.pointer is not None
@@ -197,16 +245,21 @@ def _entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
 
 
 def write_while(w: BodyWriter, eqn: Equation) -> None:
-    """``while``: a loop for as long as a condition of the carried values holds."""
+    """``while``: a loop for as long as a condition of the carried values holds.
+
+    Results beyond the carried ones are tapes, with an entry for each round.
+    """
     params = eqn.params
     condition = prepare(params["cond_jaxpr"])
     body = prepare(params["body_jaxpr"])
     n_cond, n_body = params["n_cond_consts"], params["n_body_consts"]
     operands = [w.stored(atom) for atom in eqn.inputs]
     cond_consts, body_consts = operands[:n_cond], operands[n_cond : n_cond + n_body]
+    starts = operands[n_cond + n_body :]
+    tapes = [_new_tape(w, var, None) for var in eqn.outputs[len(starts) :]]
     carried = [
         Carried(w, start, out)
-        for start, out in zip(operands[n_cond + n_body :], eqn.outputs, strict=True)
+        for start, out in zip(starts, eqn.outputs, strict=False)
     ]
     b = w.b
     head, inside, done = b.label("while_h"), b.label("while_b"), b.label("while_d")
@@ -224,9 +277,11 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     arguments = [*(const.inner() for const in body_consts), *(v.inner() for v in values)]
     destinations = {
         atom: c.next_place
-        for c, atom in zip(carried, body.outvars, strict=True)
+        for c, atom in zip(carried, body.outvars, strict=False)
         if c.next_place is not None
     }
+    for tape, atom in zip(tapes, body.outvars[len(starts) :], strict=True):
+        destinations[atom] = _pushed(w, tape)
     block = BodyWriter(w.program, body, _block_env(w, body, arguments), destinations)  # type: ignore[arg-type]  # results are variables
     block.write()
     _next_values(w, body, block, carried)

@@ -270,7 +270,12 @@ def entry_of(part: NativePart) -> Entry:
         else:
             inputs.append(ArraySpec(aval.shape, aval.dtype))
     outputs = tuple([ArraySpec(a.aval.shape, a.aval.dtype) for a in part.jaxpr.outvars])
-    elements = sum(v.aval.size for eqn in part.jaxpr.eqns for v in eqn.outputs)
+    elements = sum(
+        v.aval.size
+        for eqn in part.jaxpr.eqns
+        for v in eqn.outputs
+        if type(v.aval) is ShapedArray
+    )
     return Entry(
         "entry",
         "program",

@@ -45,6 +45,8 @@ MAX_PARTS = 32
 """Parts that a nest may be cut into; beyond, what cuts it is stored."""
 DEEP = 100
 """Equations of a nest from which they are written one by one, and not only from the roots down."""
+LARGEST_TILE = 256
+"""Elements, lanes times what is unrolled, that a round of a nest may work on."""
 LIGHT = 14
 """Cost of a body up to which 32 lanes are worked on at once."""
 
@@ -147,6 +149,11 @@ class NestWriter:
             lanes = 32 if cost <= LIGHT and extent >= 64 else native
             while lanes > 2 and lanes > extent:
                 lanes //= 2
+            # lanes run across what is unrolled, so that each costs an access of its own
+            unrolled = max(math.prod(root.space) for root in self.nest.roots)
+            unrolled //= math.prod(self.nest.extents)
+            while lanes > 8 and lanes * unrolled > LARGEST_TILE:
+                lanes //= 2
             self.wide_lanes = lanes
 
     def _may_hold(self, read: Read, var: Var) -> bool:
@@ -212,6 +219,8 @@ class NestWriter:
         assert isinstance(lower, IndexMap)
         avals = [atom.aval for atom in eqn.inputs]
         reads: Sequence[Read] | None = lower.trace(index, avals, output, **eqn.params)
+        if reads is None and lower.is_view:
+            reads = reads_of_view(index, eqn.outputs[output].aval.shape, avals[0].shape)
         if reads is None:
             raise MustStore(eqn.outputs[output])
         return reads
@@ -508,6 +517,23 @@ def broadcast_index(index: Index, shape: tuple[int, ...], operand: tuple[int, ..
         return index
     tail = index[len(index) - len(operand) :]
     return tuple([constant(0) if n == 1 else i for i, n in zip(tail, operand, strict=True)])
+
+
+def reads_of_view(
+    index: Index, shape: tuple[int, ...], operand: tuple[int, ...]
+) -> tuple[Read, ...] | None:
+    """The element of the same number in C order, where that is affine: at least for constants."""
+    flat = constant(0)
+    for i, extent in zip(index, shape, strict=True):
+        flat = flat * extent + i
+    found: list[Affine] = []
+    for extent in reversed(operand):
+        parts = flat.split(max(extent, 1))
+        if parts is None:
+            return None
+        flat, rest = parts
+        found.append(rest)
+    return (Read(0, tuple(reversed(found))),)
 
 
 def affine_index(index: Sequence[Any]) -> Index:

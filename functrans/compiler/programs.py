@@ -23,11 +23,11 @@ import numpy as np
 from functrans.compiler.blocks import write_cond, write_scan, write_while
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.entry import INTERRUPTED
-from functrans.compiler.storage import Frame, Stored
+from functrans.compiler.storage import Frame, Stored, TapeSlots
 from functrans.compiler.symbols import symbol_name
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Routines
-from functrans.emitter.types import I32, POINTER, Value
+from functrans.emitter.types import I32, I64, POINTER, Value
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 
 _BLOCKS = {"scan": write_scan, "while": write_while, "cond": write_cond}
@@ -115,6 +115,7 @@ class ProgramWriter:
         self._constants: dict[int, Stored] = {}
         self._kept: list[Any] = []
         self._rounds: Value | None = None
+        self._tapes: list[TapeSlots] = []
         self.may_block = False
 
     # what bodies ask -----------------------------------------------------------------------------
@@ -167,6 +168,30 @@ class ProgramWriter:
         self.symbols[symbol] = name
         return symbol
 
+    def new_tape(self) -> TapeSlots:
+        """Slots for a tape that is empty when the program starts."""
+        b = self.b
+        tape = TapeSlots(*[b.alloca(POINTER, align=8), b.alloca(I64, align=8), b.alloca(I64, align=8)])
+        with self.frame.before():
+            b.store(Value("null", POINTER), tape.data, 8)
+            b.store(Value("0", I64), tape.capacity, 8)
+            b.store(Value("0", I64), tape.length, 8)
+        self._tapes.append(tape)
+        return tape
+
+    def reserve(self, tape: TapeSlots, count: Value, entry_bytes: int) -> None:
+        """Make room for so many entries, twice as many as before when there is not enough."""
+        b = self.b
+        capacity = b.load(I64, tape.capacity, 8)
+        with b.when(b.icmp("slt", capacity, count), "grow"):
+            wanted = b.intrinsic("smax", b.shl(capacity, b.index(1)), count)
+            wanted = b.intrinsic("smax", wanted, b.index(16))
+            size = b.mul(wanted, b.index(max(entry_bytes, 1)))
+            data = b.call("realloc", [b.load(POINTER, tape.data, 8), size], POINTER)
+            self._leave_when(b.icmp("eq", data, Value("null", POINTER)), NO_MEMORY)
+            b.store(data, tape.data, 8)
+            b.store(wanted, tape.capacity, 8)
+
     def copy_bytes(self, source: Value, target: Value, size_bytes: int) -> None:
         """Copy memory, which may overlap."""
         b = self.b
@@ -178,6 +203,15 @@ class ProgramWriter:
             f"call void @{name}(ptr {target.text}, ptr {source.text}, "
             f"i64 {b.index(size_bytes).text}, i1 false)"
         )
+
+    def zeros(self, size_bytes: int) -> Value:
+        """Memory that holds zeros, and is not written to."""
+        name = f"@zeros{size_bytes}"
+        self.module.globals[name] = (
+            f"{name} = private unnamed_addr constant [{max(size_bytes, 1)} x i8] "
+            "zeroinitializer, align 64"
+        )
+        return Value(name, POINTER)
 
     def constant_array(self, const: Any) -> Stored:
         """A constant of an inner program, as a part of the code."""
@@ -213,6 +247,8 @@ class ProgramWriter:
         b.store(b.const(I32, 0), self._status, 4)
         b.branch("leave")
         b.start("leave")
+        for tape in self._tapes:
+            b.call("free", [b.load(POINTER, tape.data, 8)], None)
         self.frame.release()
         b.ret(b.load(I32, self._status, 4))
         self.frame.acquire(b.const(I32, NO_MEMORY))

@@ -24,6 +24,21 @@ ON_STACK_BYTES = 1 << 15
 """Memory that a function takes from the stack; more is taken from the heap."""
 
 
+@dataclass(frozen=True, slots=True)
+class TapeSlots:
+    """Where a program keeps a tape: a growing array on the heap, given back at the program's end.
+
+    Attributes:
+      data: slot that holds the address of the entries.
+      capacity: slot that holds how many entries there is room for.
+      length: slot that holds how many entries there are.
+    """
+
+    data: Value
+    capacity: Value
+    length: Value
+
+
 @dataclass(slots=True)
 class Stored:
     """A variable that has been computed.
@@ -33,12 +48,14 @@ class Stored:
       dtype: its dtype.
       pointer: address of its elements in C order, if they are in memory.
       elements: elements in registers, by their number in C order.
+      tape: of a tape, where its entries are; shape and dtype are those of an entry.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     pointer: Value | None = None
     elements: dict[int, Number] = field(default_factory=dict)
+    tape: TapeSlots | None = None
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -61,7 +78,7 @@ class Stored:
 
     def inner(self) -> Stored:
         """The same for a block of its own: what it loads into registers is its own."""
-        return Stored(self.shape, self.dtype, self.pointer, dict(self.elements))
+        return Stored(self.shape, self.dtype, self.pointer, dict(self.elements), self.tape)
 
 
 class Arena:

@@ -8,12 +8,12 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare
-from functrans.ir.avals import ShapedArray
+from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
 
@@ -50,8 +50,9 @@ Part = HostCall | NativePart
 def obstacle(eqn: Equation) -> str | None:
     """Why an equation of a prepared program has no native form; ``None`` if it has one."""
     name = eqn.primitive.name
-    for atom in (*eqn.inputs, *eqn.outputs):
-        reason = _aval_obstacle(atom.aval)
+    arrays, tapes = _operands_and_results(eqn)
+    for aval in (*arrays, *tapes):
+        reason = _aval_obstacle(aval)
         if reason is not None:
             return f"{name}: {reason}"
     if eqn.effects:
@@ -67,6 +68,27 @@ def obstacle(eqn: Equation) -> str | None:
     if isinstance(lower, (Pointwise, IndexMap, Reduction)):
         return None
     return f"{name} has no native form"
+
+
+def _operands_and_results(eqn: Equation) -> tuple[list[Any], list[Any]]:
+    """Avals of an equation, and of the entries of tapes where these have a native form."""
+    arrays: list[Any] = []
+    entries: list[Any] = []
+    lower = eqn.primitive.lower
+    kind = lower.kind if isinstance(lower, Structured) else ""
+    first_in = first_out = 0
+    if kind == "scan":
+        n_carry = eqn.params["n_carry"]
+        first_in = (eqn.params["length"] is None) + eqn.params["n_consts"] + n_carry
+        first_out = n_carry
+    elif kind == "while":
+        n_consts = eqn.params["n_cond_consts"] + eqn.params["n_body_consts"]
+        first_in, first_out = len(eqn.inputs), len(eqn.inputs) - n_consts
+    for first, atoms in ((first_in, eqn.inputs), (first_out, eqn.outputs)):
+        for i, atom in enumerate(atoms):
+            is_tape = type(atom.aval) is Tape and kind in ("scan", "while") and i >= first
+            (entries if is_tape else arrays).append(atom.aval.element if is_tape else atom.aval)  # type: ignore[union-attr]  # a tape
+    return arrays, entries
 
 
 def _aval_obstacle(aval: Any) -> str | None:
@@ -85,8 +107,6 @@ def _aval_obstacle(aval: Any) -> str | None:
 def _structured_obstacle(eqn: Equation, kind: str) -> str | None:
     if kind == "call":
         return f"{eqn.primitive.name}: calls are nested too deep"
-    if kind == "scan" and eqn.params["length"] is None:
-        return "scan: its length is known when it runs only"
     for sub in subjaxprs(eqn.params):
         reason = program_obstacle(sub)
         if reason is not None:
@@ -98,17 +118,61 @@ def program_obstacle(jaxpr: Jaxpr) -> str | None:
     """Why an inner program has no native form; ``None`` if it has one."""
     if "obstacle" not in jaxpr.cache:
         prepared = prepare(jaxpr)
-        reasons = (obstacle(eqn) for eqn in prepared.eqns)
-        jaxpr.cache["obstacle"] = next((r for r in reasons if r is not None), None)
+        jaxpr.cache["obstacle"] = next((r for r in _reasons(prepared) if r is not None), None)
     found: str | None = jaxpr.cache["obstacle"]
     return found
 
 
+def _reasons(jaxpr: Jaxpr, crossing: Collection[Var] = ()) -> list[str | None]:
+    """Per equation why it is not compiled; a tape that Python sees is not made natively.
+
+    Args:
+      jaxpr: the program.
+      crossing: tapes that would go from one native part to another.
+    """
+    reasons = [obstacle(eqn) for eqn in jaxpr.eqns]
+    outside = {
+        atom
+        for atom in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars, *crossing)
+        if type(atom.aval) is Tape
+    }
+    while True:
+        for eqn, reason in zip(jaxpr.eqns, reasons, strict=True):
+            if reason is not None:
+                outside.update(x for x in (*eqn.inputs, *eqn.outputs) if type(x.aval) is Tape)
+        changed = False
+        for number, eqn in enumerate(jaxpr.eqns):
+            if reasons[number] is None and any(
+                x in outside for x in (*eqn.inputs, *eqn.outputs) if type(x.aval) is Tape
+            ):
+                reasons[number] = f"{eqn.primitive.name}: a tape of it is used outside"
+                changed = True
+        if not changed:
+            return reasons
+
+
 def partition(jaxpr: Jaxpr) -> list[Part]:
     """A prepared program as native parts and NumPy calls, as few as its order allows."""
-    reasons = [obstacle(eqn) for eqn in jaxpr.eqns]
-    if not any(reasons):
-        return [NativePart(jaxpr, (*jaxpr.constvars, *jaxpr.invars))]
+    crossing: set[Var] = set()
+    while True:
+        reasons = _reasons(jaxpr, crossing)
+        if not any(reasons):
+            return [NativePart(jaxpr, (*jaxpr.constvars, *jaxpr.invars))]
+        parts = _grouped(jaxpr, reasons)
+        found = {
+            var
+            for part in parts
+            if isinstance(part, NativePart)
+            for var in part.inputs
+            if type(var.aval) is Tape
+        }
+        if not found:
+            return parts
+        crossing |= found
+
+
+def _grouped(jaxpr: Jaxpr, reasons: Sequence[str | None]) -> list[Part]:
+    """Equations that can be compiled together, and the others one by one, in order."""
     known: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
     waiting = list(zip(jaxpr.eqns, reasons, strict=True))
     groups: list[list[tuple[Equation, str | None]]] = []
