@@ -42,7 +42,7 @@ from functrans.compiler.symbols import address
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
+from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.ir.source import resolve
 
 _VECTOR = re.compile(r"<\d+ x ")
@@ -227,7 +227,7 @@ def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
         return None
     try:
         return compiled(jaxpr, given)
-    except Exception as error:  # noqa: BLE001  # a fault of the compiler must not stop the user
+    except Exception as error:  # a fault of the compiler must not stop the user
         what = str(error) if isinstance(error, CompilationError) else repr(error)
         warnings.warn(
             f"{jaxpr.name or 'a program'} is interpreted, since it could not be compiled: {what}\n"
@@ -242,7 +242,7 @@ def _plan_text(jaxpr: Jaxpr) -> str:
     """The parts of a program that was not compiled, or itself if it has none."""
     try:
         parts = [part.jaxpr for part in plan_of(jaxpr) if isinstance(part, NativePart)]
-    except Exception:  # noqa: BLE001  # what went wrong first is being reported
+    except Exception:  # what went wrong first is being reported
         parts = []
     return "\n".join(map(str, parts or [jaxpr]))
 

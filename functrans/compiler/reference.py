@@ -32,10 +32,11 @@ from functrans.emitter.dtypes import loop_dtypes
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
-from functrans.ir.avals import ShapedArray
+from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
 from functrans.ir.primitive import Primitive
+from functrans.ir.tapes import TapeValue
 from functrans.passes.simplify import exact_key
 
 _MAX_KERNELS = 1024
@@ -387,21 +388,31 @@ def _scan(
     jaxpr: Jaxpr,
     n_consts: int,
     n_carry: int,
-    length: int,
+    length: int | None,
     reverse: bool,
     unroll: int,
 ) -> Sequence[Any]:
     body = prepare(jaxpr)
+    is_counted = length is not None
+    if length is None:
+        length, operands = int(operands[0]), operands[1:]
     first_x = n_consts + n_carry
     consts, carry, xs = operands[:n_consts], operands[n_consts:first_x], operands[first_x:]
-    ys = [
-        np.empty((length, *atom.aval.shape), atom.aval.dtype) for atom in jaxpr.outvars[n_carry:]
+    ys: list[Any] = [
+        np.empty((length, *atom.aval.shape), atom.aval.dtype)
+        if is_counted
+        else TapeValue(Tape(atom.aval.strong()), length)
+        for atom in jaxpr.outvars[n_carry:]
     ]
     for i in range(length - 1, -1, -1) if reverse else range(length):
-        outs = _run(body, (*consts, *carry, *(x[i] for x in xs)))
+        entries = [x.read(i) if type(x) is TapeValue else x[i] for x in xs]
+        outs = _run(body, (*consts, *carry, *entries))
         carry = outs[:n_carry]
         for y, out in zip(ys, outs[n_carry:], strict=True):
-            y[i] = out
+            if type(y) is TapeValue:
+                y.write(i, out)
+            else:
+                y[i] = out
     return (*carry, *ys)
 
 
@@ -417,9 +428,14 @@ def _while(
     first = n_cond_consts + n_body_consts
     cond_consts, body_consts = operands[:n_cond_consts], operands[n_cond_consts:first]
     carry = operands[first:]
+    n = len(carry)
+    tapes = [TapeValue(Tape(atom.aval.strong())) for atom in body_jaxpr.outvars[n:]]
     while _run(condition, (*cond_consts, *carry))[0]:
-        carry = _run(body, (*body_consts, *carry))
-    return carry
+        outs = _run(body, (*body_consts, *carry))
+        carry = outs[:n]
+        for tape, out in zip(tapes, outs[n:], strict=True):
+            tape.append(out)
+    return (*carry, *tapes)
 
 
 def _cond(operands: Sequence[Any], *, branches: Sequence[Jaxpr]) -> Sequence[Any]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from functrans.compiler.affine import variable
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
