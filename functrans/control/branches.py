@@ -41,7 +41,6 @@ from functrans.control.calls import (
     kept_residuals,
     to_front,
 )
-from functrans.control.native import jit_p, run
 from functrans.control.lanes import (
     flatten_lanes,
     gather_lanes,
@@ -49,6 +48,7 @@ from functrans.control.lanes import (
     sum_lanes,
     unflatten_lanes,
 )
+from functrans.control.native import jit_p, run
 from functrans.control.programs import (
     Flags,
     batch_jaxpr,
@@ -474,6 +474,7 @@ cond_lanes_p = Primitive(
     batch=_cond_lanes_batch,
     prune=_cond_lanes_prune,
     holds_programs=True,
+    reasons=(("lower", "which lanes take which branch is known when it runs only"),),
 )
 
 

@@ -206,7 +206,10 @@ debug_callback_p: Primitive = Primitive(
     jvp=nondifferentiable,
     batch=_lanes_batch(lambda: debug_callback_p),
     effects=frozenset({"debug"}),
-    reasons=(("transpose", "it has no results"),),
+    reasons=(
+        ("lower", "it calls a Python function"),
+        ("transpose", "it has no results"),
+    ),
 )
 io_callback_p: Primitive = Primitive(
     "io_callback",
@@ -215,7 +218,10 @@ io_callback_p: Primitive = Primitive(
     jvp=nondifferentiable,
     batch=_lanes_batch(lambda: io_callback_p),
     effects=frozenset({"io"}),
-    reasons=(("transpose", "its results have no derivative"),),
+    reasons=(
+        ("lower", "it calls a Python function"),
+        ("transpose", "its results have no derivative"),
+    ),
 )
 
 
@@ -265,6 +271,7 @@ pure_callback_p = Primitive(
     jvp=None,  # type: ignore[arg-type]  # raises where a derivative is asked
     batch=_pure_batch,
     reasons=(
+        ("lower", "it calls a Python function"),
         ("jvp", "nothing is known of the function; the caller may give a rule"),
         ("transpose", "nothing is known of the function"),
     ),

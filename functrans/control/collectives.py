@@ -97,6 +97,7 @@ psum_p = Primitive(
     jvp=linear,
     transpose=_psum_transpose,
     batch=_psum_batch,
+    reasons=(("lower", "vmap puts other operations in its place"),),
 )
 
 
@@ -130,7 +131,10 @@ def _extremum(name: str, reduce: Callable[..., Any]) -> Primitive:
         abstract_eval=_same_aval,
         jvp=jvp,
         batch=batch,
-        reasons=(("transpose", "not linear; its jvp is made of psum"),),
+        reasons=(
+            ("transpose", "not linear; its jvp is made of psum"),
+            ("lower", "vmap puts other operations in its place"),
+        ),
     )
     return primitive
 
@@ -187,6 +191,7 @@ all_gather_p = Primitive(
     jvp=linear,
     transpose=_all_gather_transpose,
     batch=_all_gather_batch,
+    reasons=(("lower", "vmap puts other operations in its place"),),
 )
 
 
@@ -217,7 +222,10 @@ axis_index_p = Primitive(
     abstract_eval=_axis_index_aval,
     jvp=nondifferentiable,
     batch=_axis_index_batch,
-    reasons=(("transpose", "it has no operands"),),
+    reasons=(
+        ("lower", "vmap puts other operations in its place"),
+        ("transpose", "it has no operands"),
+    ),
 )
 
 

@@ -781,6 +781,7 @@ linear_call_p = Primitive(
     linearize=_linear_call_linearize,
     transpose=_linear_call_transpose,
     batch=_linear_call_batch,
+    reasons=(("lower", "it calls a Python function"),),
 )
 
 PRIMITIVES = (custom_jvp_p, custom_vjp_p, linear_call_p)

@@ -715,4 +715,3 @@ def stop_gradient(x: Any) -> Any:
         return leaf
 
     return tree.map(stop, x)
-

@@ -180,9 +180,7 @@ class Executable(_Staged):
                     f"for {aval}; call the jitted function itself, or lower it again"
                 )
         operands = (*self._captured, *values)
-        outs = call_program(
-            self._hoisted, operands, function._name, self._donated, self._native
-        )
+        outs = call_program(self._hoisted, operands, function._name, self._donated, self._native)
         return tree.unflatten(kind.treedef, outs)
 
     @property

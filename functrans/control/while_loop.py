@@ -24,7 +24,6 @@ import numpy as np
 
 from functrans.control.branches import cond_lanes_p
 from functrans.control.calls import is_nonzero, kept_residuals, to_front
-from functrans.control.native import jit_p
 from functrans.control.loops import (
     Shape,
     Split,
@@ -34,6 +33,7 @@ from functrans.control.loops import (
     scan_transpose,
     split_body,
 )
+from functrans.control.native import jit_p
 from functrans.control.programs import (
     Flags,
     batch_jaxpr,

@@ -466,6 +466,7 @@ cofactor_p: Primitive = Primitive(
     jvp=_cofactor_jvp,
     transpose=_cofactor_transpose,
     batch=batch_in_front(lambda: cofactor_p),
+    reasons=(("lower", "NumPy's routines are called; programs are compiled around it"),),
 )
 
 

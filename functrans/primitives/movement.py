@@ -311,9 +311,7 @@ def _stack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any
     return bind(stack_p, *_fronted(size, operands, dims), axis=axis + 1), (0,)
 
 
-def _stack_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, axis: int
-) -> tuple[Read, ...]:
+def _stack_lower(index: tuple[Any, ...], avals: Any, output: int, *, axis: int) -> tuple[Read, ...]:
     entries = (*index[:axis], *index[axis + 1 :])
     return tuple(
         [Read(operand, entries, ((index[axis] - operand, 1),)) for operand in range(len(avals))]
@@ -506,9 +504,7 @@ def _pad_lower(
         place = i - low
         if interior:
             parts = (
-                divmod(place, interior + 1)
-                if isinstance(place, int)
-                else place.split(interior + 1)
+                divmod(place, interior + 1) if isinstance(place, int) else place.split(interior + 1)
             )
             if parts is None:
                 return None

@@ -188,9 +188,7 @@ def _embed_batch(
     return bind(embed_p, v, index=index.under_batch(len(shape)), shape=(size, *shape)), (0,)
 
 
-def _placed_read(
-    operand: int, position: tuple[Any, ...], places: Any, ndim: int
-) -> Read | None:
+def _placed_read(operand: int, position: tuple[Any, ...], places: Any, ndim: int) -> Read | None:
     """What an index of the whole reads of the part that lies at ``places``.
 
     ``None`` where the part's step does not divide the index.

@@ -58,7 +58,10 @@ empty_tape_p = Primitive(
     abstract_eval=_empty_tape_aval,
     jvp=nondifferentiable,
     batch=_empty_tape_batch,
-    reasons=(("transpose", "it has no operands"),),
+    reasons=(
+        ("lower", "native tapes are made and read by loops only"),
+        ("transpose", "it has no operands"),
+    ),
 )
 """The zero tape as an equation: it is no array, so that no file could hold it as a constant."""
 
@@ -93,6 +96,7 @@ tape_add_p = Primitive(
     jvp=linear,
     transpose=_tape_add_transpose,
     batch=_tape_add_batch,
+    reasons=(("lower", "native tapes are made and read by loops only"),),
 )
 
 
@@ -139,6 +143,7 @@ tape_broadcast_to_p = Primitive(
     jvp=linear,
     transpose=_tape_broadcast_to_transpose,
     batch=_tape_broadcast_to_batch,
+    reasons=(("lower", "native tapes are made and read by loops only"),),
 )
 
 
@@ -181,6 +186,7 @@ tape_sum_to_p = Primitive(
     jvp=linear,
     transpose=_tape_sum_to_transpose,
     batch=_tape_sum_to_batch,
+    reasons=(("lower", "native tapes are made and read by loops only"),),
 )
 
 
@@ -221,6 +227,7 @@ tape_reshape_p = Primitive(
     jvp=linear,
     transpose=_tape_reshape_transpose,
     batch=_tape_reshape_batch,
+    reasons=(("lower", "native tapes are made and read by loops only"),),
 )
 
 
