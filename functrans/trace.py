@@ -141,14 +141,13 @@ def install_lazy_methods(load: Callable[[], None]) -> None:
       load: calls ``install_operators`` with tables that hold ``__array_ufunc__`` and
         ``__array_function__``.
     """
-
     lock = RLock()  # several threads may be the first
 
     def loaded(self: Tracer, name: str) -> Any:
         with lock:
             if Tracer.__dict__.get("__getattr__") is loaded:
                 load()
-                del Tracer.__getattr__
+                delattr(Tracer, "__getattr__")
         return getattr(self, name)
 
     def protocol(name: str) -> Callable[..., Any]:

@@ -152,9 +152,7 @@ def address(nest: NestWriter, stored: Stored, flat: Affine) -> Value:
     return pointer
 
 
-def _column(
-    nest: NestWriter, stored: Stored, index: tuple[Affine, ...], step: int
-) -> int | None:
+def _column(nest: NestWriter, stored: Stored, index: tuple[Affine, ...], step: int) -> int | None:
     """Which column of short rows is read, if lanes run over whole rows."""
     if not 2 <= step <= LONGEST_ROW or stored.dtype.kind not in "bfiu":
         return None
@@ -170,9 +168,7 @@ def _column(
     return column if row == step else None
 
 
-def _read_column(
-    nest: NestWriter, stored: Stored, flat: Affine, step: int, column: int
-) -> Number:
+def _read_column(nest: NestWriter, stored: Stored, flat: Affine, step: int, column: int) -> Number:
     """One column out of rows that are read as a whole, once for all columns."""
     start = flat - column
     depth = start.terms[-1][0] + 1

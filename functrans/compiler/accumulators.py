@@ -230,9 +230,7 @@ class Accumulator:
             low = self._load(self.memory[level], offset, lanes)
             high = self._load(self.memory[level + 1], offset, lanes)
             self._store(self.memory[level + 1], offset, combine(nest.e, self.kind, high, low))
-            self._store(
-                self.memory[level], offset, identity(nest.e, self.kind, self.dtype, lanes)
-            )
+            self._store(self.memory[level], offset, identity(nest.e, self.kind, self.dtype, lanes))
 
     def _write_flush(self, b: Builder) -> None:
         e = Numbers(b)

@@ -121,4 +121,4 @@ def variable(number: int) -> Affine:
 
 def as_affine(index: Affine | int) -> Affine:
     """An index from an integer or an index."""
-    return index if type(index) is Affine else Affine((), int(index))
+    return index if isinstance(index, Affine) else Affine((), int(index))

@@ -20,13 +20,11 @@ from functrans.emitter.types import I64, POINTER, Value
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
 
 
-def _block_env(
-    w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]
-) -> dict[Var, Stored]:
+def _block_env(w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]) -> dict[Var, Stored]:
     """What a block knows at its start: its arguments and the constants of its program."""
     env = dict(zip(jaxpr.invars, arguments, strict=True))
     for var, const in zip(jaxpr.constvars, jaxpr.consts, strict=True):
-        env[var] = w.program.constant_array(const)
+        env[var] = w.whole.constant_array(const)
     return env
 
 
@@ -52,7 +50,7 @@ class Carried:
                 self._store_element(flat, w.element(start, flat))
         elif self.in_place:
             assert start.pointer is not None
-            w.program.copy_bytes(start.pointer, self.result.pointer, self.result.size_bytes)
+            w.whole.copy_bytes(start.pointer, self.result.pointer, self.result.size_bytes)
         else:
             assert start.pointer is not None
             self.other = w.workspace(self.result.size_bytes)
@@ -115,7 +113,7 @@ class Carried:
             return
         last = b.load(POINTER, self.current, 8)
         assert self.result.pointer is not None
-        w.program.copy_bytes(last, self.result.pointer, self.result.size_bytes)
+        w.whole.copy_bytes(last, self.result.pointer, self.result.size_bytes)
 
 
 def _next_values(
@@ -127,9 +125,7 @@ def _next_values(
         for value, c in zip(values, carried, strict=True)
     ]
     for value, numbers, c in zip(values, elements, carried, strict=True):
-        c.end_round(
-            Stored(value.shape, value.dtype, value.pointer, dict(enumerate(numbers)))
-        )
+        c.end_round(Stored(value.shape, value.dtype, value.pointer, dict(enumerate(numbers))))
 
 
 def write_scan(w: BodyWriter, eqn: Equation) -> None:
@@ -181,9 +177,7 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
                 place = _entry(w, y, number).pointer
                 assert place is not None
                 destinations[atom] = place  # type: ignore[index]  # a variable
-            in_place = [
-                atom for c, atom in zip(carried, jaxpr.outvars, strict=False) if c.in_place
-            ]
+            in_place = [atom for c, atom in zip(carried, jaxpr.outvars, strict=False) if c.in_place]
             block.start(
                 _block_env(w, jaxpr, arguments),
                 destinations,
@@ -198,11 +192,11 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
 def _new_tape(w: BodyWriter, var: Var, count: Value | None) -> Stored:
     """A tape, with so many entries if that is known."""
     element = var.aval.element  # type: ignore[union-attr]  # a tape
-    tape = w.program.new_tape()  # type: ignore[union-attr]  # chunks have no control flow
+    tape = w.whole.new_tape()
     stored = Stored(element.shape, element.dtype, tape=tape)
     w.b.store(w.b.index(0) if count is None else count, tape.length, 8)
     if count is not None:
-        w.program.reserve(tape, count, stored.size_bytes)  # type: ignore[union-attr]  # as above
+        w.whole.reserve(tape, count, stored.size_bytes)
     w.env[var] = stored
     return stored
 
@@ -213,7 +207,7 @@ def _pushed(w: BodyWriter, stack: Stored) -> Value:
     assert tape is not None
     length = b.load(I64, tape.length, 8)
     following = b.add(length, b.index(1))
-    w.program.reserve(tape, following, stack.size_bytes)  # type: ignore[union-attr]  # chunks have no tapes
+    w.whole.reserve(tape, following, stack.size_bytes)
     b.store(following, tape.length, 8)
     data = b.load(POINTER, tape.data, 8)
     return b.offset(data, b.mul(length, b.index(stack.size_bytes)))
@@ -227,7 +221,7 @@ def _tape_entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
     data = b.load(POINTER, stack.tape.data, 8)
     place = b.offset(data, b.mul(number, b.index(entry.size_bytes)))
     is_there = b.icmp("slt", number, b.load(I64, stack.tape.length, 8))
-    zero = w.program.zeros(entry.size_bytes)  # type: ignore[union-attr]  # chunks have no tapes
+    zero = w.whole.zeros(entry.size_bytes)
     entry.pointer = b.select(is_there, place, zero)
     return entry
 
@@ -257,15 +251,12 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     cond_consts, body_consts = operands[:n_cond], operands[n_cond : n_cond + n_body]
     starts = operands[n_cond + n_body :]
     tapes = [_new_tape(w, var, None) for var in eqn.outputs[len(starts) :]]
-    carried = [
-        Carried(w, start, out)
-        for start, out in zip(starts, eqn.outputs, strict=False)
-    ]
+    carried = [Carried(w, start, out) for start, out in zip(starts, eqn.outputs, strict=False)]
     b = w.b
     head, inside, done = b.label("while_h"), b.label("while_b"), b.label("while_d")
     b.branch(head)
     b.start(head)
-    w.program.poll()
+    w.whole.poll()
     values = [c.begin_round() for c in carried]
     arguments = [*(const.inner() for const in cond_consts), *(v.inner() for v in values)]
     test = BodyWriter(w.program, condition, _block_env(w, condition, arguments), {})
@@ -317,5 +308,3 @@ def write_cond(w: BodyWriter, eqn: Equation) -> None:
         block.write()
         b.branch(done)
     b.start(done)
-
-

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -78,6 +78,11 @@ class BodyWriter:
         self.schedule: Schedule | None = None
         self.is_chunk = False
 
+    @property
+    def whole(self) -> ProgramWriter:
+        """The whole program, for what is never a part of a chunk: control flow and constants."""
+        return cast("ProgramWriter", self.program)
+
     # what nests ask ------------------------------------------------------------------------------
 
     def maker(self, var: Var) -> tuple[Equation, int]:
@@ -88,8 +93,9 @@ class BodyWriter:
         """The dtypes that an elementwise equation computes in."""
         known = self._dtypes.get(id(eqn))
         if known is None:
-            avals = tuple([atom.aval for atom in eqn.inputs])
-            known = loop_dtypes(eqn.primitive, avals, eqn.outputs[0].aval)
+            avals: Any = tuple([atom.aval for atom in eqn.inputs])
+            out: Any = eqn.outputs[0].aval
+            known = loop_dtypes(eqn.primitive, avals, out)
             self._dtypes[id(eqn)] = known
         return known
 
@@ -187,7 +193,6 @@ class BodyWriter:
                 if request.by_routine:
                     by_routine |= {request.var}
                     continue
-                assert request.var not in forced, "a variable is stored once"
                 forced |= {request.var}
                 continue
             return writers
@@ -363,7 +368,7 @@ class BodyWriter:
     def _write_call(self, eqn: Equation) -> None:
         lower = eqn.primitive.lower
         if isinstance(lower, Structured):
-            self.program.write_block(self, lower.kind, eqn)
+            self.whole.write_block(self, lower.kind, eqn)
             return
         routine = lower.routine if isinstance(lower, IndexMap) else lower
         assert isinstance(routine, Routine)
@@ -411,12 +416,11 @@ class BodyWriter:
 
 def is_small(aval: Any) -> bool:
     """Whether an array lives in registers."""
-    return math.prod(aval.shape) <= FULLY_UNROLLED
+    return bool(math.prod(aval.shape) <= FULLY_UNROLLED)
 
 
 def _same_memory(first: Var, second: Var) -> bool:
     """Whether two large arrays have elements of one width, in the same places."""
-    a, b = first.aval, second.aval
-    return (
-        a.shape == b.shape and a.dtype.itemsize == b.dtype.itemsize and not is_small(a)
-    )
+    a: Any = first.aval
+    b: Any = second.aval
+    return bool(a.shape == b.shape and a.dtype.itemsize == b.dtype.itemsize and not is_small(a))

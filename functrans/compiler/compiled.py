@@ -264,17 +264,14 @@ def entry_of(part: NativePart) -> Entry:
     """What a native part takes and gives."""
     inputs: list[Spec] = []
     for var in (*part.jaxpr.constvars, *part.jaxpr.invars):
-        aval = var.aval
+        aval: Any = var.aval
         if aval.weak:
             inputs.append(ScalarSpec(_SCALARS[aval.dtype.kind]))
         else:
             inputs.append(ArraySpec(aval.shape, aval.dtype))
     outputs = tuple([ArraySpec(a.aval.shape, a.aval.dtype) for a in part.jaxpr.outvars])
     elements = sum(
-        v.aval.size
-        for eqn in part.jaxpr.eqns
-        for v in eqn.outputs
-        if type(v.aval) is ShapedArray
+        v.aval.size for eqn in part.jaxpr.eqns for v in eqn.outputs if type(v.aval) is ShapedArray
     )
     return Entry(
         "entry",
@@ -370,9 +367,7 @@ def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunc
     emit_entry(wrapper, entry)
     level = optimisation_level(text.text)
     name = cache_key("program", engine.target(), level, _digest(text.text))
-    recipe = _Recipe(
-        name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0)
-    )
+    recipe = _Recipe(name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0))
     program = _shared_program(recipe, text)
     assert program is not None
     cache.put(key, recipe.packed())

@@ -126,9 +126,7 @@ def find_donations(jaxpr: Jaxpr, given: Sequence[int]) -> Donations:
 def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     """Whether a result may be written to an argument's memory."""
     shown = _views_of(plan.schedule, given)
-    return all(
-        _may_write(plan, var, shown) for var in (out, *_tenants(plan.heirs, out))
-    )
+    return all(_may_write(plan, var, shown) for var in (out, *_tenants(plan.heirs, out)))
 
 
 def _tenants(heirs: Mapping[Var, Var], out: Var) -> Iterator[Var]:

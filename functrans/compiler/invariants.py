@@ -67,7 +67,7 @@ def _split(eqn: Equation, body: Jaxpr) -> list[Equation] | None:
     consts = (*body.invars[:n_consts], *(inner[var] for var in added))
     program = replace(
         body,
-        invars=(*consts, *body.invars[n_consts:]),  # type: ignore[arg-type]  # variables
+        invars=(*consts, *body.invars[n_consts:]),
         eqns=tuple(kept),
         arg_names=(),
         cache={},

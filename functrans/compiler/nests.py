@@ -128,9 +128,11 @@ class NestWriter:
                     (x, broadcast_index(index, atom.aval.shape, x.aval.shape)) for x in eqn.inputs
                 )
             elif isinstance(lower, IndexMap):
-                for read in self.reads(eqn, output, index):
-                    if self._may_hold(read, atom):
-                        pending.append((eqn.inputs[read.operand], affine_index(read.index)))
+                pending.extend(
+                    (eqn.inputs[read.operand], affine_index(read.index))
+                    for read in self.reads(eqn, output, index)
+                    if self._may_hold(read, atom)
+                )
             else:
                 axis = eqn.params["axes"][0]
                 extent = eqn.inputs[0].aval.shape[axis]
@@ -262,7 +264,7 @@ class NestWriter:
         self.memos.pop()
 
     def _write_straight(self) -> None:
-        """A nest without loops: equations in order, so that nothing is recursive in their number."""
+        """A nest without loops: equations in order, so that none is recursive in their number."""
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
             if isinstance(eqn.primitive.lower, (Pointwise, IndexMap)):

@@ -103,9 +103,7 @@ def write_in_chunks(w: BodyWriter, writer: NestWriter) -> bool:
     _write_function(w, writer, function, env, (extent, length))
     b = w.b
     declared = Value(f"@{name}", POINTER)
-    b.helper(
-        "functrans.run_chunks", [declared, context, b.index(count)], None, _write_run_chunks
-    )
+    b.helper("functrans.run_chunks", [declared, context, b.index(count)], None, _write_run_chunks)
     return True
 
 

@@ -171,7 +171,9 @@ class ProgramWriter:
     def new_tape(self) -> TapeSlots:
         """Slots for a tape that is empty when the program starts."""
         b = self.b
-        tape = TapeSlots(*[b.alloca(POINTER, align=8), b.alloca(I64, align=8), b.alloca(I64, align=8)])
+        tape = TapeSlots(
+            *[b.alloca(POINTER, align=8), b.alloca(I64, align=8), b.alloca(I64, align=8)]
+        )
         with self.frame.before():
             b.store(Value("null", POINTER), tape.data, 8)
             b.store(Value("0", I64), tape.capacity, 8)
@@ -196,9 +198,7 @@ class ProgramWriter:
         """Copy memory, which may overlap."""
         b = self.b
         name = "llvm.memmove.p0.p0.i64"
-        self.module.declarations.setdefault(
-            name, f"declare void @{name}(ptr, ptr, i64, i1)"
-        )
+        self.module.declarations.setdefault(name, f"declare void @{name}(ptr, ptr, i64, i1)")
         b.statement(
             f"call void @{name}(ptr {target.text}, ptr {source.text}, "
             f"i64 {b.index(size_bytes).text}, i1 false)"
@@ -221,8 +221,7 @@ class ProgramWriter:
             name = f"@constant{len(self._constants)}"
             data = "".join(f"\\{byte:02X}" for byte in array.tobytes())
             self.module.globals[name] = (
-                f"{name} = private unnamed_addr constant [{array.nbytes} x i8] "
-                f'c"{data}", align 64'
+                f'{name} = private unnamed_addr constant [{array.nbytes} x i8] c"{data}", align 64'
             )
             known = Stored(np.shape(const), array.dtype, Value(name, POINTER))
             self._constants[id(const)] = known

@@ -158,7 +158,8 @@ def fold_vector(e: Numbers, kind: str, number: Number) -> Number:
 
 def block_size(level: int) -> int:
     """Elements in lanes after which the sums of a level are added to those of the one above."""
-    return LANES * ROUNDS * UPPER_ROUNDS**level
+    size: int = LANES * ROUNDS * UPPER_ROUNDS**level
+    return size
 
 
 def level_count(extent: int) -> int:

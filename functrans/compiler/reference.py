@@ -25,7 +25,7 @@ from functrans.compiler.compiled import Compiled, compiled
 from functrans.compiler.engine import compile_object, load_object
 from functrans.compiler.prepare import prepare
 from functrans.compiler.reductions import empty_value, identity_value, is_ordered
-from functrans.compiler.support import obstacle
+from functrans.compiler.support import HostCall, partition
 from functrans.compiler.symbols import address, symbol_name
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.dtypes import loop_dtypes
@@ -33,7 +33,7 @@ from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
 from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
 from functrans.ir.primitive import Primitive
 from functrans.ir.tapes import TapeValue
@@ -54,28 +54,44 @@ def evaluate_like_compiled(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     Returns:
       One array per result; results that are no arrays (tapes) as they are.
     """
+    prepared = prepare(jaxpr)
+    env = _given(prepared, args)
     with np.errstate(all="ignore"):
-        return _run(prepare(jaxpr), args)
+        for part in partition(prepared):
+            if isinstance(part, HostCall):
+                _evaluate(part.eqn, env, _by_impl)
+            else:
+                for eqn in part.jaxpr.eqns:
+                    _evaluate(eqn, env, _as_compiled)
+    return [_value(atom, env) for atom in prepared.outvars]
 
 
 def _run(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a prepared program, equation by equation."""
-    env: dict[Var, Any] = {}
-    given = (*jaxpr.consts, *args)
-    for var, value in zip((*jaxpr.constvars, *jaxpr.invars), given, strict=True):
+    """Run a program that is compiled as a part of another one."""
+    prepared = prepare(jaxpr)
+    env = _given(prepared, args)
+    for eqn in prepared.eqns:
+        _evaluate(eqn, env, _as_compiled)
+    return [_value(atom, env) for atom in prepared.outvars]
+
+
+def _given(jaxpr: Jaxpr, args: Sequence[Any]) -> dict[Var, Any]:
+    """What is known when a program begins."""
+    variables = (*jaxpr.constvars, *jaxpr.invars)
+    values = zip(variables, (*jaxpr.consts, *args), strict=True)
+    return {var: _own(value, var.aval) for var, value in values}
+
+
+def _evaluate(
+    eqn: Equation, env: dict[Var, Any], rule: Callable[[Equation, list[Any]], Sequence[Any]]
+) -> None:
+    outs = rule(eqn, [_value(atom, env) for atom in eqn.inputs])
+    for var, value in zip(eqn.outputs, outs, strict=True):
         env[var] = _own(value, var.aval)
-    for eqn in jaxpr.eqns:
-        operands = [
-            _own(atom.value, atom.aval) if isinstance(atom, Literal) else env[atom]
-            for atom in eqn.inputs
-        ]
-        outs = _equation(eqn, operands)
-        for var, value in zip(eqn.outputs, outs, strict=True):
-            env[var] = _own(value, var.aval)
-    return [
-        _own(atom.value, atom.aval) if isinstance(atom, Literal) else env[atom]
-        for atom in jaxpr.outvars
-    ]
+
+
+def _value(atom: Atom, env: dict[Var, Any]) -> Any:
+    return _own(atom.value, atom.aval) if isinstance(atom, Literal) else env[atom]
 
 
 def _own(value: Any, aval: Any) -> Any:
@@ -87,9 +103,10 @@ def _own(value: Any, aval: Any) -> Any:
     return array
 
 
-def _equation(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
+def _as_compiled(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
+    """An equation with a native form."""
     lower = eqn.primitive.lower
-    if obstacle(eqn) is not None or isinstance(lower, IndexMap):
+    if isinstance(lower, IndexMap):
         return _by_impl(eqn, operands)
     if isinstance(lower, Pointwise):
         return (_pointwise(eqn, operands),)
@@ -379,7 +396,7 @@ def _program(primitive: Primitive, key: Hashable, alone: _Alone) -> Compiled:
 
 
 def _call(operands: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Sequence[Any]:
-    return _run(prepare(jaxpr), operands)
+    return _run(jaxpr, operands)
 
 
 def _scan(
@@ -392,7 +409,6 @@ def _scan(
     reverse: bool,
     unroll: int,
 ) -> Sequence[Any]:
-    body = prepare(jaxpr)
     is_counted = length is not None
     if length is None:
         length, operands = int(operands[0]), operands[1:]
@@ -406,7 +422,7 @@ def _scan(
     ]
     for i in range(length - 1, -1, -1) if reverse else range(length):
         entries = [x.read(i) if type(x) is TapeValue else x[i] for x in xs]
-        outs = _run(body, (*consts, *carry, *entries))
+        outs = _run(jaxpr, (*consts, *carry, *entries))
         carry = outs[:n_carry]
         for y, out in zip(ys, outs[n_carry:], strict=True):
             if type(y) is TapeValue:
@@ -424,14 +440,13 @@ def _while(
     n_cond_consts: int,
     n_body_consts: int,
 ) -> Sequence[Any]:
-    condition, body = prepare(cond_jaxpr), prepare(body_jaxpr)
     first = n_cond_consts + n_body_consts
     cond_consts, body_consts = operands[:n_cond_consts], operands[n_cond_consts:first]
     carry = operands[first:]
     n = len(carry)
     tapes = [TapeValue(Tape(atom.aval.strong())) for atom in body_jaxpr.outvars[n:]]
-    while _run(condition, (*cond_consts, *carry))[0]:
-        outs = _run(body, (*body_consts, *carry))
+    while _run(cond_jaxpr, (*cond_consts, *carry))[0]:
+        outs = _run(body_jaxpr, (*body_consts, *carry))
         carry = outs[:n]
         for tape, out in zip(tapes, outs[n:], strict=True):
             tape.append(out)
@@ -439,7 +454,7 @@ def _while(
 
 
 def _cond(operands: Sequence[Any], *, branches: Sequence[Jaxpr]) -> Sequence[Any]:
-    return _run(prepare(branches[int(operands[0])]), operands[1:])
+    return _run(branches[int(operands[0])], operands[1:])
 
 
 _BLOCKS: dict[str, Callable[..., Sequence[Any]]] = {

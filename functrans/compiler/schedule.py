@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from functrans.compiler.affine import variable
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
@@ -27,7 +28,7 @@ from functrans.primitives.elementwise import power_p
 
 FULLY_UNROLLED = 64
 """Arrays up to this size are computed without loops, and live in registers."""
-UNROLLED = 64
+UNROLLED = 16
 """Trailing axes are unrolled up to this many elements of a loop's body."""
 SHORT = 32
 """Extents from here on are worth a vector loop: the reduction order depends on it."""
@@ -150,7 +151,7 @@ def is_view(eqn: Equation) -> bool:
     lower = eqn.primitive.lower
     if not isinstance(lower, IndexMap) or not lower.is_view:
         return False
-    out = eqn.outputs[0].aval
+    out: Any = eqn.outputs[0].aval
     if out.size <= FULLY_UNROLLED:
         return False
     index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
@@ -163,7 +164,7 @@ def needs_routine(eqn: Equation) -> bool:
     lower = eqn.primitive.lower
     if not isinstance(lower, IndexMap) or lower.is_view or lower.routine is None:
         return False
-    out = eqn.outputs[0].aval
+    out: Any = eqn.outputs[0].aval
     avals = [atom.aval for atom in eqn.inputs]
     if lower.prefers_routine is not None:
         return out.size >= WIDE and lower.prefers_routine(avals, **eqn.params)
@@ -195,6 +196,8 @@ class _Planner:
         self.forced = forced
         self.by_routine = by_routine
         self.level: dict[Var, int] = {}
+        self.own_level: dict[Var, int] = {}
+        """Level of the nest that computes a forced variable."""
         self.cost: dict[Var, int] = {}
         self.kinds: list[str] = []
         self.makers: dict[Var, int] = {}
@@ -257,6 +260,10 @@ class _Planner:
                     highest += 1
             for out in eqn.outputs:
                 level[out], cost[out] = highest, total
+                if kind == "inline" and out in self.forced:
+                    # its nest must have finished before the nests that could not compute it
+                    self.own_level[out] = highest
+                    level[out] += 1
 
     # what is kept
 
@@ -275,14 +282,15 @@ class _Planner:
                 shape = eqn.inputs[0].aval.shape
                 root = Root(eqn, 0, shape, loop_axes(shape), eqn.params["axes"][0])
                 x = eqn.inputs[0]
-                key = (self.level.get(x, 0) if isinstance(x, Var) else 0, _extents(root))  # type: ignore[arg-type]  # a Var or a number
+                key = (self.level.get(x, 0) if isinstance(x, Var) else 0, _extents(root))
                 roots.setdefault(key, []).append(root)
                 keys.add(key)
             elif kind == "inline":
                 for output, var in enumerate(eqn.outputs):
                     wanted = users.get(var, set())
                     shape = var.aval.shape
-                    own = (self.level[var], tuple(shape[a] for a in loop_axes(shape)))
+                    level = self.own_level.get(var, self.level[var])
+                    own = (level, tuple(shape[a] for a in loop_axes(shape)))
                     if var in in_memory or self._is_worth_keeping(var, wanted, own):
                         root = Root(eqn, output, shape, loop_axes(shape))
                         roots.setdefault(own, []).append(root)
@@ -304,9 +312,11 @@ class _Planner:
             return wanted != {own} and cost > 1
         if len(wanted) > 1 and cost > DEAR:
             return True
-        return cost > 2 and any(
-            math.prod(extents) >= 4 * math.prod(own[1]) for _, extents in wanted
-        ) and size > 0
+        return (
+            cost > 2
+            and any(math.prod(extents) >= 4 * math.prod(own[1]) for _, extents in wanted)
+            and size > 0
+        )
 
     # order
 
@@ -328,12 +338,8 @@ class _Planner:
             ]
             for _, _, key, found in sorted(nests, key=lambda entry: entry[:2]):
                 ordered = tuple(sorted(found, key=lambda root: self.makers[root.var]))
-                equations, reads = self._ancestors(
-                    [root.eqn for root in ordered], result.stored
-                )
-                result.items.append(
-                    Nest(key[1], _vector(ordered), ordered, tuple(equations))
-                )
+                equations, reads = self._ancestors([root.eqn for root in ordered], result.stored)
+                result.items.append(Nest(key[1], _vector(ordered), ordered, tuple(equations)))
                 result.reads.append(tuple(reads))
                 result.stored.update(root.var for root in ordered)
             for _, item in sorted(calls.get(level, ()), key=lambda entry: entry[0]):
@@ -345,9 +351,7 @@ class _Planner:
                 result.stored.update(item.eqn.outputs)
         return result
 
-    def _ancestors(
-        self, eqns: Sequence[Equation], stored: set[Var]
-    ) -> tuple[list[int], list[Var]]:
+    def _ancestors(self, eqns: Sequence[Equation], stored: set[Var]) -> tuple[list[int], list[Var]]:
         """Equations that a nest computes, and stored variables that it reads."""
         numbers = {self.makers[eqn.outputs[0]] for eqn in eqns}
         reads: dict[Var, None] = {}
@@ -382,8 +386,8 @@ def is_inner(eqn: Equation) -> bool:
     shape = eqn.inputs[0].aval.shape
     (axis,) = eqn.params["axes"]
     if axis == vector_axis(shape) or shape[axis] == 0:
-        return shape[axis] == 0
-    return shape[axis] <= 16 or axis not in loop_axes(shape)
+        return bool(shape[axis] == 0)
+    return bool(shape[axis] <= 16 or axis not in loop_axes(shape))
 
 
 def _extents(root: Root) -> tuple[int, ...]:
@@ -399,5 +403,3 @@ def _vector(roots: Sequence[Root]) -> int | None:
         if all(root.reduced is None or root.loops[last] != root.reduced for root in roots):
             found = last
     return found
-
-

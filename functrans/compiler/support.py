@@ -221,5 +221,3 @@ def _native_part(eqns: Sequence[Equation], needed: set[Var]) -> NativePart:
     outs = tuple([var for eqn in eqns for var in eqn.outputs if var in needed])
     jaxpr = Jaxpr((), (), tuple(inputs), tuple(eqns), outs)
     return NativePart(jaxpr, tuple(inputs))
-
-

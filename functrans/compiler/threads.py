@@ -84,7 +84,7 @@ def set_num_threads(count: int) -> None:
     with _lock:
         _count.value = number
     try:
-        import threadpoolctl
+        import threadpoolctl  # type: ignore[import-not-found]  # an option
     except ImportError:
         return
     threadpoolctl.threadpool_limits(limits=number, user_api="blas")

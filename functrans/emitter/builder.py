@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from functrans.emitter.types import (
+    CLOSE,
     I1,
     I64,
     OPEN,
-    CLOSE,
     POINTER,
     Type,
     Value,
@@ -497,8 +497,7 @@ class Builder:
         one = self.emit(target, f"insertelement {target} poison, {a.type} {a.text}, i64 0")
         return self.emit(
             target,
-            f"shufflevector {target} {one.text}, {target} poison, "
-            f"<{lanes} x i32> zeroinitializer",
+            f"shufflevector {target} {one.text}, {target} poison, <{lanes} x i32> zeroinitializer",
         )
 
     def extract(self, a: Value, lane: int | Value) -> Value:
@@ -561,9 +560,7 @@ class Builder:
         """An address some bytes further."""
         if size_bytes.text == "0":
             return pointer
-        return self.emit(
-            POINTER, f"getelementptr i8, ptr {pointer.text}, i64 {size_bytes.text}"
-        )
+        return self.emit(POINTER, f"getelementptr i8, ptr {pointer.text}, i64 {size_bytes.text}")
 
     def load(self, type: Type, pointer: Value, align: int | None = None) -> Value:
         """Read a value; a vector needs the alignment of an element only."""
@@ -620,9 +617,7 @@ class Builder:
         name = f"%i{self._count}"
         self._count += 1
         following = f"%n{self._count}"
-        self.statement(
-            f"{name} = phi i64 [ {start.text}, %{before} ], [ {following}, %{tail} ]"
-        )
+        self.statement(f"{name} = phi i64 [ {start.text}, %{before} ], [ {following}, %{tail} ]")
         counter = Value(name, I64)
         self.branch_if(self.icmp("slt", counter, stop), body, done)
         self.start(body)

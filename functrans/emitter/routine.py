@@ -101,9 +101,7 @@ class Routines(Numbers):
         """An element."""
         return self.load(array.dtype, self.address(array, index))
 
-    def write(
-        self, array: Array, index: Value | Sequence[Value | int], number: Number
-    ) -> None:
+    def write(self, array: Array, index: Value | Sequence[Value | int], number: Number) -> None:
         """Set an element, to a number of the array's dtype."""
         self.store(number, self.address(array, index))
 
@@ -175,5 +173,3 @@ class Routines(Numbers):
           message: its text.
         """
         self._fail(condition, error, message)
-
-

@@ -133,8 +133,6 @@ class Structured:
     kind: str
 
 
-def same_place(
-    index: tuple[Any, ...], avals: Any, output: int, **params: Any
-) -> tuple[Read, ...]:
+def same_place(index: tuple[Any, ...], avals: Any, output: int, **params: Any) -> tuple[Read, ...]:
     """The ``trace`` of an operation that does nothing to the elements of its only operand."""
     return (Read(0, index),)

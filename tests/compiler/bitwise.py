@@ -13,6 +13,7 @@ import functrans as ft
 from functrans.compiler.compiled import plan_of
 from functrans.compiler.programs import write_program
 from functrans.compiler.support import NativePart
+from functrans.control.jit import jit
 
 
 def _parts(array: np.ndarray) -> list[np.ndarray]:
@@ -43,7 +44,7 @@ def assert_same_bits(found: Any, expected: Any, what: str = "") -> None:
 def _outcome(fun: Callable[..., Any], args: Any) -> tuple[Any, Exception | None]:
     try:
         return fun(*args), None
-    except Exception as error:  # noqa: BLE001  # compared with the other one
+    except Exception as error:  # compared with the other one
         return None, error
 
 
@@ -82,6 +83,6 @@ def texts_of(fun: Callable[..., Any], *args: Any) -> list[str]:
     """The emitted text of the native parts of a jitted function."""
     return [
         write_program(part.jaxpr).text
-        for part in plan_of(ft.jit(fun).jaxpr(*args))
+        for part in plan_of(jit(fun).jaxpr(*args))
         if isinstance(part, NativePart)
     ]

@@ -57,7 +57,7 @@ def _has_elements(shape: Any, k: int) -> bool:
 
 
 def _is_short(shape: Any, k: int) -> bool:
-    return 1 <= len(shape) and 1 <= shape[0] <= 12
+    return len(shape) >= 1 and 1 <= shape[0] <= 12
 
 
 def _can_grow(shape: Any, k: int) -> bool:
@@ -208,9 +208,7 @@ def _batched(x: Any, k: int) -> Any:
 
 
 def _batched_choice(x: Any, k: int) -> Any:
-    return ft.vmap(
-        lambda row: lax.cond(np.sum(row) > 0, lambda y: 2 * y, lambda y: y - 1, row)
-    )(x)
+    return ft.vmap(lambda row: lax.cond(np.sum(row) > 0, lambda y: 2 * y, lambda y: y - 1, row))(x)
 
 
 def _float(name: str, run: Callable[..., Any]) -> Operation:
@@ -334,10 +332,9 @@ class Program:
                     for choice in (first, second)[: operation.arity]
                 )
                 shapes = [values[i].shape for i in chosen]
-                if (
-                    all(values[i].dtype.str[1:] in operation.dtypes for i in chosen)
-                    and operation.fits(*shapes, k)
-                ):
+                if all(
+                    values[i].dtype.str[1:] in operation.dtypes for i in chosen
+                ) and operation.fits(*shapes, k):
                     found.append((operation, chosen, k))
                     aval = ft.eval_shape(
                         lambda *xs, run=operation.run, k=k: run(*xs, k),
