@@ -193,6 +193,8 @@ class BodyWriter:
                 if request.by_routine:
                     by_routine |= {request.var}
                     continue
+                if request.var in forced:
+                    raise  # a fault: once is enough
                 forced |= {request.var}
                 continue
             return writers
