@@ -25,6 +25,7 @@ from functrans.compiler.compiled import predicted_compile_s
 from functrans.compiler.cost import compile_seconds
 from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import write_program
+from functrans.control.native import as_compiled
 
 X = np.linspace(0.1, 1.0, 1000)
 ROOT = Path(__file__).parent.parent
@@ -263,7 +264,6 @@ def taken(f: Any, args: Any, donate: Any = None, **options: Any) -> list[int | N
 M = np.random.default_rng(0).uniform(0.5, 1.5, (40, 40))
 Y = X[::-1].copy()
 ROWS = np.arange(1000.0).reshape(100, 10)
-
 
 
 USABLE = {
@@ -596,7 +596,7 @@ def test_predicted_time_is_that_of_the_program_with_loops() -> None:
 
     lowered = ft.jit(f).lower(0.5)
     whole = predicted_compile_s(lowered.jaxpr)
-    rolled = predicted_compile_s(lowered._hoisted.cache["rolled"])
+    rolled = predicted_compile_s(as_compiled(lowered._hoisted))
     assert rolled < whole / 10
 
 
@@ -766,7 +766,8 @@ INTERRUPTED = """
         (3, "c = f.as_cfunc(np.ones(3))", "c(np.ones(3))"),
         (
             3,
-            "x = np.ones(3); c = f.as_cfunc(x); p = [x.ctypes.data_as(t) for t in c.ctypes.argtypes]",
+            "x = np.ones(3); c = f.as_cfunc(x)",
+            "p = [x.ctypes.data_as(t) for t in c.ctypes.argtypes]; "
             "assert c.ctypes(*p) == 3 and c.status == 3",
         ),
     ],

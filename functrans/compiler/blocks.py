@@ -284,10 +284,36 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
 
 def write_cond(w: BodyWriter, eqn: Equation) -> None:
     """``cond``: one of several programs, chosen by a number."""
-    branches = [prepare(branch) for branch in eqn.params["branches"]]
     operands = [w.stored(atom) for atom in eqn.inputs]
-    index = w.e.cast(w.element(operands[0], 0), "int64").parts[0]
     results = [w.place_in_memory(var) for var in eqn.outputs]
+    _write_choice(w, eqn.params["branches"], operands, results)
+
+
+def write_cond_lanes(w: BodyWriter, eqn: Equation) -> None:
+    """``cond_lanes``: a loop over the lanes of a batch, each of which takes its own branch."""
+    operands = [w.stored(atom) for atom in eqn.inputs]
+    results = [w.place_in_memory(var) for var in eqn.outputs]
+    flags = (True, *eqn.params["batched"])
+    b = w.b
+    lanes = operands[0].shape[0]
+    with b.loop(b.index(0), b.index(lanes), hint="lane") as lane:
+        own = [
+            _entry(w, operand, lane) if flag else operand.inner()
+            for operand, flag in zip(operands, flags, strict=True)
+        ]
+        places = [_entry(w, result, lane) for result in results]
+        _write_choice(w, eqn.params["branches"], own, places)
+
+
+def _write_choice(
+    w: BodyWriter,
+    programs: Sequence[Jaxpr],
+    operands: Sequence[Stored],
+    results: Sequence[Stored],
+) -> None:
+    """The program of the number that is the first operand, with its results where they belong."""
+    branches = [prepare(branch) for branch in programs]
+    index = w.e.cast(w.element(operands[0], 0), "int64").parts[0]
     b = w.b
     done = b.label("cond_d")
     labels = [b.label("branch") for _ in branches]

@@ -35,7 +35,7 @@ from functrans.compiler.entry import (
     entry_symbols,
     make_function,
 )
-from functrans.compiler.prepare import prepare
+from functrans.compiler.prepare import known_values, prepare
 from functrans.compiler.programs import FIRST_ERROR, NO_MEMORY, ProgramText, write_program
 from functrans.compiler.support import HostCall, NativePart, Part, partition
 from functrans.compiler.symbols import address
@@ -225,8 +225,12 @@ def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     """Compile a program; ``None``, after a warning, if that cannot be done."""
     if not engine.is_available():
         return None
+    engine.target()  # settings that make no sense are reported, and not worked around
+    threads.get_num_threads()
     try:
         return compiled(jaxpr, given)
+    except OverflowError:
+        return None  # a Python integer that does not fit: NumPy says so when it is interpreted
     except Exception as error:  # a fault of the compiler must not stop the user
         what = str(error) if isinstance(error, CompilationError) else repr(error)
         warnings.warn(
@@ -350,7 +354,9 @@ def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunc
     except UnsupportedOperationError:  # a Python function among the parameters of inner programs
         text = write_program(part.jaxpr)
         identity = _digest(text.text, *text.parameters)
-    key = cache_key("part", engine.target(), identity, entry)
+    known = known_values(part.jaxpr)
+    values = [known[var].tobytes().hex() if var in known else "" for var in part.jaxpr.invars]
+    key = cache_key("part", engine.target(), identity, _digest(*values), entry)
     data = cache.get(key)
     if data is not None:
         try:

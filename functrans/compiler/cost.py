@@ -86,7 +86,8 @@ def _lines(eqn: Equation, helpers: dict[Any, int]) -> int:
         return 4 * unrolled(given) + 20 * unrolled(shape) + _REDUCTION_LINES
     copies = unrolled(shape) * (_LOOP_COPIES if loop_axes(shape) else 1)
     if isinstance(lower, Pointwise):
-        dtypes = loop_dtypes(eqn.primitive, tuple([x.aval for x in eqn.inputs]), out)
+        avals = tuple([x.aval for x in eqn.inputs])
+        dtypes = loop_dtypes(eqn.primitive, avals, out)  # type: ignore[arg-type]  # arrays only
         numbers = tuple([_special_number(x) for x in eqn.inputs])
         params = tuple(eqn.params.items())
         own, once = _pointwise_lines(eqn.primitive, tuple(dtypes), numbers, params)

@@ -181,7 +181,7 @@ def _is_in_place(eqn: Equation, out: Var, shown: set[Var]) -> bool:
 
 
 def _is_carried(plan: Planned, eqn: Equation, out: Var, shown: set[Var]) -> bool:
-    """Whether a loop carries the argument to the result, in one place, and reads it nowhere else."""
+    """Whether a loop carries the argument to the result in one place, and only that reads it."""
     lower = eqn.primitive.lower
     if not isinstance(lower, Structured) or lower.kind != "scan":
         return False

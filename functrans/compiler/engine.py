@@ -35,6 +35,7 @@ import ctypes
 import functools
 import itertools
 import os
+import re
 import struct
 import sys
 import threading
@@ -153,6 +154,7 @@ def target(cpu: str | None = None) -> Target:
 
     Raises:
       CompilationError: llvmlite cannot be imported.
+      ValueError: there is no such processor; LLVM would end the process over it.
     """
     return _target(cpu or os.environ.get("FUNCTRANS_TARGET_CPU") or "")
 
@@ -163,9 +165,26 @@ def _target(cpu: str) -> Target:
         triple = _triple(llvm)
         version = ".".join(map(str, llvm.llvm_version_info))
         if cpu:
+            _check_processor(triple, cpu)
             return Target(triple, cpu, "", version)
         features = llvm.get_host_cpu_features().flatten()
         return Target(triple, llvm.get_host_cpu_name(), features, version)
+
+
+_PROCESSORS = re.compile(
+    r"x86-64(-v[234])?|nehalem|westmere|sandybridge|ivybridge|haswell|broadwell|skylake(-avx512)?"
+    r"|cascadelake|cooperlake|cannonlake|icelake-(client|server)|tigerlake|rocketlake|alderlake"
+    r"|raptorlake|sapphirerapids|emeraldrapids|graniterapids|znver[1-5]|bdver[1-4]|btver[12]"
+)
+
+
+def _check_processor(triple: str, cpu: str) -> None:
+    if triple.startswith("x86_64") and _PROCESSORS.fullmatch(cpu) is None:
+        raise ValueError(
+            f"FUNCTRANS_TARGET_CPU is {cpu!r}, which is no processor of {triple.split('-')[0]}; "
+            "names are LLVM's: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, "
+            "znver4 and so on"
+        )
 
 
 def _triple(llvm: Any) -> str:
@@ -319,8 +338,8 @@ class Loaded:
         return self.addresses[name]
 
     def __del__(self) -> None:
-        # At exit the module may be gone before its last object.
-        if not sys.is_finalizing():
+        # At exit the module, or what it holds, may be gone before its last object.
+        if sys is not None and not sys.is_finalizing():
             _doomed.append(self._number)
             _free_when_idle()
 

@@ -149,7 +149,7 @@ class CFunction:
 
     def _foreign(self, address: int, result: Any, arguments: Sequence[Any]) -> Any:
         """A ctypes function that keeps the code alive."""
-        function = ctypes.CFUNCTYPE(result, *arguments)(address)
+        function: Any = ctypes.CFUNCTYPE(result, *arguments)(address)
         function.functrans_owner = self
         return function
 
@@ -312,14 +312,12 @@ def _is_number(spec: Spec) -> bool:
 
 def _is_filter(inputs: Sequence[Spec], outputs: Sequence[ArraySpec]) -> bool:
     """Whether a function takes a vector of floats and gives a float."""
-    if len(inputs) != 1 or len(outputs) != 1 or not isinstance(inputs[0], ArraySpec):
+    if len(inputs) != 1 or len(outputs) != 1:
         return False
     (given,), (result,) = inputs, outputs
-    return (
-        len(given.shape) == 1
-        and given.dtype == result.dtype == np.float64  # type: ignore[union-attr]  # an ArraySpec
-        and not result.shape
-    )
+    if not isinstance(given, ArraySpec):
+        return False
+    return len(given.shape) == 1 and given.dtype == result.dtype == np.float64 and not result.shape
 
 
 def _pointer_type(spec: Spec) -> Any:

@@ -33,9 +33,11 @@ from functrans.compiler.schedule import Nest, Root, pointwise_cost, vector_axis
 from functrans.compiler.storage import Stored
 from functrans.emitter.builder import Section
 from functrans.emitter.numbers import Number, Numbers
-from functrans.emitter.types import I64, Value, parameter
+from functrans.emitter.types import I64, Value, float_text, parameter
 from functrans.ir.jaxpr import Atom, Equation, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction
+from functrans.passes.simplify import exact_key
+from functrans.primitives.elementwise import multiply_p
 
 if TYPE_CHECKING:
     from functrans.compiler.bodies import BodyWriter
@@ -47,7 +49,7 @@ DEEP = 100
 """Equations of a nest from which they are written one by one, and not only from the roots down."""
 LARGEST_TILE = 256
 """Elements, lanes times what is unrolled, that a round of a nest may work on."""
-LIGHT = 14
+LIGHT = 40
 """Cost of a body up to which 32 lanes are worked on at once."""
 
 
@@ -492,6 +494,13 @@ class NestWriter:
                 numbers.append(literal(self.e, x, dtype))
             else:
                 numbers.append(self.value(x, broadcast_index(index, shape, x.aval.shape)))
+        same = _value_key(eqn, numbers, dtypes)
+        known: Number | None = self.memos[depth].get(same)
+        if known is not None:
+            return known
+        unit = _without_unit(eqn, numbers)
+        if unit is not None and unit.dtype == var.aval.dtype:
+            return unit
         lanes = max(number.lanes for number in numbers) if numbers else 1
         with self.b.within(self.sections[depth]):
             operands = []
@@ -502,6 +511,7 @@ class NestWriter:
             result: Number = lower.write(self.e, *operands, **eqn.params)
             if result.dtype != var.aval.dtype:
                 result = self.e.cast(result, var.aval.dtype)
+        self.memos[depth][same] = result
         return result
 
     def _holds(self, read: Read) -> bool:
@@ -543,6 +553,25 @@ def affine_index(index: Sequence[Any]) -> Index:
     return tuple([as_affine(i) for i in index])
 
 
+def _value_key(
+    eqn: Equation, numbers: Sequence[Number], dtypes: Sequence[np.dtype]
+) -> tuple[Any, ...]:
+    """What an elementwise result depends on: operands by their registers and constants."""
+    texts = [(part.text, part.type) for number in numbers for part in number.parts]
+    return (eqn.primitive, exact_key(tuple(eqn.params.items())), tuple(dtypes), tuple(texts))
+
+
+def _without_unit(eqn: Equation, numbers: Sequence[Number]) -> Number | None:
+    """The other factor of a product with 1, which is the same number to the last bit."""
+    if eqn.primitive is not multiply_p:
+        return None
+    for number, other in zip(numbers, reversed(numbers), strict=True):
+        if number.dtype == other.dtype and number.dtype.kind == "f":
+            if number.parts[0].text == float_text(1.0, 64):
+                return other
+    return None
+
+
 def literal(e: Numbers, atom: Literal, dtype: np.dtype) -> Number:
     """A number of the program: as a parameter, if it may come from an extent, as 1 / n does."""
     value = atom.value
@@ -550,4 +579,8 @@ def literal(e: Numbers, atom: Literal, dtype: np.dtype) -> Number:
         number = float(value)
         if math.isfinite(number) and not (abs(number) <= 16 and (16 * number).is_integer()):
             return Number(dtype, (parameter(number, 8 * dtype.itemsize),))
+    if dtype.kind in "iu" and type(value) is int:
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
     return e.constant(dtype, value)

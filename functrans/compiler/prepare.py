@@ -12,9 +12,11 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.ir.avals import ShapedArray
@@ -52,8 +54,19 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
         )
         known = with_invariants_outside(_with_single_axes(known), prepare)
         known = _with_own_results(known)
+        known.cache["constants"] = jaxpr.cache.get("constants", {})
         jaxpr.cache["prepared"] = known
     return known
+
+
+def known_values(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
+    """Arguments of which every call passes the same array, that nobody can change.
+
+    Whoever stages a program says so: the basis of a Jacobian is one. What is computed from them
+    may be computed at planning time.
+    """
+    values: Mapping[Var, np.ndarray] = jaxpr.cache.get("constants", {})
+    return values
 
 
 class _Writer:

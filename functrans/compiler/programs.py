@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler.blocks import write_cond, write_scan, write_while
+from functrans.compiler.blocks import write_cond, write_cond_lanes, write_scan, write_while
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.entry import INTERRUPTED
+from functrans.compiler.prepare import known_values
 from functrans.compiler.storage import Frame, Stored, TapeSlots
 from functrans.compiler.symbols import symbol_name
 from functrans.emitter.builder import Builder, Module
@@ -30,7 +31,7 @@ from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 
-_BLOCKS = {"scan": write_scan, "while": write_while, "cond": write_cond}
+_BLOCKS = {"scan": write_scan, "while": write_while, "cond": write_cond, "cond_lanes": write_cond_lanes}
 NO_MEMORY = 2
 FIRST_ERROR = 16
 ROUNDS_PER_POLL = 256
@@ -235,8 +236,14 @@ class ProgramWriter:
         b = self.b
         inputs = (*jaxpr.constvars, *jaxpr.invars)
         env: dict[Var, Stored] = {}
+        known = known_values(jaxpr)
         for var, pointer in zip(inputs, b.arguments, strict=False):
             env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
+            if var in known:
+                env[var].elements = {
+                    flat: self.routines.constant(var.aval.dtype, value)
+                    for flat, value in enumerate(known[var].ravel())
+                }
         destinations: dict[Var, Value] = {}
         for atom, pointer in zip(jaxpr.outvars, b.arguments[len(inputs) : -1], strict=True):
             assert not isinstance(atom, Literal)

@@ -21,12 +21,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from functrans.compiler.affine import variable
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction
 from functrans.primitives.elementwise import power_p
 
-FULLY_UNROLLED = 64
+FULLY_UNROLLED = 16
 """Arrays up to this size are computed without loops, and live in registers."""
 UNROLLED = 16
 """Trailing axes are unrolled up to this many elements of a loop's body."""
@@ -130,9 +132,15 @@ def vector_axis(shape: Sequence[int]) -> int | None:
 
 
 def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a shape that become loops; the others are unrolled or have one element."""
+    """The axes of a shape that become loops; the others are unrolled or have one element.
+
+    Short trailing axes are unrolled where another axis is long enough for lanes; arrays with no
+    such axis are small, and written out they would be long.
+    """
     if math.prod(shape) <= FULLY_UNROLLED:
         return ()
+    if vector_axis(shape) is None:
+        return tuple(axis for axis, extent in enumerate(shape) if extent != 1)
     unrolled = 1
     last = len(shape)
     while last and shape[last - 1] < SHORT and unrolled * shape[last - 1] <= UNROLLED:
@@ -144,6 +152,15 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
 def unrolled(shape: tuple[int, ...]) -> int:
     """Elements of an array that are computed in one round of its loops."""
     return math.prod(shape) // math.prod(shape[axis] for axis in loop_axes(shape))
+
+
+def step_cost(kind: str, dtype: np.dtype) -> int:
+    """Instructions that combine two elements, roughly."""
+    if dtype.kind not in "biu" and dtype.itemsize == 2:
+        return 16  # rounded by arithmetic on bits
+    if dtype.kind == "c":
+        return 2 if kind == "sum" else 6
+    return 1
 
 
 def is_view(eqn: Equation) -> bool:
@@ -238,9 +255,9 @@ class _Planner:
             if kind == "inline" and isinstance(eqn.primitive.lower, Reduction):
                 (axis,), shape = eqn.params["axes"], eqn.inputs[0].aval.shape
                 total = (sum(cost[var] for var in inputs) + 1) * shape[axis]
-                if total * unrolled(eqn.outputs[0].aval.shape) > LONG_REDUCTION and (
-                    axis in loop_axes(shape)
-                ):
+                out = eqn.outputs[0].aval
+                work = total * unrolled(out.shape) * step_cost(eqn.primitive.lower.kind, out.dtype)
+                if work > LONG_REDUCTION and axis in loop_axes(shape):
                     kind = self.kinds[position] = "reduce"
             if kind == "inline":
                 lower = eqn.primitive.lower

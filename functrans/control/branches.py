@@ -474,7 +474,7 @@ cond_lanes_p = Primitive(
     batch=_cond_lanes_batch,
     prune=_cond_lanes_prune,
     holds_programs=True,
-    reasons=(("lower", "which lanes take which branch is known when it runs only"),),
+    lower=Structured("cond_lanes"),
 )
 
 

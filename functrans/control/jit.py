@@ -44,7 +44,7 @@ from functrans.control.reroll import reroll
 from functrans.control.signatures import matched, names_of, numbers_of
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, aval_of_plain
-from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.jaxpr import Jaxpr, Var
 from functrans.passes.simplify import exact_key, simplify
 from functrans.staging import may_change, stage
 from functrans.state import config, current_config, open_traces
@@ -52,6 +52,8 @@ from functrans.trace import Tracer, aval_of
 from functrans.transforms.arguments import canonical, check_callable, name_of, result_leaf
 
 _MAX_PROGRAMS = 256
+_SMALL = 64
+"""Elements of a constant array up to which machine code may contain it."""
 
 
 # the cache --------------------------------------------------------------------------------------
@@ -115,18 +117,36 @@ def _axes() -> Hashable:
     )
 
 
+def _constants(jaxpr: Jaxpr, captured: Sequence[Any]) -> dict[Var, np.ndarray]:
+    """Small captured arrays that nobody can change, which machine code may contain."""
+    return {
+        var: value
+        for var, value in zip(jaxpr.invars, captured, strict=False)
+        if type(value) is np.ndarray and value.size <= _SMALL and not may_change(value)
+    }
+
+
 def _in_order(value: Any) -> Any:
     """A captured array that nobody can change, laid out as machine code reads it."""
     if type(value) is np.ndarray and not may_change(value):
-        return np.ascontiguousarray(value)
+        ordered = np.ascontiguousarray(value)
+        ordered.flags.writeable = False  # it is a copy, or was so before
+        return ordered
     return value
 
 
 def _for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
     """A program with captured arrays as arguments, and these arrays; repeated code as loops."""
     hoisted, captured = hoist(jaxpr)
-    hoisted.cache["rolled"] = reroll(hoisted)
+    _roll(hoisted)
     return hoisted, tuple(map(_in_order, captured))
+
+
+def _roll(jaxpr: Jaxpr) -> None:
+    """Keep the form with loops with the program, unless it is the program itself: no cycles."""
+    rolled = reroll(jaxpr)
+    if rolled is not jaxpr:
+        jaxpr.cache["rolled"] = rolled
 
 
 def _direct_call(program: _Program, args: Sequence[Any], treedef: Any) -> Callable[..., Any] | None:
@@ -362,7 +382,10 @@ class JitFunction:
         jaxpr, captured = hoist(closed)
         captured = tuple(map(_in_order, captured))
         if current_config.get().native:
-            jaxpr.cache["rolled"] = reroll(jaxpr)
+            _roll(jaxpr)
+            constants = _constants(jaxpr, captured)
+            for staged in (jaxpr, jaxpr.cache.get("rolled", jaxpr)):
+                staged.cache["constants"] = constants
         donated = tuple([len(captured) + i for i in self._donated(args, kwargs)])
         staging_s = time.perf_counter() - start
         program = _Program(

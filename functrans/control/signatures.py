@@ -47,7 +47,7 @@ def names_of(option: str, value: Any) -> tuple[str, ...]:
     try:
         names = (value,) if isinstance(value, str) else tuple(value)
     except TypeError:
-        names = (None,)  # type: ignore[assignment]  # refused below
+        names = (None,)  # refused below
     if not all(isinstance(item, str) for item in names):
         raise TypeError(f"jit: {option} must be a str or a sequence of str, got {value!r}")
     return names

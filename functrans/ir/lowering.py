@@ -126,8 +126,8 @@ class Structured:
     """Control flow; the programs in the equation's parameters become parts of the code.
 
     Attributes:
-      kind: ``call`` (the program ``jaxpr`` runs once, on the operands), ``scan``, ``while`` or
-        ``cond``, with the parameters of the primitives of these names.
+      kind: ``call`` (the program ``jaxpr`` runs once, on the operands), ``scan``, ``while``,
+        ``cond`` or ``cond_lanes``, with the parameters of the primitives of these names.
     """
 
     kind: str

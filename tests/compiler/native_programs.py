@@ -6,6 +6,7 @@ changes its mind (unrolled, in lanes, in blocks), and the results are several of
 loop nests have several roots.
 """
 
+# ruff: noqa: E501  # one line for each operation
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

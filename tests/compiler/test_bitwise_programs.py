@@ -128,15 +128,7 @@ def test_no_flags_in_samples(row: Any) -> None:
 
 
 WORKLOADS = (
-    "elementwise",
-    "expfit",
-    "gmm",
-    "logistic",
-    "lstm",
-    "mlp",
-    "pairwise",
-    "rk4",
-    "rosenbrock",
+    *("elementwise", "expfit", "gmm", "logistic", "lstm", "mlp", "pairwise", "rk4", "rosenbrock"),
 )
 
 

@@ -79,9 +79,14 @@ def test_captured_arrays_are_read_at_every_call() -> None:
     assert f(2.0) == 6.0
     w[:] = 2.0
     assert f(2.0) == 12.0
-    strided = np.ones(6)[::2]
-    g = ft.jit(lambda x: np.sum(strided * x)).as_cfunc(1.0)
-    del strided
+
+
+def test_captured_arrays_live_as_long_as_the_function() -> None:
+    def made() -> CFunction:
+        strided = np.ones(6)[::2]
+        return ft.jit(lambda x: np.sum(strided * x)).as_cfunc(1.0)
+
+    g = made()
     gc.collect()
     assert g(2.0) == 6.0
 
@@ -130,9 +135,9 @@ def test_forms_that_a_function_has_not_are_refused() -> None:
     with pytest.raises(TypeError, match="none that SciPy calls"):
         g.low_level_callable()
     with pytest.raises(UnsupportedOperationError, match=r"pure_callback .* at test_interop.py:"):
-        ft.jit(
-            lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((), np.float64), x)
-        ).as_cfunc(np.float64(1.0))
+        ft.jit(lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((), np.float64), x)).as_cfunc(
+            np.float64(1.0)
+        )
 
 
 def test_numba_calls_functions_of_numbers() -> None:

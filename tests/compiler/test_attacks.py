@@ -1,0 +1,77 @@
+"""Programs that the compiler once could not plan: found by random search.
+
+Here: the smallest form of each. Not here: families of programs (``native_programs``).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from tests.compiler.bitwise import assert_compiled_is_reference
+
+X = np.random.default_rng(0).standard_normal((30, 40))
+
+
+def _rolled(x: Any) -> Any:
+    a = np.sin(x)
+    rolled = np.roll(x.reshape(-1), 7).reshape(x.shape)
+    return a, rolled * 2 + a
+
+
+def _padded(x: Any) -> Any:
+    a = np.sin(x)
+    padded = np.pad(x.reshape(-1), (3, 2))[1:-4]
+    return a, padded.reshape(x.shape) + a
+
+
+def _joined_again_and_again(x: Any) -> Any:
+    a = y = np.sin(x)
+    for i in range(5):
+        y = np.pad(y, 1)[1:-1, 1:-1] * 1.5
+        y = np.concatenate([y[: 3 + i], x[3 + i :]])
+        y = np.concatenate([y[:, : 13 + i], x[:, 13 + i :]], axis=1)
+    return a, y
+
+
+def _written_in_a_corner(x: Any) -> Any:
+    both = np.stack([x, x * 2], axis=1)
+    four = np.stack([both] * 4, axis=2)
+    four[5:25, :, :, 13] = np.sin(four[5:25, :, :, 13])
+    rows = np.concatenate([x.T, x.T], axis=1)
+    return x.T, four, rows, np.concatenate([rows, rows])
+
+
+@pytest.mark.parametrize("fun", [_rolled, _padded, _joined_again_and_again, _written_in_a_corner])
+def test_what_a_nest_cannot_compute_is_stored_by_an_earlier_nest(fun: Callable[..., Any]) -> None:
+    # the nest that wants it has an earlier result too, so that it came first
+    found = assert_compiled_is_reference(fun, X)
+    for one, other in zip(found, fun(X), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((3, 4), (2, 3, 1, 2)),
+        ((3, 4), (2, 6)),
+        ((5, 8), (2, 20)),
+        ((6, 10), (4, 15)),
+        ((4, 6), (3, 8)),
+    ],
+)
+def test_small_reshapes_whose_axes_do_not_divide(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    x = np.arange(np.prod(before), dtype=np.float64).reshape(before)
+
+    def fun(x: Any) -> Any:
+        small = (x + 1).reshape(after)
+        return small, small[..., None] * np.ones(70), np.sum(small, axis=0)
+
+    found = assert_compiled_is_reference(fun, x)
+    for one, other in zip(found, fun(x), strict=True):
+        np.testing.assert_array_equal(one, other)
+    ft.jit(ft.grad(lambda x: np.sum(np.sin(fun(x)[1]))))(x)
