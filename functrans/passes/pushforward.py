@@ -112,6 +112,8 @@ def _push_elementwise(node: Node, tangents: Sequence[Any], size: int | None) -> 
             pushed = tangent
         elif partial == -1:
             pushed = -tangent
+            if type(pushed) is np.ndarray and not tangent.flags.writeable:
+                pushed.flags.writeable = False  # of a constant, such as a basis, made of it only
         else:
             pushed = partial(tangent, *operands, out)
         total = pushed if total is None else total + pushed
