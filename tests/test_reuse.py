@@ -19,7 +19,6 @@ def reuse_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuse, "_SMALLEST_BYTES", 0)
 
 
-
 @pytest.fixture(autouse=True)
 def _interpreted() -> Iterator[None]:
     """The plan of reuse is the interpreter's."""

@@ -566,9 +566,9 @@ def _without_unit(eqn: Equation, numbers: Sequence[Number]) -> Number | None:
     if eqn.primitive is not multiply_p:
         return None
     for number, other in zip(numbers, reversed(numbers), strict=True):
-        if number.dtype == other.dtype and number.dtype.kind == "f":
-            if number.parts[0].text == float_text(1.0, 64):
-                return other
+        is_alike = number.dtype == other.dtype and number.dtype.kind == "f"
+        if is_alike and number.parts[0].text == float_text(1.0, 64):
+            return other
     return None
 
 

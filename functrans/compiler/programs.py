@@ -31,7 +31,12 @@ from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 
-_BLOCKS = {"scan": write_scan, "while": write_while, "cond": write_cond, "cond_lanes": write_cond_lanes}
+_BLOCKS = {
+    "scan": write_scan,
+    "while": write_while,
+    "cond": write_cond,
+    "cond_lanes": write_cond_lanes,
+}
 NO_MEMORY = 2
 FIRST_ERROR = 16
 ROUNDS_PER_POLL = 256

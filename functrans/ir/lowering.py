@@ -1,7 +1,7 @@
 """How a primitive becomes native code: the kinds of ``lower`` in a record.
 
-Here: one frozen class per kind; the compiler (``compiler``) treats each kind in one place. Not here:
-what the rules speak (``emitter``), the rules themselves (beside their primitives). A rule is given
+Here: one frozen class per kind; the compiler (``compiler``) treats each kind in one place. Not
+here: what the rules speak (``emitter``), the rules themselves (beside their primitives). A rule is given
 its emitter as an argument, so that nothing of ``emitter`` is imported by ``primitives``.
 
 =============== ================================================================================

@@ -89,9 +89,7 @@ def test_two_python_threads_in_parallel_loops() -> None:
     wrong: list[int] = []
 
     def work(k: int) -> None:
-        for _ in range(5):
-            if not np.array_equal(f(VECTOR), want):
-                wrong.append(k)
+        wrong.extend(k for _ in range(5) if not np.array_equal(f(VECTOR), want))
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for worker in workers:

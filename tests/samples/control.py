@@ -15,7 +15,6 @@ from functrans.control import (
     branches,
     callbacks,
     custom_calls,
-    custom_rules,
     jit,
     loops,
     while_loop,
