@@ -1,8 +1,8 @@
 """How a primitive becomes native code: the kinds of ``lower`` in a record.
 
 Here: one frozen class per kind; the compiler (``compiler``) treats each kind in one place. Not
-here: what the rules speak (``emitter``), the rules themselves (beside their primitives). A rule is given
-its emitter as an argument, so that nothing of ``emitter`` is imported by ``primitives``.
+here: what the rules speak (``emitter``), the rules themselves (beside their primitives). A rule is
+given its emitter as an argument, so that nothing of ``emitter`` is imported by ``primitives``.
 
 =============== ================================================================================
 ``Pointwise``   each element of the result is computed from elements of the operands
