@@ -175,16 +175,23 @@ class BodyWriter:
         """Schedule the program, so that every nest can be written."""
         forced: frozenset[Var] = frozenset()
         by_routine: frozenset[Var] = frozenset()
+        explored: dict[Any, NestWriter] = {}
         while True:
             self.schedule = schedule(self.jaxpr, forced, by_routine)
             self.available = set(self.env)
             writers: list[NestWriter | None] = []
             try:
-                for item in self.schedule.items:
+                for number, item in enumerate(self.schedule.items):
                     writer = None
                     if isinstance(item, Nest):
-                        writer = NestWriter(self, item)
-                        writer.explore()
+                        # most nests are the same as before something else had to be stored
+                        key = (item.key, self.schedule.reads[number])
+                        writer = explored.get(key)
+                        if writer is None:
+                            writer = NestWriter(self, item)
+                            writer.explore()
+                            explored[key] = writer
+                        self.schedule.items[number] = writer.nest
                         self.available.update(root.var for root in item.roots)
                     else:
                         self.available.update(item.eqn.outputs)

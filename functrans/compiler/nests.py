@@ -144,9 +144,6 @@ class NestWriter:
                     for k in range(extent)
                 )
         self.cost = cost
-        parts = math.prod(len(cuts) - 1 for cuts in self.cuts)
-        if parts > MAX_PARTS:
-            raise self._cut_too_often()
         if self.nest.vector is not None:
             native = max(1, 64 // min(widest, 8))
             extent = self.nest.extents[self.nest.vector]
@@ -180,11 +177,19 @@ class NestWriter:
                     cut = (place.constant - edge) // -coefficient + 1
                 if 0 < cut < self.nest.extents[loop]:
                     self.cuts[loop].add(cut)
+                    if math.prod(len(cuts) - 1 for cuts in self.cuts) > MAX_PARTS:
+                        raise self._cut_too_often(var)
         return True
 
-    def _cut_too_often(self) -> MustStore:
-        """A variable with conditions, to be stored in a nest of its own or by its routine."""
+    def _cut_too_often(self, var: Var) -> MustStore:
+        """A variable with conditions, to be stored in a nest of its own or by its routine.
+
+        Args:
+          var: whose conditions cut the nest once too often.
+        """
         roots = {root.var for root in self.nest.roots}
+        if var not in roots:
+            return MustStore(var)
         moved: list[Equation] = []
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
@@ -270,15 +275,16 @@ class NestWriter:
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
             if isinstance(eqn.primitive.lower, (Pointwise, IndexMap)):
+                is_scalar = not any(x.aval.shape for x in eqn.inputs)
                 for var in eqn.outputs:
                     if not var.aval.shape:
-                        self.value(var, ())
+                        (self.value if is_scalar else self.value_in_order)(var, ())
         for root in self.nest.roots:
             var = root.var
             stored = self.body.env[var]
             if root.reduced is None:
                 for flat, index in enumerate(self.root_indices(root)):
-                    stored.elements[flat] = self.value(var, index)
+                    stored.elements[flat] = self.value_in_order(var, index)
             else:
                 self._reduce_straight(root, stored)
             self.body.spill(var)
@@ -300,7 +306,9 @@ class NestWriter:
             )
         ):
             numbers = [
-                self.value(x, (*index[: root.reduced], constant(k), *index[root.reduced :]))
+                self.value_in_order(
+                    x, (*index[: root.reduced], constant(k), *index[root.reduced :])
+                )
                 for k in range(root.space[root.reduced])
             ]
             combine = fold_lanes if in_lanes else fold
@@ -394,10 +402,10 @@ class NestWriter:
                 continue
             stored = self.body.env[root.var]
             for index in self.root_indices(root):
-                number = self.value(root.var, index)
+                number = self.value_in_order(root.var, index)
                 self.pending.append(access.Store(stored, index, number))
         for accumulator in self.accumulators:
-            accumulator.add(self.value(accumulator.operand, accumulator.index))
+            accumulator.add(self.value_in_order(accumulator.operand, accumulator.index))
         access.write_all(self, self.pending)
 
     def _write_in_order(self) -> None:
@@ -410,9 +418,9 @@ class NestWriter:
                 root = spaces.get(var.aval.shape)
                 if root is not None:
                     for index in self.root_indices(root):
-                        self.value(var, index)
+                        self.value_in_order(var, index)
                 elif not var.aval.shape:
-                    self.value(var, ())
+                    self.value_in_order(var, ())
 
     # values --------------------------------------------------------------------------------------
 
@@ -444,6 +452,48 @@ class NestWriter:
             number = self._compute(atom, index, depth)
         memo[atom, index] = number
         return number
+
+    def value_in_order(self, atom: Atom, index: Index) -> Number:
+        """:meth:`value`, in a large nest after all that it needs: chains may be of any length."""
+        if len(self.nest.equations) > DEEP:
+            pending = [(atom, index)]
+            while pending:
+                wanted = pending[-1]
+                missing = [] if self._is_known(*wanted) else self._operands(*wanted)
+                missing = [operand for operand in missing if not self._is_known(*operand)]
+                pending.extend(missing)
+                if not missing:
+                    self.value(*pending.pop())
+        return self.value(atom, index)
+
+    def _is_known(self, atom: Atom, index: Index) -> bool:
+        """Whether :meth:`value` computes nothing: a number, a memory access, or known already."""
+        if isinstance(atom, Literal) or (atom in self.body.env and atom not in self.own):
+            return True
+        if self.pinned:
+            index = self._with_known_counters(index)
+        return (atom, index) in self.memos[self.depth(index)]
+
+    def _operands(self, var: Atom, index: Index) -> list[tuple[Atom, Index]]:
+        """What :meth:`value` computes an element from."""
+        assert isinstance(var, Var)
+        if self.pinned:
+            index = self._with_known_counters(index)
+        eqn, output = self.body.maker(var)
+        lower = eqn.primitive.lower
+        if isinstance(lower, Pointwise):
+            shape = var.aval.shape
+            return [(x, broadcast_index(index, shape, x.aval.shape)) for x in eqn.inputs]
+        if isinstance(lower, IndexMap):
+            for read in self.reads(eqn, output, index):
+                if self._holds(read):
+                    return [(eqn.inputs[read.operand], affine_index(read.index))]
+            return []
+        axis = eqn.params["axes"][0]
+        return [
+            (eqn.inputs[0], (*index[:axis], constant(k), *index[axis:]))
+            for k in range(eqn.inputs[0].aval.shape[axis])
+        ]
 
     def _with_known_counters(self, index: Index) -> Index:
         """An index in a part of one round, whose counter is a number."""

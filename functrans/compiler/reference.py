@@ -138,8 +138,8 @@ def _by_impl(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
 
 def _pointwise(eqn: Equation, operands: Sequence[np.ndarray]) -> np.ndarray:
     """The result of an elementwise equation."""
-    out = eqn.outputs[0].aval
-    avals = tuple([atom.aval for atom in eqn.inputs])
+    out: Any = eqn.outputs[0].aval
+    avals: Any = tuple([atom.aval for atom in eqn.inputs])
     dtypes = loop_dtypes(eqn.primitive, avals, out)
     numbers = tuple([atom if isinstance(atom, Literal) else None for atom in eqn.inputs])
     params = tuple(sorted((key, exact_key(value)) for key, value in eqn.params.items()))
@@ -266,7 +266,7 @@ def reduce_in_order(kind: str, x: np.ndarray, axis: int) -> np.ndarray:
     return _total(kind, rows)
 
 
-def _total(kind: str, rows: Sequence[np.ndarray]) -> np.ndarray:
+def _total(kind: str, rows: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
     """Rows added one after the other, beginning with what changes nothing."""
     total = np.full_like(rows[0], identity_value(kind, rows[0].dtype))
     for row in rows:
@@ -284,7 +284,8 @@ def _in_lanes(kind: str, rows: np.ndarray) -> np.ndarray:
     while width > 1:
         width //= 2
         total = _combined(kind, total[:width], total[width:])
-    return total[0]
+    result: np.ndarray = total[0]
+    return result
 
 
 def _rounds(
@@ -325,7 +326,7 @@ def _combined(kind: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if kind in ("max", "min") and (x.dtype.kind == "f" or x.dtype.name == "bfloat16"):
         has_sign = np.signbit(x) == (kind == "min")
         result = np.where(x == y, np.where(has_sign, x, y), result)
-    return result  # type: ignore[no-any-return]  # an array
+    return result
 
 
 _UFUNCS: dict[str, Callable[..., Any]] = {
@@ -457,11 +458,24 @@ def _cond(operands: Sequence[Any], *, branches: Sequence[Jaxpr]) -> Sequence[Any
     return _run(branches[int(operands[0])], operands[1:])
 
 
+def _cond_lanes(
+    operands: Sequence[Any], *, branches: Sequence[Jaxpr], batched: Sequence[bool]
+) -> Sequence[Any]:
+    choices, *others = operands
+    outs = [np.empty((len(choices), *a.shape), a.dtype) for a in branches[0].out_avals]
+    for lane, choice in enumerate(choices):
+        own = [x[lane] if flag else x for x, flag in zip(others, batched, strict=True)]
+        for out, value in zip(outs, _run(branches[int(choice)], own), strict=True):
+            out[lane] = value
+    return outs
+
+
 _BLOCKS: dict[str, Callable[..., Sequence[Any]]] = {
     "call": _call,
     "scan": _scan,
     "while": _while,
     "cond": _cond,
+    "cond_lanes": _cond_lanes,
 }
 
 

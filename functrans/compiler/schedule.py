@@ -86,6 +86,12 @@ class Nest:
     roots: tuple[Root, ...]
     equations: tuple[int, ...]
 
+    @property
+    def key(self) -> Any:
+        """What two schedules of a program have in common if this nest is the same in both."""
+        roots = [(root.var, root.space, root.loops, root.reduced) for root in self.roots]
+        return self.extents, self.vector, tuple(roots), self.equations
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
@@ -255,8 +261,9 @@ class _Planner:
             if kind == "inline" and isinstance(eqn.primitive.lower, Reduction):
                 (axis,), shape = eqn.params["axes"], eqn.inputs[0].aval.shape
                 total = (sum(cost[var] for var in inputs) + 1) * shape[axis]
-                out = eqn.outputs[0].aval
-                work = total * unrolled(out.shape) * step_cost(eqn.primitive.lower.kind, out.dtype)
+                kept: Any = eqn.outputs[0].aval
+                each = step_cost(eqn.primitive.lower.kind, kept.dtype)
+                work = total * unrolled(kept.shape) * each
                 if work > LONG_REDUCTION and axis in loop_axes(shape):
                     kind = self.kinds[position] = "reduce"
             if kind == "inline":

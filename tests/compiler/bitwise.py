@@ -1,7 +1,7 @@
 """Compiled programs against the interpreter in compiler-math mode, bit by bit.
 
-Here: ``assert_same_bits`` (arrays), ``assert_compiled_is_reference`` (functions), ``texts_of`` (what
-a function becomes in LLVM's language). Not here: the functions that are compared.
+Here: ``assert_same_bits`` (arrays), ``assert_compiled_is_reference`` (functions), ``texts_of``
+(what a function becomes in LLVM's language). Not here: the functions that are compared.
 """
 
 from collections.abc import Callable

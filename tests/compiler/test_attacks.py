@@ -75,3 +75,51 @@ def test_small_reshapes_whose_axes_do_not_divide(
     for one, other in zip(found, fun(x), strict=True):
         np.testing.assert_array_equal(one, other)
     ft.jit(ft.grad(lambda x: np.sum(np.sin(fun(x)[1]))))(x)
+
+
+def _many_steps(x: Any) -> Any:
+    numbers = np.random.default_rng(0)
+    found = [x, x * 2]
+    for _ in range(600):
+        other = found[-1 - int(numbers.integers(0, min(6, len(found))))]
+        step = (np.add, np.subtract, np.maximum)[int(numbers.integers(0, 3))]
+        found.append(step(found[-1], other * float(numbers.choice([0.5, 0.25, 0.1]))))
+    return found[-1]
+
+
+def _sums_of_neighbours(x: Any) -> Any:
+    for _ in range(110):
+        x = (x[1:] + x[:-1]) * 0.5
+    return x
+
+
+def _turned(x: Any) -> Any:
+    numbers = np.random.default_rng(0)
+    for _ in range(250):
+        x = np.transpose(x, numbers.permutation(3))[::-1] * 0.99
+    return x
+
+
+def _rolled_many_times(x: Any) -> Any:
+    numbers = np.random.default_rng(0)
+    for _ in range(60):
+        shift = int(numbers.integers(1, 9))
+        x = np.roll(x[::-1], shift) * 1.01
+    return x
+
+
+@pytest.mark.parametrize(
+    ("fun", "shape"),
+    [
+        (_many_steps, (5,)),
+        (_many_steps, ()),
+        (_many_steps, (200,)),
+        (_sums_of_neighbours, (200,)),
+        (_turned, (8, 8, 8)),
+        (_rolled_many_times, (1000,)),
+    ],
+)
+def test_chains_of_any_length(fun: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).standard_normal(shape)
+    found = assert_compiled_is_reference(fun, x)
+    np.testing.assert_allclose(found, fun(x), rtol=1e-11, atol=1e-13)
