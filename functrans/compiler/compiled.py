@@ -155,7 +155,13 @@ def _call(function: NativeFunction, operands: Sequence[Any]) -> list[Any]:
 def _fitting(value: Any, spec: Spec) -> Any:
     """An operand as native code takes it: in C order, aligned, in native byte order."""
     if isinstance(spec, ScalarSpec):
-        return {"bool": bool, "int": int, "float": float, "complex": complex}[spec.kind](value)
+        number = {"bool": bool, "int": int, "float": float, "complex": complex}[spec.kind](value)
+        if spec.kind == "int" and not -(1 << 63) <= number < 1 << 63:
+            raise OverflowError(
+                f"the integer {number} is too large for a compiled program, which computes with "
+                "64-bit integers; pass it as a float, or as a static argument"
+            )
+        return number
     array = np.asarray(value)
     flags = array.flags
     is_plain = type(array) is np.ndarray and array.dtype == spec.dtype

@@ -123,3 +123,13 @@ def test_chains_of_any_length(fun: Callable[..., Any], shape: tuple[int, ...]) -
     x = np.random.default_rng(1).standard_normal(shape)
     found = assert_compiled_is_reference(fun, x)
     np.testing.assert_allclose(found, fun(x), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1, 10**30])
+def test_integers_that_native_code_cannot_take_are_named(number: int) -> None:
+    jitted = ft.jit(lambda x, n: x * n)
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(jitted(x, (1 << 63) - 1), x * ((1 << 63) - 1))
+    with pytest.raises(OverflowError, match=f"{number} is too large for a compiled program"):
+        jitted(x, number)
+    np.testing.assert_array_equal(jitted(x, 3), x * 3)
