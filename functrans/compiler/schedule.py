@@ -30,8 +30,10 @@ from functrans.primitives.elementwise import power_p
 
 FULLY_UNROLLED = 16
 """Arrays up to this size are computed without loops, and live in registers."""
-UNROLLED = 16
+UNROLLED = 40
 """Trailing axes are unrolled up to this many elements of a loop's body."""
+UNROLLED_AXIS = 16
+"""The longest axis that is unrolled: rows up to this length are read and written as a whole."""
 SHORT = 32
 """Extents from here on are worth a vector loop: the reduction order depends on it."""
 WIDE = 4096
@@ -149,7 +151,7 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(axis for axis, extent in enumerate(shape) if extent != 1)
     unrolled = 1
     last = len(shape)
-    while last and shape[last - 1] < SHORT and unrolled * shape[last - 1] <= UNROLLED:
+    while last and shape[last - 1] <= UNROLLED_AXIS and unrolled * shape[last - 1] <= UNROLLED:
         unrolled *= shape[last - 1]
         last -= 1
     return tuple(axis for axis in range(last) if shape[axis] != 1)

@@ -243,9 +243,7 @@ def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
     top = bind(stop_gradient_p, reduce_max(level, axes))[0]
     wide = expand_reduced(top, shape_of(x), axes)
     ties = expand_reduced(ew.isinf(top), shape_of(x), axes) & (level == wide)
-    with np.errstate(invalid="ignore"):
-        below = x - wide
-    return ew.where(ties, 0, below)
+    return ew.where(ties, 0, x) - ew.where(ties, 0, wide)
 
 
 def _logsumexp_lower(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
