@@ -566,12 +566,18 @@ def make_function(loaded: Loaded, entry: Entry) -> Callable[..., Any]:
     return _native_function(loaded, entry)
 
 
-def _native_function(loaded: Loaded, entry: Entry) -> Callable[..., Any]:
-    owner = _Owner(loaded, entry)
+@functools.cache
+def _new_function() -> Any:
+    """``PyCFunction_NewEx``, as a function of its own: types are set on it."""
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p]
     new.restype = ctypes.py_object
-    function: Callable[..., Any] = new(ctypes.byref(owner.definition), owner, None)
+    return new
+
+
+def _native_function(loaded: Loaded, entry: Entry) -> Callable[..., Any]:
+    owner = _Owner(loaded, entry)
+    function: Callable[..., Any] = _new_function()(ctypes.byref(owner.definition), owner, None)
     return function
 
 
