@@ -49,8 +49,10 @@ DEEP = 100
 """Equations of a nest from which they are written one by one, and not only from the roots down."""
 LARGEST_TILE = 256
 """Elements, lanes times what is unrolled, that a round of a nest may work on."""
-LIGHT = 40
+LIGHT = 60
 """Cost of a body up to which 32 lanes are worked on at once."""
+HEAVY = 400
+"""Cost of a body up to which 16 lanes are: two vectors hide each other's latency."""
 
 
 class MustStore(Exception):  # noqa: N818  # a message to the scheduler, no error
@@ -147,7 +149,8 @@ class NestWriter:
         if self.nest.vector is not None:
             native = max(1, 64 // min(widest, 8))
             extent = self.nest.extents[self.nest.vector]
-            lanes = 32 if cost <= LIGHT and extent >= 64 else native
+            lanes = 32 if cost <= LIGHT else max(16, native) if cost <= HEAVY else native
+            lanes = lanes if extent >= 64 else native
             while lanes > 2 and lanes > extent:
                 lanes //= 2
             # lanes run across what is unrolled, so that each costs an access of its own

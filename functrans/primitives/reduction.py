@@ -238,12 +238,15 @@ def _logsumexp_jvp(
 
 
 def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
-    """``x`` minus its maximum; 0, and not NaN, where both are the same infinity."""
+    """``x`` minus its maximum; if that is infinite, 0 where ``x`` is the same, else -inf."""
     level = real(x) if dtype_of(x).kind == "c" else x
     top = bind(stop_gradient_p, reduce_max(level, axes))[0]
-    wide = expand_reduced(top, shape_of(x), axes)
-    ties = expand_reduced(ew.isinf(top), shape_of(x), axes) & (level == wide)
-    return ew.where(ties, 0, x) - ew.where(ties, 0, wide)
+    is_infinite = ew.isinf(top)
+    shape = shape_of(x)
+    below = x - expand_reduced(ew.where(is_infinite, 0, top), shape, axes)
+    number = dtype_of(x).type
+    at_top = ew.where(level == expand_reduced(top, shape, axes), number(0), number(-math.inf))
+    return ew.where(expand_reduced(is_infinite, shape, axes), at_top, below)
 
 
 def _logsumexp_lower(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
