@@ -23,7 +23,7 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import Expansion, Reduction, Structured
 from functrans.passes.simplify import simplify
-from functrans.primitives.structural import copy_p
+from functrans.primitives.structural import cast_p, copy_p
 from functrans.staging import stage
 
 MAX_EXPANSION_DEPTH = 100
@@ -134,13 +134,29 @@ def _with_single_axes(jaxpr: Jaxpr) -> Jaxpr:
             eqns.append(replace(eqn, primitive=copy_p, params={}))
             continue
         x = eqn.inputs[0]
-        for axis in axes[:-1]:
+        out = eqn.outputs[0]
+        dtype = out.aval.dtype
+        is_half = eqn.primitive.lower.kind in ("sum", "prod") and dtype.itemsize == 2
+        is_half = is_half and dtype.kind not in "iu"
+        if is_half:  # added up in single precision, as NumPy does, and rounded once
+            dtype = np.dtype(np.float32)
+            wide = Var(ShapedArray(x.aval.shape, dtype))
+            eqns.append(
+                replace(
+                    eqn, primitive=cast_p, inputs=(x,), params={"dtype": dtype}, outputs=(wide,)
+                )
+            )
+            x = wide
+        for axis in axes:
             shape = x.aval.shape
-            aval = ShapedArray(shape[:axis] + shape[axis + 1 :], eqn.outputs[0].aval.dtype)
-            part = Var(aval)
+            is_last = axis == axes[-1] and not is_half
+            aval = ShapedArray(shape[:axis] + shape[axis + 1 :], dtype)
+            part = out if is_last else Var(aval)
             eqns.append(replace(eqn, inputs=(x,), params={"axes": (axis,)}, outputs=(part,)))
             x = part
-        eqns.append(replace(eqn, inputs=(x,), params={"axes": (axes[-1],)}))
+        if is_half:
+            narrow = {"dtype": out.aval.dtype}
+            eqns.append(replace(eqn, primitive=cast_p, inputs=(x,), params=narrow, outputs=(out,)))
     return replace(jaxpr, eqns=tuple(eqns), cache={})
 
 
