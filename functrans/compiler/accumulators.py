@@ -28,7 +28,6 @@ from functrans.compiler.reductions import (
 )
 from functrans.compiler.schedule import Root, vector_axis
 from functrans.emitter.builder import Builder
-from functrans.emitter.casts import constant_parts
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value
 from functrans.ir.lowering import Reduction
@@ -138,19 +137,9 @@ class Accumulator:
             else:
                 access.write_all(nest, [access.Store(stored, self.result, total)])
 
-    def _total(
-        self, e: Numbers, levels: Sequence[Value], offset: Value | None, lanes: int
-    ) -> Number:
-        """All levels of a slot, and its lanes, as one."""
-        places = [self._pointer(memory, offset) for memory in levels]
-        total = e.load(self.dtype, places[-1], lanes)
-        for place in reversed(places[:-1]):
-            total = combine(e, self.kind, total, e.load(self.dtype, place, lanes))
-        return fold_vector(e, self.kind, total) if self.in_lanes else total
-
     @property
     def _is_shared(self) -> bool:
-        """Whether the code of flushing and folding is a function: not where slots are registers."""
+        """Whether the code of flushing is a function: not where slots are registers."""
         return (
             self.in_lanes
             and not self.dims
@@ -158,18 +147,6 @@ class Accumulator:
             and self.dtype.kind in "fiu"
             and self.dtype.itemsize >= 4
         )
-
-    def _folded(self) -> Number:
-        """:meth:`_total` by a call."""
-
-        def write(b: Builder) -> None:
-            total = self._total(Numbers(b), b.arguments, None, LANES)
-            b.ret(total.parts[0])
-
-        name = f"functrans.fold_{self.kind}_{self.dtype}_{self.levels}"
-        result = constant_parts(self.dtype, 0, 1)[0].type
-        value = self.nest.b.helper(name, self.memory, result, write)
-        return Number(self.dtype, (value,))
 
     # memory --------------------------------------------------------------------------------------
 
@@ -221,26 +198,25 @@ class Accumulator:
     def flush(self, level: int) -> None:
         """Combine a level into the one above, and begin it anew."""
         nest = self.nest
+        low, high = self.memory[level : level + 2]
         if self._is_shared:
             name = f"functrans.flush_{self.kind}_{self.dtype}"
-            nest.b.helper(name, self.memory[level : level + 2], None, self._write_flush)
+            nest.b.helper(name, [low, high], None, self._write_flush)
             return
         count = math.prod(self.dims) * self.width
         with self._all_of(count) as (offset, lanes):
-            low = self._load(self.memory[level], offset, lanes)
-            high = self._load(self.memory[level + 1], offset, lanes)
-            self._store(self.memory[level + 1], offset, combine(nest.e, self.kind, high, low))
-            self._store(self.memory[level], offset, identity(nest.e, self.kind, self.dtype, lanes))
+            self._move_up(nest.e, self._pointer(low, offset), self._pointer(high, offset), lanes)
 
     def _write_flush(self, b: Builder) -> None:
-        e = Numbers(b)
         low, high = b.arguments
-        total = combine(
-            e, self.kind, e.load(self.dtype, high, LANES), e.load(self.dtype, low, LANES)
-        )
-        e.store(total, high)
-        e.store(identity(e, self.kind, self.dtype, LANES), low)
+        self._move_up(Numbers(b), low, high, LANES)
         b.ret()
+
+    def _move_up(self, e: Numbers, low: Value, high: Value, lanes: int) -> None:
+        """Combine what is in one place into another, and begin it anew."""
+        number = e.load(self.dtype, low, lanes)
+        e.store(combine(e, self.kind, e.load(self.dtype, high, lanes), number), high)
+        e.store(identity(e, self.kind, self.dtype, lanes), low)
 
     @contextmanager
     def _each_inside(self) -> Iterator[Value | None]:

@@ -50,7 +50,7 @@ class Carried:
                 self._store_element(flat, w.element(start, flat))
         elif self.in_place:
             assert start.pointer is not None
-            w.whole.copy_bytes(start.pointer, self.result.pointer, self.result.size_bytes)
+            w.b.move_memory(start.pointer, self.result.pointer, w.b.index(self.result.size_bytes))
         else:
             assert start.pointer is not None
             self.other = w.workspace(self.result.size_bytes)
@@ -113,7 +113,7 @@ class Carried:
             return
         last = b.load(POINTER, self.current, 8)
         assert self.result.pointer is not None
-        w.whole.copy_bytes(last, self.result.pointer, self.result.size_bytes)
+        w.b.move_memory(last, self.result.pointer, w.b.index(self.result.size_bytes))
 
 
 def _next_values(

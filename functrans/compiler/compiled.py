@@ -42,7 +42,7 @@ from functrans.compiler.symbols import address
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr, Literal, Var
+from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.source import resolve
 
 _VECTOR = re.compile(r"<\d+ x ")
@@ -294,13 +294,9 @@ def entry_of(part: NativePart) -> Entry:
 
 
 def _has_while(jaxpr: Jaxpr) -> bool:
-    from_while = any(eqn.primitive.name == "while" for eqn in jaxpr.eqns)
-    return from_while or any(
-        _has_while(prepare(sub))
+    return any(
+        eqn.primitive.name == "while" or any(map(_has_while, map(prepare, subjaxprs(eqn.params))))
         for eqn in jaxpr.eqns
-        for value in eqn.params.values()
-        for sub in (value if isinstance(value, tuple) else (value,))
-        if isinstance(sub, Jaxpr)
     )
 
 

@@ -431,11 +431,6 @@ class NestWriter:
         """How many loops must be open for an index to be known."""
         return max((terms[-1][0] + 1 for i in index if (terms := i.terms)), default=0)
 
-    def is_varying(self, index: Index) -> bool:
-        """Whether an index differs between lanes."""
-        vector = self.nest.vector
-        return self.lanes > 1 and any(v == vector for i in index for v, _ in i.terms)
-
     def value(self, atom: Atom, index: Index) -> Number:
         """An element of a variable, or one per lane; written where it is first known."""
         if isinstance(atom, Literal):

@@ -41,8 +41,6 @@ NO_MEMORY = 2
 FIRST_ERROR = 16
 ROUNDS_PER_POLL = 256
 """Rounds of a loop without a known end between two looks at pending signals."""
-LARGEST_CONSTANT_BYTES = 1 << 16
-"""Constants of inner programs up to this size are part of the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,6 @@ class ProgramText:
       errors: what its error numbers mean.
       symbols: library functions that it refers to, by symbol.
       memory_bytes: temporary memory that a call takes.
-      needs_gil: whether it calls into Python.
       parameters: sizes and numbers that the code reads from a table, as LLVM writes them.
     """
 
@@ -77,7 +74,6 @@ class ProgramText:
     errors: tuple[NativeError, ...]
     symbols: tuple[tuple[str, str], ...]
     memory_bytes: int
-    needs_gil: bool
     parameters: tuple[str, ...]
 
     @property
@@ -122,7 +118,6 @@ class ProgramWriter:
         self._kept: list[Any] = []
         self._rounds: Value | None = None
         self._tapes: list[TapeSlots] = []
-        self.may_block = False
 
     # what bodies ask -----------------------------------------------------------------------------
 
@@ -160,7 +155,6 @@ class ProgramWriter:
         rounds = b.add(b.load(I32, self._rounds, 4), b.const(I32, 1))
         b.store(rounds, self._rounds, 4)
         rest = b.and_(rounds, b.const(I32, ROUNDS_PER_POLL - 1))
-        self.may_block = True
         with b.when(b.icmp("eq", rest, b.const(I32, 0)), "poll"):
             # the caller may be native code that holds Python's lock or does not
             state = b.call(self.symbol("c.PyGILState_Ensure"), (), I32)
@@ -199,16 +193,6 @@ class ProgramWriter:
             self._leave_when(b.icmp("eq", data, Value("null", POINTER)), NO_MEMORY)
             b.store(data, tape.data, 8)
             b.store(wanted, tape.capacity, 8)
-
-    def copy_bytes(self, source: Value, target: Value, size_bytes: int) -> None:
-        """Copy memory, which may overlap."""
-        b = self.b
-        name = "llvm.memmove.p0.p0.i64"
-        self.module.declarations.setdefault(name, f"declare void @{name}(ptr, ptr, i64, i1)")
-        b.statement(
-            f"call void @{name}(ptr {target.text}, ptr {source.text}, "
-            f"i64 {b.index(size_bytes).text}, i1 false)"
-        )
 
     def zeros(self, size_bytes: int) -> Value:
         """Memory that holds zeros, and is not written to."""
@@ -269,7 +253,6 @@ class ProgramWriter:
             tuple(self.errors),
             tuple(sorted(self.symbols.items())),
             self.frame.arena.size_bytes,
-            self.may_block,
             tuple(self.module.parameters),
         )
 

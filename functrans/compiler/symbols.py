@@ -32,13 +32,6 @@ from functrans.kernels import table as kernels
 _FORTRAN_NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_", "{}$NEWLAPACK$ILP64")
 """How builds decorate the name of a Fortran routine; wheels of NumPy use the first."""
 
-_SET_THREADS = (
-    "scipy_openblas_set_num_threads64_",
-    "openblas_set_num_threads64_",
-    "scipy_openblas_set_num_threads",
-    "openblas_set_num_threads",
-)
-
 _LIBRARIES = {"blas": "cython_blas", "lapack": "cython_lapack"}
 
 
@@ -71,17 +64,6 @@ def needs_scipy(name: str) -> bool:
     """Whether the address of a function is only to be had by importing SciPy."""
     family, _, rest = name.partition(".")
     return family in _LIBRARIES and not _from_numpy(rest)
-
-
-def set_blas_threads(n: int) -> bool:
-    """Let NumPy's OpenBLAS use so many threads; false where the library is another one."""
-    library = _numpy_library()
-    for name in _SET_THREADS:
-        function = getattr(library, name, None)
-        if function is not None:
-            function(ctypes.c_int(n))
-            return True
-    return False
 
 
 @lru_cache(maxsize=1)

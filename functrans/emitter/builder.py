@@ -479,10 +479,6 @@ class Builder:
         """The float with the bits of an integer."""
         return self.convert("bitcast", a, Type("f", a.type.bits, a.type.lanes))
 
-    def freeze(self, a: Value) -> Value:
-        """A poison or undefined value made an arbitrary but fixed one."""
-        return self.emit(a.type, f"freeze {a.type} {a.text}")
-
     # lanes ---------------------------------------------------------------------------------------
 
     def splat(self, a: Value, lanes: int) -> Value:
@@ -572,26 +568,13 @@ class Builder:
         align = align or value.type.size_bytes
         self.statement(f"store {value.type} {value.text}, ptr {pointer.text}, align {align}")
 
-    def gather(self, type: Type, pointers: Value, mask: Value | None = None) -> Value:
-        """Read one element per lane from a vector of addresses."""
-        lanes = pointers.type.lanes
-        target = type.with_lanes(lanes)
-        mask = mask or self.true(lanes)
-        name = f"llvm.masked.gather.v{lanes}{type.kind}{type.bits}.v{lanes}p0"
-        zero = constant(target, 0)
-        return self.call_gather(name, target, pointers, type.size_bytes, mask, zero)
-
-    def call_gather(
-        self, name: str, target: Type, pointers: Value, align: int, mask: Value, zero: Value
-    ) -> Value:
-        """The intrinsic behind :meth:`gather`, whose alignment is an attribute."""
-        self.module.declarations.setdefault(
-            name, f"declare {target} @{name}({pointers.type}, {mask.type}, {target})"
-        )
-        return self.emit(
-            target,
-            f"call {target} @{name}({pointers.type} align {align} {pointers.text}, "
-            f"{mask.type} {mask.text}, {target} {zero.text})",
+    def move_memory(self, source: Value, target: Value, size_bytes: Value) -> None:
+        """Copy bytes from one place to another, which may overlap."""
+        name = "llvm.memmove.p0.p0.i64"
+        self.module.declarations.setdefault(name, f"declare void @{name}(ptr, ptr, i64, i1)")
+        self.statement(
+            f"call void @{name}(ptr {target.text}, ptr {source.text}, i64 {size_bytes.text}, "
+            "i1 false)"
         )
 
     # control flow --------------------------------------------------------------------------------

@@ -110,13 +110,7 @@ class Routines(Numbers):
         if source.pointer.text == target.pointer.text:
             return
         size = source.size * source.dtype.itemsize
-        self.b.statement(
-            f"call void @llvm.memmove.p0.p0.i64(ptr {target.pointer.text}, "
-            f"ptr {source.pointer.text}, i64 {size}, i1 false)"
-        )
-        self.b.module.declarations.setdefault(
-            "llvm.memmove.p0.p0.i64", "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
-        )
+        self.b.move_memory(source.pointer, target.pointer, self.b.index(size))
 
     def fill(self, array: Array, number: Number) -> None:
         """Set all elements to one number."""

@@ -49,7 +49,6 @@ _NEAR = 16
 _CANDIDATES_PER_WINDOW = 8
 
 Ints = np.ndarray
-Start = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,18 +1,18 @@
 """Run the native code of one primitive alone: a module with one function of data pointers.
 
-Here: ``compiled`` and ``run``, by which the tests of ``Routine`` rules compare a rule with the
+Here: ``program`` and ``run``, by which the tests of ``Routine`` rules compare a rule with the
 ``impl`` of its primitive. Not here: the compiler, which plans whole programs.
 """
 
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from functrans.compiler.engine import compile_object, load_object
-from functrans.compiler.symbols import address, symbol_name
+from functrans.compiler import engine, symbols
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Array, Routines
 from functrans.emitter.types import POINTER, Value
@@ -21,29 +21,33 @@ from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive
 
 _ALIGN = 64
+_GUARD = 0xA5
 
 
-class Compiled:
+class Program:
     """The native code of one equation.
 
     Attributes:
       text: LLVM's.
+      symbols: names of the library functions that it calls.
     """
 
     def __init__(
         self,
         primitive: Primitive,
         avals: Any,
-        params: dict[str, Any],
+        params: Any,
         level: int = 2,
-        is_in_place: bool = True,
+        in_place: bool = False,
+        same: bool = False,
     ) -> None:
         rule = primitive.lower
         assert isinstance(rule, Routine), primitive.name
+        assert rule.supports is None or rule.supports(*avals, **params)
         self.outs = primitive.abstract_eval(*avals, **params)
-        self.in_place = rule.in_place if is_in_place else None
+        self.in_place = rule.in_place if in_place else None
+        self.symbols: list[str] = []
         self._errors: list[tuple[type[Exception], str]] = []
-        self._symbols: dict[str, int] = {}
         self._scratch = 0
         module = Module()
         pointers = [POINTER] * (len(avals) + len(self.outs) + 2)
@@ -54,6 +58,8 @@ class Compiled:
             for pointer, aval in zip(b.arguments, (*avals, *self.outs), strict=False)
         ]
         operands, results = arrays[: len(avals)], arrays[len(avals) :]
+        if same:
+            operands = [operands[0]] * len(operands)
         if self.in_place is not None:
             pointer = operands[self.in_place].pointer
             results[0] = Array(pointer, results[0].shape, results[0].dtype)
@@ -62,9 +68,12 @@ class Compiled:
         b.ret()
         b.finish()
         self.text = str(module)
-        self._code = load_object(compile_object(self.text, level), self._symbols)
-        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))
-        self._call = function(self._code.address("routine"))
+        code = engine.compile_object(self.text, level)
+        known = {symbols.symbol_name(name): symbols.address(name) for name in self.symbols}
+        self._loaded = engine.load_object(code, known)
+        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(
+            self._loaded.address("routine")
+        )
 
     def _workspace(self, size_bytes: int) -> Value:
         at = self._scratch
@@ -75,14 +84,23 @@ class Compiled:
         self._errors.append((error, message))
         b = self._b
         with b.when(condition):
-            code = b.const(b.index(0).type, len(self._errors))
-            b.store(code, self._status)
+            b.store(b.index(len(self._errors)), self._status)
             b.ret()
             b.start(b.label("dead"))
 
     def _symbol(self, name: str) -> str:
-        self._symbols[symbol_name(name)] = address(name)
-        return symbol_name(name)
+        if name not in self.symbols:
+            self.symbols.append(name)
+        return symbols.symbol_name(name)
+
+    def places(self, arrays: list[np.ndarray]) -> tuple[list[int], Any]:
+        """Addresses of the arguments, and what must be kept alive."""
+        status = np.zeros(1, np.int64)
+        # Not initialised, and behind its end there is something to notice.
+        space = np.full(self._scratch + 2 * _ALIGN, _GUARD, np.uint8)
+        start = -space.ctypes.data % _ALIGN
+        places = [x.ctypes.data for x in (*arrays, status)]
+        return [*places, space.ctypes.data + start], (arrays, status, space)
 
     def __call__(self, *operands: Any) -> tuple[np.ndarray, ...]:
         """Run it.
@@ -91,18 +109,25 @@ class Compiled:
           Exception: what the rule fails with.
         """
         arrays = [np.array(x, order="C") for x in operands]
-        outs = []
+        before = [x.copy() for x in arrays]
+        outs, frames = [], []
         for aval in self.outs:
-            out = np.empty(aval.shape, aval.dtype)
-            out.view(np.uint8).fill(0xA5) if out.ndim else out[...].fill(0)
-            outs.append(out)
+            size = int(np.prod(aval.shape)) * aval.dtype.itemsize
+            frame = np.full(size + 2 * _ALIGN, _GUARD, np.uint8)
+            frames.append((frame, size))
+            outs.append(frame[_ALIGN : _ALIGN + size].view(aval.dtype).reshape(aval.shape))
         if self.in_place is not None:
             outs[0] = arrays[self.in_place]
-        status = np.zeros(1, np.int64)
-        space = np.full(self._scratch + _ALIGN, 0xA5, np.uint8)
-        start = -space.ctypes.data % _ALIGN
-        places = [x.ctypes.data for x in (*arrays, *outs, status)]
-        self._call(*places, space.ctypes.data + start)
+        places, kept = self.places([*arrays, *outs])
+        self.call(*places)
+        for frame, size in frames:
+            edges = frame[:_ALIGN], frame[_ALIGN + size :]
+            assert all((edge == _GUARD).all() for edge in edges), "written beside a result"
+        for i, (x, old) in enumerate(zip(arrays, before, strict=True)):
+            if i != self.in_place:
+                np.testing.assert_array_equal(x, old, "an operand was changed")
+        _, status, space = kept
+        assert (space[-_ALIGN:] == _GUARD).all(), "written behind the workspace"
         if status[0]:
             error, message = self._errors[status[0] - 1]
             raise error(message)
@@ -115,32 +140,40 @@ def aval_of(x: Any) -> ShapedArray:
     return ShapedArray(array.shape, array.dtype)
 
 
-_cache: dict[Any, Compiled] = {}
+@lru_cache(maxsize=256)
+def _program(
+    primitive: Primitive, avals: Any, params: Any, level: int, in_place: bool, same: bool
+) -> Program:
+    return Program(primitive, avals, dict(params), level, in_place, same)
 
 
-def compiled(
-    primitive: Primitive, *operands: Any, is_in_place: bool = True, **params: Any
-) -> Compiled:
+def program(
+    primitive: Primitive,
+    *operands: Any,
+    level: int = 2,
+    in_place: bool = False,
+    same: bool = False,
+    **params: Any,
+) -> Program:
     """The native code for operands of such shapes and dtypes.
 
     Args:
       primitive: whose rule is a ``Routine``.
-      *operands: arrays or numbers.
-      is_in_place: let the first result take the memory of an operand, if the rule can.
-      **params: of the primitive.
+      *operands: arrays of the shapes and dtypes, or numbers.
+      level: of LLVM's optimisation.
+      in_place: whether the first result takes over the memory that the rule names.
+      same: whether all operands are one array.
+      **params: the primitive's parameters.
     """
-    avals = tuple(aval_of(x) for x in operands)
-    key = (primitive.name, avals, is_in_place, tuple(sorted(params.items())))
-    if key not in _cache:
-        if len(_cache) >= 256:
-            _cache.clear()
-        _cache[key] = Compiled(primitive, avals, params, is_in_place=is_in_place)
-    return _cache[key]
+    avals = tuple(map(aval_of, operands))
+    return _program(primitive, avals, tuple(sorted(params.items())), level, in_place, same)
 
 
-def run(primitive: Primitive, *operands: Any, **params: Any) -> tuple[np.ndarray, ...]:
-    """The results of the native code; arguments as for ``compiled``."""
-    return compiled(primitive, *operands, **params)(*operands)
+def run(
+    primitive: Primitive, *operands: Any, in_place: bool = False, **params: Any
+) -> tuple[np.ndarray, ...]:
+    """The results of the native code."""
+    return program(primitive, *operands, in_place=in_place, **params)(*operands)
 
 
 def serves(primitive: Primitive, *operands: Any, **params: Any) -> bool:
@@ -148,8 +181,8 @@ def serves(primitive: Primitive, *operands: Any, **params: Any) -> bool:
     rule = primitive.lower
     if not isinstance(rule, Routine):
         return False
-    avals = tuple(aval_of(x) for x in operands)
-    return rule.supports is None or bool(rule.supports(avals, **params))
+    avals = tuple(map(aval_of, operands))
+    return rule.supports is None or bool(rule.supports(*avals, **params))
 
 
 def same_bits(found: Any, expected: Any, zeros: bool = True) -> None:

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler.library_harness import program, run
+from compiler.routine_harness import program, run
 from functrans.primitives import dot_lowering
 from functrans.primitives.dot import dot_general_p
 from samples import ROWS

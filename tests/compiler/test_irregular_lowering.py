@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.routine_harness import compiled, run, same_bits, serves
+from compiler.routine_harness import program, run, same_bits, serves
 from functrans.ir.lowering import Routine
 from functrans.primitives import convolution as cv
 from functrans.primitives import cumulative as cu
@@ -92,11 +92,11 @@ def check(primitive: Any, *operands: Any, **params: Any) -> None:
             expected = primitive.impl(*operands, **params)
         except IndexError:
             with pytest.raises(IndexError, match=r"out of bounds|is empty"):
-                run(primitive, *operands, **params)
+                run(primitive, *operands, in_place=True, **params)
             return
-    found = run(primitive, *operands, **params)
     name = params.get("op", primitive.name)
-    for one, other in zip(found, expected, strict=True):
+    found = [run(primitive, *operands, in_place=flag, **params) for flag in (False, True)]
+    for one, other in zip((*found[0], *found[1]), (*expected, *expected), strict=True):
         if one.dtype.kind == "c" and name in FUSED:
             finite = np.isfinite(other) & np.isfinite(one)
             rtol = rounding_of(other)
@@ -113,8 +113,8 @@ def test_samples(row: Row, label: str) -> None:
     sample = row.sample(label)
     assert serves(row.primitive, *sample.operands, **sample.params)
     expected = evaluated(row, sample)
-    for is_in_place in (True, False):
-        found = run(row.primitive, *sample.operands, is_in_place=is_in_place, **sample.params)
+    for in_place in (True, False):
+        found = run(row.primitive, *sample.operands, in_place=in_place, **sample.params)
         for one, other in zip(found, expected, strict=True):
             same_bits(one, other)
 
@@ -134,7 +134,7 @@ def test_the_text_has_no_floating_point_flags() -> None:
     for row in ROWS:
         if row.name in EXACT + ROUNDED:
             sample = row.samples()[0]
-            text = compiled(row.primitive, *sample.operands, **sample.params).text
+            text = program(row.primitive, *sample.operands, **sample.params).text
             assert not re.search(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b", text)
 
 
@@ -403,7 +403,7 @@ def test_convolutions_that_are_products(rng: Rng, dtype: str, groups: int, pad: 
         "feature_group_count": groups,
         "batch_group_count": 1,
     }
-    assert "gemm" in compiled(cv.conv_general_p, lhs, rhs, **params).text
+    assert "gemm" in program(cv.conv_general_p, lhs, rhs, **params).text
     (found,) = run(cv.conv_general_p, lhs, rhs, **params)
     (expected,) = cv.conv_general_p.impl(lhs, rhs, **params)
     rtol = rounding_of(expected) * 10
@@ -437,6 +437,6 @@ def test_one_element_is_written_without_a_copy(primitive: Any, write: dict[str, 
         (lambda k: k) if "sizes" in write else (lambda k: np.array([k, k + 1]))
     )
     operands = np.arange(1000.0), np.array([5.0, -5.0]), index(3)
-    code = compiled(primitive, *operands, **write)
+    code = program(primitive, *operands, in_place=True, **write)
     assert "memmove" not in code.text
     check(primitive, *operands, **write)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.library_harness import program, run
+from compiler.routine_harness import program, run
 from functrans.compiler import symbols
 from functrans.ir.lowering import Expansion, Routine
 from functrans.primitives import linalg
