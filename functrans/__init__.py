@@ -20,10 +20,10 @@ from functrans.state import config as config
 from functrans.state import named_scope as named_scope
 from functrans.trace import install_lazy_methods as _install_lazy_methods
 from functrans.trace import install_operators as _install_operators
+from functrans.transforms.arguments import ShapeDtypeStruct as ShapeDtypeStruct
 from functrans.transforms.forward import jvp as jvp
 from functrans.transforms.forward import linear_transpose as linear_transpose
 from functrans.transforms.forward import linearize as linearize
-from functrans.transforms.inspect import ShapeDtypeStruct as ShapeDtypeStruct
 from functrans.transforms.inspect import eval_jaxpr as eval_jaxpr
 from functrans.transforms.inspect import eval_shape as eval_shape
 from functrans.transforms.inspect import make_jaxpr as make_jaxpr

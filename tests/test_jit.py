@@ -1,6 +1,7 @@
 """``jit``: what a program is found again by, what it captures, what it returns."""
 
 import gc
+import pickle
 import threading
 import weakref
 from typing import Any
@@ -431,3 +432,65 @@ def test_equations_of_derivatives_keep_the_users_lines() -> None:
         assert {"f", "body"} <= lines, lines
     for eqn in ft.jit(ft.grad(ft.named_scope("whole")(f))).jaxpr(1.0).eqns:
         assert eqn.scope in ("whole", "")
+
+
+@ft.jit
+def _step(params: Any, gradient: Any, rate: float = 0.1) -> Any:
+    return {name: params[name] - rate * gradient[name] for name in params}
+
+
+def test_a_repeated_call_with_containers_sees_what_changed() -> None:
+    f = ft.jit(lambda p, n, scale: {"y": p["x"] * n + scale, "n": (n,)}, static_argnums=1)
+    p = {"x": X}
+    for n in (2, 3, 2):
+        for scale in (X, 2 * X, 0.5):
+            for _ in range(3):
+                result = f(p, n, scale=scale)
+                assert set(result) == {"y", "n"}
+                assert_array_equal(result["y"], X * n + scale)
+                assert result["n"][0] == n
+    for other in ({"x": X[:2]}, {"x": X.astype(np.float32)}, {"x": X[::-1]}):
+        assert_array_equal(f(other, 2, scale=1.0)["y"], other["x"] * 2 + 1.0)
+    assert f({"x": X.astype(np.float32)}, 2, scale=1.0)["y"].dtype == np.float32
+    with pytest.raises(KeyError):
+        f({"z": X}, 2, scale=1.0)
+    assert_allclose(ft.grad(lambda x: np.sum(f({"x": x}, 2, scale=1.0)["y"]))(X), 2.0)
+
+
+def test_keywords_and_positions_are_interchangeable() -> None:
+    f = ft.jit(lambda a, b: a - b)
+    for _ in range(3):
+        assert_array_equal(f(X, 2 * X), -X)
+        assert_array_equal(f(a=X, b=2 * X), -X)
+        assert_array_equal(f(b=X, a=2 * X), X)
+        assert_array_equal(f(X, b=2 * X), -X)
+
+
+def test_a_repeated_call_asks_for_the_size_of_an_axis_again() -> None:
+    count = ft.jit(lambda y: y * ft.lax.psum(1.0, "i"))
+    one = np.ones(2)
+    for size in (3, 5, 3):
+        found = ft.vmap(lambda x: x + count(one), axis_name="i")(np.zeros((size, 2)))
+        assert_array_equal(found, np.full((size, 2), float(size)))
+
+
+def test_jitted_functions_are_pickled() -> None:
+    again = pickle.loads(pickle.dumps(_step))
+    assert again is _step
+    params = {"w": X}
+    twice = pickle.loads(pickle.dumps(ft.jit(energy, static_argnames="scale")))
+    assert twice.function is energy
+    assert_allclose(twice(X, scale=3.0), energy(X, 3.0))
+    assert_allclose(again(params, params)["w"], 0.9 * X)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(ft.jit(lambda x: x))
+
+
+def test_lowering_takes_shapes_in_place_of_arrays() -> None:
+    struct = ft.ShapeDtypeStruct((5,), np.float64)
+    executable = ft.jit(energy).lower(struct, scale=2.0).compile()
+    assert_allclose(executable(X, scale=2.0), energy(X))
+    tree = {"w": ft.ShapeDtypeStruct((5,), np.float32)}
+    assert _step.lower(tree, tree).out_avals[0].dtype == np.float32
+    with pytest.raises(UnsupportedOperationError, match="ShapeDtypeStruct"):
+        _step(tree, tree)

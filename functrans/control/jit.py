@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import time
 import weakref
 from collections import OrderedDict
@@ -49,7 +50,13 @@ from functrans.passes.simplify import exact_key, simplify
 from functrans.staging import may_change, stage
 from functrans.state import config, current_config, open_traces
 from functrans.trace import Tracer, aval_of
-from functrans.transforms.arguments import canonical, check_callable, name_of, result_leaf
+from functrans.transforms.arguments import (
+    ShapeDtypeStruct,
+    canonical,
+    check_callable,
+    name_of,
+    result_leaf,
+)
 
 _MAX_PROGRAMS = 256
 _SMALL = 64
@@ -149,22 +156,43 @@ def _roll(jaxpr: Jaxpr) -> None:
         jaxpr.cache["rolled"] = rolled
 
 
-def _direct_call(program: _Program, args: Sequence[Any], treedef: Any) -> Callable[..., Any] | None:
-    """The machine code as a function of the arguments, where it needs nothing around it.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Direct:
+    """Machine code that is all there is to do in a call like the last one.
 
-    It checks the arguments itself: whatever is not as it was is looked up again.
+    Attributes:
+      call: a function of the leaves of the arguments, which checks them itself: whatever is not as
+        it was is looked up again.
+      treedef: structure of the arguments; their number if none is a container.
+      static: key of the static arguments.
+      result: structure of the result; ``None`` if what ``call`` returns is the result.
     """
+
+    call: Callable[..., Any]
+    treedef: Any
+    static: Hashable
+    result: Any
+
+
+def _direct(program: _Program, treedef: Any, static: Hashable) -> _Direct | None:
+    """The machine code of a program, where it needs nothing around it."""
     native = program.native
-    if native is None or native.direct is None or treedef != len(args):
+    if native is None or native.direct is None:
         return None
     call: Callable[..., Any] = native.direct.call
     if program.captured:
         call = functools.partial(call, *program.captured)
     entry = native.direct.entry
     flat = tree.unflatten(program.treedef, list(range(len(entry.outputs))))
-    if entry.single:
-        return call if flat == 0 else None
-    return call if flat == tuple(range(len(entry.outputs))) else None
+    returned = 0 if entry.single else tuple(range(len(entry.outputs)))
+    return _Direct(call, treedef, static, None if flat == returned else program.treedef)
+
+
+def _structured(treedef: Any, result: Any) -> Any:
+    """What machine code returned, in the structure of the result."""
+    if treedef is None:
+        return result
+    return tree.unflatten(treedef, result if type(result) is tuple else (result,))
 
 
 class JitFunction:
@@ -191,20 +219,22 @@ class JitFunction:
         self._donate_argnames = donate_argnames
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
         self._lock = Lock()
-        self._direct: Callable[..., Any] | None = None
+        self._direct: _Direct | None = None
         """The machine code of the last call, if that is all there is to do."""
+        self._positional: Callable[..., Any] | None = None
+        """The same as a function of the arguments, where these and the result are arrays."""
         with _functions_lock:
             _functions.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function through its program."""
         settings = current_config.get()
-        direct = self._direct
-        if direct is not None and settings is _DEFAULT_CONFIG and not kwargs:
-            result = direct(*args)
+        positional = self._positional
+        if positional is not None and settings is _DEFAULT_CONFIG and not kwargs:
+            result = positional(*args)
             if result is not NotImplemented:
                 if type(result) is int:  # arguments that were given away cannot be used again
-                    raise self._error_of(direct, result)
+                    raise self._error_of(positional, result)
                 return result
         if not settings.jit:
             return self._fun(*args, **kwargs)
@@ -214,16 +244,29 @@ class JitFunction:
             static: Hashable = ()
         else:
             leaves, treedef, static = self._split(args, kwargs)
+        direct = self._direct
+        if (
+            direct is not None
+            and settings is _DEFAULT_CONFIG
+            and direct.treedef == treedef
+            and direct.static == static
+        ):
+            result = direct.call(*leaves)
+            if result is not NotImplemented:
+                if type(result) is int:
+                    raise self._error_of(direct.call, result)
+                return _structured(direct.result, result)
         keys = [_leaf_key(leaf) for leaf in leaves]
         if None in keys:
             leaves = self._canonical(leaves, args, kwargs)
             keys = [_leaf_key(leaf) or aval_of_plain(leaf) for leaf in leaves]
+        axes = _axes() if open_traces.get() else ()
         key = (
             treedef,
             static,
             tuple(keys),
             None if settings is _DEFAULT_CONFIG else settings,
-            _axes() if open_traces.get() else (),
+            axes,
         )
         program = self._programs.get(key)
         if program is None:
@@ -232,7 +275,11 @@ class JitFunction:
             self._touch(key)
         operands = (*program.captured, *leaves)
         outs = call_program(program.jaxpr, operands, self._name, program.donated)
-        self._direct = _direct_call(program, args, treedef)
+        if not axes:  # a program that needs none of them is right among any
+            direct = _direct(program, treedef, static)
+            is_flat = direct is not None and direct.result is None and treedef == len(args)
+            self._direct = direct
+            self._positional = direct.call if direct is not None and is_flat else None
         return tree.unflatten(program.treedef, outs)
 
     @property
@@ -258,6 +305,17 @@ class JitFunction:
         """``<jit of f>``."""
         return f"<{self._label}>"
 
+    def __reduce__(self) -> Any:
+        """Pickled by name where the name leads here, else as its function; without programs."""
+        name: str = getattr(self, "__qualname__", "")
+        place: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            place = getattr(place, part, None)
+        if place is self:
+            return name
+        options = self._static_argnums, self._static_argnames
+        return JitFunction, (self._fun, *options, self._donate_argnums, self._donate_argnames)
+
     def _touch(self, key: Hashable) -> None:
         """Note a use, for the eviction of what was not used for longest."""
         with self._lock:
@@ -273,23 +331,25 @@ class JitFunction:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], Any, Hashable]:
         """Leaves and structure of the traced arguments, and a key of the static ones."""
-        positions = self._static_positions(len(args))
         names = self._static_argnames
+        if not names and not self._static_argnums:
+            return *tree.flatten((args, kwargs)), ()
+        positions = self._static_positions(len(args))
         static: list[Any] = [
-            (i, exact_key(self._hashable(args[i], self._names(args)[i]))) for i in sorted(positions)
+            (i, exact_key(self._hashable(args[i], args, i))) for i in sorted(positions)
         ]
         static += [
-            (name, exact_key(self._hashable(kwargs[name], name)))
+            (name, exact_key(self._hashable(kwargs[name], args, name)))
             for name in sorted(names & kwargs.keys())
         ]
-        traced = [arg for i, arg in enumerate(args) if i not in positions]
-        leaves, treedef = tree.flatten(
-            (traced, {name: value for name, value in kwargs.items() if name not in names})
-        )
+        if static:
+            args = tuple([arg for i, arg in enumerate(args) if i not in positions])
+            kwargs = {name: value for name, value in kwargs.items() if name not in names}
+        leaves, treedef = tree.flatten((args, kwargs))
         return leaves, treedef, tuple(static)
 
-    def _hashable(self, value: Any, name: str) -> Any:
-        """A static value.
+    def _hashable(self, value: Any, args: tuple[Any, ...], place: int | str) -> Any:
+        """A static value, which came at a position or under a name.
 
         Raises:
           TypeError: it cannot be hashed.
@@ -297,6 +357,7 @@ class JitFunction:
         try:
             hash(value)
         except TypeError:
+            name = self._names(args)[place] if isinstance(place, int) else place
             raise TypeError(
                 f"{self._label}: static argument {name} is a {type(value).__name__}, which cannot "
                 "be hashed, so that its program could not be found again; pass a tuple, a string "
@@ -414,7 +475,11 @@ class JitFunction:
         """The simplified program of a call, with captured arrays as constants."""
         positions = self._static_positions(len(args))
         leaves, treedef, _ = self._split(args, kwargs)
+        structs = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, ShapeDtypeStruct)}
+        for i in structs:
+            leaves[i] = 0.0
         leaves = self._canonical(leaves, args, kwargs)
+        avals = [structs[i].aval if i in structs else aval_of(x) for i, x in enumerate(leaves)]
         static_kwargs = {k: v for k, v in kwargs.items() if k in self._static_argnames}
         structure: list[Any] = []
 
@@ -429,7 +494,7 @@ class JitFunction:
 
         jaxpr = stage(
             flat,
-            [aval_of(leaf) for leaf in leaves],
+            avals,
             self._label,
             name=name_of(self._fun),
             arg_names=self._paths(args, kwargs),
@@ -444,6 +509,10 @@ class JitFunction:
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Stage the function for arguments like these, without running it.
+
+        Args:
+          *args: arguments of the function; a ``ShapeDtypeStruct`` stands for an array.
+          **kwargs: likewise.
 
         Returns:
           An object with the attributes ``jaxpr``, ``plan``, ``llvm`` and ``asm``, and the method
@@ -528,7 +597,7 @@ class JitFunction:
         """Forget all programs."""
         with self._lock:
             self._programs.clear()
-            self._direct = None
+            self._direct = self._positional = None
 
     @property
     def cache_size(self) -> int:

@@ -1,7 +1,8 @@
 """What all transforms share: arguments in, results out, and their checks.
 
-Here: the choice of arguments by ``argnums``, conversion and checks of leaves with key paths in
-messages, and the conversion of results to arrays of their own. Not here: the transforms.
+Here: ``ShapeDtypeStruct``, the choice of arguments by ``argnums``, conversion and checks of leaves
+with key paths in messages, and the conversion of results to arrays of their own. Not here: the
+transforms.
 
 Layer: ``transforms`` (first module).
 """
@@ -16,11 +17,57 @@ import numpy as np
 
 from functrans import tree
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
-from functrans.ir.avals import aval_of_plain, is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.trace import Tracer, dtype_of, escaped
 
 _READY = frozenset({np.float64, np.float32, float})
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype in place of an array, for ``make_jaxpr`` and ``eval_shape``.
+
+    Args:
+      shape: extents.
+      dtype: anything ``np.dtype`` accepts.
+
+    Example:
+      >>> ShapeDtypeStruct((2, 3), np.float32)
+      ShapeDtypeStruct(f32[2,3])
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal shape and dtype."""
+        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
+
+    def __hash__(self) -> int:
+        """Hash of shape and dtype."""
+        return hash(self.aval)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value."""
+        return ShapedArray(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    def __repr__(self) -> str:
+        """``ShapeDtypeStruct(f64[3])``."""
+        return f"ShapeDtypeStruct({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
 
 
 def name_of(fun: Any) -> str:

@@ -1,4 +1,4 @@
-"""Looking at programs: ``make_jaxpr``, ``eval_shape``, ``eval_jaxpr``, ``ShapeDtypeStruct``.
+"""Looking at programs: ``make_jaxpr``, ``eval_shape``, ``eval_jaxpr``.
 
 Layer: ``transforms``.
 """
@@ -13,12 +13,12 @@ import numpy as np
 
 from functrans import tree
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, dtype_name
 from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
 from functrans.staging import stage
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
+    ShapeDtypeStruct,
     canonical,
     check_callable,
     name_of,
@@ -26,52 +26,6 @@ from functrans.transforms.arguments import (
     result_leaf,
 )
 from functrans.transforms.forward import leaf_aval
-
-
-class ShapeDtypeStruct:
-    """Shape and dtype in place of an array, for ``make_jaxpr`` and ``eval_shape``.
-
-    Args:
-      shape: extents.
-      dtype: anything ``np.dtype`` accepts.
-
-    Example:
-      >>> ShapeDtypeStruct((2, 3), np.float32)
-      ShapeDtypeStruct(f32[2,3])
-    """
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype)
-
-    def __eq__(self, other: object) -> bool:
-        """Equal shape and dtype."""
-        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
-
-    def __hash__(self) -> int:
-        """Hash of shape and dtype."""
-        return hash(self.aval)
-
-    @property
-    def aval(self) -> ShapedArray:
-        """The abstract value."""
-        return ShapedArray(self.shape, self.dtype)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
-
-    def __repr__(self) -> str:
-        """``ShapeDtypeStruct(f64[3])``."""
-        return f"ShapeDtypeStruct({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
 
 
 def _stage_call(
