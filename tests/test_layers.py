@@ -51,7 +51,7 @@ serialize
     "emitter": """
 types
 builder
-complexes halves integers math.common math.geometry math.lanes
+chunks complexes halves integers math.common math.geometry math.lanes
 math.double_double math.exponential math.inverse_trigonometry math.logarithm
 math.gamma math.hyperbolic math.power math.trigonometry
 casts math.special

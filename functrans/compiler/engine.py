@@ -45,6 +45,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from functrans.emitter.types import Machine
 from functrans.errors import CompilationError
 
 _lock = threading.RLock()
@@ -185,6 +186,23 @@ def _check_processor(triple: str, cpu: str) -> None:
             "names are LLVM's: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, "
             "znver4 and so on"
         )
+
+
+_WIDE = re.compile(
+    r"x86-64-v4|.*(avx512|lake-(client|server)|rapids)|(cascade|cooper|cannon|tiger|rocket)lake"
+    r"|znver[45]"
+)
+"""Processors with registers of 64 bytes."""
+
+
+def machine(goal: Target | None = None) -> Machine:
+    """What code for a target should be like; a middling one where llvmlite is missing."""
+    try:
+        goal = goal or target()
+    except CompilationError:
+        return Machine()
+    is_wide = "+avx512f" in goal.features.split(",") or _WIDE.fullmatch(goal.cpu) is not None
+    return Machine(registers=32) if is_wide else Machine()
 
 
 def _triple(llvm: Any) -> str:

@@ -1,14 +1,11 @@
 """Large loops on several threads.
 
 Here: ``write_in_chunks``, which writes a nest as a function of a range of its outermost loop and
-calls it for all ranges, and the code that runs them on threads. Not here: how many threads there
-are (``compiler.threads``).
+calls it for all ranges. Not here: the code that runs them on threads (``emitter.chunks``), how many
+threads there are (``compiler.threads``).
 
 The ranges depend on sizes alone, and no sum runs across them, so that results do not depend on the
-number of threads. Threads live as long as the region: starting one takes some ten microseconds,
-which regions of this size do not notice. There is no pool, so nothing is left behind for a forked
-child to miss, and any number of Python threads may be in a region at the same time; the threads
-never touch Python, so that it does not matter who holds its lock.
+number of threads.
 
 Layer: ``compiler``.
 """
@@ -22,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from functrans.compiler.reductions import LANES
 from functrans.compiler.storage import Frame, Stored
 from functrans.emitter.builder import Builder, Module
+from functrans.emitter.chunks import run_chunks
 from functrans.emitter.routine import Routines
-from functrans.emitter.types import I32, I64, POINTER, Value
+from functrans.emitter.types import I64, POINTER, Value
 from functrans.ir.jaxpr import Var
 from functrans.ir.lowering import Pointwise
 
@@ -38,7 +36,6 @@ ROUNDING = 64
 """Ranges begin at multiples of this, so that only the last one has a remainder."""
 LARGEST_FRAME_BYTES = 1 << 20
 """Partial results of a range that go onto a thread's stack, which has eight times as much."""
-MAX_THREADS = 256
 
 
 class ChunkFunction:
@@ -50,7 +47,7 @@ class ChunkFunction:
         self.b = Builder(self.module, name, [POINTER, I64], None, "internal")
         self.frame = Frame(self.b, only_stack=True)
         self.routines = Routines(self.b, self.frame.scratch, outer.fail_when, outer.symbol)
-        self.b.take_parameters(Value("%parameters", POINTER))
+        self.b.parameters = Value("%parameters", POINTER)
 
     def at_line(self, source: Any) -> None:
         """Nothing here can fail, so that lines do not matter."""
@@ -102,8 +99,7 @@ def write_in_chunks(w: BodyWriter, writer: NestWriter) -> bool:
     context, env = _pass_on(w, writer, function)
     _write_function(w, writer, function, env, (extent, length))
     b = w.b
-    declared = Value(f"@{name}", POINTER)
-    b.helper("functrans.run_chunks", [declared, context, b.index(count)], None, _write_run_chunks)
+    run_chunks(b, name, context, count)
     return True
 
 
@@ -167,64 +163,4 @@ def _write_function(
     function.frame.release()
     b.ret()
     function.frame.acquire(None)
-    b.finish()
-
-
-# threads -----------------------------------------------------------------------------------------
-
-
-def _write_run_chunks(b: Builder) -> None:
-    """``run_chunks(function, context, count)``: call ``function(context, k)`` for all ``k``.
-
-    The caller takes part. Threads take the next number from a counter that they share.
-    """
-    function, context, count = b.arguments
-    job = b.alloca_bytes(32)
-    fields = [b.offset(job, b.index(8 * i)) for i in range(4)]
-    for value, field in zip((function, context, count, b.index(0)), fields, strict=True):
-        b.store(value, field, 8)
-    b.module.globals.setdefault(
-        "@functrans.num_threads", "@functrans.num_threads = external global i32"
-    )
-    wanted = b.convert("sext", b.load(I32, Value("@functrans.num_threads", POINTER), 4), I64)
-    wanted = b.intrinsic("smin", wanted, count)
-    wanted = b.sub(b.intrinsic("smin", wanted, b.index(MAX_THREADS)), b.index(1))
-    handles = b.alloca(I64, MAX_THREADS, align=8)
-    started = b.alloca(I64, align=8)
-    b.store(b.index(0), started, 8)
-    worker = Builder(b.module, "functrans.worker", [POINTER], POINTER, "internal")
-    _write_worker(worker)
-    b.module.helpers["@functrans.worker"] = True
-    address = Value("@functrans.worker", POINTER)
-    with b.loop(b.index(0), wanted) as number:
-        handle = b.element(handles, number, I64)
-        status = b.call("pthread_create", [handle, Value("null", POINTER), address, job], I32)
-        with b.when(b.icmp("eq", status, b.const(I32, 0)), "started"):
-            # a thread that did not start leaves its work to the others
-            known = b.load(I64, started, 8)
-            b.store(b.load(I64, handle, 8), b.element(handles, known, I64), 8)
-            b.store(b.add(known, b.index(1)), started, 8)
-    b.call("functrans.worker", [job], POINTER)
-    with b.loop(b.index(0), b.load(I64, started, 8)) as number:
-        handle = b.load(I64, b.element(handles, number, I64), 8)
-        b.call("pthread_join", [handle, Value("null", POINTER)], I32)
-    b.ret()
-
-
-def _write_worker(b: Builder) -> None:
-    job = b.arguments[0]
-    function, context, count, following = (b.offset(job, b.index(8 * i)) for i in range(4))
-    called = b.load(POINTER, function, 8)
-    argument = b.load(POINTER, context, 8)
-    last = b.load(I64, count, 8)
-    head, body, done = b.label("next"), b.label("chunk"), b.label("done")
-    b.branch(head)
-    b.start(head)
-    number = b.emit(I64, f"atomicrmw add ptr {following.text}, i64 1 monotonic")
-    b.branch_if(b.icmp("slt", number, last), body, done)
-    b.start(body)
-    b.statement(f"call void {called.text}(ptr {argument.text}, i64 {number.text})")
-    b.branch(head)
-    b.start(done)
-    b.ret(Value("null", POINTER))
     b.finish()

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler import engine
 from functrans.compiler.blocks import write_cond, write_cond_lanes, write_scan, write_while
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.entry import INTERRUPTED
@@ -107,7 +108,7 @@ class ProgramWriter:
         self.b = Builder(
             module, "program", [POINTER] * (n_inputs + n_outputs + 1), I32, "", "nounwind"
         )
-        self.b.take_parameters(self.b.arguments[-1])
+        self.b.parameters = self.b.arguments[-1]
         self.frame = Frame(self.b)
         self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
         self.errors: list[NativeError] = []
@@ -260,7 +261,7 @@ class ProgramWriter:
 def write_program(jaxpr: Jaxpr) -> ProgramText:
     """LLVM's text of a prepared program."""
     n_inputs = len(jaxpr.constvars) + len(jaxpr.invars)
-    writer = ProgramWriter(Module(), n_inputs, len(jaxpr.outvars))
+    writer = ProgramWriter(Module(engine.machine()), n_inputs, len(jaxpr.outvars))
     try:
         return writer.write(jaxpr)
     finally:

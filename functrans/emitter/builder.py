@@ -27,17 +27,25 @@ from functrans.emitter.types import (
     I64,
     OPEN,
     POINTER,
+    Machine,
     Type,
     Value,
     constant,
     size,
 )
 
+_ANY = Machine()
+
 
 class Module:
-    """The text of a program: globals, declarations and functions."""
+    """The text of a program: globals, declarations and functions.
 
-    def __init__(self) -> None:
+    Attributes:
+      machine: what it is written for.
+    """
+
+    def __init__(self, machine: Machine = _ANY) -> None:
+        self.machine = machine
         self.globals: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
@@ -135,7 +143,8 @@ class Builder:
         self._allocas: list[str] = []
         self._body = Section("entry")
         self._section = self._body
-        self._parameters: Value | None = None
+        self.parameters: Value | None = None
+        """The table of the program's parameters; without one they are constants."""
         self._count = 0
         self._labels = 0
 
@@ -216,7 +225,7 @@ class Builder:
         code = "\n".join(body)
         head = "\n".join([self._head, "entry:", *self._allocas])
         if OPEN in code:
-            table = self._parameters
+            table = self.parameters
             names = {mark: f"%p{i}" for i, mark in enumerate(dict.fromkeys(_MARK.findall(code)))}
             if table is None:
                 names = {mark: mark.split()[1] for mark in names}
@@ -231,10 +240,6 @@ class Builder:
             f"  {name}.a = getelementptr i8, ptr {self.arguments[0].text}, i64 {offset}\n"
             f"  {name} = load ptr, ptr {name}.a, align 8"
         )
-
-    def take_parameters(self, table: Value) -> None:
-        """Say where the program's parameters are; without it they are constants."""
-        self._parameters = table
 
     def _load_parameter(self, table: Value, mark: str, name: str) -> str:
         """Lines that load a parameter at the start of the function."""

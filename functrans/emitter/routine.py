@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from functrans.emitter.builder import Builder
+from functrans.emitter.chunks import run_chunks
 from functrans.emitter.numbers import Number, Numbers
-from functrans.emitter.types import Type, Value
+from functrans.emitter.types import I64, POINTER, Type, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ class Array:
         return Array(self.pointer, shape, self.dtype)
 
 
+def _refuse(*_: Any) -> Any:
+    raise NotImplementedError("a function of its own has no workspace and no errors")
+
+
 class Routines(Numbers):
     """The emitter of a routine: all of :class:`Numbers`, and whole arrays.
 
@@ -73,6 +78,10 @@ class Routines(Numbers):
         self._workspace = workspace
         self._fail = fail
         self._symbol = symbol
+
+    def on(self, builder: Builder) -> Routines:
+        """The emitter of another function of the program, without workspace and errors."""
+        return Routines(builder, _refuse, _refuse, self._symbol)
 
     # memory
 
@@ -135,6 +144,40 @@ class Routines(Numbers):
             return
         with self.count(shape[0]) as i, self.each(shape[1:]) as rest:
             yield (i, *rest)
+
+    def in_chunks(
+        self,
+        count: int,
+        arrays: Sequence[Array],
+        write: Callable[[Routines, list[Array], Value], None],
+    ) -> None:
+        """Run a piece of code for all ``k`` below ``count``, on as many threads as there may be.
+
+        Args:
+          count: number of pieces; it must not depend on the number of threads.
+          arrays: what the code reads and writes; no piece writes what another one reads.
+          write: writes the code, given the emitter of a function of its own (``on``), the arrays in
+            it, and ``k``.
+        """
+        b = self.b
+        name = f"chunk{b.module.next_number()}"
+        inner = Builder(b.module, name, [POINTER, I64], None, "internal")
+        pointers = [array.pointer for array in arrays]
+        if b.parameters is not None:
+            inner.parameters = Value("%parameters", POINTER)
+            inner.load_first("%parameters", 8 * len(pointers))
+            pointers.append(b.parameters)
+        context = b.alloca_bytes(8 * len(pointers))
+        for i, pointer in enumerate(pointers):
+            b.store(pointer, b.offset(context, b.index(8 * i)), 8)
+        own = []
+        for i, array in enumerate(arrays):
+            place = inner.offset(inner.arguments[0], inner.index(8 * i))
+            own.append(Array(inner.load(POINTER, place, 8), array.shape, array.dtype))
+        write(self.on(inner), own, inner.arguments[1])
+        inner.ret()
+        inner.finish()
+        run_chunks(b, name, context, count)
 
     # library code
 

@@ -1,7 +1,7 @@
 """Types and values of emitted code.
 
-Here: ``Type`` (a number or pointer, in one or several lanes) and ``Value`` (a typed operand of an
-instruction). Not here: instructions (``emitter.builder``).
+Here: ``Type`` (a number or pointer, in one or several lanes), ``Value`` (a typed operand of an
+instruction) and ``Machine`` (what is fast). Not here: instructions (``emitter.builder``).
 
 Layer: ``emitter``.
 """
@@ -14,6 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What code is written for; it decides how fast results come, and not what they are.
+
+    Attributes:
+      registers: how many vectors of 64 bytes the processor's vector registers hold.
+    """
+
+    registers: int = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler import engine, symbols
+from functrans.compiler import engine, symbols, threads
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Array, Routines
-from functrans.emitter.types import POINTER, Value
+from functrans.emitter.types import POINTER, Machine, Value
 from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive
@@ -40,6 +40,7 @@ class Program:
         level: int = 2,
         in_place: bool = False,
         same: bool = False,
+        machine: Machine | None = None,
     ) -> None:
         rule = primitive.lower
         assert isinstance(rule, Routine), primitive.name
@@ -49,7 +50,7 @@ class Program:
         self.symbols: list[str] = []
         self._errors: list[tuple[type[Exception], str]] = []
         self._scratch = 0
-        module = Module()
+        module = Module(machine or engine.machine())
         pointers = [POINTER] * (len(avals) + len(self.outs) + 2)
         self._b = b = Builder(module, "routine", pointers)
         self._status, self._space = b.arguments[-2:]
@@ -70,6 +71,7 @@ class Program:
         self.text = str(module)
         code = engine.compile_object(self.text, level)
         known = {symbols.symbol_name(name): symbols.address(name) for name in self.symbols}
+        known["functrans.num_threads"] = threads.count_address()
         self._loaded = engine.load_object(code, known)
         self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(
             self._loaded.address("routine")
@@ -141,10 +143,8 @@ def aval_of(x: Any) -> ShapedArray:
 
 
 @lru_cache(maxsize=256)
-def _program(
-    primitive: Primitive, avals: Any, params: Any, level: int, in_place: bool, same: bool
-) -> Program:
-    return Program(primitive, avals, dict(params), level, in_place, same)
+def _program(primitive: Primitive, avals: Any, params: Any, *options: Any) -> Program:
+    return Program(primitive, avals, dict(params), *options)
 
 
 def program(
@@ -153,6 +153,7 @@ def program(
     level: int = 2,
     in_place: bool = False,
     same: bool = False,
+    machine: Machine | None = None,
     **params: Any,
 ) -> Program:
     """The native code for operands of such shapes and dtypes.
@@ -163,10 +164,12 @@ def program(
       level: of LLVM's optimisation.
       in_place: whether the first result takes over the memory that the rule names.
       same: whether all operands are one array.
+      machine: what it is written for; this machine if not given.
       **params: the primitive's parameters.
     """
     avals = tuple(map(aval_of, operands))
-    return _program(primitive, avals, tuple(sorted(params.items())), level, in_place, same)
+    options = level, in_place, same, machine
+    return _program(primitive, avals, tuple(sorted(params.items())), *options)
 
 
 def run(

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from compiler.routine_harness import program, run
+from functrans.compiler import threads
+from functrans.emitter.types import Machine
 from functrans.primitives import dot_lowering
 from functrans.primitives.dot import dot_general_p
 from samples import ROWS
@@ -93,10 +95,70 @@ def test_blas_reads_all_orders(name: str, orders: Any, rng: np.random.Generator)
     a = _draw(rng, ((m, k), (k, m))[i], name)
     b = _draw(rng, ((k, n), (n, k))[j], name)
     params = {"contract": ((1 - i,), (j,)), "batch": NONE}
-    native = program(dot_general_p, a, b, **params)
+    native = program(dot_general_p, a, b, machine=Machine(), **params)
     assert native.symbols == [f"blas.{dot_lowering.LETTER[a.dtype.char]}gemm"]
     assert "alloca" not in native.text, "nothing is copied"
-    _agrees(name, a, b, **params)
+    exact = np.asarray(dot_general_p.impl(a, b, **params)[0])
+    np.testing.assert_allclose(native(a, b)[0], exact, rtol=64 * EPS[name], atol=64 * EPS[name])
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("orders", list(itertools.product((0, 1), (0, 1))), ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (32, 32, 32),
+        (5, 100, 64),  # one row of tiles
+        (23, 64, 1300),  # sums in three blocks
+        (64, 70, 33),  # a narrow tile at the end, and one that overlaps
+        (41, 43, 40),
+        (300, 250, 120),  # rows in ranges, on threads
+        (16, 900, 640),  # columns in ranges
+    ],
+    ids=str,
+)
+def test_large_products_are_tiles(
+    name: str, orders: Any, sizes: Any, rng: np.random.Generator
+) -> None:
+    i, j = orders
+    m, n, k = sizes
+    shapes = ((m, k), (k, m))[i], ((k, n), (n, k))[j]
+    params = {"contract": ((1 - i,), (j,)), "batch": NONE}
+    wide = Machine(registers=32)
+    # whole numbers: every order of sums gives the same, and nothing is rounded
+    a, b = (rng.integers(-8, 9, shape).astype(name) for shape in shapes)
+    native = program(dot_general_p, a, b, machine=wide, **params)
+    assert not native.symbols
+    assert "functrans.product" in native.text
+    np.testing.assert_array_equal(native(a, b)[0], dot_general_p.impl(a, b, **params)[0])
+    a, b = (_draw(rng, shape, name) for shape in shapes)
+    before = threads.get_num_threads()
+    found = []
+    for count in (1, 2, 3):
+        threads.set_num_threads(count)
+        found.append(native(a, b)[0])
+    threads.set_num_threads(before)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+    expected = dot_general_p.impl(a.astype("f8"), b.astype("f8"), **params)[0]
+    size = dot_general_p.impl(abs(a.astype("f8")), abs(b.astype("f8")), **params)[0]
+    assert (abs(found[0] - expected) <= 2 * EPS[name] * np.sqrt(k) * size).all()
+
+
+def test_large_products_of_a_batch(rng: np.random.Generator) -> None:
+    a, b = _draw(rng, (3, 40, 64), "f8"), _draw(rng, (3, 64, 48), "f8")
+    params: Any = {"contract": ((2,), (1,)), "batch": ((0,), (0,))}
+    native = program(dot_general_p, a, b, machine=Machine(registers=32), **params)
+    assert not native.symbols
+    np.testing.assert_allclose(native(a, b)[0], a @ b, rtol=1e-13, atol=1e-13)
+
+
+def test_products_that_fill_their_tiles_badly_are_left_to_blas(rng: np.random.Generator) -> None:
+    for sizes in ((40, 9, 100), (64, 5, 100), (900, 900, 900)):
+        m, n, k = sizes
+        a, b = _draw(rng, (m, k), "f8"), _draw(rng, (k, n), "f8")
+        params: Any = {"contract": MATMUL, "batch": NONE, "machine": Machine(registers=32)}
+        assert program(dot_general_p, a, b, **params).symbols == ["blas.dgemm"]
 
 
 @pytest.mark.parametrize("name", ["f8", "c16"])
