@@ -35,6 +35,7 @@ lax debug
 numpy
 scipy
 functional flatten_util testing
+autograd
 tables
 functrans
 """
@@ -106,6 +107,15 @@ cost donation
 compiled
 inspect reference
 interop
+""",
+    "autograd": """
+modes tensor hooks
+nodes
+recording
+engine
+api factories operations
+methods.state methods.arithmetic methods.shaping
+methods.comparison methods.reductions methods.indexing
 """,
     "control": """
 collectives inline programs

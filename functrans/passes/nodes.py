@@ -204,6 +204,7 @@ def record(
     source: Captured | None,
     is_plain: bool = False,
     keep: Callable[[Any], Any] = kept,
+    kind: type[Node] = Node,
 ) -> tuple[tuple[Any, ...], tuple[Node | None, ...]]:
     """Evaluate an equation and make the node of each result.
 
@@ -215,6 +216,7 @@ def record(
       source: the user's line.
       is_plain: no operand is a tracer, so that the dispatch can be left out.
       keep: makes of a constant operand what is saved of it.
+      kind: class of the nodes.
 
     Returns:
       Results, and a node or ``None`` per result.
@@ -259,11 +261,11 @@ def record(
             shape, dtype = shape_of(out), dtype_of(out)
         if not is_differentiable_dtype(dtype):
             return outs, (None,)
-        return outs, (Node(primitive, params, saved, parents, shape, dtype, source),)
+        return outs, (kind(primitive, params, saved, parents, shape, dtype, source),)
     avals = tuple(aval_of(out) for out in outs)
-    main = Node(primitive, params, saved, parents, None, avals, source)
+    main = kind(primitive, params, saved, parents, None, avals, source)
     nodes = tuple(
-        Node(OUTPUT, {"index": i}, None, (main,), aval.shape, aval.dtype, source)
+        kind(OUTPUT, {"index": i}, None, (main,), aval.shape, aval.dtype, source)
         if is_differentiable_dtype(aval.dtype)
         else None
         for i, aval in enumerate(avals)

@@ -1,0 +1,314 @@
+"""``backward`` and ``grad``: the two ways to ask for gradients.
+
+Here: their arguments and the errors that they raise before anything is changed. Not here: the pass
+(``autograd.engine``).
+
+Messages are those of PyTorch where code matches on them.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.engine import run_backward
+from functrans.autograd.nodes import edge_of
+from functrans.autograd.recording import PERMANENT, node_of
+from functrans.autograd.tensor import Tensor
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.primitives.structural import cast
+
+
+class GradientEdge:
+    """A place in the graph that gradients flow through, in place of the tensor itself.
+
+    Made by :func:`functrans.autograd.graph.get_gradient_edge`.
+
+    Attributes:
+      node: the node that computed the tensor.
+      output_nr: which of its results.
+    """
+
+    __slots__ = ("_result", "node", "output_nr")
+
+    def __init__(self, node: Any, output_nr: int, result: Any) -> None:
+        self.node = node
+        self.output_nr = output_nr
+        self._result = result
+
+    def __iter__(self) -> Any:
+        return iter((self.node, self.output_nr))
+
+    def __repr__(self) -> str:
+        """``GradientEdge(node=..., output_nr=0)``."""
+        return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The place of a tensor in the graph.
+
+    Args:
+      tensor: it must require a gradient.
+
+    Raises:
+      RuntimeError: it does not.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor(2.0, requires_grad=True)
+      >>> get_gradient_edge(x * 3).output_nr
+      0
+    """
+    node = node_of(tensor)
+    if node is None:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
+        )
+    return GradientEdge(*edge_of(node), node)
+
+
+def _many(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, (Tensor, GradientEdge)):
+        return (given,)
+    return tuple(given)
+
+
+def _place(x: Any) -> Any:
+    """The node of a tensor or an edge."""
+    return x._result if isinstance(x, GradientEdge) else node_of(x)
+
+
+def _trace_of(*groups: Sequence[Any]) -> Any:
+    for group in groups:
+        for x in group:
+            if isinstance(x, Tensor):
+                return x._trace
+    return PERMANENT
+
+
+def _roots(
+    outputs: Sequence[Any], gradients: Sequence[Any], is_batched: bool, trace: Any
+) -> list[tuple[Any, Tensor]]:
+    """Node and gradient of each output.
+
+    Raises:
+      RuntimeError: an output is no part of a graph, or a gradient does not fit.
+    """
+    roots = []
+    for i, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
+        place = _place(output)
+        if place is None:
+            if isinstance(output, Tensor):
+                raise RuntimeError(
+                    f"element {i} of tensors does not require grad and does not have a grad_fn"
+                )
+            raise RuntimeError(f"element {i} of outputs is no tensor")
+        shape, dtype = place.shape, place.dtype
+        if gradient is None:
+            if shape and int(np.prod(shape)) != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            if dtype.kind == "c":
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {dtype}"
+                )
+            gradient = trace.tensor(np.ones(shape, dtype))
+        else:
+            gradient = _checked(gradient, i, shape, dtype, is_batched, trace)
+        roots.append((place, gradient))
+    return roots
+
+
+def _checked(gradient: Any, i: int, shape: Any, dtype: Any, is_batched: bool, trace: Any) -> Tensor:
+    """A gradient that fits its output."""
+    if not isinstance(gradient, Tensor):
+        raise TypeError(
+            f"gradients can be either Tensors or None, but got {type(gradient).__name__}"
+        )
+    given = gradient.shape[1:] if is_batched else gradient.shape
+    if given != shape:
+        hint = (
+            " If you only want some tensors in `grad_output` to be considered batched, consider "
+            "using vmap."
+            if is_batched
+            else ""
+        )
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {_size(gradient.shape)} and "
+            f"output[{i}] has a shape of {_size(shape)}.{hint}"
+        )
+    if (gradient.dtype.kind == "c") != (dtype.kind == "c"):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{i}] has a dtype of {gradient.dtype} and output[{i}] "
+            f"has a dtype of {dtype}."
+        )
+    if gradient.dtype != dtype:
+        gradient = cast(gradient, dtype)
+    fitting: Tensor = gradient if gradient._trace is trace else trace.lift(gradient._value)
+    return fitting
+
+
+def _size(shape: Sequence[int]) -> str:
+    return f"torch.Size([{', '.join(map(str, shape))}])"
+
+
+def _gradients(given: Any, n: int) -> tuple[Any, ...]:
+    """One gradient or ``None`` per output.
+
+    Raises:
+      RuntimeError: another number of them.
+    """
+    if given is None:
+        return (None,) * n
+    gradients = (given,) if isinstance(given, Tensor) else tuple(given)
+    if len(gradients) != n:
+        raise RuntimeError(f"got {n} tensors and {len(gradients)} gradients")
+    return gradients
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of leaves to their ``.grad``.
+
+    Args:
+      tensors: a tensor, or several; also ``GradientEdge``.
+      grad_tensors: gradients of the tensors, ``None`` for a scalar's 1.
+      retain_graph: whether the graph can be used again; ``create_graph`` if not given.
+      create_graph: whether the gradients are differentiable.
+      inputs: tensors to which gradients are added, in place of all leaves.
+
+    Raises:
+      RuntimeError: a tensor requires no gradient, a gradient is missing or does not fit, the graph
+        was freed, a saved tensor was written to.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor([1.0, 2.0], requires_grad=True)
+      >>> backward((x * x).sum())
+      >>> x.grad
+      tensor([2., 4.])
+    """
+    if inputs is not None:
+        inputs = _many(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    outputs = _many(tensors)
+    gradients = _gradients(grad_tensors, len(outputs))
+    trace = _trace_of(outputs, inputs or ())
+    roots = _roots(outputs, gradients, is_batched=False, trace=trace)
+    keeps = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        run_backward(roots, None, accumulate=True, keeps=keeps, records=create_graph, trace=trace)
+        return
+    places = []
+    for x in inputs:
+        place = _place(x)
+        if place is None:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        places.append(place)
+    results = [x for x in inputs if isinstance(x, Tensor) and x._node.primitive is not None]
+    for x in results:
+        x._node.wanted_by = x._weak()
+    try:
+        run_backward(roots, places, accumulate=True, keeps=keeps, records=create_graph, trace=trace)
+    finally:
+        for x in results:
+            x._node.wanted_by = None
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of tensors in others.
+
+    Args:
+      outputs: a tensor, or several; also ``GradientEdge``.
+      inputs: tensors (or edges) whose gradients are returned.
+      grad_outputs: gradients of the outputs, ``None`` for a scalar's 1.
+      retain_graph: whether the graph can be used again; ``create_graph`` if not given.
+      create_graph: whether the gradients are differentiable.
+      only_inputs: must be ``True``; deprecated in torch.
+      allow_unused: whether inputs that no output depends on give ``None``; an error otherwise.
+      is_grads_batched: gradients have a leading axis, and so have the results.
+      materialize_grads: zeros in place of ``None``.
+
+    Returns:
+      A gradient per input.
+
+    Raises:
+      RuntimeError: as ``backward``; an input was not used.
+      ValueError: ``materialize_grads`` with ``allow_unused=False``.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor(3.0, requires_grad=True)
+      >>> (slope,) = grad(x**2, x, create_graph=True)
+      >>> grad(slope, x)
+      (tensor(2.),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, "
+            "but got: allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    outputs, inputs = _many(outputs), _many(inputs)
+    if not inputs:
+        raise ValueError("grad requires non-empty inputs.")
+    gradients = _gradients(grad_outputs, len(outputs))
+    trace = _trace_of(outputs, inputs)
+    places = []
+    for x in inputs:
+        place = _place(x)
+        if place is None:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        places.append(place)
+    roots = _roots(outputs, gradients, is_grads_batched, trace)
+    size = None
+    if is_grads_batched:
+        size = roots[0][1].shape[0]
+    keeps = create_graph if retain_graph is None else retain_graph
+    found = run_backward(
+        roots, places, accumulate=False, keeps=keeps, records=create_graph, size=size, trace=trace
+    )
+    if not allow_unused and any(gradient is None for gradient in found):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    if materialize_grads:
+        lead = () if size is None else (size,)
+        found = [
+            trace.tensor(np.zeros((*lead, *place.shape), place.dtype)) if g is None else g
+            for g, place in zip(found, places, strict=True)
+        ]
+    return tuple(found)
+
+
+def check_requires_grad(dtype: np.dtype) -> None:
+    """Refuse gradients of integers.
+
+    Raises:
+      RuntimeError: the dtype has none.
+    """
+    if not is_differentiable_dtype(dtype):
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")

@@ -1,0 +1,4 @@
+"""Methods of ``Tensor``, by family: each module has a table ``METHODS``.
+
+Layer: ``autograd``.
+"""

@@ -1,0 +1,466 @@
+"""Methods of ``Tensor`` that concern its state: gradient, graph, hooks, conversion, printing.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd import api
+from functrans.autograd.hooks import RemovableHandle, add_hook
+from functrans.autograd.modes import modes
+from functrans.autograd.nodes import LeafNode, edge_of
+from functrans.autograd.operations import named, to_dtype
+from functrans.autograd.recording import node_of
+from functrans.autograd.tensor import Tensor
+from functrans.primitives.structural import copy_p
+from functrans.trace import Tracer, bind
+
+# the graph ---------------------------------------------------------------------------------------
+
+
+def _get_requires_grad(self: Tensor) -> bool:
+    """Whether gradients flow to it."""
+    return node_of(self) is not None
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    requires_grad_(self, value)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Say whether gradients are accumulated in this leaf.
+
+    Raises:
+      RuntimeError: it is no leaf, an inference tensor, or a tensor of integers.
+    """
+    if not requires_grad:
+        if not is_leaf(self):
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        self._node = None
+        return self
+    if self._node is not None:
+        return self
+    if self._inference and not modes.inference:
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
+    api.check_requires_grad(self.dtype)
+    self._node = LeafNode(self._weak(), self.shape, self.dtype)
+    return self
+
+
+def is_leaf(self: Tensor) -> bool:
+    """Whether no recorded operation made it."""
+    node = node_of(self)
+    return node is None or node.primitive is None
+
+
+def _get_grad_fn(self: Tensor) -> Any:
+    """The node that made it; ``None`` for leaves."""
+    node = node_of(self)
+    return None if node is None or node.primitive is None else edge_of(node)[0]
+
+
+def _get_output_nr(self: Tensor) -> int:
+    """Which result of its node it is."""
+    return edge_of(node_of(self))[1]
+
+
+def _get_grad(self: Tensor) -> Any:
+    """The accumulated gradient, or ``None``."""
+    return self._grad
+
+
+def _set_grad(self: Tensor, value: Any) -> None:
+    if value is None:
+        self._grad = None
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            "assigned grad expected to be a Tensor or None but got grad of type "
+            f"{type(value).__name__}"
+        )
+    if value is self:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.shape != self.shape:
+        raise RuntimeError(
+            f"assigned grad has data of a different size: got {list(value.shape)}, expected "
+            f"{list(self.shape)}"
+        )
+    if value.dtype != self.dtype:
+        raise RuntimeError(
+            f"assigned grad has data of a different type: got {value.dtype}, expected {self.dtype}"
+        )
+    self._grad = value
+
+
+def _get_data(self: Tensor) -> Tensor:
+    """A tensor on the same memory, outside of the graph; its writes are not noticed."""
+    return Tensor.of(self._memory())
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    self._value = value._value
+
+
+def backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of this tensor to ``.grad`` of the leaves; see ``autograd.backward``."""
+    api.backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of a tensor that is no leaf in its ``.grad``.
+
+    Raises:
+      RuntimeError: it requires none.
+    """
+    node = node_of(self)
+    if node is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if node.primitive is not None:
+        node.retains = self._weak()  # type: ignore[attr-defined]  # nodes of this package have it
+        self._retains = True
+
+
+def _get_retains_grad(self: Tensor) -> bool:
+    """Whether ``retain_grad`` was called on it, and it is no leaf."""
+    return self._retains and not is_leaf(self)
+
+
+def detach(self: Tensor) -> Tensor:
+    """A view of it outside of the graph."""
+    storage = self._stored()
+    result = Tensor.of(self._memory(), None, self.__dict__.get("_trace"))
+    result._storage = storage
+    return result
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Take it out of the graph.
+
+    Raises:
+      RuntimeError: it is a view.
+    """
+    if self._view is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    self._node = None
+    return self
+
+
+# hooks -------------------------------------------------------------------------------------------
+
+
+def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
+    """Call a function with the gradient whenever it is computed; what it returns replaces it.
+
+    Returns:
+      A handle, whose ``remove()`` ends it.
+
+    Raises:
+      RuntimeError: the tensor requires no gradient.
+    """
+    node = node_of(self)
+    if node is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    handle: RemovableHandle = add_hook(node, "tensor_hooks", hook)
+    return handle
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
+    """Call a function with this leaf after a gradient was added to its ``.grad``.
+
+    Raises:
+      RuntimeError: it requires no gradient, or is no leaf.
+    """
+    node = node_of(self)
+    if node is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if node.primitive is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    handle: RemovableHandle = add_hook(node, "post_accumulate", hook)
+    return handle
+
+
+# values ------------------------------------------------------------------------------------------
+
+
+def plain(self: Tensor) -> Any:
+    """The value, where there is one.
+
+    Raises:
+      ConcretizationError: it is traced.
+    """
+    value = self._value
+    if isinstance(value, Tracer):
+        return value._concrete("the value of a tensor")
+    return value
+
+
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The array, which shares memory with the tensor.
+
+    Args:
+      self: the tensor.
+      force: also where a gradient is required.
+
+    Raises:
+      RuntimeError: the tensor requires a gradient.
+    """
+    if node_of(self) is not None and not force:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    plain(self)
+    return self._memory()  # type: ignore[no-any-return]  # an array
+
+
+def _array(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    own = numpy(self)
+    if dtype is not None and own.dtype != dtype:
+        return own.astype(dtype)
+    return own.copy() if copy else own
+
+
+def tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers."""
+    return plain(self).tolist()
+
+
+def item(self: Tensor) -> Any:
+    """The only element as a Python number.
+
+    Raises:
+      RuntimeError: there are more.
+    """
+    value = plain(self)
+    if value.size != 1:
+        raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
+    return value.item()
+
+
+def _bool(self: Tensor) -> bool:
+    value = plain(self)
+    if value.size != 1:
+        what = "more than one value" if value.size else "no values"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(value)
+
+
+def _float(self: Tensor) -> float:
+    return float(item(self))
+
+
+def _int(self: Tensor) -> int:
+    return int(item(self))
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(item(self))
+
+
+def _index(self: Tensor) -> int:
+    value = item(self)
+    if not isinstance(value, (int, bool)):
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(value)
+
+
+def _len(self: Tensor) -> int:
+    if not self.shape:
+        raise TypeError("len() of a 0-d tensor")
+    return self.shape[0]
+
+
+def _iter(self: Tensor) -> Any:
+    if not self.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter([self[i] for i in range(self.shape[0])])  # type: ignore[index]  # a method of the tables
+
+
+def _format(self: Tensor, spec: str) -> str:
+    return format(item(self), spec) if spec and not self.shape else str(self)
+
+
+def _repr(self: Tensor) -> str:
+    """``tensor([1., 2.], requires_grad=True)``."""
+    value = self._value
+    if isinstance(value, Tracer):
+        text = repr(value)
+    else:
+        text = np.array2string(
+            np.asarray(value), separator=", ", precision=4, threshold=1000, prefix="tensor("
+        )
+    extras = []
+    if value.dtype not in (np.float64, np.int64, bool):
+        extras.append(f"dtype={value.dtype}")
+    node = node_of(self)
+    if node is not None:
+        if node.primitive is None:
+            extras.append("requires_grad=True")
+        else:
+            extras.append(f"grad_fn=<{edge_of(node)[0].name()}>")
+    return f"tensor({', '.join([text, *extras])})"
+
+
+# copies ------------------------------------------------------------------------------------------
+
+
+def _copied(self: Tensor, order: Any) -> Tensor:
+    """The same numbers in memory of their own."""
+    result = named(bind(copy_p, self)[0], "Clone")
+    if isinstance(self._value, np.ndarray):
+        result._value = self._value.copy(order)
+    return result
+
+
+def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy, through which gradients flow."""
+    return _copied(self, "K")
+
+
+def contiguous(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in C order, else such a copy."""
+    value = self._value
+    if isinstance(value, Tracer) or value.flags.c_contiguous:
+        return self
+    return _copied(self, "C")
+
+
+def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: Any) -> Tensor:
+    """Convert to a dtype, or to that of another tensor; devices are accepted and ignored."""
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype = arg.dtype
+        elif isinstance(arg, (np.dtype, type)):
+            dtype = arg
+    if dtype is None or np.dtype(dtype) == self.dtype:
+        return clone(self) if copy else self
+    return named(to_dtype(self, np.dtype(dtype)), "ToCopy")
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if not is_leaf(self):
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    known = memo.get(id(self))
+    if known is not None:
+        return known  # type: ignore[no-any-return]  # a tensor
+    result = object.__new__(type(self))
+    memo[id(self)] = result
+    result._value = self._memory().copy()
+    result._node = None
+    for name, value in self.__dict__.items():
+        if not name.startswith("_"):
+            setattr(result, name, copy.deepcopy(value, memo))
+    if self._node is not None:
+        requires_grad_(result)
+    if self._grad is not None:
+        result._grad = copy.deepcopy(self._grad, memo)
+    return result
+
+
+def _reduce(self: Tensor) -> Any:
+    if not is_leaf(self):
+        raise RuntimeError("only leaves of the graph can be pickled; call detach() first")
+    extra = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
+    return _unpickled, (type(self), self._memory(), self._node is not None, extra)
+
+
+def _unpickled(cls: type, value: np.ndarray, requires_grad: bool, extra: dict[str, Any]) -> Tensor:
+    result: Tensor = object.__new__(cls)
+    result._value = value
+    result._node = None
+    result.__dict__.update(extra)
+    return requires_grad_(result) if requires_grad else result
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """Extents, or that of one axis."""
+    return self.shape if dim is None else self.shape[dim]
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """Elements from one index to the next, per axis or for one."""
+    own = self._memory()
+    strides = tuple(s // own.itemsize for s in own.strides)
+    return strides if dim is None else strides[dim]
+
+
+def data_ptr(self: Tensor) -> int:
+    """Address of the first element."""
+    return int(self._memory().ctypes.data)
+
+
+def _hash(self: Tensor) -> int:
+    return id(self)
+
+
+METHODS: dict[str, Any] = {
+    "requires_grad": property(_get_requires_grad, _set_requires_grad),
+    "requires_grad_": requires_grad_,
+    "is_leaf": property(is_leaf),
+    "grad_fn": property(_get_grad_fn),
+    "output_nr": property(_get_output_nr),
+    "grad": property(_get_grad, _set_grad),
+    "data": property(_get_data, _set_data),
+    "backward": backward,
+    "retain_grad": retain_grad,
+    "retains_grad": property(_get_retains_grad),
+    "detach": detach,
+    "detach_": detach_,
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+    "numpy": numpy,
+    "__array__": _array,
+    "tolist": tolist,
+    "item": item,
+    "__bool__": _bool,
+    "__float__": _float,
+    "__int__": _int,
+    "__complex__": _complex,
+    "__index__": _index,
+    "__len__": _len,
+    "__iter__": _iter,
+    "__format__": _format,
+    "__repr__": _repr,
+    "__hash__": _hash,
+    "clone": clone,
+    "contiguous": contiguous,
+    "to": to,
+    "__deepcopy__": _deepcopy,
+    "__reduce__": _reduce,
+    "size": size,
+    "stride": stride,
+    "data_ptr": data_ptr,
+    "dim": lambda self: len(self.shape),
+    "ndimension": lambda self: len(self.shape),
+    "numel": lambda self: int(np.prod(self.shape, dtype=np.int64)),
+    "nelement": lambda self: int(np.prod(self.shape, dtype=np.int64)),
+    "element_size": lambda self: self.dtype.itemsize,
+    "is_floating_point": lambda self: self.dtype.kind in "fV",
+    "is_complex": lambda self: self.dtype.kind == "c",
+    "is_contiguous": lambda self: bool(self._memory().flags.c_contiguous),
+    "cpu": lambda self: self,
+}

@@ -1,0 +1,299 @@
+"""Grad modes: what imperative operations record, per thread.
+
+Here: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode`` and their queries. Not
+here: what is recorded (``autograd.recording``).
+
+The modes of a thread are attributes of one ``threading.local``: every operation reads them.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Modes(threading.local):
+    """Modes of the calling thread.
+
+    Attributes:
+      grad: whether operations on tensors that require gradients are recorded.
+      inference: whether results are inference tensors.
+      multithreading: kept for torch's sake; the backward pass runs in the calling thread.
+      packers: innermost last, pairs ``(pack, unpack)`` of hooks for saved tensors.
+      no_packers: why hooks for saved tensors are refused, if they are.
+      anomaly: whether recorded operations remember the stack, and their gradients are checked.
+      check_nan: whether anomaly mode looks for NaN.
+      observers: called with ``(name, operands)`` around every operation; see
+        ``autograd.profiler``.
+      is_special: whether an operation has to look at more than ``grad``.
+    """
+
+    grad = True
+    inference = False
+    multithreading = True
+    packers: tuple[Any, ...] = ()
+    no_packers: str | None = None
+    anomaly = False
+    check_nan = True
+    observers: tuple[Any, ...] = ()
+    is_special = False
+
+    def update(self, **values: Any) -> None:
+        """Set some of them."""
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.is_special = bool(self.inference or self.packers or self.anomaly or self.observers)
+
+
+modes = Modes()
+
+
+class Scope:
+    """A mode for a ``with`` block, a decorated function or a decorated generator.
+
+    A decorated generator has the mode while it runs, and not while it waits.
+    """
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *_: object) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """Another one of the same meaning, for one call of a decorated function."""
+        return type(self)()
+
+    def __call__(self, fun: Callable[..., Any]) -> Any:
+        """Decorate a function."""
+        if inspect.isclass(fun):
+            raise TypeError(
+                f"{type(self).__name__} was used to decorate the class {fun.__name__}; decorate "
+                "its methods"
+            )
+        if inspect.isgeneratorfunction(fun):
+            return self._on_generator(fun)
+
+        @functools.wraps(fun)
+        def in_mode(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return fun(*args, **kwargs)
+
+        return in_mode
+
+    def _on_generator(self, fun: Callable[..., Any]) -> Any:
+        @functools.wraps(fun)
+        def in_mode(*args: Any, **kwargs: Any) -> Any:
+            generator = fun(*args, **kwargs)
+            try:
+                with self.clone():
+                    item = next(generator)
+                while True:
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            item = generator.throw(error)
+                    else:
+                        with self.clone():
+                            item = generator.send(sent)
+            except StopIteration as end:
+                return end.value
+
+        return in_mode
+
+
+class _GradMode(Scope):
+    """Recording on or off."""
+
+    value: bool
+
+    def __new__(cls, fun: Any = None) -> Any:
+        """``@no_grad`` without parentheses decorates."""
+        self = object.__new__(cls)
+        return self if fun is None else self(fun)
+
+    def __enter__(self) -> None:
+        self._before = modes.grad
+        modes.grad = self.value
+
+    def __exit__(self, *_: object) -> None:
+        """Restore the mode."""
+        modes.grad = self._before
+
+
+class no_grad(_GradMode):  # noqa: N801  # torch's name
+    """Operations are not recorded; results do not require gradients.
+
+    A context manager and a decorator, for the calling thread only.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor([1.0], requires_grad=True)
+      >>> with no_grad():
+      ...     y = x * 2
+      >>> y.requires_grad
+      False
+    """
+
+    value = False
+
+
+class enable_grad(_GradMode):  # noqa: N801  # torch's name
+    """Operations are recorded, also inside ``no_grad``.
+
+    A context manager and a decorator, for the calling thread only.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor([1.0], requires_grad=True)
+      >>> with no_grad(), enable_grad():
+      ...     (x * 2).requires_grad
+      True
+    """
+
+    value = True
+
+
+class set_grad_enabled(Scope):  # noqa: N801  # torch's name
+    """Switch recording at once; at the end of a ``with`` block it is as before.
+
+    Args:
+      mode: whether operations are recorded.
+
+    Raises:
+      TypeError: ``mode`` is no bool.
+
+    Example:
+      >>> with set_grad_enabled(False):
+      ...     is_grad_enabled()
+      False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled: expected a bool, got {type(mode).__name__}")
+        self.mode = mode
+        self._before = modes.grad
+        modes.grad = mode
+
+    def __enter__(self) -> None:
+        modes.grad = self.mode
+
+    def __exit__(self, *_: object) -> None:
+        """Restore the mode."""
+        modes.grad = self._before
+
+    def clone(self) -> Any:
+        """Another one of the same mode."""
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, fun: Callable[..., Any]) -> Any:
+        """Decorate a function; the mode is no longer set outside of it."""
+        modes.grad = self._before
+        return super().__call__(fun)
+
+
+class inference_mode(Scope):  # noqa: N801  # torch's name
+    """Nothing is recorded, and results are inference tensors: never part of a recording.
+
+    Args:
+      mode: ``False`` switches it off inside.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor([1.0], requires_grad=True)
+      >>> with inference_mode():
+      ...     y = x * 2
+      >>> y.is_inference()
+      True
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        """``@inference_mode`` without parentheses decorates."""
+        self = object.__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.__init__(True)  # type: ignore[misc]  # the decorator without parentheses
+        return self(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.mode = bool(mode) if isinstance(mode, bool) else True
+
+    def __enter__(self) -> None:
+        self._before = modes.grad, modes.inference
+        modes.update(grad=modes.grad and not self.mode, inference=self.mode)
+        if not self.mode:
+            modes.grad = True
+
+    def __exit__(self, *_: object) -> None:
+        """Restore the modes."""
+        grad, inference = self._before
+        modes.update(grad=grad, inference=inference)
+
+    def clone(self) -> Any:
+        """Another one of the same mode."""
+        return inference_mode(self.mode)
+
+
+class set_multithreading_enabled(Scope):  # noqa: N801  # torch's name
+    """Accepted for torch's sake: the backward pass always runs in the thread that calls it.
+
+    Args:
+      mode: what ``is_multithreading_enabled`` returns from now on.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._before = modes.multithreading
+        modes.multithreading = self.mode
+
+    def __enter__(self) -> None:
+        modes.multithreading = self.mode
+
+    def __exit__(self, *_: object) -> None:
+        """Restore the mode."""
+        modes.multithreading = self._before
+
+    def clone(self) -> Any:
+        """Another one of the same mode."""
+        return set_multithreading_enabled(self.mode)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread.
+
+    Example:
+      >>> is_grad_enabled()
+      True
+    """
+    return modes.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode.
+
+    Example:
+      >>> is_inference_mode_enabled()
+      False
+    """
+    return modes.inference
+
+
+def is_multithreading_enabled() -> bool:
+    """What ``set_multithreading_enabled`` set; ``True`` at first.
+
+    Example:
+      >>> is_multithreading_enabled()
+      True
+    """
+    return modes.multithreading

@@ -1,0 +1,288 @@
+"""The imperative trace: operations on tensors are evaluated at once and recorded.
+
+Here: ``ImperativeTrace``, and what is done beside recording in special modes. Not here: tensors
+(``autograd.tensor``), nodes (``autograd.nodes``), the backward pass (``autograd.engine``).
+
+There is one permanent trace, the outermost of all, to which tensors belong; its values are plain.
+A transform of a function that is written with tensors opens another one inside its own trace; the
+values of its tensors are tracers, and operations on them go on to that trace.
+
+Layer: ``autograd``. Reference: PyTorch's documentation of autograd mechanics, for the behaviour.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.modes import modes
+from functrans.autograd.nodes import GraphNode, Guard, Packed, map_residuals
+from functrans.autograd.tensor import Tensor
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.source import capture
+from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
+from functrans.trace import Trace, elementwise
+from functrans.traces.common import explained
+
+_NO_PARAMS: Mapping[str, Any] = {}
+_SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
+
+
+class ImperativeTrace(Trace):
+    """Evaluates every operation on tensors and makes its node.
+
+    Attributes:
+      is_plain: whether values are arrays; else they may be tracers.
+    """
+
+    __slots__ = ("is_plain",)
+
+    def __init__(self, label: str, is_plain: bool) -> None:
+        super().__init__(label)
+        self.is_plain = is_plain
+
+    def tensor(self, value: Any, node: Any = None) -> Tensor:
+        """A tensor of this trace."""
+        return Tensor.of(value, node, None if self is PERMANENT else self)
+
+    def lift(self, value: Any) -> Tensor:
+        """A tensor for a constant."""
+        if isinstance(value, Tensor) and value._trace is self:
+            return value
+        return self.tensor(value)
+
+    def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
+        """Values, nodes, and whether there is a node."""
+        values: list[Any] = []
+        parents: list[Any] = []
+        has_parent = False
+        for operand in operands:
+            if isinstance(operand, Tensor) and operand._trace is self:
+                view = operand._view
+                if view is not None and view.version != operand._storage.version:  # type: ignore[union-attr]  # views have one
+                    renew(operand)
+                values.append(operand._value)
+                node = operand._node
+                parents.append(node)
+                if node is not None:
+                    has_parent = True
+            else:
+                values.append(operand)
+                parents.append(None)
+        return values, parents, has_parent
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Evaluate an elementwise operation and record it."""
+        if modes.observers:
+            return _observed(primitive.name, operands, self._elementwise, primitive, operands)
+        return self._elementwise(primitive, operands)
+
+    def _elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        values, parents, has_parent = self._taken_apart(operands)
+        family = primitive.elementwise
+        assert family is not None
+        try:
+            out = family.function(*values) if self.is_plain else elementwise(primitive, *values)
+        except (ValueError, TypeError) as error:
+            raise _clearer(primitive, values, {}, error) from error
+        if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
+            return self._result(out)
+        needed = 0
+        for parent, bits, partial in zip(parents, family.saves, family.partials):  # noqa: B905  # hot
+            if parent is not None and partial != 0:
+                needed |= bits | 1 << 31
+        if not needed:
+            return self._result(out)
+        saved: list[Any] = []
+        guards: list[Any] = []
+        bit = 1
+        for operand, value in zip(operands, values):  # noqa: B905  # hot
+            if not needed & bit:
+                saved.append(None)
+            elif value is not operand:
+                saved.append(value)
+                guards.append(guard_of(operand))
+            elif type(value) in _SCALARS:
+                saved.append(value)
+            else:
+                saved.append(kept(value))
+            bit <<= 1
+        node = GraphNode(
+            primitive, _NO_PARAMS, saved, tuple(parents), out.shape, out.dtype, capture()
+        )
+        result = self.tensor(out, node)
+        if needed & bit:
+            saved.append(out)
+            guards.append(guard_of(result, node.name()))
+        else:
+            saved.append(None)
+        if guards:
+            node.guards = guards
+        if modes.is_special:
+            _note(node)
+        return result
+
+    def _result(self, out: Any) -> Tensor:
+        """A result that is not recorded."""
+        result = self.tensor(out)
+        if modes.inference:
+            result._inference = True
+        return result
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate an operation and record it."""
+        if primitive.elementwise is not None and not params:
+            return (self.elementwise(primitive, operands),)
+        if modes.observers:
+            return _observed(  # type: ignore[no-any-return]  # what _process returns
+                primitive.name, operands, self._process, primitive, operands, params
+            )
+        return self._process(primitive, operands, params)
+
+    def _process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        values, parents, _ = self._taken_apart(operands)
+        if not modes.grad:
+            parents = [None] * len(parents)
+        try:
+            outs, nodes = record(
+                primitive,
+                values,
+                params,
+                tuple(parents),
+                capture(),
+                self.is_plain,
+                kept,
+                GraphNode,
+            )
+        except (ValueError, TypeError, IndexError) as error:
+            raise _clearer(primitive, values, params, error) from error
+        results = tuple(
+            [
+                self.tensor(out, node) if node is not None else self._result(out)
+                for out, node in zip(outs, nodes, strict=True)
+            ]
+        )
+        main = next((node for node in nodes if node is not None), None)
+        if main is not None:
+            if main.primitive is OUTPUT:
+                main = main.parents[0]
+            assert isinstance(main, GraphNode)
+            self._guard(main, operands, results)
+            if isinstance(main.saved, LinearProgram):
+                main.primals = values
+            if modes.is_special:
+                _note(main)
+        return results
+
+    def _guard(self, node: GraphNode, operands: Any, results: Any) -> None:
+        """Guard what a node saved of the memory of tensors."""
+        if isinstance(node.saved, LinearProgram):
+            held = {id(value) for value in node.saved.residuals}
+            tensors = [x for x in (*operands, *results) if isinstance(x, Tensor)]
+            node.guards = [guard_of(x) for x in tensors if id(x._value) in held]
+            return
+        held = set()
+
+        def note(value: Any, _: Any) -> None:
+            held.add(id(value))
+
+        map_residuals(node.saved, note, node)
+        found = [guard_of(x) for x in operands if isinstance(x, Tensor) and id(x._value) in held]
+        found += [guard_of(x, node.name()) for x in results if id(x._value) in held]
+        if found:
+            node.guards = found
+
+
+PERMANENT = ImperativeTrace("the imperative graph", is_plain=True)
+"""The trace of all tensors that no transform made."""
+Tensor._trace = PERMANENT
+
+
+def guard_of(tensor: Tensor, origin: str = "") -> Guard:
+    """A guard of a tensor's memory as it is now."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._stored()
+    if not origin and tensor._node is not None and tensor._node.primitive is not None:
+        origin = tensor._node
+    return Guard(storage, tensor._value, origin)
+
+
+def _clearer(primitive: Primitive, values: Any, params: Any, error: Exception) -> Exception:
+    """The error that says where and what."""
+    return explained(primitive, tuple(values), params, error) or error
+
+
+def _observed(name: str, operands: Any, call: Any, *args: Any) -> Any:
+    """Tell those who watch of the beginning and the end of an operation."""
+    ends = [observer(name, operands) for observer in modes.observers]
+    try:
+        return call(*args)
+    finally:
+        for end in reversed(ends):
+            end()
+
+
+def _note(node: GraphNode) -> None:
+    """What special modes add to a new node."""
+    if modes.anomaly:
+        node.forward_stack = "".join(traceback.format_stack()[:-4])
+    if modes.packers:
+        pack_residuals(node)
+
+
+def pack_residuals(node: GraphNode) -> None:
+    """Hand a node's residuals to the innermost pack hook."""
+    pack, unpack = modes.packers[-1]
+
+    def one(value: Any, origin: Any) -> Any:
+        if not isinstance(value, (np.ndarray, np.generic)) or not is_differentiable_dtype(
+            value.dtype
+        ):
+            return value
+        before = modes.packers
+        modes.update(packers=())
+        try:
+            held = pack(Tensor.of(value))
+        finally:
+            modes.update(packers=before)
+        return Packed(held, unpack, value.shape)
+
+    saved = node.saved
+    if isinstance(saved, LinearProgram):
+        residuals = tuple([one(value, None) for value in saved.residuals])
+        node.saved = LinearProgram(saved.jaxpr, saved.targets, residuals)
+    elif saved is not None:
+        node.saved = map_residuals(saved, one, node)
+    node.guards = ()
+
+
+def renew(view: Tensor) -> None:
+    """Give a view the node that its base has now, after its memory was written to."""
+    how = view._view
+    assert how is not None
+    storage = view._stored()
+    node = view._node
+    if how.base._node is not None:
+        current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
+        for step in how.steps:
+            current = step(current)
+        node = current._node
+    view._node = node
+    how.version = storage.version
+
+
+def node_of(tensor: Tensor) -> Node | None:
+    """The node of a tensor, as it is now."""
+    how = tensor._view
+    if how is not None and tensor._storage is not None and how.version != tensor._storage.version:
+        renew(tensor)
+    return tensor._node  # type: ignore[no-any-return]  # a node or None

@@ -1,0 +1,192 @@
+"""``Tensor``: a value with its place in the imperative graph.
+
+Here: what a tensor holds, and the properties that need nothing but that. Not here: how operations
+are recorded (``autograd.recording``), nodes (``autograd.nodes``), and the methods, which are
+installed by tables (``autograd.methods``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from functrans.ir.avals import ShapedArray
+from functrans.trace import Tracer, aval_of
+
+
+class Storage:
+    """What a tensor and its views have in common.
+
+    Attributes:
+      version: how many times the memory was written to.
+      writer: name and captured line of the last operation that wrote to it.
+    """
+
+    __slots__ = ("__weakref__", "version", "writer")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.writer: tuple[str, Any] | None = None
+
+    def bump(self, name: str, source: Any) -> None:
+        """Note a write."""
+        self.version += 1
+        self.writer = (name, source)
+
+
+class View:
+    """How a tensor is a view of another one.
+
+    Attributes:
+      base: the tensor that is no view itself.
+      steps: functions from tensor to tensor, from the base to the view.
+      version: that of the storage when the view's node was made.
+      is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
+      creator: name of the operation, for messages.
+    """
+
+    __slots__ = ("base", "creator", "is_multiple", "steps", "version")
+
+    def __init__(
+        self,
+        base: Tensor,
+        steps: tuple[Callable[[Any], Any], ...],
+        version: int,
+        creator: str,
+        is_multiple: bool = False,
+    ) -> None:
+        self.base = base
+        self.steps = steps
+        self.version = version
+        self.creator = creator
+        self.is_multiple = is_multiple
+
+
+class Tensor(Tracer):
+    """An array that remembers how it was computed.
+
+    Made by :func:`functrans.autograd.tensor`, :func:`functrans.autograd.from_numpy` and operations
+    on tensors. Methods and functions are those of ``torch.Tensor``.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor([1.0, 2.0], requires_grad=True)
+      >>> (x * x).sum().backward()
+      >>> x.grad
+      tensor([2., 4.])
+    """
+
+    # Defaults until an instance has its own: creating a tensor sets two attributes.
+    _alias = None
+    _storage: Storage | None = None
+    _view: View | None = None
+    _grad: Any = None
+    _inference = False
+    _retains = False
+    _value: Any
+    _node: Any
+
+    def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """A tensor of its own, as ``functrans.autograd.tensor`` makes it, without gradient."""
+        self = object.__new__(cls)
+        value = data._value if isinstance(data, Tensor) else np.array(data, dtype=float)
+        self._value = value
+        self._node = None
+        return self
+
+    @staticmethod
+    def of(value: Any, node: Any = None, trace: Any = None) -> Tensor:
+        """The tensor of a value and a node; the value is not copied.
+
+        Args:
+          value: an array or NumPy scalar, or a tracer of a functional transform.
+          node: its node, or ``None``.
+          trace: the trace that it belongs to, if not the permanent one.
+        """
+        self: Tensor = _new(Tensor)
+        self._value = value
+        self._node = node
+        if trace is not None:
+            self._trace = trace
+        return self
+
+    # what all tracers have ------------------------------------------------------------------------
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        return aval_of(self._value)  # type: ignore[return-value]  # no tape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self._value.shape  # type: ignore[no-any-return]  # a tuple
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype."""
+        return self._value.dtype  # type: ignore[no-any-return]  # a dtype
+
+    def _describe(self) -> str:
+        return f"a tensor of type {self.aval}"
+
+    def _twin(self) -> Tensor:
+        return Tensor.of(self._value, self._node, self.__dict__.get("_trace"))
+
+    # storage --------------------------------------------------------------------------------------
+
+    def _stored(self) -> Storage:
+        """The storage, made when it is first asked for."""
+        storage = self._storage
+        if storage is None:
+            storage = self._storage = Storage()
+        return storage
+
+    def _memory(self) -> Any:
+        """The array, with memory of its own: results without axes are NumPy scalars at first."""
+        value = self._value
+        if isinstance(value, np.generic):
+            value = self._value = np.array(value)
+        return value
+
+    @property
+    def _version(self) -> int:
+        """How many times the memory was written to.
+
+        Raises:
+          RuntimeError: it is an inference tensor.
+        """
+        if self._inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return 0 if self._storage is None else self._storage.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of."""
+        return None if self._view is None else self._view.base
+
+    def is_inference(self) -> bool:
+        """Whether it was made in ``inference_mode``."""
+        return self._inference
+
+    def _weak(self) -> Any:
+        return weakref.ref(self)
+
+
+_new = object.__new__
+
+
+def install(methods: Mapping[str, Any]) -> None:
+    """Give ``Tensor`` methods and properties."""
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+
+
+def plain_of(x: Any) -> Any:
+    """The value of a tensor; anything else as it is."""
+    return x._value if isinstance(x, Tensor) else x
