@@ -230,8 +230,9 @@ def jacfwd(fun: Formula, name: str, constants: Sequence[str] = ()) -> tuple[Cont
         return partial(jacobian, *tensors(inputs, names))
 
     def build_autograd(inputs: Inputs) -> Callable[[], Any]:
-        import autograd
         import numpy as np
+
+        import autograd
 
         x, *fixed = take(inputs, names)
         ops = autograd_ops()
