@@ -41,6 +41,8 @@ class Trace:
 
     __slots__ = ("is_open", "label", "parent", "source")
     is_staging = False
+    is_root = False
+    """Whether it encloses every other trace: that of tensors does."""
 
     def __init__(self, label: str) -> None:
         self.parent: Trace | None = None
@@ -183,6 +185,8 @@ def inner_trace(first: Trace, second: Trace) -> Trace:
         tasks, so that each would take the other's values for constants.
     """
     for inner, outer in ((first, second), (second, first)):
+        if outer.is_root:
+            return inner
         trace: Trace | None = inner
         while trace is not None:
             if trace is outer:

@@ -1,5 +1,7 @@
 """``jit``: what a program is found again by, what it captures, what it returns."""
 
+import collections
+import dataclasses
 import gc
 import pickle
 import threading
@@ -494,3 +496,68 @@ def test_lowering_takes_shapes_in_place_of_arrays() -> None:
     assert _step.lower(tree, tree).out_avals[0].dtype == np.float32
     with pytest.raises(UnsupportedOperationError, match="ShapeDtypeStruct"):
         _step(tree, tree)
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@dataclasses.dataclass
+class Checked:
+    """Looks at its fields."""
+
+    x: Any
+    y: Any
+
+    def __post_init__(self) -> None:
+        assert self.x.shape == self.y.shape
+
+
+def test_results_keep_their_class_in_repeated_calls() -> None:
+    for f, args in (
+        (ft.jit(lambda x: Pair(x + 1, x * 2)), (X,)),
+        (ft.jit(lambda d: Pair(d["x"] + 1, d["x"] * 2)), ({"x": X},)),
+    ):
+        for _ in range(3):
+            result = f(*args)
+            assert type(result) is Pair
+            assert_array_equal(result.b, X * 2)
+    for f, args in (
+        (ft.jit(lambda x: Checked(x + 1, x * 2)), (X,)),
+        (ft.jit(lambda d: Checked(d["x"] + 1, d["x"] * 2)), ({"x": X},)),
+        (ft.jit(lambda x: (x + 1,)), (X,)),
+        (ft.jit(lambda x: [x + 1, x]), (X,)),
+    ):
+        first, *others = (f(*args) for _ in range(3))
+        assert all(type(other) is type(first) for other in others)
+
+
+def test_an_axis_index_beside_untraced_arguments() -> None:
+    f = ft.jit(lambda x: x + ft.lax.axis_index("i"))
+    for size in (2, 3):
+        found = ft.vmap(lambda y: f(1.0) + y, axis_name="i")(np.ones(size))
+        assert_array_equal(found, 2.0 + np.arange(size))
+
+
+def test_factors_of_a_captured_matrix_are_computed_at_every_call() -> None:
+    matrix = np.eye(5)
+    f = ft.jit(lambda x: np.linalg.solve(matrix, x))
+    g = ft.jit(ft.grad(lambda x: np.sum(np.linalg.solve(matrix, x))))
+    assert_array_equal(f(X), X)
+    assert_array_equal(g(X), np.ones(5))
+    matrix *= 2
+    assert_array_equal(f(X), X / 2)
+    assert_array_equal(g(X), np.full(5, 0.5))
+    matrix[:] = 0
+    with pytest.raises(np.linalg.LinAlgError):
+        f(X)
+
+
+def test_shapes_in_place_of_arrays_are_checked() -> None:
+    struct = ft.ShapeDtypeStruct
+    f = ft.jit(lambda x: x + 1)
+    assert_array_equal(f.lower(struct(3, ">f8")).compile()(np.ones(3)), np.full(3, 2.0))
+    with pytest.raises(ValueError, match="must not be negative"):
+        struct((-3,), float)
+    for dtype in (object, "U3"):
+        with pytest.raises(TypeError, match="expected a dtype of numbers"):
+            struct((3,), dtype)

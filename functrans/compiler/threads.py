@@ -59,9 +59,9 @@ def get_num_threads() -> int:
 def set_num_threads(count: int) -> None:
     """Set how many threads big loops, batches and matrix products run on.
 
-    Results do not depend on it, but for the last bits of large matrix products: these belong to the
-    BLAS library, which is told too where ``threadpoolctl`` is installed. It counts for all Python
-    threads, from the next loop on.
+    Results do not depend on it, but for the last bits of matrix products that are left to the BLAS
+    library (large ones, and those with few columns), which is told too where ``threadpoolctl`` is
+    installed. It counts for all Python threads, from the next loop on.
 
     Args:
       count: at least 1, which is serial.

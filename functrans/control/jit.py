@@ -91,6 +91,15 @@ class _Program:
         return native
 
 
+_tensors: list[Any] = []
+"""What knows how to stage functions on tensors, once the imperative side is in use."""
+
+
+def install_tensors(imperative: Any) -> None:
+    """Let ``jit`` hand functions that work on tensors to the imperative side."""
+    _tensors[:] = [imperative]
+
+
 _DEFAULT_CONFIG = current_config.get()
 _LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.float32})
 
@@ -142,7 +151,7 @@ def _in_order(value: Any) -> Any:
     return value
 
 
-def _for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+def for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
     """A program with captured arrays as arguments, and these arrays; repeated code as loops."""
     hoisted, captured = hoist(jaxpr)
     _roll(hoisted)
@@ -183,9 +192,9 @@ def _direct(program: _Program, treedef: Any, static: Hashable) -> _Direct | None
     if program.captured:
         call = functools.partial(call, *program.captured)
     entry = native.direct.entry
-    flat = tree.unflatten(program.treedef, list(range(len(entry.outputs))))
-    returned = 0 if entry.single else tuple(range(len(entry.outputs)))
-    return _Direct(call, treedef, static, None if flat == returned else program.treedef)
+    returned = tree.LEAF if entry.single else tree.structure((0,) * len(entry.outputs))
+    result = None if program.treedef == returned else program.treedef
+    return _Direct(call, treedef, static, result)
 
 
 def _structured(treedef: Any, result: Any) -> Any:
@@ -243,7 +252,7 @@ class JitFunction:
             treedef: Any = len(args)
             static: Hashable = ()
         else:
-            leaves, treedef, static = self._split(args, kwargs)
+            leaves, treedef, static = self.split(args, kwargs)
         direct = self._direct
         if (
             direct is not None
@@ -256,6 +265,9 @@ class JitFunction:
                 if type(result) is int:
                     raise self._error_of(direct.call, result)
                 return _structured(direct.result, result)
+        tensors = _tensors[0] if _tensors else None
+        if tensors is not None and (tensors.is_known(self) or any(map(tensors.is_own, leaves))):
+            return tensors.call(self, args, kwargs)
         keys = [_leaf_key(leaf) for leaf in leaves]
         if None in keys:
             leaves = self._canonical(leaves, args, kwargs)
@@ -270,11 +282,21 @@ class JitFunction:
         )
         program = self._programs.get(key)
         if program is None:
-            program = self._stage(key, args, kwargs)
+            if tensors is None:
+                program = self._stage(key, args, kwargs)
+            else:
+                with tensors.looking_for_tensors(self) as found:
+                    program = self._stage(key, args, kwargs)
+                if found:
+                    return tensors.call(self, args, kwargs)
+                assert program is not None
         else:
             self._touch(key)
         operands = (*program.captured, *leaves)
-        outs = call_program(program.jaxpr, operands, self._name, program.donated)
+        if axes and not any(isinstance(operand, Tracer) for operand in operands):
+            outs = list(run(program.jaxpr, operands))  # an axis index is traced all the same
+        else:
+            outs = call_program(program.jaxpr, operands, self._name, program.donated)
         if not axes:  # a program that needs none of them is right among any
             direct = _direct(program, treedef, static)
             is_flat = direct is not None and direct.result is None and treedef == len(args)
@@ -327,7 +349,7 @@ class JitFunction:
     def _static_positions(self, n_args: int) -> set[int]:
         return {i % n_args for i in self._static_argnums if -n_args <= i < n_args}
 
-    def _split(
+    def split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], Any, Hashable]:
         """Leaves and structure of the traced arguments, and a key of the static ones."""
@@ -347,6 +369,17 @@ class JitFunction:
             kwargs = {name: value for name, value in kwargs.items() if name not in names}
         leaves, treedef = tree.flatten((args, kwargs))
         return leaves, treedef, tuple(static)
+
+    def call_with(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]
+    ) -> Any:
+        """Call the function itself, with other leaves in place of those that ``split`` gave."""
+        positions = self._static_positions(len(args))
+        traced, traced_kwargs = tree.unflatten(treedef, list(leaves))
+        given = iter(traced)
+        full = [arg if i in positions else next(given) for i, arg in enumerate(args)]
+        static = {k: v for k, v in kwargs.items() if k in self._static_argnames}
+        return self._fun(*full, **traced_kwargs, **static)
 
     def _hashable(self, value: Any, args: tuple[Any, ...], place: int | str) -> Any:
         """A static value, which came at a position or under a name.
@@ -473,21 +506,16 @@ class JitFunction:
 
     def _stage_closed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Jaxpr, Any]:
         """The simplified program of a call, with captured arrays as constants."""
-        positions = self._static_positions(len(args))
-        leaves, treedef, _ = self._split(args, kwargs)
+        leaves, treedef, _ = self.split(args, kwargs)
         structs = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, ShapeDtypeStruct)}
         for i in structs:
             leaves[i] = 0.0
         leaves = self._canonical(leaves, args, kwargs)
         avals = [structs[i].aval if i in structs else aval_of(x) for i, x in enumerate(leaves)]
-        static_kwargs = {k: v for k, v in kwargs.items() if k in self._static_argnames}
         structure: list[Any] = []
 
         def flat(*tracers: Any) -> list[Any]:
-            traced, traced_kwargs = tree.unflatten(treedef, tracers)
-            given = iter(traced)
-            full = [arg if i in positions else next(given) for i, arg in enumerate(args)]
-            result = self._fun(*full, **traced_kwargs, **static_kwargs)
+            result = self.call_with(args, kwargs, treedef, tracers)
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
             return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
@@ -519,9 +547,9 @@ class JitFunction:
           ``compile()``.
         """
         jaxpr, treedef = self._stage_closed(args, kwargs)
-        _, in_treedef, static = self._split(args, kwargs)
+        _, in_treedef, static = self.split(args, kwargs)
         kind = CallKind(in_treedef, static, treedef, self._donated(args, kwargs))
-        return Lowered(self, jaxpr, kind, *_for_compiler(jaxpr))
+        return Lowered(self, jaxpr, kind, *for_compiler(jaxpr))
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """What is computed in which order for arguments like these.
@@ -585,7 +613,7 @@ class JitFunction:
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
           8.0
         """
-        jaxpr, captured = _for_compiler(self._stage_closed(args, kwargs)[0])
+        jaxpr, captured = for_compiler(self._stage_closed(args, kwargs)[0])
         return CFunction(as_compiled(jaxpr), captured, self._name)
 
     def kept_programs(self) -> list[_Program]:

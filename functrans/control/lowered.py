@@ -160,7 +160,7 @@ class Executable(_Staged):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         function, kind = self._function, self._kind
-        leaves, treedef, static = function._split(args, kwargs)
+        leaves, treedef, static = function.split(args, kwargs)
         if treedef != kind.in_treedef:
             raise TypeError(
                 f"{function._label}: compiled for arguments of structure "

@@ -12,6 +12,7 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ from functrans.primitives.structural import (
     reduced_shape,
     reshape,
 )
-from functrans.trace import dtype_of, shape_of
+from functrans.staging import may_change
+from functrans.trace import Tracer, dtype_of, innermost_staging, shape_of
 
 # operands ---------------------------------------------------------------------------------------
 
@@ -44,7 +46,7 @@ def floating(name: str, *operands: Any) -> list[Any]:
     Raises:
       TypeError: a floating dtype that LAPACK does not know.
     """
-    arrays = [as_array(x) for x in operands]
+    arrays = [_captured(as_array(x), operands) for x in operands]
     is_double, is_complex = False, False
     for x in arrays:
         dtype = dtype_of(x)
@@ -59,6 +61,18 @@ def floating(name: str, *operands: Any) -> list[Any]:
         is_complex = is_complex or dtype.kind == "c"
     common = np.dtype({(0, 0): "f", (0, 1): "F", (1, 0): "d", (1, 1): "D"}[is_double, is_complex])
     return [cast(x, common) for x in arrays]
+
+
+def _captured(x: Any, operands: Sequence[Any]) -> Any:
+    """An array that meets a traced one in a program is a part of it, with what is made of it alone.
+
+    Its factors would otherwise be computed once, when the program is traced.
+    """
+    if type(x) is np.ndarray and may_change(x) and any(isinstance(y, Tracer) for y in operands):
+        staging = innermost_staging()
+        if staging is not None:
+            return staging.lift(x)
+    return x
 
 
 def check_stacked(name: str, x: Any) -> None:

@@ -28,8 +28,12 @@ class ShapeDtypeStruct:
     """Shape and dtype in place of an array, for ``make_jaxpr`` and ``eval_shape``.
 
     Args:
-      shape: extents.
-      dtype: anything ``np.dtype`` accepts.
+      shape: extents, or the only one.
+      dtype: anything ``np.dtype`` accepts that is a number, in native byte order.
+
+    Raises:
+      TypeError: the dtype is of no numbers, or an extent is no integer.
+      ValueError: an extent is negative.
 
     Example:
       >>> ShapeDtypeStruct((2, 3), np.float32)
@@ -38,9 +42,14 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype)
+    def __init__(self, shape: int | Sequence[int], dtype: Any) -> None:
+        extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+        self.shape = tuple([operator.index(extent) for extent in extents])
+        self.dtype = np.dtype(dtype).newbyteorder("=")
+        if any(extent < 0 for extent in self.shape):
+            raise ValueError(f"ShapeDtypeStruct: extents must not be negative, got {self.shape}")
+        if self.dtype.kind not in "fciub" and self.dtype.name != "bfloat16":
+            raise TypeError(f"ShapeDtypeStruct: expected a dtype of numbers, got {self.dtype}")
 
     def __eq__(self, other: object) -> bool:
         """Equal shape and dtype."""
