@@ -1,15 +1,631 @@
-"""How tensors are made from data.
+"""How tensors are made: from data, from sizes, from random numbers.
+
+Here: ``Factories``, torch's functions that make tensors, for a default dtype; ``tensor`` and
+``from_numpy`` with NumPy's. Not here: the streams of random numbers (``random``), methods that fill
+a tensor (``methods.filling``).
 
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.methods.rows import check_tensor, drawn, plain, refuse_out
+from functrans.autograd.methods.shaping import extents
+from functrans.autograd.operations import default_dtype, torch_kind
+from functrans.autograd.random import Generator, stream
+from functrans.autograd.tensors import Tensor
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.trace import Tracer
+
+_INT64 = np.dtype(np.int64)
+
+# data --------------------------------------------------------------------------------------------
+
+
+def _plain_data(data: Any) -> tuple[Any, bool]:
+    """Nested data with arrays in place of tensors, and whether anything in it has a dtype."""
+    if isinstance(data, Tensor):
+        return np.asarray(plain(data)), True
+    if isinstance(data, (np.ndarray, np.generic)):
+        return data, True
+    if isinstance(data, (list, tuple)):
+        items = [_plain_data(item) for item in data]
+        return [value for value, _ in items], any(has for _, has in items)
+    return data, False
+
+
+def _ragged(data: Any) -> ValueError | None:
+    """Torch's error for sequences of different lengths."""
+    level = 0
+    rows = [data]
+    while rows and all(isinstance(row, (list, tuple)) for row in rows):
+        length = len(rows[0])
+        for row in rows:
+            if len(row) != length:
+                return ValueError(
+                    f"expected sequence of length {length} at dim {level} (got {len(row)})"
+                )
+        rows = [item for row in rows for item in row]
+        level += 1
+    if any(isinstance(row, str) for row in rows):
+        return ValueError("too many dimensions 'str'")
+    return None
+
+
+def array_of(data: Any, dtype: Any, default: np.dtype) -> np.ndarray:
+    """Data as an array of their own.
+
+    Args:
+      data: a number, nested sequences, arrays, tensors.
+      dtype: that of the array; by default that of the data.
+      default: the dtype of Python floats.
+
+    Raises:
+      ValueError: sequences of different lengths, or of text.
+      RuntimeError: the data are no numbers.
+    """
+    values, has_dtype = _plain_data(data)
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise _ragged(values) or error from None
+    if array.dtype.kind not in "fciub" and array.dtype.name != "bfloat16":
+        reason = _ragged(values)
+        if reason is not None:
+            raise reason
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    if dtype is not None:
+        return array.astype(np.dtype(dtype))
+    if has_dtype:
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(default)
+    if array.dtype.kind == "c":
+        return array.astype(np.result_type(default, np.complex64))
+    return array
+
+
+# factories ---------------------------------------------------------------------------------------
+
+
+class Factories:
+    """Torch's functions that make tensors, for one default dtype.
+
+    Keywords of torch that mean nothing here (``device``, ``layout``, ``pin_memory``,
+    ``memory_format``, ``names``) are accepted and ignored.
+
+    Attributes:
+      default: gives the dtype of Python floats and of results without dtype.
+      follows_torch: whether integers become torch's default dtype in floating operations.
+    """
+
+    def __init__(self, default: Callable[[], np.dtype], follows_torch: bool) -> None:
+        self.default = default
+        self.follows_torch = follows_torch
+
+    def made(self, value: np.ndarray, requires_grad: bool) -> Tensor:
+        """A tensor on an array.
+
+        Raises:
+          RuntimeError: gradients of integers are asked for.
+        """
+        if requires_grad and not is_differentiable_dtype(value.dtype):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        result = Tensor.of(value)
+        result._follows = self.follows_torch
+        if requires_grad:
+            result.requires_grad_()  # type: ignore[attr-defined]  # a method of the tables
+        return result
+
+    def drawn(
+        self,
+        draw: Callable[[], np.ndarray],
+        shape: tuple[int, ...],
+        dtype: Any,
+        requires_grad: bool,
+    ) -> Tensor:
+        """A tensor of random numbers; see ``rows.drawn``."""
+        result = drawn(draw, shape, np.dtype(dtype))
+        result._follows = self.follows_torch
+        return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]  # a method
+
+    # data
+
+    def tensor(
+        self, data: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+    ) -> Tensor:
+        """A tensor with a copy of data."""
+        if isinstance(data, Tracer) and not isinstance(data, Tensor):
+            return Tensor.of(data)
+        return self.made(array_of(data, dtype, self.default()), requires_grad)
+
+    def as_tensor(self, data: Any, dtype: Any = None, **_: Any) -> Tensor:
+        """Data as a tensor: without a copy for tensors and arrays of the dtype."""
+        if isinstance(data, Tensor):
+            return data if dtype is None else data.to(np.dtype(dtype))  # type: ignore[attr-defined]  # a method
+        if isinstance(data, np.ndarray) and (dtype is None or data.dtype == dtype):
+            return self.from_numpy(data)
+        return self.tensor(data, dtype=dtype)
+
+    def asarray(
+        self,
+        obj: Any,
+        *,
+        dtype: Any = None,
+        copy: bool | None = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Data as a tensor; with ``copy`` in memory of its own."""
+        result = self.tensor(obj, dtype=dtype) if copy else self.as_tensor(obj, dtype)
+        return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]  # a method
+
+    def from_numpy(self, ndarray: np.ndarray) -> Tensor:
+        """A tensor on the memory of an array.
+
+        Raises:
+          TypeError: it is no array of numbers.
+        """
+        if not isinstance(ndarray, np.ndarray):
+            raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        if ndarray.dtype.kind not in "fciub" and ndarray.dtype.name != "bfloat16":
+            raise TypeError(f"can't convert np.ndarray of type {ndarray.dtype}")
+        return self.made(ndarray, False)
+
+    def scalar_tensor(
+        self, s: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+    ) -> Tensor:
+        """A number as a tensor, floating by default."""
+        return self.made(np.array(s, dtype or self.default()), requires_grad)
+
+    # sizes
+
+    def _sizes(self, name: str, size: Sequence[Any]) -> tuple[int, ...]:
+        for item in size:
+            if isinstance(item, str) or item is None:
+                raise TypeError(
+                    f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
+                    f"{type(item).__name__}"
+                )
+        shape = extents(size)
+        if any(n < 0 for n in shape):
+            raise RuntimeError(f"{name}: Dimension size must be non-negative.")
+        return shape
+
+    def zeros(
+        self,
+        *size: Any,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **options: Any,
+    ) -> Tensor:
+        """Zeros."""
+        refuse_out("zeros", out)
+        shape = self._sizes("zeros", size or (options["size"],))
+        return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
+
+    def ones(
+        self,
+        *size: Any,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **options: Any,
+    ) -> Tensor:
+        """Ones."""
+        refuse_out("ones", out)
+        shape = self._sizes("ones", size or (options["size"],))
+        return self.made(np.ones(shape, dtype or self.default()), requires_grad)
+
+    def empty(
+        self,
+        *size: Any,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **options: Any,
+    ) -> Tensor:
+        """A tensor whose elements are not set: zeros."""
+        refuse_out("empty", out)
+        shape = self._sizes("empty", size or (options["size"],))
+        return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
+
+    def empty_strided(
+        self, size: Any, stride: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+    ) -> Tensor:
+        """A tensor of a layout whose elements are not set: zeros."""
+        kind = np.dtype(dtype or self.default())
+        count = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+        memory = np.zeros(max(count, 0) if all(size) else 0, kind)
+        steps = tuple(s * kind.itemsize for s in stride)
+        value = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+        return self.made(value, requires_grad)
+
+    def full(
+        self,
+        size: Any,
+        fill_value: Any,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        """A tensor of one number; its dtype is that of the number."""
+        refuse_out("full", out)
+        shape = self._sizes("full", size if isinstance(size, (tuple, list)) else (size,))
+        number = plain(fill_value)
+        kind = (
+            dtype
+            or array_of(
+                number.item() if hasattr(number, "item") else number, None, self.default()
+            ).dtype
+        )
+        return self.made(np.full(shape, number, kind), requires_grad)
+
+    def eye(
+        self,
+        n: int,
+        m: int | None = None,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        """The identity matrix.
+
+        Raises:
+          RuntimeError: a negative size.
+        """
+        refuse_out("eye", out)
+        if n < 0:
+            raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+        return self.made(np.eye(n, m, dtype=dtype or self.default()), requires_grad)
+
+    def arange(
+        self,
+        start: Any,
+        end: Any = None,
+        step: Any = 1,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        """Numbers from ``start`` up to but not including ``end``: int64 if all are integers.
+
+        Raises:
+          RuntimeError: the step is 0, or leads away from the end.
+        """
+        refuse_out("arange", out)
+        if end is None:
+            start, end = 0, start
+        start, end, step = (x.item() if hasattr(x, "item") else x for x in (start, end, step))
+        if step == 0:
+            raise RuntimeError("step must be nonzero")
+        if (end - start) * step < 0:
+            raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+        is_integer = all(isinstance(x, int) for x in (start, end, step))
+        kind = np.dtype(dtype or (_INT64 if is_integer else self.default()))
+        count = math.ceil((end - start) / step)
+        working = np.dtype(np.int64) if is_integer else np.dtype(np.float64)
+        value = (start + np.arange(count, dtype=working) * step).astype(kind)
+        return self.made(value, requires_grad)
+
+    def range(
+        self, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: Any
+    ) -> Tensor:
+        """Numbers from ``start`` up to and including ``end``."""
+        count = math.floor((end - start) / step) + 1
+        value = (start + np.arange(count) * step).astype(dtype or self.default())
+        return self.made(value, options.get("requires_grad", False))
+
+    def linspace(
+        self,
+        start: Any,
+        end: Any,
+        steps: int,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        """Numbers at even distances, both ends included.
+
+        Raises:
+          RuntimeError: a negative number of them.
+        """
+        refuse_out("linspace", out)
+        if steps < 0:
+            raise RuntimeError("number of steps must be non-negative")
+        value = np.linspace(float(start), float(end), steps)
+        return self.made(value.astype(dtype or self.default()), requires_grad)
+
+    def logspace(
+        self,
+        start: Any,
+        end: Any,
+        steps: int,
+        base: float = 10.0,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        """Powers of a base, whose exponents have even distances."""
+        refuse_out("logspace", out)
+        value = np.power(float(base), np.linspace(float(start), float(end), steps))
+        return self.made(value.astype(dtype or self.default()), requires_grad)
+
+    # like another tensor
+
+    def _like(
+        self, input: Tensor, value: np.ndarray, requires_grad: bool
+    ) -> Tensor:  # torch's name
+        result = self.made(value, requires_grad)
+        if value.dtype.kind in "iub" and input.dtype.kind in "iub":
+            result._follows = input._follows
+        return result
+
+    def zeros_like(
+        self,
+        input: Tensor,  # torch's name
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Zeros with the extents, dtype and layout of another tensor."""
+        check_tensor("zeros_like", input)
+        value = np.zeros_like(laid_out(input), dtype=dtype or input.dtype)
+        return self._like(input, value, requires_grad)
+
+    def ones_like(
+        self,
+        input: Tensor,  # torch's name
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Ones with the extents, dtype and layout of another tensor."""
+        check_tensor("ones_like", input)
+        value = np.ones_like(laid_out(input), dtype=dtype or input.dtype)
+        return self._like(input, value, requires_grad)
+
+    def empty_like(
+        self,
+        input: Tensor,  # torch's name
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """A tensor like another one whose elements are not set: zeros."""
+        check_tensor("empty_like", input)
+        return self.zeros_like(input, dtype=dtype, requires_grad=requires_grad)
+
+    def full_like(
+        self,
+        input: Tensor,  # torch's name
+        fill_value: Any,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """One number with the extents, dtype and layout of another tensor."""
+        check_tensor("full_like", input)
+        value = np.full_like(laid_out(input), plain(fill_value), dtype=dtype or input.dtype)
+        return self._like(input, value, requires_grad)
+
+    # random numbers
+
+    def _floating(self, name: str, dtype: Any) -> np.dtype:
+        kind = np.dtype(dtype or self.default())
+        if kind.kind in "iub":
+            raise NotImplementedError(f"\"{name}\" not implemented for '{torch_kind(kind)}'")
+        return kind
+
+    def rand(
+        self,
+        *size: Any,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        """Random numbers, uniform in [0, 1)."""
+        shape = self._sizes("rand", size or (options["size"],))
+        kind = self._floating("check_uniform_bounds", dtype)
+        return self.drawn(lambda: uniform(generator, shape, kind), shape, kind, requires_grad)
+
+    def randn(
+        self,
+        *size: Any,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        """Random numbers of the normal distribution."""
+        shape = self._sizes("randn", size or (options["size"],))
+        kind = self._floating("normal_kernel_cpu", dtype)
+        return self.drawn(lambda: normal(generator, shape, kind), shape, kind, requires_grad)
+
+    def randint(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Random integers in [low, high).
+
+        Raises:
+          RuntimeError: there are none.
+        """
+        if size is None:
+            low, high, size = 0, low, high
+        elif high is None:
+            low, high = 0, low
+        if low >= high:
+            raise RuntimeError(
+                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+            )
+        shape = self._sizes("randint", (size,))
+
+        def draw() -> np.ndarray:
+            return stream(generator).integers(math.prod(shape), low, high).reshape(shape)
+
+        return self.drawn(draw, shape, dtype or np.int64, requires_grad)
+
+    def randperm(
+        self,
+        n: int,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """The integers below ``n`` in random order."""
+        kind = dtype or np.int64
+        return self.drawn(lambda: stream(generator).permutation(n), (n,), kind, requires_grad)
+
+    def rand_like(
+        self,
+        input: Tensor,  # torch's name
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Random numbers, uniform in [0, 1), with extents and dtype of another tensor."""
+        check_tensor("rand_like", input)
+        return self.rand(
+            input.shape,
+            generator=generator,
+            dtype=dtype or input.dtype,
+            requires_grad=requires_grad,
+        )
+
+    def randn_like(
+        self,
+        input: Tensor,  # torch's name
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Random numbers of the normal distribution, with extents and dtype of another tensor."""
+        check_tensor("randn_like", input)
+        return self.randn(
+            input.shape,
+            generator=generator,
+            dtype=dtype or input.dtype,
+            requires_grad=requires_grad,
+        )
+
+    def randint_like(
+        self,
+        input: Tensor,  # torch's name
+        low: int,
+        high: int | None = None,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **_: Any,
+    ) -> Tensor:
+        """Random integers in [low, high), with extents and dtype of another tensor."""
+        check_tensor("randint_like", input)
+        low, high = (0, low) if high is None else (low, high)
+        kind = dtype or input.dtype
+        return self.randint(low, high, input.shape, dtype=kind, requires_grad=requires_grad)
+
+    def normal(
+        self,
+        mean: Any,
+        std: Any = 1.0,
+        size: Any = None,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        """Random numbers of normal distributions.
+
+        Raises:
+          RuntimeError: a negative deviation.
+        """
+        middle, width = (np.asarray(plain(x)) for x in (mean, std))
+        if np.any(width < 0):
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {width.min():g}")
+        typed = [x.dtype for x in (mean, std) if isinstance(x, Tensor)]
+        kind = np.dtype(dtype or (typed[0] if typed else self.default()))
+        shape = np.broadcast_shapes(middle.shape, width.shape) if size is None else tuple(size)
+        return self.drawn(
+            lambda: normal(generator, shape, kind) * width + middle, shape, kind, False
+        )
+
+    def table(self) -> dict[str, Any]:
+        """The functions by name."""
+        names = (
+            "tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "zeros", "ones",
+            "empty", "empty_strided", "full", "eye", "arange", "range", "linspace", "logspace",
+            "zeros_like", "ones_like", "empty_like", "full_like", "rand", "randn", "randint",
+            "randperm", "rand_like", "randn_like", "randint_like", "normal",
+        )  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+
+def laid_out(x: Tensor) -> np.ndarray:
+    """An array with the extents and layout of a tensor."""
+    value = x._value
+    return np.zeros(value.shape, value.dtype) if isinstance(value, Tracer) else np.asarray(value)
+
+
+def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Random numbers in [0, 1)."""
+    count = math.prod(shape)
+    if dtype.kind == "c":
+        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
+        values = stream(generator).uniform(2 * count, part)
+        return values.view(dtype).reshape(shape)
+    return stream(generator).uniform(count, dtype).reshape(shape)
+
+
+def normal(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Random numbers of the normal distribution; complex ones have variance 1, too."""
+    count = math.prod(shape)
+    if dtype.kind == "c":
+        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
+        values = stream(generator).normal(2 * count, part) * part.type(math.sqrt(0.5))
+        return values.view(dtype).reshape(shape)
+    return stream(generator).normal(count, dtype).reshape(shape)
+
+
+FLOAT64 = Factories(lambda: default_dtype, follows_torch=False)
+"""The factories of ``functrans.autograd``."""
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -21,22 +637,14 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
       requires_grad: whether gradients are accumulated in it.
 
     Raises:
-      RuntimeError: gradients of integers are asked for.
-      TypeError: the data are no numbers.
+      RuntimeError: gradients of integers are asked for, or the data are no numbers.
+      ValueError: sequences of different lengths, or of text.
 
     Example:
       >>> tensor([1.0, 2.0], requires_grad=True)
       tensor([1., 2.], requires_grad=True)
     """
-    if isinstance(data, Tensor):
-        data = data.detach()._memory()  # type: ignore[attr-defined]  # a method of the tables
-    value = np.array(data, dtype=dtype)
-    if value.dtype.kind not in "fciubV":
-        raise TypeError(f"tensor: expected numbers, got an array of dtype {value.dtype}")
-    result = Tensor.of(value)
-    if requires_grad:
-        result.requires_grad_()  # type: ignore[attr-defined]  # a method of the tables
-    return result
+    return FLOAT64.tensor(data, dtype=dtype, requires_grad=requires_grad)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -52,8 +660,4 @@ def from_numpy(array: np.ndarray) -> Tensor:
       >>> t
       tensor([5., 0.])
     """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    if array.dtype.kind not in "fciub" and array.dtype.name != "bfloat16":
-        raise TypeError(f"can't convert np.ndarray of type {array.dtype}")
-    return Tensor.of(array)
+    return FLOAT64.from_numpy(array)

@@ -1,4 +1,8 @@
-"""Methods of ``Tensor`` that act element by element: operators, functions, their in-place forms.
+"""Arithmetic of ``Tensor``: operators, operations of two or three tensors, their in-place forms.
+
+Here: torch's promotion of operands (``apply``, ``promoted``), operators, and the operations that
+take several tensors element by element. Not here: functions of one tensor (``pointwise``,
+``special``), comparisons (``comparison``).
 
 Layer: ``autograd``.
 """
@@ -10,15 +14,33 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd import operations as ops
-from functrans.autograd.operations import as_tensor, check_write, named, result_dtype, write
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.methods.rows import (
+    Row,
+    check_tensor,
+    constant,
+    functions_of,
+    methods_of,
+    overwrite,
+    plain,
+)
+from functrans.autograd.operations import (
+    as_tensor,
+    composite,
+    default_of,
+    named,
+    result_dtype,
+    to_dtype,
+    torch_kind,
+)
+from functrans.autograd.tensors import Tensor
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import cast
 from functrans.trace import Tracer, elementwise
 
 _NUMBERS = (int, float, complex, bool)
+
+# promotion ---------------------------------------------------------------------------------------
 
 
 def apply(primitive: Primitive, a: Any, b: Any, true: bool = False) -> Any:
@@ -48,17 +70,18 @@ def promoted(a: Any, b: Any, true: bool = False) -> tuple[Any, Any]:
     """Operands in their common dtype; numbers stay numbers where NumPy's rules agree."""
     dtype = result_dtype(a, b)
     if true and dtype.kind in "iub":
-        dtype = ops.default_dtype
-    return _in_dtype(a, dtype), _in_dtype(b, dtype)
+        dtype = default_of(a, b)
+    return in_dtype(a, dtype), in_dtype(b, dtype)
 
 
-def _in_dtype(x: Any, dtype: np.dtype) -> Any:
+def in_dtype(x: Any, dtype: np.dtype) -> Any:
+    """An operand, tensor or number, in a dtype."""
     if isinstance(x, _NUMBERS):
         return dtype.type(x) if dtype.kind in "biufc" else x
     return x if x.dtype == dtype else cast(x, dtype)
 
 
-def _other(self: Tensor, other: Any) -> Any:
+def other_operand(self: Tensor, other: Any) -> Any:
     """An operand as a tensor or number; ``NotImplemented`` for anything else."""
     if isinstance(other, Tensor) or type(other) in _NUMBERS:
         return other
@@ -70,28 +93,63 @@ def _other(self: Tensor, other: Any) -> Any:
     return NotImplemented
 
 
-def _binary(label: str, primitive: Primitive, true: bool = False) -> dict[str, Any]:
+# binary operations -------------------------------------------------------------------------------
+
+
+def binary(
+    name: str, label: str, primitive: Primitive, true: bool = False, refuses: str = ""
+) -> Callable[..., Any]:
+    """The operation of two tensors, or a tensor and a number.
+
+    Args:
+      name: torch's name, for messages.
+      label: torch's name of the node.
+      primitive: the operation.
+      true: whether integers become floating numbers.
+      refuses: kinds of dtypes that torch refuses.
+    """
+
+    def operation(input: Any, other: Any) -> Any:  # torch's name
+        if type(other) is not Tensor and type(other) is not float:
+            first = input if isinstance(input, Tensor) else other
+            check_tensor(name, first)
+            other = other_operand(first, other)
+            if other is NotImplemented:
+                return NotImplemented
+        if refuses and result_dtype(input, other).kind in refuses:
+            raise NotImplementedError(
+                f"\"{name}\" not implemented for '{torch_kind(result_dtype(input, other))}'"
+            )
+        return named(apply(primitive, input, other, true), label)
+
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of two tensors, or of a tensor and a number, which broadcast."
+    return operation
+
+
+def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict[str, Any]:
     """The operator, its reflection and its in-place form."""
+    written = f"{label.lower()}_"
 
     def forward(self: Tensor, other: Any) -> Any:
         if type(other) is not Tensor and type(other) is not float:
-            other = _other(self, other)
+            other = other_operand(self, other)
             if other is NotImplemented:
                 return NotImplemented
         return apply(primitive, self, other, true)
 
     def reflected(self: Tensor, other: Any) -> Any:
-        other = _other(self, other)
+        other = other_operand(self, other)
         if other is NotImplemented:
             return NotImplemented
-        return apply(primitive, other, self, true)
+        made = apply(primitive, other, self, true)
+        return named(made, "Mul") if label == "Div" and not isinstance(other, Tensor) else made
 
     def in_place(self: Tensor, other: Any) -> Any:
-        other = _other(self, other)
+        other = other_operand(self, other)
         if other is NotImplemented:
             return NotImplemented
-        check_write(self)
-        return write(f"{label}_", self, forward(self, other))
+        return overwrite(written, self, lambda x: apply(primitive, x, other, true))
 
     return {"": forward, "r": reflected, "i": in_place}
 
@@ -100,46 +158,316 @@ def _operators() -> dict[str, Any]:
     table: dict[str, Any] = {}
     for name, label, primitive, true in (
         ("add", "Add", ew.add_p, False),
-        ("sub", "Sub", ew.subtract_p, False),
         ("mul", "Mul", ew.multiply_p, False),
         ("truediv", "Div", ew.divide_p, True),
-        ("pow", "Pow", ew.power_p, False),
-        ("floordiv", "FloorDivide", ew.floor_divide_p, False),
-        ("mod", "Remainder", ew.remainder_p, False),
     ):
-        for prefix, method in _binary(label.lower(), primitive, true).items():
+        for prefix, method in operator_forms(label, primitive, true).items():
             table[f"__{prefix}{name}__"] = method
+    for name, function in (
+        ("sub", sub),
+        ("pow", power),
+        ("floordiv", floor_divide),
+        ("mod", remainder),
+        ("and", bitwise_and),
+        ("or", bitwise_or),
+        ("xor", bitwise_xor),
+        ("lshift", left_shift),
+        ("rshift", right_shift),
+    ):
+        table[f"__{name}__"] = _operator(function)
+        table[f"__r{name}__"] = _operator(lambda a, b, f=function: f(b, a))
+        table[f"__i{name}__"] = _writing(name, function)
     return table
 
 
-def _unary(label: str, function: Callable[..., Any], to_float: bool = True) -> Callable[..., Any]:
-    def method(self: Tensor) -> Tensor:
-        if to_float and self.dtype.kind in "iub":
-            self = cast(self, ops.default_dtype)
-        return named(function(self), label)
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        other = other_operand(self, other)
+        return NotImplemented if other is NotImplemented else function(self, other)
 
     return method
 
 
-def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The form of a method that writes its result into the tensor."""
+def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        other = other_operand(self, other)
+        if other is NotImplemented:
+            return NotImplemented
+        return overwrite(f"{name}_", self, lambda x: function(x, other))
 
-    def write_result(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        check_write(self)
-        return write(name, self, method(self, *args, **kwargs))
-
-    return write_result
+    return method
 
 
-METHODS: dict[str, Any] = {**_operators()}
-for _name, _label, _to_float in (
-    ("exp", "Exp", True),
-    ("log", "Log", True),
-    ("sin", "Sin", True),
-    ("cos", "Cos", True),
-    ("tanh", "Tanh", True),
-    ("sqrt", "Sqrt", True),
-    ("negative", "Neg", False),
-):
-    METHODS[_name] = _unary(_label, getattr(ew, _name), _to_float)
-METHODS["neg"] = METHODS["__neg__"] = METHODS.pop("negative")
+def _scaled(name: str, x: Any, alpha: Any, like: Tensor) -> Any:
+    if not isinstance(alpha, (int, float, complex)):
+        raise TypeError(f"{name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
+    if isinstance(alpha, float) and result_dtype(like, x).kind in "iub":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    return apply(ew.multiply_p, x, alpha) if isinstance(x, Tensor) else x * alpha
+
+
+def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
+    """``input + alpha * other``."""
+    other = _checked("add", input, other)
+    if alpha == 1:
+        return apply(ew.add_p, input, other)  # type: ignore[no-any-return]  # a tensor
+    return _with_alpha("add", "Add", ew.add_p, input, other, alpha)
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # torch's name
+    """``input - alpha * other``.
+
+    Raises:
+      RuntimeError: both are of truth values.
+    """
+    if isinstance(input, Tensor):
+        other = _checked("sub", input, other)
+    _refuse_truth(input, other)
+    if alpha == 1:
+        made = apply(ew.subtract_p, input, other)
+        return made if isinstance(input, Tensor) else named(made, "RsubBackward1")
+    return _with_alpha("sub", "Sub", ew.subtract_p, input, other, alpha)
+
+
+def _refuse_truth(a: Any, b: Any) -> None:
+    """Refuse the subtraction of truth values.
+
+    Raises:
+      RuntimeError: an operand is of truth values.
+    """
+    kinds = [x._value.dtype.kind for x in (a, b) if isinstance(x, Tensor)]
+    if kinds == ["b", "b"]:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if "b" in kinds or type(b) is bool:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+            "to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+def _with_alpha(
+    name: str, label: str, primitive: Primitive, a: Tensor, b: Any, alpha: Any
+) -> Tensor:
+    if not isinstance(b, Tensor):
+        return apply(primitive, a, _scaled(name, b, alpha, a))  # type: ignore[no-any-return]  # a tensor
+    dtype = result_dtype(a, b)
+    _scaled(name, 1, alpha, b if b.dtype == dtype else a)
+    factor = dtype.type(alpha)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        label,
+        lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor),
+        a,
+        b,
+    )
+
+
+def _checked(name: str, input: Tensor, other: Any) -> Any:  # torch's name
+    found = other_operand(input, other)
+    if found is NotImplemented:
+        raise TypeError(
+            f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
+        )
+    return found
+
+
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
+    """``other - alpha * input``."""
+    other = _checked("rsub", input, other)
+    _refuse_truth(input, other)
+    label = "Rsub" if isinstance(other, Tensor) else "RsubBackward1"
+    return joined(label, lambda x, y: y - (x if alpha == 1 else x * alpha), input, other)
+
+
+def mul(input: Tensor, other: Any) -> Tensor:  # torch's name
+    """Product, element by element."""
+    return apply(ew.multiply_p, input, _checked("mul", input, other))  # type: ignore[no-any-return]  # a tensor
+
+
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:  # torch's name
+    """Quotient; ``rounding_mode`` is ``None``, ``"trunc"`` or ``"floor"``.
+
+    Raises:
+      RuntimeError: another rounding mode.
+    """
+    other = _checked("div", input, other)
+    if rounding_mode is None:
+        return apply(ew.divide_p, input, other, true=True)  # type: ignore[no-any-return]  # a tensor
+    if rounding_mode == "floor":
+        return floor_divide(input, other, _rounded_label(other))  # type: ignore[no-any-return]  # a tensor
+    if rounding_mode != "trunc":
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    a, b = promoted(input, other)
+    dtype = result_dtype(input, other)
+    if dtype.kind in "iub":
+        _refuse_zero(b)
+        with np.errstate(all="ignore"):
+            x, y = np.asarray(plain(a)), np.asarray(plain(b))
+            quotient = (np.abs(x) // np.abs(y)) * np.sign(x) * np.sign(y)
+        return constant(quotient.astype(dtype), input, other)
+    return stepwise(_rounded_label(other), lambda x, y: ew.trunc(x / y), a, b)
+
+
+def _rounded_label(other: Any) -> str:
+    return "DivBackward2" if isinstance(other, Tensor) else "DivBackward3"
+
+
+def stepwise(label: str, function: Callable[..., Any], *operands: Any) -> Tensor:
+    """A piecewise constant operation: it is recorded, with derivative 0."""
+
+    def of(*xs: Any) -> Any:
+        made = function(*xs)
+        for x in xs:
+            made = made + 0 * ew.where(ew.isfinite(x), x, 0)
+        return made
+
+    return composite(label, of, *operands)  # type: ignore[no-any-return]  # a tensor
+
+
+def _refuse_zero(x: Any) -> None:
+    if np.any(np.asarray(plain(x)) == 0):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide(input: Any, other: Any, label: str = "FloorDivide") -> Any:  # torch's name
+    """The largest integer below the quotient.
+
+    Raises:
+      RuntimeError: division of integers by zero.
+    """
+    a, b = promoted(input, other)
+    if result_dtype(a, b).kind in "iub":
+        _refuse_zero(b)
+        return elementwise(ew.floor_divide_p, a, b)
+    return stepwise(label, ew.floor_divide, a, b)
+
+
+def remainder(input: Any, other: Any) -> Tensor:  # torch's name
+    """The remainder of a division, with the sign of the divisor.
+
+    Raises:
+      RuntimeError: division of integers by zero.
+    """
+    a, b = promoted(input, other)
+    if result_dtype(a, b).kind in "iub":
+        _refuse_zero(b)
+    label = "RemainderBackward1" if isinstance(other, Tensor) else "Remainder"
+    return named(elementwise(ew.remainder_p, a, b), label)
+
+
+def fmod(input: Tensor, other: Any) -> Tensor:  # torch's name
+    """The remainder of a division, with the sign of the dividend.
+
+    Raises:
+      RuntimeError: division of integers by zero.
+    """
+    a, b = promoted(input, other)
+    if result_dtype(a, b).kind in "iub":
+        _refuse_zero(b)
+    label = "FmodBackward1" if isinstance(other, Tensor) else "Fmod"
+    return named(elementwise(ew.fmod_p, a, b), label)
+
+
+def power(input: Any, exponent: Any) -> Any:  # torch's name
+    """``input ** exponent``; one of them may be a number.
+
+    Raises:
+      RuntimeError: integers to negative integer powers.
+    """
+    if not isinstance(input, Tensor):
+        check_tensor("pow", exponent, "exponent", 2)
+        return named(apply(ew.power_p, input, exponent), "PowBackward2")
+    exponent = _checked("pow", input, exponent)
+    if not isinstance(exponent, Tensor):
+        if result_dtype(input, exponent).kind in "iu" and exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return named(apply(ew.power_p, input, exponent), "Pow")
+    if result_dtype(input, exponent).kind in "iu":
+        with np.errstate(all="ignore"):
+            a, b = promoted(input, exponent)
+            x, y = np.asarray(plain(a)), np.asarray(plain(b))
+            inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
+            value = np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
+        return constant(value.astype(result_dtype(input, exponent)), input, exponent)
+    return named(apply(ew.power_p, input, exponent), "PowBackward1")
+
+
+def float_power(input: Any, exponent: Any) -> Any:  # torch's name
+    """``input ** exponent`` in float64 or complex128."""
+    tensors = [x for x in (input, exponent) if isinstance(x, Tensor)]
+    is_complex = result_dtype(input, exponent).kind == "c"
+    dtype = np.dtype(np.complex128 if is_complex else np.float64)
+    a, b = (to_dtype(x, dtype) if isinstance(x, Tensor) else x for x in (input, exponent))
+    return power(a, b) if tensors else NotImplemented
+
+
+bitwise_and = binary("bitwise_and", "And", ew.bitwise_and_p, refuses="fc")
+bitwise_or = binary("bitwise_or", "Or", ew.bitwise_or_p, refuses="fc")
+bitwise_xor = binary("bitwise_xor", "Xor", ew.bitwise_xor_p, refuses="fc")
+left_shift = binary("bitwise_left_shift", "Lshift", ew.left_shift_p, refuses="fc")
+right_shift = binary("bitwise_right_shift", "Rshift", ew.right_shift_p, refuses="fc")
+
+# operations of several tensors -------------------------------------------------------------------
+
+
+def joined(label: str, function: Callable[..., Any], *operands: Any, true: bool = False) -> Tensor:
+    """Several equations as one node, of operands in their common dtype."""
+    dtype = result_dtype(*operands)
+    if true and dtype.kind in "iub":
+        dtype = default_of(*operands)
+    return composite(label, function, *[in_dtype(x, dtype) for x in operands])  # type: ignore[no-any-return]  # a tensor
+
+
+def _two(name: str, label: str, primitive: Primitive, forms: str = "mf", **options: Any) -> Row:
+    return Row(name, binary(name, label, primitive, **options), (), forms)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("add", add, (), "mfi"),
+    Row("sub", sub, ("subtract",), "mfi"),
+    Row("rsub", rsub, (), "f"),
+    Row("mul", mul, ("multiply",), "mfi"),
+    Row("div", div, ("divide", "true_divide"), "mfi"),
+    Row("floor_divide", floor_divide, (), "mfi"),
+    Row("remainder", remainder, (), "mi"),
+    Row("fmod", fmod, (), "mfi"),
+    Row("pow", power, (), "mi"),
+    Row("float_power", float_power, (), "mi"),
+    _two("maximum", "Maximum", ew.maximum_p, refuses="c"),
+    _two("minimum", "Minimum", ew.minimum_p, refuses="c"),
+    _two("fmax", "Fmax", ew.fmax_p, refuses="c"),
+    _two("fmin", "Fmin", ew.fmin_p, refuses="c"),
+    Row(
+        "atan2",
+        binary("atan2", "Atan2", ew.arctan2_p, true=True, refuses="c"),
+        ("arctan2",),
+        "mfi",
+    ),
+    _two("hypot", "Hypot", ew.hypot_p, "mfi"),
+    _two("logaddexp", "Logaddexp", ew.logaddexp_p, true=True),
+    _two("logaddexp2", "Logaddexp2", ew.logaddexp2_p, true=True),
+    _two("copysign", "Copysign", ew.copysign_p, "mfi", true=True),
+    _two("nextafter", "Nextafter", ew.nextafter_p, "mfi"),
+    Row("bitwise_and", bitwise_and, (), "mfi"),
+    Row("bitwise_or", bitwise_or, (), "mfi"),
+    Row("bitwise_xor", bitwise_xor, (), "mfi"),
+    Row("bitwise_left_shift", left_shift, (), "mfi"),
+    Row("bitwise_right_shift", right_shift, (), "mfi"),
+    _two("gcd", "Gcd", ew.gcd_p, "mfi", refuses="fc"),
+    _two("lcm", "Lcm", ew.lcm_p, "mfi", refuses="fc"),
+)
+
+METHODS: dict[str, Any] = {**_operators(), **methods_of(ROWS)}
+FUNCTIONS: dict[str, Any] = {
+    **functions_of(ROWS),
+    "pow": power,
+    "float_power": float_power,
+    "remainder": remainder,
+}

@@ -1,4 +1,4 @@
-"""Comparisons of ``Tensor``: results are tensors of truth values.
+"""Comparisons, logic and tests of ``Tensor``: results are tensors of truth values.
 
 Layer: ``autograd``.
 """
@@ -8,28 +8,150 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from functrans.autograd.methods.arithmetic import _other, apply
-from functrans.autograd.tensor import Tensor
+import numpy as np
+
+from functrans.autograd.methods.arithmetic import apply, other_operand
+from functrans.autograd.methods.rows import Row, constant, functions_of, methods_of, plain
+from functrans.autograd.operations import torch_kind
+from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
+from functrans.trace import elementwise
 
 
-def _comparison(primitive: Any) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Any:
-        other = _other(self, other)
+def _comparison(name: str, primitive: Any) -> Callable[..., Any]:
+    def operation(input: Tensor, other: Any) -> Any:  # torch's name
+        other = other_operand(input, other)
         if other is NotImplemented:
             return NotImplemented
-        return apply(primitive, self, other)
+        return apply(primitive, input, other)
 
-    return method
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of two tensors, or of a tensor and a number."
+    return operation
 
 
-METHODS: dict[str, Any] = {}
-for _name, _primitive in (
-    ("eq", ew.equal_p),
-    ("ne", ew.not_equal_p),
-    ("lt", ew.less_p),
-    ("le", ew.less_equal_p),
-    ("gt", ew.greater_p),
-    ("ge", ew.greater_equal_p),
-):
-    METHODS[f"__{_name}__"] = METHODS[_name] = _comparison(_primitive)
+def _logical(name: str, primitive: Any) -> Callable[..., Any]:
+    def operation(input: Tensor, other: Tensor) -> Any:  # torch's name
+        return elementwise(primitive, *(apply(ew.not_equal_p, x, 0) for x in (input, other)))
+
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of two tensors; numbers other than 0 are true."
+    return operation
+
+
+def logical_not(input: Tensor) -> Any:  # torch's name
+    """Whether each element is 0."""
+    return apply(ew.equal_p, input, 0)
+
+
+def bitwise_not(input: Tensor) -> Any:  # torch's name
+    """Each bit inverted.
+
+    Raises:
+      RuntimeError: the tensor is not of integers or truth values.
+    """
+    if input.dtype.kind not in "iub":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return elementwise(ew.invert_p, input)
+
+
+def _test(name: str, primitive: Any) -> Callable[..., Any]:
+    def operation(input: Tensor) -> Any:  # torch's name
+        return elementwise(primitive, input)
+
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of each element."
+    return operation
+
+
+def isposinf(input: Tensor) -> Any:  # torch's name
+    """Whether each element is the positive infinity."""
+    return apply(ew.equal_p, input, np.inf)
+
+
+def isneginf(input: Tensor) -> Any:  # torch's name
+    """Whether each element is the negative infinity."""
+    return apply(ew.equal_p, input, -np.inf)
+
+
+def isreal(input: Tensor) -> Tensor:  # torch's name
+    """Whether the imaginary part of each element is 0."""
+    return constant(np.isreal(plain(input)), input)
+
+
+def _same_dtype(input: Tensor, other: Tensor) -> None:  # torch's name
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"{torch_kind(input.dtype)} did not match {torch_kind(other.dtype)}")
+
+
+def isclose(
+    input: Tensor,  # torch's name
+    other: Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
+    """Whether elements differ by at most ``atol + rtol * |other|``."""
+    _same_dtype(input, other)
+    value = np.isclose(plain(input), plain(other), rtol, atol, equal_nan)
+    return constant(np.asarray(value), input)
+
+
+def allclose(
+    input: Tensor,  # torch's name
+    other: Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether all elements differ by at most ``atol + rtol * |other|``."""
+    return bool(np.all(plain(isclose(input, other, rtol, atol, equal_nan))))
+
+
+def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
+    """Whether shapes and all elements are the same."""
+    return input.shape == other.shape and bool(np.all(plain(input) == plain(other)))
+
+
+def isin(input: Any, test_elements: Any, *, invert: bool = False) -> Tensor:  # torch's name
+    """Whether each element is among those of another tensor."""
+    found = np.isin(plain(input), plain(test_elements), invert=invert)
+    return constant(np.asarray(found), input, test_elements)
+
+
+_COMPARISONS = (
+    ("eq", ew.equal_p, ()),
+    ("ne", ew.not_equal_p, ("not_equal",)),
+    ("lt", ew.less_p, ("less",)),
+    ("le", ew.less_equal_p, ("less_equal",)),
+    ("gt", ew.greater_p, ("greater",)),
+    ("ge", ew.greater_equal_p, ("greater_equal",)),
+)
+
+ROWS: tuple[Row, ...] = (
+    *(Row(name, _comparison(name, p), aliases, "mfi") for name, p, aliases in _COMPARISONS),
+    Row("logical_and", _logical("logical_and", ew.logical_and_p), (), "mfi"),
+    Row("logical_or", _logical("logical_or", ew.logical_or_p), (), "mfi"),
+    Row("logical_xor", _logical("logical_xor", ew.logical_xor_p), (), "mfi"),
+    Row("logical_not", logical_not, (), "mfi"),
+    Row("bitwise_not", bitwise_not, (), "mfi"),
+    Row("isnan", _test("isnan", ew.isnan_p)),
+    Row("isinf", _test("isinf", ew.isinf_p)),
+    Row("isfinite", _test("isfinite", ew.isfinite_p)),
+    Row("isposinf", isposinf),
+    Row("isneginf", isneginf),
+    Row("isreal", isreal),
+    Row("isclose", isclose),
+    Row("allclose", allclose),
+    Row("equal", equal),
+    Row("isin", isin, (), "f"),
+)
+
+METHODS: dict[str, Any] = {
+    **methods_of(ROWS),
+    **{f"__{name}__": _comparison(name, p) for name, p, _ in _COMPARISONS},
+    "__invert__": bitwise_not,
+}
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "isin": isin}

@@ -1,5 +1,8 @@
 """Indexing of ``Tensor``: views where NumPy gives views, gathers elsewhere, and writes.
 
+Here: ``x[index]`` and ``x[index] = value``. Not here: reading and writing at index tensors by name
+(``gathering``).
+
 Layer: ``autograd``.
 """
 
@@ -9,20 +12,28 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.rows import overwrite
 from functrans.autograd.operations import as_tensor, check_write, composite, view, write
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.tensors import Tensor
 from functrans.indexing import index_value, updated
+from functrans.trace import Tracer
 
 
-def _plain_index(index: Any) -> Any:
-    """An index with tensors replaced by arrays."""
+def plain_index(index: Any) -> Any:
+    """An index with tensors replaced by arrays, lists by arrays."""
     if isinstance(index, tuple):
-        return tuple(_plain_index(i) for i in index)
+        return tuple([plain_index(i) for i in index])
     if isinstance(index, Tensor):
         value = index._value
+        if isinstance(value, Tracer):
+            return value
+        if index.dtype == np.uint8:
+            value = np.asarray(value).astype(bool)
+        if index.dtype.kind in "fc":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return value.item() if not index.shape and index.dtype.kind in "iu" else np.asarray(value)
-    if isinstance(index, list):
-        return np.asarray([_plain_index(i) for i in index])
+    if isinstance(index, (list, range)):
+        return np.asarray([plain_index(i) for i in index], None if len(index) else np.int64)
     return index
 
 
@@ -37,34 +48,100 @@ def _is_basic(index: Any) -> bool:
     )
 
 
+def _check_basic(self: Tensor, index: Any) -> None:
+    """Refuse what torch refuses.
+
+    Raises:
+      IndexError: too many or out of range.
+      ValueError: a negative step.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    taken = [item for item in items if item is not None and item is not Ellipsis]
+    ndim = len(self.shape)
+    if len(taken) > ndim:
+        if not ndim:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+            )
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    axis = 0
+    for position, item in enumerate(items):
+        if item is Ellipsis:
+            axis = ndim - sum(i is not None for i in items[position + 1 :])
+            continue
+        if item is None:
+            continue
+        if isinstance(item, slice):
+            if item.step is not None and int(item.step) <= 0:
+                raise ValueError("step must be greater than zero")
+        elif not -self.shape[axis] <= item < self.shape[axis]:
+            raise IndexError(
+                f"index {item} is out of bounds for dimension {axis} with size {self.shape[axis]}"
+            )
+        axis += 1
+
+
+def _label(index: Any) -> str:
+    """Torch's name of the last step of a basic index."""
+    items = [i for i in (index if isinstance(index, tuple) else (index,)) if i is not Ellipsis]
+    for item in reversed(items):
+        if item is None:
+            return "Unsqueeze"
+        if not isinstance(item, slice):
+            return "Select"
+        if item != slice(None):
+            return "Slice"
+    return "Alias" if not items else "Slice"
+
+
+def _clean(index: Any) -> Any:
+    """A basic index with plain integers."""
+    if isinstance(index, tuple):
+        return tuple([_clean(i) for i in index])
+    if isinstance(index, slice):
+        ends = (None if i is None else int(i) for i in (index.start, index.stop, index.step))
+        return slice(*ends)
+    return int(index) if isinstance(index, np.integer) else index
+
+
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    index = _plain_index(index)
+    index = plain_index(index)
     if _is_basic(index):
-        has_slice = isinstance(index, (slice, tuple))
-        return view(
-            "Slice" if has_slice else "Select",
-            self,
-            lambda x: index_value(x, index),
-            lambda x: x[(*index, ...)] if isinstance(index, tuple) and Ellipsis not in index
-            else x[index, ...] if not isinstance(index, tuple) and index is not Ellipsis
-            else x[index],
-        )  # fmt: skip
+        index = _clean(index)
+        _check_basic(self, index)
+        full = index if isinstance(index, tuple) else (index,)
+        if Ellipsis not in full:
+            full = (*full, Ellipsis)
+        return view(_label(index), self, lambda x: index_value(x, index), lambda x: x[full])
     return composite("Index", lambda x: index_value(x, index), self)  # type: ignore[no-any-return]  # a tensor
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    index = _plain_index(index)
+    index = plain_index(index)
     value = as_tensor(value, self)
     if not isinstance(value, Tensor):
         value = self._trace.lift(np.asarray(value, self.dtype))
     if _is_basic(index):
         part = _getitem(self, index)
         check_write(part)
+        extra = len(value.shape) - len(part.shape)
+        if extra > 0 and value.shape[:extra] == (1,) * extra:
+            value = value.reshape(value.shape[extra:])
         write("copy_", part, value)
         return
-    check_write(self)
-    new = composite("IndexPut", lambda x, v: updated(x, index, v), self, value)
-    write("index_put_", self, new)
+    if value.dtype != self.dtype:
+        if value.shape:
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{self.dtype} for the destination and {value.dtype} for the source."
+            )
+        value = value.to(self.dtype)
+    overwrite(
+        "index_put_",
+        self,
+        lambda x: composite("IndexPut", lambda x, v: updated(x, index, v), x, value),
+    )
 
 
 METHODS: dict[str, Any] = {"__getitem__": _getitem, "__setitem__": _setitem}

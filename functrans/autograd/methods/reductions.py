@@ -1,24 +1,47 @@
-"""Methods of ``Tensor`` that reduce axes, and matrix products.
+"""Methods of ``Tensor`` that reduce axes or run along them: sums, products, means, norms, softmax.
+
+Here also: the helpers of all reductions. Not here: extrema, sorting and selection
+(``ordering``), matrix products (``products``).
 
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from functrans.autograd import operations as ops
+from functrans.autograd.methods.rows import (
+    Row,
+    copied,
+    floating,
+    functions_of,
+    methods_of,
+)
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import composite, named, result_dtype, to_dtype
-from functrans.autograd.tensor import Tensor
-from functrans.primitives import dot, structural
-from functrans.trace import shape_of
+from functrans.autograd.operations import composite, named, to_dtype, torch_kind
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import complex_parts, cumulative, reduction, structural
+from functrans.primitives import elementwise as ew
+from functrans.primitives.linalg_lstsq import norm_sqrt
+from functrans.trace import bind, dtype_of, shape_of
+
+Axes = tuple[int, ...]
+_INT64 = np.dtype(np.int64)
+
+# helpers -----------------------------------------------------------------------------------------
 
 
-def axes_of(self: Tensor, dim: Any) -> tuple[int, ...]:
-    """Axes to reduce: all without ``dim``."""
+def axes_of(self: Tensor, dim: Any) -> Axes:
+    """Axes to reduce: all without ``dim``.
+
+    Raises:
+      IndexError: there is no such axis.
+      RuntimeError: an axis is named twice.
+    """
     ndim = len(self.shape)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
@@ -26,28 +49,84 @@ def axes_of(self: Tensor, dim: Any) -> tuple[int, ...]:
     axes = tuple(axis_of(d, ndim) for d in dims)
     if len(set(axes)) != len(axes):
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
-    return axes if ndim else ()
+    return tuple(sorted(axes)) if ndim else ()
 
 
-def _kept_shape(x: Any, axes: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
-    shape = shape_of(x)
-    return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdim or i not in axes)
+def kept_shape(shape: Axes, axes: Axes) -> Axes:
+    """The shape with extent 1 for some axes."""
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
-def sum(
-    self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:  # torch's name
-    """Sum over some axes, or all; integers are added up in int64."""
+def count_of(shape: Axes, axes: Axes) -> int:
+    """How many elements each result is made of."""
+    return math.prod(shape[i] for i in axes)
+
+
+def reduced(
+    label: str,
+    self: Tensor,
+    function: Callable[[Any, Axes], Any],
+    dim: Any = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """A reduction as one node.
+
+    Args:
+      label: torch's name of the node.
+      self: the tensor.
+      function: takes the operand and axes; gives a result without these axes.
+      dim: axes as users give them.
+      keepdim: whether the axes stay, with extent 1.
+    """
     axes = axes_of(self, dim)
-    if dtype is not None:
-        self = to_dtype(self, np.dtype(dtype))
-    elif self.dtype.kind in "iub" and self.dtype != np.int64:
-        self = to_dtype(self, np.dtype(np.int64))
     if not keepdim:
-        return named(structural.reduce_sum(self, axes), "Sum")
-    shape = _kept_shape(self, axes, keepdim)
-    return composite(  # type: ignore[no-any-return]  # one tensor
-        "Sum", lambda x: structural.reshape(structural.reduce_sum(x, axes), shape), self
+        return composite(label, lambda x: function(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+    shape = kept_shape(self.shape, axes)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        label, lambda x: structural.reshape(function(x, axes), shape), self
+    )
+
+
+def _widened(self: Tensor, dtype: Any) -> Tensor:
+    """An operand in the dtype of its sum: integers are added up in int64."""
+    if dtype is not None:
+        return to_dtype(self, np.dtype(dtype))  # type: ignore[no-any-return]  # a tensor
+    if self._value.dtype.kind in "iub":
+        return to_dtype(self, _INT64)  # type: ignore[no-any-return]  # a tensor
+    return self
+
+
+def _check_floating(name: str, self: Tensor) -> None:
+    if self._value.dtype.kind in "iub":
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point "
+            f"or complex dtype. Got: {torch_kind(self.dtype)}"
+        )
+
+
+# sums, products, means ---------------------------------------------------------------------------
+
+
+def sum_of(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Sum over some axes, or all; integers are added up in int64."""
+    self = _widened(self, dtype)
+    label = "Sum" if dim is None else "SumBackward1"
+    axes = axes_of(self, dim)
+    if not keepdim:
+        if not axes:
+            return copied(self, label)
+        return named(structural.reduce_sum(self, axes), label)
+    return reduced(label, self, structural.reduce_sum, dim, keepdim)
+
+
+def nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Sum of the elements that are numbers."""
+    return reduced(
+        "Nansum",
+        _widened(self, dtype),
+        lambda x, axes: structural.reduce_sum(ew.where(x != x, 0, x), axes),
+        dim,
+        keepdim,
     )
 
 
@@ -59,55 +138,372 @@ def mean(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """
     if dtype is not None:
         self = to_dtype(self, np.dtype(dtype))
-    if self.dtype.kind in "iub":
-        raise RuntimeError(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
-            f"complex dtype. Got: {self.dtype}"
-        )
-    axes = axes_of(self, dim)
-    count = int(np.prod([self.shape[i] for i in axes], dtype=np.int64))
-    shape = _kept_shape(self, axes, keepdim)
-    scale = float(count)
-
-    def of(x: Any) -> Any:
-        return structural.reshape(structural.reduce_sum(x, axes), shape) / scale
-
-    return composite("Mean", of, self)  # type: ignore[no-any-return]  # one tensor
+    _check_floating("mean", self)
+    scale = float(count_of(self.shape, axes_of(self, dim)))
+    return reduced(
+        "Mean" if dim is None else "MeanBackward1",
+        self,
+        lambda x, axes: _quotient(structural.reduce_sum(x, axes), scale),
+        dim,
+        keepdim,
+    )
 
 
-def matmul(self: Tensor, other: Any) -> Any:
-    """Matrix product, as ``np.matmul``.
+def _quotient(x: Any, count: float) -> Any:
+    """A sum divided by a count; NaN where that is 0."""
+    return x / count if count > 0 else x * math.nan
+
+
+def nanmean(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Mean of the elements that are numbers."""
+    _check_floating("nanmean", self)
+
+    def of(x: Any, axes: Axes) -> Any:
+        is_number = x == x
+        count = structural.reduce_sum(structural.cast(is_number, dtype_of(x)), axes)
+        return structural.reduce_sum(ew.where(is_number, x, 0), axes) / count
+
+    return reduced("Div", _widened(self, dtype), of, dim, keepdim)
+
+
+def prod(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Product over an axis, or all; the derivative is exact at zeros."""
+    label = "Prod" if dim is None else "ProdBackward1"
+    return reduced(label, _widened(self, dtype), reduction.reduce_prod, dim, keepdim)
+
+
+def _deviations(x: Any, axes: Axes) -> Any:
+    shape = shape_of(x)
+    total = structural.reduce_sum(x, axes)
+    middle = _quotient(total, float(count_of(shape, axes)))
+    return x - structural.expand_reduced(middle, shape, axes)
+
+
+def _variance(x: Any, axes: Axes, correction: float) -> Any:
+    d = _deviations(x, axes)
+    squares = d * d
+    if dtype_of(x).kind == "c":
+        squares = complex_parts.real(d * complex_parts.conjugate(d))
+    count = max(0.0, count_of(shape_of(x), axes) - correction)
+    if not count:
+        total = structural.reduce_sum(squares, axes)
+        return ew.where(total == 0, math.nan, math.inf * ew.where(total == 0, 1, total))
+    return structural.reduce_sum(squares, axes) / count
+
+
+def _arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """Axes and correction from the forms that torch accepts: ``var(False)``, ``var(0, False)``."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, float(correction)
+
+
+def var(
+    self: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Variance over some axes, or all.
 
     Raises:
-      RuntimeError: shapes or dtypes do not fit.
+      RuntimeError: the tensor is of integers.
     """
-    if not isinstance(other, Tensor):
-        other = ops.as_tensor(other, self)
-        if not isinstance(other, Tensor):
-            return NotImplemented
-    if self.dtype != other.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {self.dtype} != {other.dtype}"
-        )
-    if len(self.shape) == 2 == len(other.shape) and self.shape[1] != other.shape[0]:
-        raise RuntimeError(
-            "mat1 and mat2 shapes cannot be multiplied "
-            f"({self.shape[0]}x{self.shape[1]} and {other.shape[0]}x{other.shape[1]})"
-        )
-    label = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}.get(
-        (len(self.shape), len(other.shape)), "Bmm"
+    dim, less = _arguments(dim, unbiased, correction)
+    _check_floating("var", self)
+    return reduced("Var", self, lambda x, axes: _variance(x, axes, less), dim, keepdim)
+
+
+def std(
+    self: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Standard deviation over some axes, or all; its derivative is 0 where it is 0.
+
+    Raises:
+      RuntimeError: the tensor is of integers.
+    """
+    dim, less = _arguments(dim, unbiased, correction)
+    _check_floating("std", self)
+    return reduced("Std", self, lambda x, axes: norm_sqrt(_variance(x, axes, less)), dim, keepdim)
+
+
+def _with_mean(
+    label: str, self: Tensor, function: Callable[[Any, Axes], Any], dim: Any, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    """A reduction and the mean as one node."""
+    axes = axes_of(self, dim)
+    count = float(count_of(self.shape, axes))
+    shape = kept_shape(self.shape, axes) if keepdim else structural.reduced_shape(self.shape, axes)
+
+    def of(x: Any) -> Any:
+        middle = _quotient(structural.reduce_sum(x, axes), count)
+        return structural.reshape(function(x, axes), shape), structural.reshape(middle, shape)
+
+    return composite(label, of, self)  # type: ignore[no-any-return]  # two tensors
+
+
+def var_mean(
+    self: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean."""
+    dim, less = _arguments(dim, unbiased, correction)
+    _check_floating("var_mean", self)
+    return _with_mean("VarMean", self, lambda x, axes: _variance(x, axes, less), dim, keepdim)
+
+
+def std_mean(
+    self: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean."""
+    dim, less = _arguments(dim, unbiased, correction)
+    _check_floating("std_mean", self)
+    return _with_mean(
+        "StdMean", self, lambda x, axes: norm_sqrt(_variance(x, axes, less)), dim, keepdim
     )
-    if max(len(self.shape), len(other.shape)) <= 2 and label in ("Mm", "Mv", "Dot"):
-        return named(dot.matmul(self, other), label)
-    return composite(label, dot.matmul, self, other)
 
 
-_ = result_dtype
+# norms -------------------------------------------------------------------------------------------
 
-METHODS: dict[str, Any] = {
-    "sum": sum,
-    "mean": mean,
-    "matmul": matmul,
-    "__matmul__": matmul,
-    "mm": matmul,
-}
+
+def vector_norm_of(x: Any, axes: Axes, p: float) -> Any:
+    """The norm of vectors; its derivative is 0 where it is not defined."""
+    if p == 2:
+        size = complex_parts.real(x * complex_parts.conjugate(x)) if _is_complex(x) else x * x
+        return norm_sqrt(structural.reduce_sum(size, axes))
+    a = complex_parts.absolute(x)
+    if p == math.inf:
+        return reduction.reduce_max(a, axes)
+    if p == -math.inf:
+        return reduction.reduce_min(a, axes)
+    if p == 0:
+        return structural.reduce_sum(structural.cast(x != 0, dtype_of(a)), axes) + (
+            structural.reduce_sum(ew.where(ew.isfinite(a), a, 0), axes) * 0
+        )
+    if p == 1:
+        return structural.reduce_sum(a, axes)
+    if p < 0:
+        return ew.power(structural.reduce_sum(ew.power(a, p), axes), 1 / p)
+    is_zero = a == 0
+    total = structural.reduce_sum(ew.where(is_zero, 0, ew.power(ew.where(is_zero, 1, a), p)), axes)
+    is_zero = total == 0
+    return ew.where(is_zero, 0, ew.power(ew.where(is_zero, 1, total), 1 / p))
+
+
+def _is_complex(x: Any) -> bool:
+    return dtype_of(x).kind == "c"
+
+
+def norm(
+    self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
+    """The norm of the elements as a vector, of order ``p``.
+
+    Raises:
+      RuntimeError: the tensor is of integers, or ``p`` is ``"nuc"``.
+    """
+    if dtype is not None:
+        self = to_dtype(self, np.dtype(dtype))
+    if self.dtype.kind in "iub":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{torch_kind(self.dtype)}"
+        )
+    order = 2.0 if p in ("fro", None) else p
+    if order == "nuc":
+        raise RuntimeError("norm(): use linalg.matrix_norm(x, 'nuc') for the nuclear norm")
+    return reduced(
+        "LinalgVectorNorm",
+        self,
+        lambda x, axes: vector_norm_of(x, axes, float(order)),
+        dim,
+        keepdim,
+    )
+
+
+def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The norm of the difference."""
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "Dist",
+        lambda x, y: vector_norm_of(x - y, tuple(range(len(shape_of(x - y)))), float(p)),
+        self,
+        other,
+    )
+
+
+def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Each slice along an axis scaled so that its norm is at most ``maxnorm``."""
+    axis = axis_of(dim, len(self.shape))
+
+    def of(x: Any) -> Any:
+        shape = shape_of(x)
+        axes = tuple(i for i in range(len(shape)) if i != axis)
+        size = structural.expand_reduced(vector_norm_of(x, axes, float(p)), shape, axes)
+        is_large = size > maxnorm
+        return ew.where(is_large, x * (maxnorm / (ew.where(is_large, size, 1) + 1e-7)), x)
+
+    return composite("Renorm", of, self)  # type: ignore[no-any-return]  # a tensor
+
+
+# exponentials ------------------------------------------------------------------------------------
+
+
+def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials, without overflow."""
+    return reduced("Logsumexp", floating(self), reduction.logsumexp, dim, keepdim)
+
+
+def _shifted(x: Any, axis: Axes) -> Any:
+    """``x`` minus the logarithm of the sum of exponentials."""
+    return x - structural.expand_reduced(reduction.logsumexp(x, axis), shape_of(x), axis)
+
+
+def _softmax_operand(name: str, self: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, Axes]:
+    if dtype is not None:
+        self = to_dtype(self, np.dtype(dtype))
+    if self.dtype.kind in "iub":
+        raise NotImplementedError(
+            f"\"{name}_lastdim_kernel_impl\" not implemented for '{torch_kind(self.dtype)}'"
+        )
+    if dim is None:
+        dim = 0 if len(self.shape) in (0, 1, 3) else 1
+    axis = axis_of(dim, len(self.shape))
+    return self, (axis,) if self.shape else ()
+
+
+def softmax(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Exponentials divided by their sum along an axis."""
+    self, axes = _softmax_operand("softmax", self, dim, dtype)
+    if not axes:
+        return composite("Softmax", lambda x: ew.exp(x - x), self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Softmax", lambda x: _normalized(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+
+
+def _normalized(x: Any, axes: Axes) -> Any:
+    """Exponentials divided by their sum: the maximum is taken off, which cancels."""
+    shape = shape_of(x)
+    if not all(shape):
+        return ew.exp(x)
+    top = bind(structural.stop_gradient_p, reduction.reduce_max(x, axes))[0]
+    powers = ew.exp(x - structural.expand_reduced(top, shape, axes))
+    return powers / structural.expand_reduced(structural.reduce_sum(powers, axes), shape, axes)
+
+
+def log_softmax(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Logarithm of ``softmax``, without underflow."""
+    self, axes = _softmax_operand("log_softmax", self, dim, dtype)
+    if not axes:
+        return composite("LogSoftmax", lambda x: x - x, self)  # type: ignore[no-any-return]  # a tensor
+    return composite("LogSoftmax", lambda x: _shifted(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+
+
+# along an axis -----------------------------------------------------------------------------------
+
+
+def running(label: str, self: Tensor, function: Callable[[Any, int], Any], dim: int) -> Tensor:
+    """An operation along an axis that keeps the shape; a tensor without axes is its own result."""
+    axis = axis_of(dim, len(self.shape))
+    if not self.shape:
+        return copied(self, label)
+    return composite(label, lambda x: function(x, axis), self)  # type: ignore[no-any-return]  # a tensor
+
+
+def cumsum(self: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Running sums along an axis."""
+    return running("Cumsum", _widened(self, dtype), cumulative.cumsum, dim)
+
+
+def cumprod(self: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Running products along an axis; the derivative is exact at zeros."""
+    return running("Cumprod", _widened(self, dtype), cumulative.cumprod, dim)
+
+
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    """Logarithms of running sums of exponentials."""
+    return running("Logcumsumexp", floating(self), cumulative.cumlogsumexp, dim)
+
+
+# truth -------------------------------------------------------------------------------------------
+
+
+def any_of(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is not 0."""
+    return reduced("Any", self, lambda x, axes: reduction.reduce_any(x != 0, axes), dim, keepdim)
+
+
+def all_of(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are not 0."""
+    return reduced("All", self, lambda x, axes: reduction.reduce_all(x != 0, axes), dim, keepdim)
+
+
+def count_nonzero(self: Tensor, dim: Any = None) -> Tensor:
+    """How many elements are not 0."""
+    return reduced(
+        "CountNonzero",
+        self,
+        lambda x, axes: structural.reduce_sum(structural.cast(x != 0, _INT64), axes),
+        dim,
+    )
+
+
+def trace(self: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix.
+
+    Raises:
+      RuntimeError: it is no matrix.
+    """
+    if len(self.shape) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self.shape)}")
+    return composite("Trace", _trace, _widened(self, None))  # type: ignore[no-any-return]  # a tensor
+
+
+def _trace(x: Any) -> Any:
+    mask = np.eye(shape_of(x)[0], shape_of(x)[1]) != 0
+    return structural.reduce_sum(ew.where(mask, x, 0), (0, 1))
+
+
+ROWS: tuple[Row, ...] = (
+    Row("sum", sum_of),
+    Row("nansum", nansum),
+    Row("mean", mean),
+    Row("nanmean", nanmean),
+    Row("prod", prod),
+    Row("var", var),
+    Row("std", std),
+    Row("var_mean", var_mean, (), "f"),
+    Row("std_mean", std_mean, (), "f"),
+    Row("norm", norm),
+    Row("dist", dist),
+    Row("renorm", renorm, (), "mfi"),
+    Row("logsumexp", logsumexp),
+    Row("softmax", softmax),
+    Row("log_softmax", log_softmax),
+    Row("cumsum", cumsum, (), "mfi"),
+    Row("cumprod", cumprod, (), "mfi"),
+    Row("logcumsumexp", logcumsumexp),
+    Row("any", any_of),
+    Row("all", all_of),
+    Row("count_nonzero", count_nonzero),
+    Row("trace", trace),
+)
+
+METHODS: dict[str, Any] = methods_of(ROWS)
+FUNCTIONS: dict[str, Any] = functions_of(ROWS)

@@ -1,21 +1,31 @@
 """Methods of ``Tensor`` that share its memory: views.
 
+Here: other extents, other orders of axes. Not here: parts (``parts``, ``indexing``), what makes new
+memory (``joining``), views of complex numbers (``complex_numbers``).
+
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.operations import named, view
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.tensors import Tensor
 from functrans.primitives import structural
+from functrans.trace import Tracer
+
+Shape = tuple[int, ...]
+
+# arguments ---------------------------------------------------------------------------------------
 
 
-def extents(sizes: Sequence[Any]) -> tuple[int, ...]:
+def extents(sizes: Sequence[Any]) -> Shape:
     """Sizes given one by one or as one sequence."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = sizes[0]
@@ -36,7 +46,7 @@ def axis_of(dim: int, ndim: int) -> int:
     return dim % ndim if ndim else 0
 
 
-def resolved(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+def resolved(shape: Shape, size: int) -> Shape:
     """Extents with -1 replaced.
 
     Raises:
@@ -44,8 +54,13 @@ def resolved(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     """
     if shape.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    known = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
+    known = math.prod(n for n in shape if n != -1)
     if -1 in shape:
+        if not known and not size:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the "
+                "unspecified dimension size -1 can be any value and is ambiguous"
+            )
         if not known or size % known:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
         return tuple(size // known if n == -1 else n for n in shape)
@@ -54,15 +69,29 @@ def resolved(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     return shape
 
 
+# extents -----------------------------------------------------------------------------------------
+
+
+def reshaped(self: Tensor, shape: Shape, label: str) -> Tensor:
+    """A view with other extents."""
+    return view(label, self, lambda x: structural.reshape(x, shape), lambda x: np.reshape(x, shape))
+
+
+def _is_viewable(self: Tensor, shape: Shape) -> bool:
+    own = self._value
+    if not isinstance(own, np.ndarray) or not own.size:
+        return True
+    try:
+        np.reshape(own, shape, copy=False)
+    except ValueError:
+        return False
+    return True
+
+
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in C order with other extents: a view where the layout allows it."""
-    full = resolved(extents(shape), self.numel())  # type: ignore[attr-defined]  # a method
-    return view(
-        "View",
-        self,
-        lambda x: structural.reshape(x, full),
-        lambda x: np.reshape(x, full),
-    )
+    full = resolved(extents(shape), math.prod(self.shape))
+    return reshaped(self, full, "View" if _is_viewable(self, full) else "UnsafeView")
 
 
 def view_as_shape(self: Tensor, *shape: Any) -> Tensor:
@@ -71,35 +100,165 @@ def view_as_shape(self: Tensor, *shape: Any) -> Tensor:
     Raises:
       RuntimeError: the memory layout allows no view.
     """
-    full = resolved(extents(shape), self.numel())  # type: ignore[attr-defined]  # a method
-    own = self._memory()
-    if isinstance(own, np.ndarray) and own.size:
-        try:
-            np.reshape(own, full, copy=False)
-        except ValueError:
+    if len(shape) == 1 and isinstance(shape[0], (np.dtype, type)):
+        return _reinterpreted(self, np.dtype(shape[0]))
+    full = resolved(extents(shape), math.prod(self.shape))
+    if not _is_viewable(self, full):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
+    return reshaped(self, full, "View")
+
+
+def _reinterpreted(self: Tensor, dtype: np.dtype) -> Tensor:
+    """The same bytes as another dtype."""
+    own = np.asarray(plain(self))
+    if not own.ndim and dtype.itemsize != own.itemsize:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {own.dtype} as {dtype} (different element sizes)"
+        )
+    result = self.detach()  # type: ignore[attr-defined]  # a method
+    result._value = self._memory().view(dtype)
+    return result  # type: ignore[no-any-return]  # a tensor
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view with the extents of another tensor."""
+    return view_as_shape(self, other.shape)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same elements with the extents of another tensor."""
+    return reshape(self, other.shape)
+
+
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Neighbouring axes as one.
+
+    Raises:
+      RuntimeError: the first axis comes after the last.
+    """
+    ndim = len(self.shape)
+    start, end = axis_of(start_dim, ndim), axis_of(end_dim, ndim)
+    if not ndim:
+        return reshape(self, 1)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if start == end:
+        return self
+    shape = self.shape
+    return reshape(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+def ravel(self: Tensor) -> Tensor:
+    """All axes as one."""
+    return reshape(self, -1) if math.prod(self.shape) else reshape(self, 0)
+
+
+def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One axis as several.
+
+    Raises:
+      RuntimeError: the sizes do not fit.
+    """
+    axis = axis_of(dim, len(self.shape))
+    n = self.shape[axis]
+    known = math.prod(size for size in sizes if size != -1)
+    if (-1 not in sizes and known != n) or (-1 in sizes and (not known or n % known)):
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({n}) in the input tensor"
+        )
+    return reshape(self, (*self.shape[:axis], *resolved(tuple(sizes), n), *self.shape[axis + 1 :]))
+
+
+def squeeze(self: Tensor, dim: Any = None) -> Tensor:
+    """Without axes of extent 1: all, or some."""
+    ndim = len(self.shape)
+    label = "Squeeze"
+    if dim is None:
+        drop = {i for i, n in enumerate(self.shape) if n == 1}
+    else:
+        label = "SqueezeBackward2" if isinstance(dim, (tuple, list)) else "SqueezeBackward1"
+        dims = dim if isinstance(dim, (tuple, list)) else (dim,)
+        drop = {axis_of(d, ndim) for d in dims} if ndim else set()
+        drop = {i for i in drop if self.shape[i] == 1}
+    shape = tuple(n for i, n in enumerate(self.shape) if i not in drop)
+    return reshaped(self, shape, label)
+
+
+def unsqueeze(self: Tensor, dim: int) -> Tensor:
+    """With another axis of extent 1."""
+    at = axis_of(dim, len(self.shape) + 1)
+    return reshaped(self, (*self.shape[:at], 1, *self.shape[at:]), "Unsqueeze")
+
+
+def expand(self: Tensor, *sizes: Any) -> Tensor:
+    """Axes of extent 1 repeated, without memory; -1 leaves an axis as it is.
+
+    Raises:
+      RuntimeError: the sizes do not fit.
+    """
+    shape = extents(sizes)
+    if len(shape) < len(self.shape):
+        raise RuntimeError(
+            f"expand({torch_text(self)}, size={list(shape)}): the number of sizes provided "
+            f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(self.shape)})"
+        )
+    own = (1,) * (len(shape) - len(self.shape)) + self.shape
+    full = tuple(n if want == -1 else want for want, n in zip(shape, own, strict=True))
+    for axis, (n, want) in enumerate(zip(own, full, strict=True)):
+        if n not in (1, want):
             raise RuntimeError(
-                "view size is not compatible with input tensor's size and stride (at least one "
-                "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
-            ) from None
-    return reshape(self, full)
+                f"The expanded size of the tensor ({want}) must match the existing size ({n}) at "
+                f"non-singleton dimension {axis}.  Target sizes: {list(shape)}.  Tensor sizes: "
+                f"{list(self.shape)}"
+            )
+    return view(
+        "Expand",
+        self,
+        lambda x: structural.broadcast_to(x, full),
+        lambda x: x[...] if x.shape == full else np.broadcast_to(x, full),
+    )
+
+
+def torch_text(self: Tensor) -> str:
+    """How torch describes a tensor in messages: its dtype and sizes."""
+    return f"torch.{self.dtype.name}{list(self.shape)}"
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Expanded to the extents of another tensor."""
+    return expand(self, other.shape)
+
+
+# order of axes -----------------------------------------------------------------------------------
 
 
 def permute(self: Tensor, *dims: Any) -> Tensor:
-    """Axes in another order."""
+    """Axes in another order.
+
+    Raises:
+      RuntimeError: they are no permutation.
+    """
     ndim = len(self.shape)
-    axes = tuple(axis_of(d, ndim) for d in extents(dims))
-    if sorted(axes) != list(range(ndim)):
+    given = extents(dims)
+    if len(given) != ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "
             f"length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal "
-            f"to len(dims) = {len(axes)}"
-            if len(axes) != ndim
-            else "permute(): duplicate dims are not allowed."
+            f"to len(dims) = {len(given)}"
         )
-    return _permuted(self, axes, "Permute")
+    axes = tuple(axis_of(d, ndim) for d in given)
+    if sorted(axes) != list(range(ndim)):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return permuted(self, axes, "Permute")
 
 
-def _permuted(self: Tensor, axes: tuple[int, ...], label: str) -> Tensor:
+def permuted(self: Tensor, axes: Shape, label: str) -> Tensor:
+    """Axes in another order, all given and none negative."""
     return view(
         label, self, lambda x: structural.transpose(x, axes), lambda x: np.transpose(x, axes)
     )
@@ -109,10 +268,10 @@ def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     ndim = len(self.shape)
     axes = list(range(ndim))
+    i, j = axis_of(dim0, ndim), axis_of(dim1, ndim)
     if ndim:
-        i, j = axis_of(dim0, ndim), axis_of(dim1, ndim)
         axes[i], axes[j] = axes[j], axes[i]
-    return _permuted(self, tuple(axes), "Transpose")
+    return permuted(self, tuple(axes), "Transpose")
 
 
 def t(self: Tensor) -> Tensor:
@@ -125,62 +284,120 @@ def t(self: Tensor) -> Tensor:
         raise RuntimeError(
             f"t() expects a tensor with <= 2 dimensions, but self is {len(self.shape)}D"
         )
-    return _permuted(self, tuple(reversed(range(len(self.shape)))), "T")
+    return permuted(self, tuple(reversed(range(len(self.shape)))), "T")
 
 
-def expand(self: Tensor, *sizes: Any) -> Tensor:
-    """Axes of extent 1 repeated, without memory; -1 leaves an axis as it is."""
-    shape = extents(sizes)
-    own = (1,) * (len(shape) - len(self.shape)) + self.shape
-    full = tuple(n if want == -1 else want for want, n in zip(shape, own, strict=False))
-    if len(shape) < len(self.shape) or any(
-        n not in (1, want) for n, want in zip(own, full, strict=True)
-    ):
+def _reversed_axes(self: Tensor) -> Tensor:
+    return permuted(self, tuple(reversed(range(len(self.shape)))), "Permute")
+
+
+def matrix_transposed(self: Tensor) -> Tensor:
+    """The last two axes exchanged.
+
+    Raises:
+      RuntimeError: there are fewer.
+    """
+    if len(self.shape) < 2:
         raise RuntimeError(
-            f"The expanded size of the tensor ({list(shape)}) must match the existing size "
-            f"({list(self.shape)}) at non-singleton dimensions."
+            "tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{len(self.shape)}-D tensor."
         )
-    return view(
-        "Expand",
-        self,
-        lambda x: structural.broadcast_to(x, full),
-        lambda x: np.broadcast_to(x, full),
-    )
+    return transpose(self, -2, -1)
 
 
-def squeeze(self: Tensor, dim: Any = None) -> Tensor:
-    """Without axes of extent 1: all, or some."""
+def adjoint(self: Tensor) -> Tensor:
+    """The conjugate of the transposed matrix."""
+    turned = matrix_transposed(self)
+    return turned.conj() if self.dtype.kind == "c" else turned  # type: ignore[attr-defined]  # a method
+
+
+def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """Some axes put elsewhere, the others in order."""
     ndim = len(self.shape)
-    if dim is None:
-        drop = {i for i, n in enumerate(self.shape) if n == 1}
-    else:
-        dims = dim if isinstance(dim, (tuple, list)) else (dim,)
-        drop = {axis_of(d, ndim) for d in dims} if ndim else set()
-        drop = {i for i in drop if self.shape[i] == 1}
-    shape = tuple(n for i, n in enumerate(self.shape) if i not in drop)
-    return _reshaped(self, shape, "Squeeze")
+    sources = source if isinstance(source, (tuple, list)) else (source,)
+    targets = destination if isinstance(destination, (tuple, list)) else (destination,)
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source "
+            f"({list(sources)} dims) should contain the same number of dims as destination "
+            f"({list(targets)} dims)"
+        )
+    sources = [axis_of(d, ndim) for d in sources]
+    targets = [axis_of(d, ndim) for d in targets]
+    order = [axis for axis in range(ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return permuted(self, tuple(order), "Permute")
 
 
-def unsqueeze(self: Tensor, dim: int) -> Tensor:
-    """With another axis of extent 1."""
-    at = axis_of(dim, len(self.shape) + 1)
-    return _reshaped(self, (*self.shape[:at], 1, *self.shape[at:]), "Unsqueeze")
+# in place ----------------------------------------------------------------------------------------
 
 
-def _reshaped(self: Tensor, shape: tuple[int, ...], label: str) -> Tensor:
-    return view(label, self, lambda x: structural.reshape(x, shape), lambda x: np.reshape(x, shape))
+def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
+    """The in-place form of a view: the tensor itself becomes it."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if isinstance(self._value, Tracer):
+            made = function(self, *args, **kwargs)
+            self._value, self._node = made._value, made._node
+            return self
+        node = self._node
+        if node is not None and node.primitive is None:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+        made = function(self, *args, **kwargs)
+        own = f"SqueezeBackward{3 + int(made._node.name()[-1])}" if _is_squeeze(made) else label
+        named(made, own)
+        self._value, self._node = made._value, made._node
+        how = made._view
+        if self._view is not None and how is not None:
+            self._view = how
+        self._stored().version += 1
+        if self._view is not None:
+            self._view.version = self._storage.version  # type: ignore[union-attr]  # it was made
+        return self
+
+    method.__doc__ = f"In place: {function.__doc__}"
+    return method
 
 
-_ = named
+def _is_squeeze(x: Tensor) -> bool:
+    """Whether the node of a tensor is a squeeze; its number tells which axes were named."""
+    return x._node is not None and x._node.name().startswith("Squeeze")
+
+
+ROWS: tuple[Row, ...] = (
+    Row("reshape", reshape),
+    Row("view_as", view_as, (), "m"),
+    Row("reshape_as", reshape_as, (), "m"),
+    Row("flatten", flatten),
+    Row("ravel", ravel),
+    Row("unflatten", unflatten),
+    Row("squeeze", squeeze),
+    Row("unsqueeze", unsqueeze),
+    Row("expand", expand, (), "m"),
+    Row("expand_as", expand_as, (), "m"),
+    Row("broadcast_to", expand),
+    Row("permute", permute),
+    Row("transpose", transpose, ("swapaxes", "swapdims")),
+    Row("t", t),
+    Row("adjoint", adjoint),
+    Row("movedim", movedim, ("moveaxis",)),
+)
 
 METHODS: dict[str, Any] = {
-    "reshape": reshape,
+    **methods_of(ROWS),
     "view": view_as_shape,
-    "permute": permute,
-    "transpose": transpose,
-    "t": t,
-    "T": property(lambda self: _permuted(self, tuple(reversed(range(len(self.shape)))), "Permute")),
-    "expand": expand,
-    "squeeze": squeeze,
-    "unsqueeze": unsqueeze,
+    "T": property(_reversed_axes),
+    "mT": property(matrix_transposed),
+    "H": property(adjoint),
+    "mH": property(adjoint),
+    "t_": _reformed(t, "TBackward1"),
+    "transpose_": _reformed(transpose, "TransposeBackward1"),
+    "swapaxes_": _reformed(transpose, "TransposeBackward1"),
+    "swapdims_": _reformed(transpose, "TransposeBackward1"),
+    "squeeze_": _reformed(squeeze, "SqueezeBackward1"),
+    "unsqueeze_": _reformed(unsqueeze, "UnsqueezeBackward1"),
 }
+FUNCTIONS: dict[str, Any] = functions_of(ROWS)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd import api
-from functrans.autograd.hooks import RemovableHandle, add_hook
+from functrans.autograd.hooks import RemovableHandle, add_hook, add_tensor_hook, retain
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import LeafNode, edge_of
-from functrans.autograd.operations import named, to_dtype
-from functrans.autograd.recording import node_of
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.operations import detached, named, to_dtype
+from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.tensors import Tensor
 from functrans.primitives.structural import copy_p
 from functrans.trace import Tracer, bind
 
@@ -78,10 +78,14 @@ def _get_output_nr(self: Tensor) -> int:
 
 def _get_grad(self: Tensor) -> Any:
     """The accumulated gradient, or ``None``."""
+    if modes.session is not None:
+        modes.session.touch(self)
     return self._grad
 
 
 def _set_grad(self: Tensor, value: Any) -> None:
+    if modes.session is not None:
+        modes.session.touch(self)
     if value is None:
         self._grad = None
         return
@@ -106,7 +110,7 @@ def _set_grad(self: Tensor, value: Any) -> None:
 
 def _get_data(self: Tensor) -> Tensor:
     """A tensor on the same memory, outside of the graph; its writes are not noticed."""
-    return Tensor.of(self._memory())
+    return detached(self)
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -136,7 +140,7 @@ def retain_grad(self: Tensor) -> None:
     if node is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if node.primitive is not None:
-        node.retains = self._weak()  # type: ignore[attr-defined]  # nodes of this package have it
+        retain(node, self)
         self._retains = True
 
 
@@ -147,9 +151,8 @@ def _get_retains_grad(self: Tensor) -> bool:
 
 def detach(self: Tensor) -> Tensor:
     """A view of it outside of the graph."""
-    storage = self._stored()
-    result = Tensor.of(self._memory(), None, self.__dict__.get("_trace"))
-    result._storage = storage
+    result = detached(self)
+    result._storage = self._stored()
     return result
 
 
@@ -180,8 +183,7 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     node = node_of(self)
     if node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    handle: RemovableHandle = add_hook(node, "tensor_hooks", hook)
-    return handle
+    return add_tensor_hook(node, hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
@@ -208,6 +210,7 @@ def plain(self: Tensor) -> Any:
     Raises:
       ConcretizationError: it is traced.
     """
+    enter_session(self)
     value = self._value
     if isinstance(value, Tracer):
         return value._concrete("the value of a tensor")
@@ -228,8 +231,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
-    plain(self)
-    return self._memory()  # type: ignore[no-any-return]  # an array
+    value = plain(self)
+    return np.asarray(value) if isinstance(self._value, Tracer) else self._memory()
 
 
 def _array(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:

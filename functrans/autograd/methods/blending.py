@@ -1,0 +1,231 @@
+"""Operations of several tensors, element by element: bounds, choices, interpolation.
+
+Not here: operations of two tensors (``arithmetic``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.methods.arithmetic import in_dtype, joined
+from functrans.autograd.methods.rows import (
+    Row,
+    check_tensor,
+    constant,
+    functions_of,
+    lifted,
+    methods_of,
+    plain,
+    refuse_out,
+)
+from functrans.autograd.operations import composite, default_of, named, result_dtype, to_dtype
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import elementwise as ew
+from functrans.primitives.structural import cast
+from functrans.trace import elementwise
+
+
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:  # torch's name
+    """``input + weight * (end - input)``.
+
+    Raises:
+      RuntimeError: the dtypes differ.
+    """
+    for x, name in ((end, "end"), (weight, "weight")):
+        if isinstance(x, Tensor) and x.dtype != input.dtype:
+            raise RuntimeError(f"expected dtype {input.dtype} for `{name}` but got dtype {x.dtype}")
+    if isinstance(weight, Tensor):
+        return joined("LerpBackward1", lambda a, b, w: a + w * (b - a), input, end, weight)
+    if abs(weight) < 0.5:
+        return joined("Lerp", lambda a, b: a + weight * (b - a), input, end)
+    return joined("Lerp", lambda a, b: b - (b - a) * (1 - weight), input, end)
+
+
+def addcmul(
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1
+) -> Tensor:  # torch's name
+    """``input + value * tensor1 * tensor2``."""
+    return joined("Addcmul", lambda x, a, b: x + value * (a * b), input, tensor1, tensor2)
+
+
+def addcdiv(
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1
+) -> Tensor:  # torch's name
+    """``input + value * tensor1 / tensor2``.
+
+    Raises:
+      RuntimeError: the divided tensors are of integers.
+    """
+    if result_dtype(tensor1, tensor2).kind in "iub":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv"
+            " will perform a true division of tensor1 and tensor2. The historic addcdiv behavior "
+            "can be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype)"
+            " for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The "
+            "future addcdiv behavior is just the latter implementation: (input + value * tensor1 / "
+            "tensor2), for all dtypes."
+        )
+    return joined("Addcdiv", lambda x, a, b: x + value * (a / b), input, tensor1, tensor2)
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:  # torch's name
+    """Each element at least ``min`` and at most ``max``.
+
+    Raises:
+      RuntimeError: neither is given.
+    """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
+    if by_tensor:
+        bounds = [None if b is None else lifted(b, input) for b in (min, max)]
+        return _clamped_by_tensors("Clamp", input, *bounds)
+    dtype = result_dtype(input, *[b for b in (min, max) if b is not None])
+    low = None if min is None else dtype.type(min)
+    high = None if max is None else dtype.type(max)
+
+    def clamped(x: Any) -> Any:
+        x = cast(x, dtype)
+        if low is not None and high is not None:
+            return ew.clip(x, low, high)
+        if low is not None:
+            return ew.where((x >= low) | (x != x), x, low)
+        return ew.where((x <= high) | (x != x), x, high)
+
+    return composite("ClampBackward1", clamped, input)  # type: ignore[no-any-return]  # a tensor
+
+
+def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
+    """Bounds that are tensors get the gradient where they are the result, and ``x`` at ties."""
+    operands = [x, *[b for b in (low, high) if b is not None]]
+
+    def clamped(x: Any, *bounds: Any) -> Any:
+        rest = list(bounds)
+        if low is not None:
+            bound = rest.pop(0)
+            x = ew.where((x >= bound) | (x != x), x, bound)
+        if high is not None:
+            bound = rest.pop(0)
+            x = ew.where((x <= bound) | (x != x), x, bound)
+        return x
+
+    return joined(label, clamped, *operands)
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:  # torch's name
+    """Each element at least ``min``."""
+    if isinstance(min, Tensor):
+        return _clamped_by_tensors("ClampMinBackward1", input, min, None)
+    return named(clamp(input, min=min), "ClampMin")
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:  # torch's name
+    """Each element at most ``max``."""
+    if isinstance(max, Tensor):
+        return _clamped_by_tensors("ClampMaxBackward1", input, None, max)
+    return named(clamp(input, max=max), "ClampMax")
+
+
+def where(
+    condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None
+) -> Any:  # torch's name
+    """``input`` where the condition holds, else ``other``; positions that are true, alone.
+
+    Raises:
+      TypeError: the condition is no tensor.
+      RuntimeError: it is not of truth values.
+    """
+    refuse_out("where", out)
+    check_tensor("where", condition, "condition")
+    if input is None and other is None:
+        return tuple(
+            constant(index, condition) for index in np.nonzero(np.atleast_1d(plain(condition)))
+        )
+    if condition.dtype.kind != "b" and condition.dtype != np.uint8:
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition.dtype}"
+        )
+    dtype = result_dtype(input, other)
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor) and dtype.kind == "f":
+        dtype = default_of(condition)
+    mask = to_dtype(condition, np.dtype(bool))
+    a, b = (in_dtype(x, dtype) for x in (input, other))
+    return named(elementwise(ew.where_p, mask, a, b), "Where")
+
+
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
+    """The tensor where the condition holds, else ``other``."""
+    return where(condition, self, other)
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:  # torch's name
+    """The tensor with a number where a mask holds.
+
+    Raises:
+      RuntimeError: the mask is not of truth values, or the value has axes.
+    """
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}"
+        )
+    if isinstance(value, Tensor):
+        if value.shape:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{len(value.shape)} dimension(s)."
+            )
+        filler = to_dtype(value, input.dtype)
+        return composite(  # type: ignore[no-any-return]  # a tensor
+            "MaskedFillBackward1", lambda x, v: ew.where(mask._value, v, x), input, filler
+        )
+    if isinstance(value, float) and input.dtype.kind in "iub" and value != int(value):
+        raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
+    number = input.dtype.type(value)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "MaskedFill", lambda x, m: ew.where(m, number, x), input, mask
+    )
+
+
+def _xlogy(a: Any, b: Any) -> Any:
+    is_limit = (a == 0) & ((b <= 0) | (b == math.inf))
+    return a * ew.log(ew.where(is_limit, 1, b))
+
+
+def ldexp(input: Tensor, other: Any) -> Tensor:  # torch's name
+    """``input * 2 ** other``."""
+    return joined("Ldexp", lambda x, n: x * ew.exp2(n), input, other, true=True)
+
+
+def xlogy(input: Any, other: Any) -> Tensor:  # torch's name
+    """``input * log(other)``, 0 where ``input`` is 0."""
+    return joined("Xlogy", _xlogy, input, other, true=True)
+
+
+def heaviside(input: Tensor, values: Tensor) -> Tensor:  # torch's name
+    """0 below 0, 1 above, ``values`` at 0."""
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return constant(np.heaviside(plain(input), plain(values)).astype(input.dtype), input)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("heaviside", heaviside, (), "mfi"),
+    Row("lerp", lerp, (), "mfi"),
+    Row("addcmul", addcmul, (), "mfi"),
+    Row("addcdiv", addcdiv, (), "mfi"),
+    Row("clamp", clamp, ("clip",), "mfi"),
+    Row("clamp_min", clamp_min, (), "mfi"),
+    Row("clamp_max", clamp_max, (), "mfi"),
+    Row("masked_fill", masked_fill, (), "mfi"),
+    Row("xlogy", xlogy, (), "mi"),
+    Row("ldexp", ldexp, (), "mfi"),
+)
+
+METHODS: dict[str, Any] = {**methods_of(ROWS), "where": where_method}
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "where": where, "xlogy": xlogy}

@@ -1,0 +1,193 @@
+"""Complex tensors: their parts, conjugates, and real tensors as pairs of parts.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.methods.rows import (
+    Row,
+    copied,
+    floating,
+    functions_of,
+    methods_of,
+)
+from functrans.autograd.operations import composite, named, torch_kind, view
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import complex_parts, movement
+from functrans.primitives import elementwise as ew
+from functrans.primitives.indexing import gather
+from functrans.trace import dtype_of, shape_of
+
+
+def real(input: Tensor) -> Tensor:  # torch's name
+    """The real part: a view; a real tensor itself."""
+    if input.dtype.kind != "c":
+        return input
+    return view("Select", input, complex_parts.real, lambda x: x.real)
+
+
+def imag(input: Tensor) -> Tensor:  # torch's name
+    """The imaginary part: a view.
+
+    Raises:
+      RuntimeError: the tensor is real.
+    """
+    if input.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return view("Select", input, complex_parts.imag, lambda x: x.imag)
+
+
+def conj(input: Tensor) -> Tensor:  # torch's name
+    """The complex conjugate; a real tensor itself."""
+    if input.dtype.kind != "c":
+        return input
+    return named(complex_parts.conjugate(input), "Conj")
+
+
+def conj_physical(input: Tensor) -> Tensor:  # torch's name
+    """The complex conjugate, as a copy."""
+    if input.dtype.kind != "c":
+        return copied(input, "Clone")
+    return named(complex_parts.conjugate(input), "ConjPhysical")
+
+
+def resolve(input: Tensor) -> Tensor:  # torch's name
+    """The tensor itself: conjugates and negatives are never delayed here."""
+    return input
+
+
+def angle(input: Tensor) -> Tensor:  # torch's name
+    """The argument of complex numbers; 0 or pi for real ones."""
+    if input.dtype.kind == "c":
+        return composite(  # type: ignore[no-any-return]  # a tensor
+            "Angle", lambda z: ew.arctan2(complex_parts.imag(z), complex_parts.real(z)), input
+        )
+    x = floating(input)
+
+    def of(x: Any) -> Any:
+        side = ew.where(x < 0, dtype_of(x).type(math.pi), dtype_of(x).type(0))
+        return ew.where(x != x, x, side) + 0 * ew.where(ew.isfinite(x), x, 0)
+
+    return composite("Angle", of, x)  # type: ignore[no-any-return]  # a tensor
+
+
+def view_as_real(input: Tensor) -> Tensor:  # torch's name
+    """Complex numbers as pairs of real ones along another, last axis: a view.
+
+    Raises:
+      RuntimeError: the tensor is real.
+    """
+    if input.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+
+    def step(z: Any) -> Any:
+        return movement.stack((complex_parts.real(z), complex_parts.imag(z)), len(shape_of(z)))
+
+    def memory(z: np.ndarray) -> np.ndarray:
+        part = z.real
+        return np.lib.stride_tricks.as_strided(
+            part, (*part.shape, 2), (*part.strides, part.itemsize)
+        )
+
+    return view("ViewAsReal", input, step, memory)
+
+
+def view_as_complex(input: Tensor) -> Tensor:  # torch's name
+    """Pairs of real numbers along the last axis as complex ones: a view.
+
+    Raises:
+      RuntimeError: the last axis has another extent, or is not contiguous.
+    """
+    if input.dtype.kind != "f" or input.dtype.itemsize < 4:
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a "
+            f"tensor of scalar type: {torch_kind(input.dtype)}"
+        )
+    if not input.shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    dtype = complex_parts.complex_dtype(input.dtype)
+    if isinstance(input._value, np.ndarray) and input._value.strides[-1] != input.dtype.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+
+    def step(x: Any) -> Any:
+        axis = len(shape_of(x)) - 1
+        return complex_parts.complex_of(
+            gather(x, (np.asarray(0),), (axis,)), gather(x, (np.asarray(1),), (axis,))
+        )
+
+    return view("ViewAsComplex", input, step, lambda x: x.view(dtype)[..., 0])
+
+
+def complex_from(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers of real and imaginary parts.
+
+    Raises:
+      RuntimeError: dtypes differ, or are not floating.
+    """
+    _check_parts("complex", real, imag)
+    return composite("Complex", complex_parts.complex_of, real, imag)  # type: ignore[no-any-return]  # a tensor
+
+
+def _check_parts(name: str, first: Tensor, second: Tensor) -> None:
+    if first.dtype.kind != "f" or second.dtype.kind != "f":
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{torch_kind(first.dtype)} and {torch_kind(second.dtype)}"
+        )
+    if first.dtype != second.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {torch_kind(first.dtype)} but got scalar type "
+            f"{torch_kind(second.dtype)} for second argument"
+        )
+
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:  # torch's name
+    """Complex numbers of absolute values and arguments.
+
+    Raises:
+      RuntimeError: dtypes differ, or are not floating.
+    """
+    _check_parts("polar", abs, angle)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "Polar", lambda r, t: complex_parts.complex_of(r * ew.cos(t), r * ew.sin(t)), abs, angle
+    )
+
+
+ROWS: tuple[Row, ...] = (
+    Row("conj", conj),
+    Row("conj_physical", conj_physical, (), "mfi"),
+    Row("resolve_conj", resolve),
+    Row("resolve_neg", resolve),
+    Row("angle", angle),
+    Row("real", real, (), "f"),
+    Row("imag", imag, (), "f"),
+    Row("view_as_real", view_as_real, (), "f"),
+    Row("view_as_complex", view_as_complex, (), "f"),
+    Row("polar", polar, (), "f"),
+)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    real(self)[...] = value  # type: ignore[index]  # a method
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self)[...] = value  # type: ignore[index]  # a method
+
+
+METHODS: dict[str, Any] = {
+    **methods_of(ROWS),
+    "real": property(real, _set_real),
+    "imag": property(imag, _set_imag),
+    "is_conj": lambda self: False,
+    "is_neg": lambda self: False,
+}
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "complex": complex_from}

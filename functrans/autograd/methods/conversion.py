@@ -1,0 +1,259 @@
+"""Conversions of ``Tensor`` and tensors made like it: dtypes, ``new_zeros``, what it lies in.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.factories import FLOAT64, array_of, laid_out
+from functrans.autograd.methods.reductions import sum_of
+from functrans.autograd.methods.rows import constant, plain
+from functrans.autograd.methods.shaping import extents
+from functrans.autograd.nodes import torch_type
+from functrans.autograd.operations import default_of, with_default
+from functrans.autograd.tensors import Tensor
+
+
+class device:  # noqa: N801  # torch's name
+    """Where a tensor lies: always the CPU.
+
+    Args:
+      type: ``"cpu"``, or with an index ``"cpu:0"``.
+      index: accepted.
+
+    Raises:
+      RuntimeError: another device.
+
+    Example:
+      >>> device("cpu")
+      device(type='cpu')
+    """
+
+    def __init__(self, type: Any = "cpu", index: int | None = None) -> None:  # torch's name
+        name = type.type if isinstance(type, device) else str(type)
+        kind, _, number = name.partition(":")
+        if kind not in ("cpu", "meta"):
+            raise RuntimeError(f"device {name!r} is not available: functrans computes on the CPU")
+        self.type: str = kind
+        self.index: int | None = int(number) if number else index
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same kind of device."""
+        return isinstance(other, device) and self.type == other.type
+
+    def __hash__(self) -> int:
+        """By the kind."""
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        """``device(type='cpu')``."""
+        return f"device(type={self.type!r})"
+
+    def __str__(self) -> str:
+        """``cpu``."""
+        return self.type
+
+    def __enter__(self) -> device:
+        """Tensors are made there: nothing to do."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to undo."""
+
+
+CPU = device("cpu")
+
+
+def bfloat16_dtype() -> np.dtype:
+    """The dtype bfloat16 of the package ml_dtypes.
+
+    Raises:
+      RuntimeError: it is not installed.
+    """
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        raise RuntimeError("bfloat16 needs the package ml_dtypes") from None
+    dtype: np.dtype = np.dtype(bfloat16)
+    return dtype
+
+
+def _to(dtype: Any) -> Callable[..., Any]:
+    def method(self: Tensor, memory_format: Any = None) -> Any:
+        return self.to(dtype)  # type: ignore[attr-defined]  # a method
+
+    method.__doc__ = f"The tensor as {np.dtype(dtype).name}; itself if it is."
+    return method
+
+
+def bfloat16(self: Tensor, memory_format: Any = None) -> Any:
+    """The tensor as bfloat16."""
+    return self.to(bfloat16_dtype())  # type: ignore[attr-defined]  # a method
+
+
+def type_as(self: Tensor, other: Tensor) -> Any:
+    """The tensor in the dtype of another one."""
+    return self.to(other.dtype)  # type: ignore[attr-defined]  # a method
+
+
+_TYPES = {
+    torch_type(np.dtype(name)): np.dtype(name)
+    for name in (
+        "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
+        "complex64", "complex128",
+    )
+}  # fmt: skip
+
+
+def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Torch's name of its type, or the tensor in another dtype."""
+    if dtype is None:
+        return torch_type(self.dtype)
+    return self.to(_TYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)  # type: ignore[attr-defined]  # a method
+
+
+# tensors like it ---------------------------------------------------------------------------------
+
+
+def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    def method(
+        self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, **options: Any
+    ) -> Tensor:
+        shape = extents(size or (options["size"],))
+        result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
+        return with_default(result, [self])
+
+    method.__name__ = name
+    method.__doc__ = "A tensor of other extents in the same dtype."
+    return method
+
+
+def new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    **_: Any,
+) -> Tensor:
+    """A tensor of one number in the same dtype."""
+    shape = extents((size,))
+    value = np.full(shape, plain(fill_value), dtype or self.dtype)
+    return with_default(FLOAT64.made(value, requires_grad), [self])
+
+
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+) -> Tensor:
+    """A tensor of data; without a dtype in that of this one."""
+    value = array_of(data, dtype or self.dtype, default_of(self))
+    return with_default(FLOAT64.made(value, requires_grad), [self])
+
+
+# other -------------------------------------------------------------------------------------------
+
+
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Summed over the axes that broadcasting from a size made."""
+    shape = extents(size)
+    lead = len(self.shape) - len(shape)
+    axes = tuple(
+        i for i, n in enumerate(self.shape) if i < lead or (shape[i - lead] == 1 and n != 1)
+    )
+    if lead < 0 or any(
+        shape[i - lead] not in (1, n) for i, n in enumerate(self.shape) if i >= lead
+    ):
+        raise RuntimeError(f"size {list(shape)} is not expandable to size {list(self.shape)}.")
+    if not axes:
+        return self
+    made = sum_of(self, axes, True)
+    return made.reshape(shape) if lead else made  # type: ignore[attr-defined]  # a method
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Whether the only element is not 0.
+
+    Raises:
+      RuntimeError: there are more or none.
+    """
+    if plain(self).size != 1:
+        what = "more than one value" if plain(self).size else "no values"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(plain(self))
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's name
+    """Write a Python function of each element.
+
+    Raises:
+      RuntimeError: the tensor requires a gradient.
+    """
+    if self.requires_grad:  # type: ignore[attr-defined]  # a property
+        raise RuntimeError("Can't call apply_() on Variable that requires grad.")
+    new = np.array([callable(v) for v in plain(self).reshape(-1).tolist()], self.dtype)
+    return self.copy_(constant(new.reshape(self.shape)))  # type: ignore[attr-defined, no-any-return]  # a method
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    return bool(np.any(plain(self) == plain(element)))
+
+
+def _unavailable(self: Tensor, *_: Any, **__: Any) -> Any:
+    """Refused: there is no GPU.
+
+    Raises:
+      RuntimeError: always.
+    """
+    raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
+
+
+METHODS: dict[str, Any] = {
+    "float": _to(np.float32),
+    "double": _to(np.float64),
+    "half": _to(np.float16),
+    "bfloat16": bfloat16,
+    "long": _to(np.int64),
+    "int": _to(np.int32),
+    "short": _to(np.int16),
+    "char": _to(np.int8),
+    "byte": _to(np.uint8),
+    "bool": _to(np.bool_),
+    "cfloat": _to(np.complex64),
+    "cdouble": _to(np.complex128),
+    "type": type_of,
+    "type_as": type_as,
+    "new_zeros": _new("new_zeros", np.zeros),
+    "new_ones": _new("new_ones", np.ones),
+    "new_empty": _new("new_empty", np.zeros),
+    "new_full": new_full,
+    "new_tensor": new_tensor,
+    "sum_to_size": sum_to_size,
+    "is_nonzero": is_nonzero,
+    "is_signed": lambda self: self.dtype.kind not in "ub",
+    "is_same_size": lambda self, other: self.shape == other.shape,
+    "apply_": apply_,
+    "__contains__": _contains,
+    "device": property(lambda self: CPU),
+    "is_cuda": property(lambda self: False),
+    "is_sparse": property(lambda self: False),
+    "is_quantized": property(lambda self: False),
+    "is_mps": property(lambda self: False),
+    "is_meta": property(lambda self: False),
+    "names": property(lambda self: (None,) * len(self.shape)),
+    "itemsize": property(lambda self: self.dtype.itemsize),
+    "nbytes": property(lambda self: laid_out(self).nbytes),
+    "ndim": property(lambda self: len(self.shape)),
+    "get_device": lambda self: -1,
+    "cuda": _unavailable,
+    "pin_memory": lambda self, *_: self,
+    "share_memory_": lambda self: self,
+    "is_shared": lambda self: False,
+    "is_pinned": lambda self: False,
+    "has_names": lambda self: False,
+}

@@ -1,0 +1,270 @@
+"""Methods of ``Tensor`` that overwrite it: copies, constants, random numbers.
+
+Not here: in-place forms of operations, which are made of these (``rows``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd import factories
+from functrans.autograd.methods.rows import constant, drawn, lifted, plain
+from functrans.autograd.operations import alias, check_write, named, to_dtype, torch_kind, write
+from functrans.autograd.random import Generator, stream
+from functrans.autograd.recording import enter_session
+from functrans.autograd.tensors import Tensor
+from functrans.primitives.structural import broadcast_to
+
+
+def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of another tensor, which is broadcast and converted.
+
+    Raises:
+      RuntimeError: it does not broadcast.
+    """
+    check_write(self)
+    source = lifted(other, self)
+    try:
+        np.broadcast_shapes(source.shape, self.shape)
+    except ValueError:
+        raise RuntimeError(
+            f"The size of tensor a ({self.shape[-1] if self.shape else 1}) must match the size of "
+            f"tensor b ({source.shape[-1] if source.shape else 1}) at non-singleton dimension "
+            f"{max(len(self.shape) - 1, 0)}"
+        ) from None
+    converted = to_dtype(source, self.dtype)
+    made = alias(converted) if converted is source else converted
+    if made.shape != self.shape:
+        made = broadcast_to(made, self.shape)
+    return write("copy_", self, named(made, "torch::autograd::CopyBackwards"))
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number.
+
+    Raises:
+      RuntimeError: a tensor with axes was given.
+    """
+    check_write(self)
+    if isinstance(value, Tensor):
+        if value.shape:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{len(value.shape)} dimensions."
+            )
+        wide = broadcast_to(alias(to_dtype(value, self.dtype)), self.shape)
+        return write("fill_", self, named(wide, "FillBackward3"))
+    write("fill_", self, constant(np.asarray(value).astype(self.dtype)))
+    return named(self, "FillBackward2") if self._view is None else self
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros."""
+    check_write(self)
+    return write("zero_", self, constant(np.zeros((), self.dtype)))
+
+
+def fill(self: Tensor, value: Any) -> Tensor:
+    """One number in place of all elements."""
+    return fill_(self.clone(), value)  # type: ignore[attr-defined]  # a method
+
+
+class _Sample:
+    """What random numbers are drawn for.
+
+    Attributes:
+      dtype: that of the tensor.
+      shape: its extents; none are drawn by default, where only parameters are checked.
+    """
+
+    def __init__(self, dtype: np.dtype, shape: tuple[int, ...] = (0,)) -> None:
+        self.dtype = dtype
+        self.shape = shape
+
+
+def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    """A method that writes random numbers.
+
+    Args:
+      name: torch's name.
+      draw: from the tensor, a generator and the parameters to numbers.
+    """
+
+    def method(
+        self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any
+    ) -> Tensor:
+        enter_session(self)
+        draw(_Sample(self.dtype), Generator(), *args, **kwargs)
+        check_write(self)
+        sample = _Sample(self.dtype, self.shape)
+        new = drawn(lambda: draw(sample, generator, *args, **kwargs), self.shape, self.dtype)
+        return write(name, self, new)
+
+    method.__name__ = name
+    method.__doc__ = draw.__doc__
+    return method
+
+
+def _check_floating(name: str, self: _Sample) -> None:
+    if self.dtype.kind in "iub":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{torch_kind(self.dtype)}'")
+
+
+def _normal(self: _Sample, generator: Any, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
+    """Write numbers of a normal distribution."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    _check_floating("normal_kernel_cpu", self)
+    return factories.normal(generator, self.shape, self.dtype) * std + mean
+
+
+def _uniform(self: _Sample, generator: Any, a: float = 0.0, b: float = 1.0, **bounds: Any) -> Any:
+    """Write numbers that are uniform in an interval."""
+    low, high = bounds.get("from", a), bounds.get("to", b)
+    _check_floating("check_uniform_bounds", self)
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    return factories.uniform(generator, self.shape, self.dtype) * (high - low) + low
+
+
+def _integers(self: _Sample, generator: Any, a: Any = None, b: Any = None, **bounds: Any) -> Any:
+    """Write integers: below a number, in an interval, or all that the dtype holds."""
+    low, high = bounds.get("from", a), bounds.get("to", b)
+    if low is not None and high is None:
+        low, high = 0, low
+    count = math.prod(self.shape)
+    if low is None:
+        if self.dtype == np.int64:
+            words = stream(generator).long_words(count)
+            return (words % np.uint64(2**63)).astype(np.int64).reshape(self.shape)
+        limit = 2 ** (np.finfo(self.dtype).nmant + 1) if self.dtype.kind == "f" else None
+        low, high = 0, limit or int(np.iinfo(self.dtype).max) + 1
+        if limit and limit > 2**32:
+            words = stream(generator).long_words(count) % np.uint64(limit + 1)
+            return words.reshape(self.shape)
+        if limit:
+            high = limit + 1
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    return stream(generator).integers(count, low, high).reshape(self.shape)
+
+
+def _bernoulli(self: _Sample, generator: Any, p: Any = 0.5) -> np.ndarray:
+    """Write 1 with a probability, else 0."""
+    chance = np.asarray(plain(p))
+    if np.any((chance < 0) | (chance > 1)):
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={chance}")
+    return stream(generator).numpy().random(self.shape) < chance
+
+
+def _exponential(self: _Sample, generator: Any, lambd: float = 1.0) -> np.ndarray:
+    """Write numbers of an exponential distribution."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    return stream(generator).numpy().exponential(1 / lambd, self.shape)
+
+
+def _geometric(self: _Sample, generator: Any, p: float) -> np.ndarray:
+    """Write numbers of trials up to the first success."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    return stream(generator).numpy().geometric(p, self.shape)
+
+
+def _cauchy(self: _Sample, generator: Any, median: float = 0.0, sigma: float = 1.0) -> np.ndarray:
+    """Write numbers of a Cauchy distribution."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    return stream(generator).numpy().standard_cauchy(self.shape) * sigma + median
+
+
+def _log_normal(self: _Sample, generator: Any, mean: float = 1.0, std: float = 2.0) -> np.ndarray:
+    """Write numbers of a log-normal distribution."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    return stream(generator).numpy().lognormal(mean, std, self.shape)
+
+
+def bernoulli(
+    input: Tensor, p: Any = None, *, generator: Generator | None = None
+) -> Tensor:  # torch's name
+    """1 with the probability that each element gives, else 0.
+
+    Raises:
+      RuntimeError: a probability is not in [0, 1].
+    """
+    chance = np.asarray(plain(input if p is None else p))
+    if np.any((chance < 0) | (chance > 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    hits = stream(generator).numpy().random(input.shape) < chance
+    return constant(hits.astype(input.dtype), input)
+
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:  # torch's name
+    """Random numbers of Poisson distributions with given rates."""
+    counts = stream(generator).numpy().poisson(np.asarray(plain(input)))
+    return constant(counts.astype(input.dtype), input)
+
+
+def multinomial(
+    input: Tensor,  # torch's name
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Positions drawn with probabilities in proportion to the elements of each row.
+
+    Raises:
+      RuntimeError: the elements are no probabilities, or there are too few.
+    """
+    weights = np.asarray(plain(input), np.float64)
+    if weights.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if np.any(weights < 0) or not np.all(np.isfinite(weights)):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    rows = np.atleast_2d(weights)
+    if np.any(rows.sum(1) <= 0):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    chooser = stream(generator).numpy()
+    found = np.stack(
+        [chooser.choice(len(r), num_samples, replacement, r / r.sum()) for r in rows]
+    ).astype(np.int64)
+    return constant(found if weights.ndim == 2 else found[0], input)
+
+
+METHODS: dict[str, Any] = {
+    "copy_": copy_,
+    "fill_": fill_,
+    "zero_": zero_,
+    "normal_": _random("normal_", _normal),
+    "uniform_": _random("uniform_", _uniform),
+    "random_": _random("random_", _integers),
+    "bernoulli_": _random("bernoulli_", _bernoulli),
+    "exponential_": _random("exponential_", _exponential),
+    "geometric_": _random("geometric_", _geometric),
+    "cauchy_": _random("cauchy_", _cauchy),
+    "log_normal_": _random("log_normal_", _log_normal),
+    "bernoulli": bernoulli,
+    "multinomial": multinomial,
+}
+FUNCTIONS: dict[str, Any] = {
+    "fill": fill,
+    "bernoulli": bernoulli,
+    "poisson": poisson,
+    "multinomial": multinomial,
+}

@@ -1,0 +1,130 @@
+"""Fourier transforms of tensors: the functions of ``torch.fft``.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.methods.rows import check_tensor, constant, floating, refuse_out
+from functrans.autograd.operations import composite, torch_defaults
+from functrans.autograd.tensors import Tensor
+from functrans.trace import dtype_of
+
+_NORMS = (None, "forward", "backward", "ortho")
+
+
+def _narrowed(made: Any, x: Any) -> Any:
+    """A result as wide as the operand: NumPy's transforms of float32 may be wider."""
+    from_dtype, dtype = dtype_of(x), dtype_of(made)
+    is_narrow = from_dtype.itemsize < (16 if from_dtype.kind == "c" else 8)
+    if not is_narrow:
+        return made
+    return fnp.astype(made, np.complex64 if dtype.kind == "c" else np.float32)
+
+
+def _one_axis(name: str, label: str) -> Callable[..., Any]:
+    function = getattr(fnp.fft, name)
+
+    def operation(
+        input: Tensor,  # torch's name
+        n: int | None = None,
+        dim: int = -1,
+        norm: str | None = None,
+        *,
+        out: Any = None,
+    ) -> Tensor:
+        _check(f"fft_{name}", input, norm, out)
+        return composite(  # type: ignore[no-any-return]  # a tensor
+            _label(label, input), lambda x: _narrowed(function(x, n, dim, norm), x), floating(input)
+        )
+
+    operation.__name__ = name
+    operation.__doc__ = f"``np.fft.{name}`` of a tensor along an axis."
+    return operation
+
+
+def _label(label: str, x: Tensor) -> str:
+    """The name of a transform's node: that of real numbers is another one."""
+    return "FftR2C" if label == "FftC2C" and x.dtype.kind != "c" else label
+
+
+def _check(name: str, x: Tensor, norm: str | None, out: Any) -> None:
+    refuse_out(name, out)
+    check_tensor(name, x)
+    if norm not in _NORMS:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+
+
+def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
+    function = getattr(fnp.fft, name)
+
+    def operation(
+        input: Tensor,  # torch's name
+        s: Any = None,
+        dim: Any = default,
+        norm: str | None = None,
+        *,
+        out: Any = None,
+    ) -> Tensor:
+        _check(f"fft_{name}", input, norm, out)
+        axes = dim
+        if axes is None and s is not None:
+            axes = tuple(range(-len(s), 0))
+        return composite(  # type: ignore[no-any-return]  # a tensor
+            label, lambda x: _narrowed(function(x, s, axes, norm), x), floating(input)
+        )
+
+    operation.__name__ = name
+    operation.__doc__ = f"``np.fft.{name}`` of a tensor along axes."
+    return operation
+
+
+def _shift(name: str) -> Callable[..., Any]:
+    function = getattr(fnp.fft, name)
+
+    def operation(input: Tensor, dim: Any = None) -> Tensor:  # torch's name
+        check_tensor(f"fft_{name}", input)
+        return composite("Roll", lambda x: function(x, dim), input)  # type: ignore[no-any-return]  # a tensor
+
+    operation.__name__ = name
+    operation.__doc__ = f"``np.fft.{name}`` of a tensor."
+    return operation
+
+
+def _frequencies(name: str) -> Callable[..., Any]:
+    function = getattr(np.fft, name)
+
+    def operation(n: int, d: float = 1.0, *, dtype: Any = None, **_: Any) -> Tensor:
+        return constant(function(n, d).astype(dtype or torch_defaults.dtype))
+
+    operation.__name__ = name
+    operation.__doc__ = f"``np.fft.{name}`` as a tensor."
+    return operation
+
+
+FFT: dict[str, Any] = {
+    "fft": _one_axis("fft", "FftC2C"),
+    "ifft": _one_axis("ifft", "FftC2C"),
+    "rfft": _one_axis("rfft", "FftR2C"),
+    "irfft": _one_axis("irfft", "FftC2R"),
+    "hfft": _one_axis("hfft", "FftC2R"),
+    "ihfft": _one_axis("ihfft", "FftR2C"),
+    "fft2": _several_axes("fft2", "FftC2C", (-2, -1)),
+    "ifft2": _several_axes("ifft2", "FftC2C", (-2, -1)),
+    "rfft2": _several_axes("rfft2", "FftR2C", (-2, -1)),
+    "irfft2": _several_axes("irfft2", "FftC2R", (-2, -1)),
+    "fftn": _several_axes("fftn", "FftC2C", None),
+    "ifftn": _several_axes("ifftn", "FftC2C", None),
+    "rfftn": _several_axes("rfftn", "FftR2C", None),
+    "irfftn": _several_axes("irfftn", "FftC2R", None),
+    "fftshift": _shift("fftshift"),
+    "ifftshift": _shift("ifftshift"),
+    "fftfreq": _frequencies("fftfreq"),
+    "rfftfreq": _frequencies("rfftfreq"),
+}

@@ -1,0 +1,501 @@
+"""Operations that join or rearrange tensors into new memory: ``cat``, ``roll``, ``tril``, ...
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.methods.rows import (
+    Row,
+    constant,
+    copied,
+    functions_of,
+    methods_of,
+    plain,
+    refuse_out,
+)
+from functrans.autograd.methods.shaping import axis_of, expand, extents, reshape, reshaped
+from functrans.autograd.operations import composite, result_dtype
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import creation, movement, structural
+from functrans.trace import shape_of
+
+# joining -----------------------------------------------------------------------------------------
+
+
+def _list_of(name: str, tensors: Any) -> list[Tensor]:
+    """Tensors of a sequence.
+
+    Raises:
+      TypeError: it is none, or holds something else.
+      ValueError: it is empty.
+    """
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+            f"{type(tensors).__name__}"
+        )
+    if not tensors:
+        raise ValueError(f"{name}(): expected a non-empty list of Tensors")
+    for i, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}"
+            )
+    return list(tensors)
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
+    """Tensors one after the other along an axis.
+
+    Raises:
+      RuntimeError: there are none, one has no axes, or the other extents differ.
+    """
+    refuse_out("cat", out)
+    parts = _list_of("torch.cat", tensors)
+    for i, x in enumerate(parts):
+        if not x.shape:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    dtype = result_dtype(*parts)
+    rest = [x for x in parts if x.shape != (0,)] or parts
+    first = rest[0].shape
+    axis = axis_of(dim, len(first))
+    for i, x in enumerate(rest):
+        if len(x.shape) != len(first):
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {len(first)} and {len(x.shape)}"
+            )
+        for k, (n, m) in enumerate(zip(first, x.shape, strict=True)):
+            if k != axis and n != m:
+                raise RuntimeError(
+                    "Sizes of tensors must match except in dimension "
+                    f"{axis}. Expected size {n} but got size {m} for tensor number {i} in the list."
+                )
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "Cat", lambda *xs: movement.concatenate(xs, axis, dtype), *rest
+    )
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
+    """Tensors of one shape along another axis.
+
+    Raises:
+      RuntimeError: there are none, or the shapes differ.
+    """
+    refuse_out("stack", out)
+    parts = _list_of("stack", tensors)
+    axis = axis_of(dim, len(parts[0].shape) + 1)
+    for i, x in enumerate(parts):
+        if x.shape != parts[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
+                f"entry 0 and {list(x.shape)} at entry {i}"
+            )
+    dtype = result_dtype(*parts)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "Stack", lambda *xs: movement.stack(xs, axis, dtype), *parts
+    )
+
+
+def at_least(ndim: int, x: Tensor) -> Tensor:
+    """A tensor with axes of extent 1 put around it until it has enough of them."""
+    have = len(x.shape)
+    if have >= ndim:
+        return x
+    shapes = {
+        1: (1,),
+        2: (1, *x.shape) if have else (1, 1),
+        3: {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(have, ()),
+    }
+    return reshaped(x, shapes[ndim], "Unsqueeze")
+
+
+def _atleast(ndim: int) -> Callable[..., Any]:
+    def operation(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+            tensors = tuple(tensors[0])
+            return tuple([at_least(ndim, x) for x in tensors])
+        found = tuple([at_least(ndim, x) for x in tensors])
+        return found[0] if len(found) == 1 else found
+
+    operation.__doc__ = f"Tensors with at least {ndim} axes."
+    return operation
+
+
+def _stacked(ndim: int, axis_for: Callable[[int], int]) -> Callable[..., Any]:
+    def operation(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+        refuse_out("stack", out)
+        parts = [at_least(ndim, x) for x in _list_of("stack", tensors)]
+        return cat(parts, axis_for(len(parts[0].shape)))
+
+    operation.__doc__ = "Tensors one after the other along one of the first axes."
+    return operation
+
+
+def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+    """Vectors and matrices as columns side by side."""
+    refuse_out("column_stack", out)
+    parts = [
+        reshape(x, (math.prod(x.shape), 1)) if len(x.shape) < 2 else x
+        for x in _list_of("column_stack", tensors)
+    ]
+    return cat(parts, 1)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of a larger one."""
+    parts = [at_least(2, x) for x in tensors]
+    rows, columns = (sum(x.shape[i] for x in parts) for i in (0, 1))
+    dtype = result_dtype(*parts)
+
+    def of(*xs: Any) -> Any:
+        above = left = 0
+        lines = []
+        for x in xs:
+            m, n = shape_of(x)
+            config = ((0, 0, 0), (left, columns - left - n, 0))
+            lines.append(movement.pad(structural.cast(x, dtype), dtype.type(0), config))
+            above, left = above + m, left + n
+        return movement.concatenate(lines, 0, dtype) if rows else lines[0]
+
+    return composite("BlockDiag", of, *parts)  # type: ignore[no-any-return]  # a tensor
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinates of a grid: each vector along its own axis."""
+    parts = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[:2] = [1, 0]
+    sizes = [math.prod(parts[i].shape) for i in order]
+    grids = []
+    for i, x in enumerate(parts):
+        shape = [1] * len(parts)
+        shape[order.index(i)] = -1
+        grids.append(expand(reshape(x, shape), sizes))
+    return tuple(grids)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Tensors expanded to their common extents.
+
+    Raises:
+      RuntimeError: they do not broadcast.
+    """
+    parts = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shape = broadcast_shapes(*[x.shape for x in parts])
+    return tuple([x if x.shape == shape else expand(x, shape) for x in parts])
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The common extents of several shapes.
+
+    Raises:
+      RuntimeError: there are none.
+    """
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise RuntimeError(
+            "Shape mismatch: objects cannot be broadcast to a single shape"
+        ) from None
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of elements of vectors, a row each."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([reshape(grid, -1) for grid in meshgrid(*tensors)], 1)
+
+
+def combinations(
+    input: Tensor, r: int = 2, with_replacement: bool = False
+) -> Tensor:  # torch's name
+    """All choices of ``r`` elements of a vector, a row each."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    index = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    return composite("Stack", lambda x: x[index] if index.size else fnp.take(x, index), input)  # type: ignore[no-any-return]  # a tensor
+
+
+# repeating and moving ----------------------------------------------------------------------------
+
+
+def repeat(self: Tensor, *sizes: Any) -> Tensor:
+    """The tensor side by side with itself, as often as asked along each axis.
+
+    Raises:
+      RuntimeError: there are fewer numbers than axes.
+    """
+    counts = extents(sizes)
+    if len(counts) < len(self.shape):
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            "tensor"
+        )
+    return composite("Repeat", lambda x: _tiled(x, counts), self)  # type: ignore[no-any-return]  # a tensor
+
+
+def _tiled(x: Any, counts: tuple[int, ...]) -> Any:
+    own = (1,) * (len(counts) - len(shape_of(x))) + shape_of(x)
+    apart = tuple(k for n in own for k in (1, n))
+    wide = tuple(k for c, n in zip(counts, own, strict=True) for k in (c, n))
+    full = tuple(c * n for c, n in zip(counts, own, strict=True))
+    return structural.reshape(structural.broadcast_to(structural.reshape(x, apart), wide), full)
+
+
+def tile(self: Tensor, *dims: Any) -> Tensor:
+    """As ``repeat``; numbers that are missing in front are 1."""
+    counts = extents(dims)
+    return repeat(self, (1,) * (len(self.shape) - len(counts)) + counts)
+
+
+def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None, **_: Any) -> Tensor:
+    """Each element of an axis several times."""
+    counts = plain(repeats) if isinstance(repeats, Tensor) else repeats
+    flat = reshape(self, -1) if dim is None else self
+    axis = 0 if dim is None else axis_of(dim, len(self.shape))
+    index = np.repeat(np.arange(flat.shape[axis]), counts)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "IndexSelect" if isinstance(repeats, Tensor) else "View",
+        lambda x: fnp.take(x, index, axis=axis),
+        flat,
+    )
+
+
+def _dims(dims: Sequence[Any]) -> tuple[int, ...]:
+    return extents(dims)
+
+
+def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """Elements moved along axes, those from the end to the beginning.
+
+    Raises:
+      RuntimeError: the numbers of shifts and axes differ.
+    """
+    steps = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+    if dims is None or (isinstance(dims, (tuple, list)) and not dims):
+        shape = self.shape
+
+        def flat(x: Any) -> Any:
+            line = structural.reshape(x, (math.prod(shape),))
+            return structural.reshape(movement.roll(line, steps, (0,)), shape)
+
+        return composite("Roll", flat, self)  # type: ignore[no-any-return]  # a tensor
+    given = dims if isinstance(dims, (tuple, list)) else (dims,)
+    axes = tuple(axis_of(d, len(self.shape)) for d in given)
+    if len(axes) != len(steps):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}"
+        )
+    return composite("Roll", lambda x: movement.roll(x, steps, axes), self)  # type: ignore[no-any-return]  # a tensor
+
+
+def flip(self: Tensor, *dims: Any) -> Tensor:
+    """Axes the other way round."""
+    axes = tuple(axis_of(d, len(self.shape)) for d in _dims(dims))
+    if len(set(axes)) != len(axes):
+        raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
+    if not axes or not self.shape:
+        return copied(self, "Flip")
+    return composite("Flip", lambda x: movement.reverse(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+
+
+def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """The plane of two axes turned by right angles."""
+    return composite("Rot90", lambda x: fnp.rot90(x, k, tuple(dims)), self)  # type: ignore[no-any-return]  # a tensor
+
+
+# diagonals and triangles -------------------------------------------------------------------------
+
+
+def diag(self: Tensor, diagonal: int = 0) -> Tensor:
+    """A matrix with a vector on its diagonal, or the diagonal of a matrix.
+
+    Raises:
+      RuntimeError: it is neither vector nor matrix.
+    """
+    if len(self.shape) == 1:
+        return diag_embed(self, diagonal)
+    if len(self.shape) != 2:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(self.shape)}D")
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "DiagonalBackward0_copy", lambda x: creation.diagonal(x, diagonal), self
+    )
+
+
+def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices with the last axis on their diagonals."""
+    ndim = len(self.shape) + 1
+    i, j = axis_of(dim1, ndim), axis_of(dim2, ndim)
+    if i == j:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if i > j:
+        i, j, offset = j, i, -offset
+
+    def of(x: Any) -> Any:
+        n = shape_of(x)[-1]
+        size = n + abs(offset)
+        above, left = max(-offset, 0), max(offset, 0)
+        eye = np.zeros((n, size, size), bool)
+        eye[np.arange(n), np.arange(n) + above, np.arange(n) + left] = True
+        lead = shape_of(x)[:-1]
+        rows = np.zeros((size, size), np.int64)
+        rows[np.arange(n) + above, np.arange(n) + left] = np.arange(n)
+        picked = fnp.take(x, rows, axis=len(lead)) if n else fnp.zeros((*lead, size, size))
+        full = fnp.where(eye.any(0), picked, 0)
+        order = list(range(len(lead)))
+        order.insert(i, len(lead))
+        order.insert(j, len(lead) + 1)
+        return structural.transpose(structural.cast(full, x.dtype), tuple(order))
+
+    return composite("DiagEmbed", of, self)  # type: ignore[no-any-return]  # a tensor
+
+
+def diagflat(self: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with all elements on its diagonal."""
+    return diag_embed(reshape(self, -1), offset)
+
+
+def _triangle(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    label = name.capitalize()
+
+    def operation(self: Tensor, diagonal: int = 0) -> Tensor:
+        if len(self.shape) < 2:
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+        return composite(label, lambda x: function(x, int(diagonal)), self)  # type: ignore[no-any-return]  # a tensor
+
+    operation.__name__ = name
+    operation.__doc__ = "A triangle of matrices, 0 elsewhere."
+    return operation
+
+
+def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(row: int, col: int, offset: int = 0, *, dtype: Any = None, **_: Any) -> Tensor:
+        places = np.stack(function(row, offset, col))
+        result = constant(places.astype(dtype or np.int64))
+        result._follows = True
+        return result
+
+    operation.__doc__ = "Row and column of each element of a triangle."
+    return operation
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # torch's name
+    """The matrix of powers of a vector."""
+    return composite("Cumprod", lambda v: fnp.vander(v, N, increasing), x)  # type: ignore[no-any-return]  # a tensor
+
+
+def padded(
+    input: Tensor,  # torch's name
+    pad: Sequence[int],
+    mode: str = "constant",
+    value: float | None = None,
+) -> Tensor:
+    """Elements added before and after axes; pairs of numbers, the last axis first.
+
+    Args:
+      input: the tensor.
+      pad: how many; negative ones take elements away.
+      mode: ``constant``, ``reflect``, ``replicate`` or ``circular``.
+      value: the constant.
+
+    Raises:
+      RuntimeError: the numbers do not fit.
+      NotImplementedError: another mode.
+    """
+    if len(pad) % 2 or len(pad) > 2 * len(input.shape):
+        raise RuntimeError(
+            "Padding length must be divisible by 2 and at most twice the number of dimensions of "
+            f"the input, but got {len(pad)} for {len(input.shape)}D"
+        )
+    pairs = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)][::-1]
+    widths = [(0, 0)] * (len(input.shape) - len(pairs)) + pairs
+    if mode == "constant":
+        filler = input.dtype.type(0 if value is None else value)
+        config = [(before, after, 0) for before, after in widths]
+        return composite("ConstantPadNd", lambda x: movement.pad(x, filler, config), input)  # type: ignore[no-any-return]  # a tensor
+    names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    if mode not in names:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    label = f"{mode.capitalize() if mode != 'replicate' else 'Replication'}Pad{len(pairs)}D"
+    label = label.replace("ReflectPad", "ReflectionPad")
+
+    def of(x: Any) -> Any:
+        for axis, (before, after) in enumerate(widths):
+            if before or after:
+                index = np.pad(np.arange(shape_of(x)[axis]), (before, after), names[mode])  # type: ignore[call-overload]  # one of its modes
+                x = fnp.take(x, index, axis=axis)
+        return x
+
+    return composite(label, of, input)  # type: ignore[no-any-return]  # a tensor
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The integral along an axis by the trapezoidal rule."""
+    axis = axis_of(dim, len(y.shape))
+    if x is None:
+        return composite("MulBackward1", lambda v: fnp.trapezoid(v, dx=dx, axis=axis), y)  # type: ignore[no-any-return]  # a tensor
+    return composite("DivBackward1", lambda v, at: fnp.trapezoid(v, at, axis=axis), y, x)  # type: ignore[no-any-return]  # a tensor
+
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """A constant added before and after axes; pairs of numbers, the last axis first."""
+    return padded(input, pad, "constant", value)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("repeat", repeat, (), "m"),
+    Row("tile", tile),
+    Row("repeat_interleave", repeat_interleave),
+    Row("roll", roll),
+    Row("flip", flip),
+    Row("fliplr", lambda self: flip(self, 1)),
+    Row("flipud", lambda self: flip(self, 0)),
+    Row("rot90", rot90),
+    Row("diag", diag),
+    Row("diag_embed", diag_embed),
+    Row("diagflat", diagflat),
+    Row("tril", _triangle("tril", creation.tril), (), "mfi"),
+    Row("triu", _triangle("triu", creation.triu), (), "mfi"),
+    Row("combinations", combinations, (), "f"),
+    Row("vander", vander, (), "f"),
+)
+
+METHODS: dict[str, Any] = methods_of(ROWS)
+FUNCTIONS: dict[str, Any] = {
+    **functions_of(ROWS),
+    "cat": cat,
+    "concat": cat,
+    "concatenate": cat,
+    "stack": stack,
+    "hstack": _stacked(1, lambda ndim: 0 if ndim == 1 else 1),
+    "vstack": _stacked(2, lambda ndim: 0),
+    "row_stack": _stacked(2, lambda ndim: 0),
+    "dstack": _stacked(3, lambda ndim: 2),
+    "column_stack": column_stack,
+    "block_diag": block_diag,
+    "constant_pad_nd": constant_pad_nd,
+    "trapezoid": trapezoid,
+    "trapz": trapezoid,
+    "meshgrid": meshgrid,
+    "broadcast_tensors": broadcast_tensors,
+    "broadcast_shapes": broadcast_shapes,
+    "cartesian_prod": cartesian_prod,
+    "atleast_1d": _atleast(1),
+    "atleast_2d": _atleast(2),
+    "atleast_3d": _atleast(3),
+    "tril_indices": _triangle_indices(np.tril_indices),
+    "triu_indices": _triangle_indices(np.triu_indices),
+}

@@ -1,0 +1,643 @@
+"""Linear algebra of tensors: the functions of ``torch.linalg``, and their names in ``torch``.
+
+Here: inverses, determinants, factorizations, norms of matrices, solutions. Not here: products
+(``products``), the derivatives of factorizations (``primitives.linalg``).
+
+Layer: ``autograd``. Reference: N. Higham, The scaling and squaring method for the matrix
+exponential revisited, SIAM J. Matrix Anal. Appl. 26 (2005), for ``matrix_exp``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.methods import products
+from functrans.autograd.methods.reductions import axes_of, norm, reduced, vector_norm_of
+from functrans.autograd.methods.rows import (
+    Row,
+    check_tensor,
+    constant,
+    functions_of,
+    methods_of,
+    plain,
+    results,
+)
+from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.operations import composite, to_dtype, torch_kind
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import creation, linalg_solve, linalg_triangular, reduction, structural
+from functrans.trace import dtype_of, shape_of
+
+
+class LinAlgError(np.linalg.LinAlgError, RuntimeError):
+    """A computation of linear algebra failed: a singular matrix, no convergence."""
+
+
+_SlogdetResult = results("slogdet", "sign", "logabsdet")  # torch's names
+_QrResult = results("qr", "Q", "R")  # torch's names
+_SvdResult = results("svd", "U", "S", "Vh")  # torch's names
+_OldSvdResult = results("svd", "U", "S", "V")  # torch's names
+_EigResult = results("eig", "eigenvalues", "eigenvectors")  # torch's names
+_LuResult = results("lu", "P", "L", "U")
+_LstsqResult = results("lstsq", "solution", "residuals", "rank", "singular_values")
+
+# checks ------------------------------------------------------------------------------------------
+
+
+def _check_matrix(name: str, a: Tensor, is_square: bool = False) -> None:
+    """Refuse what is no stack of matrices of floating or complex numbers.
+
+    Raises:
+      RuntimeError: with torch's message.
+    """
+    check_tensor(name, a, "A")
+    if len(a.shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if a.dtype.kind in "iub":
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            f"{torch_kind(a.dtype)}"
+        )
+    if is_square and a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {a.shape[-2]} by "
+            f"{a.shape[-1]} matrices"
+        )
+
+
+def _computed(name: str, label: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """A composite whose failure is torch's."""
+    try:
+        return composite(label, function, *operands)
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(f"{name}: {_REASONS.get(label, error)}") from error
+
+
+_NOT_DEFINITE = (
+    "The factorization could not be completed because the input is not positive-definite"
+)
+_REASONS = {
+    "LinalgInvEx": "The inversion could not be completed because the input matrix is singular.",
+    "LinalgSolveEx": "The solver failed because the input matrix is singular.",
+    "LinalgCholeskyEx": f"{_NOT_DEFINITE}.",
+    "Cholesky": f"{_NOT_DEFINITE}.",
+}
+"""Why a computation failed, by the name of its node."""
+
+
+# inverses and determinants -----------------------------------------------------------------------
+
+
+def inv(A: Tensor) -> Tensor:  # torch's name
+    """The inverse of square matrices.
+
+    Raises:
+      RuntimeError: they are not square, or singular.
+    """
+    _check_matrix("linalg.inv", A, is_square=True)
+    return _computed("linalg.inv", "LinalgInvEx", fnp.linalg.inv, A)  # type: ignore[no-any-return]  # a tensor
+
+
+def det(A: Tensor) -> Tensor:  # torch's name
+    """The determinant of square matrices."""
+    _check_matrix("linalg.det", A, is_square=True)
+    return composite("LinalgDet", fnp.linalg.det, A)  # type: ignore[no-any-return]  # a tensor
+
+
+def slogdet(A: Tensor) -> Any:  # torch's name
+    """Sign and logarithm of the size of the determinant."""
+    _check_matrix("linalg.slogdet", A, is_square=True)
+    return _SlogdetResult(*composite("LinalgSlogdet", lambda a: tuple(fnp.linalg.slogdet(a)), A))
+
+
+def logdet(input: Tensor) -> Tensor:  # torch's name
+    """The logarithm of the determinant; NaN where it is negative."""
+    _check_matrix("logdet", input, is_square=True)
+
+    def of(a: Any) -> Any:
+        sign, size = fnp.linalg.slogdet(a)
+        return fnp.where(sign < 0, math.nan, size)
+
+    return composite("Where", of, input)  # type: ignore[no-any-return]  # a tensor
+
+
+def pinv(
+    A: Tensor, *, rtol: Any = None, atol: Any = None, hermitian: bool = False
+) -> Tensor:  # torch's name
+    """The pseudoinverse; singular values below the larger tolerance count as 0."""
+    _check_matrix("linalg.pinv", A)
+    level = float(rtol) if rtol is not None else None
+    if atol is not None:
+        sizes = np.linalg.svd(plain(A), compute_uv=False)
+        largest = float(sizes.max()) if sizes.size else 1.0
+        level = max(level or 0.0, float(atol) / largest if largest else 0.0)
+    if level is None:
+        level = max(A.shape[-2:]) * float(np.finfo(A.dtype).eps)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "LinalgPinv", lambda a: fnp.linalg.pinv(a, level, hermitian=hermitian), A
+    )
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
+    """The solution ``X`` of ``A X = B``, or of ``X A = B``.
+
+    Raises:
+      RuntimeError: shapes do not fit, or a matrix is singular.
+    """
+    _check_matrix("linalg.solve", A, is_square=True)
+    products.same_dtype(A, B)
+    is_vector = len(B.shape) == 1 or (len(A.shape) - 1 == len(B.shape) and B.shape == A.shape[:-1])
+    n = A.shape[-1]
+    if B.shape[-1 if is_vector or not left else -2] != n:
+        raise RuntimeError(
+            "linalg.solve: Incompatible shapes of A and B for the equation AX = B "
+            f"({A.shape[-2]}x{n} and {'x'.join(map(str, B.shape[-2:]))})"
+        )
+
+    def of(a: Any, b: Any) -> Any:
+        if is_vector:
+            found = fnp.linalg.solve(a, structural.reshape(b, (*shape_of(b), 1)))
+            return structural.reshape(found, shape_of(found)[:-1])
+        if not left:
+            return _turned(fnp.linalg.solve(_turned(a), _turned(b)))
+        return fnp.linalg.solve(a, b)
+
+    return _computed("linalg.solve", "LinalgSolveEx", of, A, B)  # type: ignore[no-any-return]  # a tensor
+
+
+def _turned(a: Any) -> Any:
+    """Matrices transposed."""
+    ndim = len(shape_of(a))
+    return structural.transpose(a, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def solve_triangular(
+    A: Tensor,  # torch's name
+    B: Tensor,  # torch's name
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+) -> Tensor:
+    """The solution of a triangular system; the other triangle is not read."""
+    _check_matrix("linalg.solve_triangular", A, is_square=True)
+
+    def of(a: Any, b: Any) -> Any:
+        if not left:
+            a, b = _turned(a), _turned(b)
+        lower = upper != left
+        lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
+        a = structural.broadcast_to(a, (*lead, *shape_of(a)[-2:]))
+        b = structural.broadcast_to(b, (*lead, *shape_of(b)[-2:]))
+        found = linalg_triangular.triangular_solve(a, b, lower=lower, unit_diagonal=unitriangular)
+        return found if left else _turned(found)
+
+    return _computed("linalg.solve_triangular", "LinalgSolveTriangular", of, A, B)  # type: ignore[no-any-return]  # a tensor
+
+
+def triangular_solve(
+    b: Tensor,
+    A: Tensor,  # torch's name
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> Any:
+    """The solution of a triangular system, and the matrix."""
+    matrix = A.mT if transpose else A  # type: ignore[attr-defined]  # a property
+    made = solve_triangular(matrix, b, upper=upper != transpose, unitriangular=unitriangular)
+    return made, A
+
+
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # torch's names
+    """The solution of a system whose matrix is given by its Cholesky factor."""
+
+    def of(b: Any, factor: Any) -> Any:
+        lower = _turned(factor) if upper else factor
+        half = linalg_triangular.triangular_solve(lower, b, lower=True)
+        return linalg_triangular.triangular_solve(_turned(lower), half, lower=False)
+
+    return composite("CholeskySolve", of, input, L)  # type: ignore[no-any-return]  # a tensor
+
+
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:  # torch's name
+    """The inverse of a matrix that is given by its Cholesky factor."""
+    eye = constant(np.eye(L.shape[-1], dtype=L.dtype), L)
+    return cholesky_solve(eye, L, upper)
+
+
+def lstsq(
+    A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None
+) -> Any:  # torch's name
+    """The solution of a least-squares problem, residuals, rank and singular values."""
+    _check_matrix("linalg.lstsq", A)
+    products.same_dtype(A, B)
+    m, n = A.shape[-2:]
+    solution = composite(
+        "LinalgLstsq", lambda a, b: fnp.matmul(fnp.linalg.pinv(a, rcond=rcond), b), A, B
+    )
+    rank = int(np.linalg.matrix_rank(np.asarray(plain(A))).min()) if len(A.shape) == 2 else n
+    lead = A.shape[:-2]
+    if m > n and rank == n:
+        residuals = composite(
+            "Sum",
+            lambda a, b, x: structural.reduce_sum(
+                (fnp.matmul(a, x) - b) ** 2, (len(lead) if len(shape_of(b)) > 1 else 0,)
+            ),
+            A,
+            B,
+            solution,
+        )
+    else:
+        residuals = constant(np.empty((0,), A.dtype), A)
+    return _LstsqResult(
+        solution,
+        residuals,
+        constant(np.full(lead, rank, np.int64), A),
+        constant(np.empty((0,), A.dtype), A),
+    )
+
+
+# factorizations ----------------------------------------------------------------------------------
+
+
+def linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor:  # torch's name
+    """The Cholesky factor of positive definite matrices.
+
+    Raises:
+      LinAlgError: a matrix is not positive definite.
+    """
+    return _cholesky("linalg.cholesky", "LinalgCholeskyEx", A, upper)
+
+
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:  # torch's name
+    """The Cholesky factor of positive definite matrices."""
+    return _cholesky("cholesky", "Cholesky", input, upper)
+
+
+def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
+    _check_matrix(name, a, is_square=True)
+
+    def of(a: Any) -> Any:
+        lower = fnp.linalg.cholesky(a)
+        return fnp.conj(_turned(lower)) if upper else lower
+
+    return _computed(name, label, of, a)  # type: ignore[no-any-return]  # a tensor
+
+
+def qr(A: Tensor, mode: str = "reduced") -> Any:  # torch's name
+    """An orthogonal and a triangular factor."""
+    _check_matrix("linalg.qr", A)
+    if mode == "r":
+        r = composite("LinalgQr", lambda a: fnp.linalg.qr(a, "r"), A)
+        return _QrResult(constant(np.empty((0,), A.dtype), A), r)
+    if mode not in ("reduced", "complete"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
+            "or 'complete'"
+        )
+    return _QrResult(*composite("LinalgQr", lambda a: tuple(fnp.linalg.qr(a, mode)), A))
+
+
+def old_qr(input: Tensor, some: bool = True) -> Any:  # torch's name
+    """An orthogonal and a triangular factor."""
+    return qr(input, "reduced" if some else "complete")
+
+
+def linalg_svd(
+    A: Tensor, full_matrices: bool = True, *, driver: str | None = None
+) -> Any:  # torch's name
+    """Singular vectors, values and the adjoint of the right vectors."""
+    _check_matrix("linalg.svd", A)
+    found = _computed(
+        "linalg.svd",
+        "LinalgSvd",
+        lambda a: tuple(fnp.linalg.svd(a, full_matrices=full_matrices)),
+        A,
+    )
+    return _SvdResult(*found)
+
+
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:  # torch's name
+    """Singular vectors and values; the right vectors are columns."""
+    u, s, vh = linalg_svd(input, not some)
+    return _OldSvdResult(u, s, vh.mH)
+
+
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:  # torch's name
+    """Singular values, descending."""
+    _check_matrix("linalg.svdvals", A)
+    return _computed("linalg.svdvals", "LinalgSvd", fnp.linalg.svdvals, A)  # type: ignore[no-any-return]  # a tensor
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
+    _check_matrix("linalg.eigh", A, is_square=True)
+    found = _computed("linalg.eigh", "LinalgEigh", lambda a: tuple(fnp.linalg.eigh(a, UPLO)), A)
+    return _EigResult(*found)
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:  # torch's names
+    """Eigenvalues of Hermitian matrices, ascending."""
+    _check_matrix("linalg.eigvalsh", A, is_square=True)
+    return _computed("linalg.eigvalsh", "LinalgEigh", lambda a: fnp.linalg.eigvalsh(a, UPLO), A)  # type: ignore[no-any-return]  # a tensor
+
+
+def _as_complex(x: Any) -> Any:
+    dtype = dtype_of(x)
+    return x if dtype.kind == "c" else structural.cast(x, np.result_type(dtype, np.complex64))
+
+
+def eig(A: Tensor) -> Any:  # torch's name
+    """Eigenvalues and eigenvectors, complex."""
+    _check_matrix("linalg.eig", A, is_square=True)
+    found = _computed("linalg.eig", "LinalgEig", lambda a: tuple(fnp.linalg.eig(_as_complex(a))), A)
+    return _EigResult(*found)
+
+
+def eigvals(A: Tensor) -> Tensor:  # torch's name
+    """Eigenvalues, complex."""
+    _check_matrix("linalg.eigvals", A, is_square=True)
+    return _computed(  # type: ignore[no-any-return]  # a tensor
+        "linalg.eigvals", "LinalgEig", lambda a: fnp.linalg.eigvals(_as_complex(a)), A
+    )
+
+
+def lu(A: Tensor, *, pivot: bool = True) -> Any:  # torch's name
+    """A permutation, a lower and an upper triangular factor.
+
+    Raises:
+      RuntimeError: ``pivot`` is false.
+    """
+    _check_matrix("linalg.lu", A)
+    if not pivot:
+        raise RuntimeError("linalg.lu: LU without pivoting is not implemented on the CPU")
+
+    rows, columns = A.shape[-2:]
+    size = min(rows, columns)
+
+    def of(a: Any) -> Any:
+        both, _, order = linalg_solve.lu(a)
+        eye = np.eye(rows, size, dtype=dtype_of(a))
+        return creation.tril(both, -1)[..., :size] + eye, creation.triu(both)[..., :size, :], order
+
+    lower, upper, order = composite("LinalgLu", of, A)
+    places = np.asarray(plain(order))
+    matrix = np.eye(rows, dtype=A.dtype)[places]
+    return _LuResult(constant(np.swapaxes(matrix, -1, -2), A), lower, upper)
+
+
+def _checked_form(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:
+    """The form of a computation that reports a failure as a number.
+
+    Args:
+      function: the computation.
+      *fields: names of its result and of the report.
+    """
+    kind = results(f"{function.__name__}_ex", *fields)
+
+    def operation(
+        A: Tensor, *args: Any, check_errors: bool = False, **kwargs: Any
+    ) -> Any:  # torch's name
+        zeros = np.zeros(A.shape[:-2], np.int32)
+        try:
+            return kind(function(A, *args, **kwargs), constant(zeros, A))
+        except LinAlgError:
+            if check_errors:
+                raise
+            failed = constant(np.full(A.shape, math.nan, A.dtype), A)
+            return kind(failed, constant(zeros + 1, A))
+
+    operation.__doc__ = f"As ``{function.__name__}``, with a number that is not 0 for a failure."
+    return operation
+
+
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:  # torch's name
+    """The inverse of a tensor as a linear map from its last axes to its first ``ind``."""
+    return _computed("linalg.tensorinv", "ReshapeAlias", lambda a: fnp.linalg.tensorinv(a, ind), A)  # type: ignore[no-any-return]  # a tensor
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:  # torch's names
+    """The solution of a system whose unknown and right side have several axes."""
+    axes = None if dims is None else tuple(dims)
+    return _computed(  # type: ignore[no-any-return]  # a tensor
+        "linalg.tensorsolve", "View", lambda a, b: fnp.linalg.tensorsolve(a, b, axes), A, B
+    )
+
+
+# norms -------------------------------------------------------------------------------------------
+
+
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,  # torch's name
+) -> Tensor:
+    """The norm of the elements as vectors, of any order."""
+    return norm(x, ord, dim, keepdim, dtype)
+
+
+def matrix_norm(
+    A: Tensor,  # torch's name
+    ord: Any = "fro",  # torch's name
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of matrices: Frobenius, nuclear, or of order 1, 2, infinity, or a negative one.
+
+    Raises:
+      RuntimeError: another order.
+    """
+    if dtype is not None:
+        A = to_dtype(A, np.dtype(dtype))  # torch's name
+    if ord == "fro":
+        return norm(A, 2, dim, keepdim)
+    row, column = (axis_of(d, len(A.shape)) for d in dim)
+    if ord in (1, -1, math.inf, -math.inf):
+        first, second = (row, column) if abs(ord) == 1 else (column, row)
+        extremum = reduction.reduce_max if ord > 0 else reduction.reduce_min
+
+        def of_sums(x: Any, axes: Any) -> Any:
+            sums = vector_norm_of(x, (first,), 1.0)
+            return extremum(sums, (second - (second > first),))
+
+        return reduced("Amax" if ord > 0 else "Amin", A, of_sums, dim, keepdim)
+    if ord not in (2, -2, "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+
+    def of_values(x: Any, axes: Any) -> Any:
+        ndim = len(shape_of(x))
+        rest = tuple(i for i in range(ndim) if i not in (row, column))
+        sizes = fnp.linalg.svdvals(structural.transpose(x, (*rest, row, column)))
+        last = (len(rest),)
+        if ord == "nuc":
+            return structural.reduce_sum(sizes, last)
+        return (reduction.reduce_max if ord > 0 else reduction.reduce_min)(sizes, last)
+
+    label = "SumBackward1" if ord == "nuc" else "Amax" if ord > 0 else "Amin"
+    return reduced(label, A, of_values, dim, keepdim)
+
+
+def linalg_norm(
+    A: Tensor,  # torch's name
+    ord: Any = None,  # torch's name
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of vectors or matrices, by the number of axes and the order."""
+    if dim is None and ord is not None and len(A.shape) not in (1, 2):
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{len(A.shape)}D."
+        )
+    n_axes = len(axes_of(A, dim)) if dim is not None or ord is not None else 1
+    if ord is None:
+        return norm(A, 2, dim, keepdim, dtype)
+    if n_axes == 2:
+        return matrix_norm(A, ord, dim if dim is not None else (-2, -1), keepdim, dtype=dtype)
+    return norm(A, float(ord), dim, keepdim, dtype)
+
+
+def cond(A: Tensor, p: Any = None) -> Tensor:  # torch's name
+    """The condition number of matrices."""
+    if p in (None, 2, -2):
+
+        def of(a: Any) -> Any:
+            sizes = fnp.linalg.svdvals(a)
+            high, low = sizes[..., 0], sizes[..., -1]
+            return low / high if p == -2 else high / low
+
+        return composite("SqueezeBackward1", of, A)  # type: ignore[no-any-return]  # a tensor
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)  # type: ignore[operator, no-any-return]  # a tensor
+
+
+def matrix_rank(A: Tensor, *, tol: Any = None, hermitian: bool = False) -> Tensor:  # torch's name
+    """The rank of matrices."""
+    rank = np.linalg.matrix_rank(np.asarray(plain(A)), tol, hermitian)
+    return constant(np.asarray(rank, np.int64), A)
+
+
+# functions of matrices ---------------------------------------------------------------------------
+
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
+    129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0,
+    40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_PADE_RADIUS = 5.371920351148152
+
+
+def _exponential(a: Any, squarings: int) -> Any:
+    """The diagonal rational approximation of degree 13, squared again."""
+    b = _PADE
+    eye = np.eye(shape_of(a)[-1], dtype=dtype_of(a))
+    a = a * (0.5**squarings)
+    a2 = fnp.matmul(a, a)
+    a4 = fnp.matmul(a2, a2)
+    a6 = fnp.matmul(a4, a2)
+    odd = fnp.matmul(a6, b[13] * a6 + b[11] * a4 + b[9] * a2)
+    odd = fnp.matmul(a, odd + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye)
+    even = fnp.matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2)
+    even = even + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye
+    made = fnp.linalg.solve(even - odd, even + odd)
+    for _ in range(squarings):
+        made = fnp.matmul(made, made)
+    return made
+
+
+def matrix_exp(A: Tensor) -> Tensor:  # torch's name
+    """The exponential of square matrices."""
+    _check_matrix("linalg.matrix_exp", A, is_square=True)
+    sums = np.abs(plain(A)).sum(-2)
+    size = float(sums.max()) if sums.size else 0.0
+    squarings = max(0, math.ceil(math.log2(size / _PADE_RADIUS))) if size > 0 else 0
+    return composite("LinalgMatrixExp", lambda a: _exponential(a, squarings), A)  # type: ignore[no-any-return]  # a tensor
+
+
+def matrix_power(A: Tensor, n: int) -> Tensor:  # torch's name
+    """An integer power of square matrices."""
+    _check_matrix("linalg.matrix_power", A, is_square=True)
+    label = "LinalgInvEx" if n == -1 else "UnsafeView" if len(A.shape) > 2 else "Mm"
+    made: Tensor = _computed(
+        "linalg.matrix_power", label, lambda a: fnp.linalg.matrix_power(a, n), A
+    )
+    return made
+
+
+def linalg_diagonal(
+    A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> Tensor:  # torch's name
+    """The diagonal of matrices."""
+    return A.diagonal(offset, dim1, dim2)  # type: ignore[attr-defined, no-any-return]  # a method
+
+
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:  # torch's name
+    """The vector product along an axis of extent 3."""
+    return products.cross(input, other, dim)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("inverse", inv),
+    Row("det", det),
+    Row("slogdet", slogdet),
+    Row("logdet", logdet),
+    Row("pinverse", pinv),
+    Row("cholesky", cholesky),
+    Row("cholesky_solve", cholesky_solve),
+    Row("cholesky_inverse", cholesky_inverse),
+    Row("triangular_solve", triangular_solve),
+    Row("qr", old_qr),
+    Row("svd", svd),
+    Row("matrix_exp", matrix_exp),
+    Row("matrix_power", matrix_power),
+)
+
+METHODS: dict[str, Any] = {**methods_of(ROWS)}
+FUNCTIONS: dict[str, Any] = functions_of(ROWS)
+LINALG: dict[str, Any] = {
+    "LinAlgError": LinAlgError,
+    "inv": inv,
+    "det": det,
+    "slogdet": slogdet,
+    "pinv": pinv,
+    "solve": solve,
+    "solve_triangular": solve_triangular,
+    "lstsq": lstsq,
+    "cholesky": linalg_cholesky,
+    "qr": qr,
+    "svd": linalg_svd,
+    "svdvals": svdvals,
+    "eigh": eigh,
+    "eigvalsh": eigvalsh,
+    "eig": eig,
+    "eigvals": eigvals,
+    "norm": linalg_norm,
+    "vector_norm": vector_norm,
+    "matrix_norm": matrix_norm,
+    "cond": cond,
+    "matrix_rank": matrix_rank,
+    "matrix_exp": matrix_exp,
+    "matrix_power": matrix_power,
+    "matmul": products.matmul,
+    "lu": lu,
+    "inv_ex": _checked_form(inv, "inverse", "info"),
+    "cholesky_ex": _checked_form(linalg_cholesky, "L", "info"),
+    "solve_ex": _checked_form(solve, "result", "info"),
+    "tensorinv": tensorinv,
+    "tensorsolve": tensorsolve,
+    "multi_dot": products.multi_dot,
+    "vecdot": products.vecdot,
+    "cross": linalg_cross,
+    "diagonal": linalg_diagonal,
+}

@@ -1,0 +1,560 @@
+"""Methods of ``Tensor`` that compare its elements: extrema, sorting, selection, counting.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.methods import arithmetic
+from functrans.autograd.methods.reductions import axes_of, reduced
+from functrans.autograd.methods.rows import (
+    Row,
+    constant,
+    copied,
+    floating,
+    functions_of,
+    methods_of,
+    plain,
+    results,
+)
+from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.operations import composite, torch_kind
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import elementwise as ew
+from functrans.primitives import reduction, sorting, structural
+from functrans.primitives.indexing import take_along_axis
+from functrans.trace import shape_of
+
+_PAIRS = {
+    name: results(name, "values", "indices")
+    for name in (
+        "max", "min", "median", "nanmedian", "mode", "sort", "topk", "kthvalue", "cummax", "cummin",
+    )
+}  # fmt: skip
+_MinMax = results("aminmax", "min", "max")
+
+
+def _pair(name: str, values: Tensor, indices: Tensor) -> Any:
+    return _PAIRS[name](values, indices)
+
+
+def _selected(
+    name: str,
+    label: str,
+    self: Tensor,
+    index_of: Callable[[Any, int], Any],
+    dim: int,
+    keepdim: bool,
+) -> Any:
+    """One element of each line along an axis, and where it stands.
+
+    Args:
+      name: of the named tuple.
+      label: torch's name of the node.
+      self: the tensor.
+      index_of: from the operand and an axis to positions, without the axis.
+      dim: the axis.
+      keepdim: whether it stays, with extent 1.
+    """
+    axis = axis_of(dim, len(self.shape))
+    if not self.shape:
+        return _pair(name, copied(self, label), constant(np.zeros((), np.int64), self))
+    if not self.shape[axis]:
+        raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+    def of(x: Any) -> Any:
+        shape = shape_of(x)
+        kept = (*shape[:axis], 1, *shape[axis + 1 :])
+        index = structural.reshape(index_of(x, axis), kept)
+        values = sorting.select_along(x, index, axis)
+        if keepdim:
+            return values, index
+        short = (*shape[:axis], *shape[axis + 1 :])
+        return structural.reshape(values, short), structural.reshape(index, short)
+
+    return _pair(name, *composite(label, of, self))
+
+
+# extrema -----------------------------------------------------------------------------------------
+
+
+def _extremum(name: str, of_two: Callable[..., Any], of_axes: Any, position: Any) -> Any:
+    label = name.capitalize()
+
+    def operation(
+        input: Tensor,  # torch's name
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        other: Any = None,
+    ) -> Any:
+        if isinstance(dim, Tensor) or other is not None:
+            return of_two(input, dim if other is None else other)
+        if input.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
+        if dim is None:
+            if not math.prod(input.shape):
+                raise RuntimeError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                    "Specify the reduction dim with the 'dim' argument."
+                )
+            return reduced(f"{label}Backward1", input, of_axes)
+        return _selected(name, label, input, position, dim, keepdim)
+
+    operation.__name__ = name
+    operation.__doc__ = (
+        f"The {name}imum of all elements, which share the derivative at ties; of each line along "
+        "an axis with its position; or of two tensors."
+    )
+    return operation
+
+
+def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:  # torch's name
+        axes = axes_of(input, dim)
+        if any(not input.shape[axis] for axis in axes):
+            raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
+        return reduced(name.capitalize(), input, function, dim, keepdim)
+
+    operation.__name__ = name
+    operation.__doc__ = "The extremum over axes; elements at a tie share the derivative evenly."
+    return operation
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:  # torch's name
+    """The smallest and the largest element, of all or along an axis."""
+    return _MinMax(
+        reduced("Aminmax", input, reduction.reduce_min, dim, keepdim),
+        reduced("Aminmax", input, reduction.reduce_max, dim, keepdim),
+    )
+
+
+def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(
+        input: Tensor, dim: int | None = None, keepdim: bool = False
+    ) -> Tensor:  # torch's name
+        if dim is None:
+            if not math.prod(input.shape):
+                raise IndexError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                )
+            kept = (1,) * len(input.shape) if keepdim else ()
+
+            def of(x: Any) -> Any:
+                flat = structural.reshape(x, (math.prod(shape_of(x)),))
+                return structural.reshape(function(flat, 0), kept)
+
+            return composite("", of, input)  # type: ignore[no-any-return]  # a tensor
+        axis = axis_of(dim, len(input.shape))
+        if not input.shape:
+            return constant(np.zeros((), np.int64), input)
+        return reduced("", input, lambda x, axes: function(x, axes[0]), axis, keepdim)
+
+    operation.__name__ = name
+    operation.__doc__ = "The position of the extremum, of all elements or along an axis."
+    return operation
+
+
+def _cumulative(name: str, function: Any, at_least: Any) -> Callable[..., Any]:
+    def operation(input: Tensor, dim: int) -> Any:  # torch's name
+        axis = axis_of(dim, len(input.shape))
+        label = name.capitalize()
+        if not input.shape:
+            return _pair(name, copied(input, label), constant(np.zeros((), np.int64), input))
+        value = np.asarray(plain(input))
+        extremum = function.accumulate(value, axis)
+        places = np.arange(value.shape[axis]).reshape((-1,) + (1,) * (value.ndim - axis - 1))
+        is_new = at_least(value, extremum) | (value != value)
+        index = np.maximum.accumulate(np.where(is_new, places, 0), axis)
+        values = composite(label, lambda x: take_along_axis(x, index, axis), input)
+        return _pair(name, values, constant(index, input))
+
+    operation.__name__ = name
+    operation.__doc__ = "Running extrema along an axis, and the position of each."
+    return operation
+
+
+# order -------------------------------------------------------------------------------------------
+
+
+def _sorted_positions(x: Any, axis: int, descending: bool) -> Any:
+    """Positions in order, stable."""
+    if not descending:
+        return sorting.argsort(x, axis)
+    n = shape_of(x)[axis]
+    backwards = n - 1 - sorting.argsort(fnp.flip(x, axis), axis)
+    return fnp.flip(backwards, axis)
+
+
+def sort(
+    input: Tensor,  # torch's name
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+) -> Any:
+    """The elements of each line in order, and where they stood; equal ones keep their order."""
+    axis = axis_of(dim, len(input.shape))
+    if not input.shape:
+        return _pair("sort", copied(input, "Sort"), constant(np.zeros((), np.int64), input))
+
+    def of(x: Any) -> Any:
+        index = _sorted_positions(x, axis, descending)
+        return sorting.select_along(x, index, axis), index
+
+    return _pair("sort", *composite("Sort", of, input))
+
+
+def argsort(
+    input: Tensor,  # torch's name
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = False,
+) -> Tensor:
+    """Positions that sort each line."""
+    return sort(input, dim, descending).indices  # type: ignore[no-any-return]  # a tensor
+
+
+def msort(input: Tensor) -> Tensor:  # torch's name
+    """Sorted along the first axis."""
+    return sort(input, 0).values  # type: ignore[no-any-return]  # a tensor
+
+
+def topk(
+    input: Tensor,  # torch's name
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # torch's name
+) -> Any:
+    """The ``k`` largest or smallest elements of each line, in order, and where they stand.
+
+    Raises:
+      RuntimeError: there are fewer.
+    """
+    axis = axis_of(dim, len(input.shape))
+    if not 0 <= k <= (input.shape[axis] if input.shape else 1):
+        raise RuntimeError("selected index k out of range")
+    if not input.shape:
+        return _pair("topk", copied(input, "Topk"), constant(np.zeros((), np.int64), input))
+
+    def of(x: Any) -> Any:
+        index = _sorted_positions(x, axis, largest)
+        index = index[(slice(None),) * axis + (slice(0, k),)]
+        return sorting.select_along(x, index, axis), index
+
+    return _pair("topk", *composite("Topk", of, input))
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # torch's name
+    """The ``k``-th smallest element of each line, and where it stands.
+
+    Raises:
+      RuntimeError: there are fewer.
+    """
+    axis = axis_of(dim, len(input.shape))
+    if not 1 <= k <= (input.shape[axis] if input.shape else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+
+    def position(x: Any, axis: int) -> Any:
+        return _sorted_positions(x, axis, False)[(slice(None),) * axis + (k - 1,)]
+
+    return _selected("kthvalue", "Kthvalue", input, position, dim, keepdim)
+
+
+def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
+    label = name.capitalize()
+
+    def position(x: Any, axis: int) -> Any:
+        order = _sorted_positions(x, axis, False)
+        shape = shape_of(x)
+        kept = (*shape[:axis], 1, *shape[axis + 1 :])
+        if is_nan_skipped:
+            numbers = structural.reduce_sum(structural.cast(x == x, np.int64), (axis,))
+            middle = ew.maximum(numbers - 1, 0) // 2
+            found = take_along_axis(order, structural.reshape(middle, kept), axis)
+            return structural.reshape(found, shape_of(middle))
+        middle = order[(slice(None),) * axis + ((shape[axis] - 1) // 2,)]
+        has_nan = reduction.reduce_any(x != x, (axis,))
+        first = reduction.argmax(structural.cast(x != x, np.int64), axis)
+        return ew.where(has_nan, first, middle)
+
+    def operation(
+        input: Tensor, dim: int | None = None, keepdim: bool = False
+    ) -> Any:  # torch's name
+        if dim is not None:
+            own = "NanmedianBackward1" if is_nan_skipped else "MedianBackward1"
+            return _selected(name, own, input, position, dim, keepdim)
+        flat = input.reshape(-1)  # type: ignore[attr-defined]  # a method
+        value = np.asarray(plain(flat))
+        middle = value[np.asarray(position(value, 0))]
+
+        def of(x: Any) -> Any:
+            is_middle = (value == middle) | ((value != value) & (middle != middle))
+            return structural.reduce_sum(
+                ew.where(is_middle, structural.reshape(x, value.shape), 0), (0,)
+            ) / is_middle.sum().astype(value.dtype)
+
+        if value.dtype.kind in "iub":
+            return constant(middle, input)
+        return composite(label, of, input)
+
+    operation.__name__ = name
+    operation.__doc__ = "The lower median, of all elements or of each line with its position."
+    return operation
+
+
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:  # torch's name
+    """The most frequent element of each line, the smallest of several, and its last position."""
+
+    def position(x: Any, axis: int) -> Any:
+        value = np.moveaxis(np.asarray(plain(x)), axis, -1)
+        counts = (value[..., :, None] == value[..., None, :]).sum(-1)
+        is_top = counts == counts.max(-1, keepdims=True)
+        least = np.where(is_top, value, value.max(-1, keepdims=True)).min(-1, keepdims=True)
+        n = value.shape[-1]
+        return n - 1 - np.argmax((is_top & (value == least))[..., ::-1], -1)
+
+    return _selected("mode", "Mode", input, position, dim, keepdim)
+
+
+def quantile(
+    input: Tensor,  # torch's name
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """Quantiles of all elements or along an axis."""
+    return _quantile("quantile", fnp.quantile, input, q, dim, keepdim, interpolation)
+
+
+def nanquantile(
+    input: Tensor,  # torch's name
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """Quantiles of the elements that are numbers."""
+    return _quantile("nanquantile", fnp.nanquantile, input, q, dim, keepdim, interpolation)
+
+
+def _quantile(
+    name: str, function: Any, x: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str
+) -> Tensor:
+    if x.dtype.kind not in "fV":
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    at = np.asarray(plain(q), x.dtype)
+    if np.any((at < 0) | (at > 1)):
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {at}")
+    axis = None if dim is None else axis_of(dim, len(x.shape))
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "SqueezeBackward4",
+        lambda v: fnp.asarray(
+            function(v, at, axis=axis, keepdims=keepdim, method=interpolation), x.dtype
+        ),
+        x,
+    )
+
+
+# counting ----------------------------------------------------------------------------------------
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:  # torch's name
+    """Positions of elements that are not 0: a row each, or a tensor per axis."""
+    value = np.asarray(plain(input))
+    if as_tuple:
+        return tuple(constant(i, input) for i in np.nonzero(np.atleast_1d(value)))
+    if not value.ndim:
+        return constant(np.zeros((int(bool(value)), 0), np.int64), input)
+    return constant(np.argwhere(value), input)
+
+
+def unique(
+    input: Tensor,  # torch's name
+    sorted: bool = True,  # torch's name
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements, or slices along an axis, in order."""
+    find: Any = np.unique
+    found = find(
+        np.asarray(plain(input)),
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        axis=dim,
+    )
+    if not isinstance(found, tuple):
+        return constant(found, input)
+    return tuple(constant(part, input) for part in found)
+
+
+def unique_consecutive(
+    input: Tensor,  # torch's name
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The elements, or slices along an axis, without those that equal the one before."""
+    value = np.asarray(plain(input))
+    lines = value.reshape(-1) if dim is None else np.moveaxis(value, dim, 0)
+    flat = lines.reshape(len(lines), -1)
+    is_new = np.concatenate([[True], np.any(flat[1:] != flat[:-1], 1)])[: len(lines)]
+    kept = lines[is_new] if dim is None else np.moveaxis(lines[is_new], 0, dim)
+    found = [constant(np.ascontiguousarray(kept), input)]
+    if return_inverse:
+        inverse = np.cumsum(is_new) - 1
+        found.append(constant(inverse.reshape(value.shape) if dim is None else inverse, input))
+    if return_counts:
+        ends = np.append(np.flatnonzero(is_new), len(lines))
+        found.append(constant(np.diff(ends), input))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,  # torch's name
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+) -> Tensor:
+    """Where elements would stand in sorted sequences, the last axis."""
+    lines, wanted = np.asarray(plain(sorted_sequence)), np.asarray(plain(input))
+    way: Any = side or ("right" if right else "left")
+    if lines.ndim == 1:
+        found = np.asarray(np.searchsorted(lines, wanted, way))
+    else:
+        found = np.empty(wanted.shape, np.int64)
+        for place in np.ndindex(lines.shape[:-1]):
+            found[place] = np.searchsorted(lines[place], wanted[place], way)
+    return constant(found.astype(np.int32) if out_int32 else found, sorted_sequence)
+
+
+def bucketize(
+    input: Any,  # torch's name
+    boundaries: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+) -> Tensor:
+    """In which interval between boundaries each element lies."""
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+def bincount(
+    input: Tensor, weights: Tensor | None = None, minlength: int = 0
+) -> Tensor:  # torch's name
+    """How often each number occurs, or the sum of its weights.
+
+    Raises:
+      RuntimeError: the tensor is no vector of integers that are not negative.
+    """
+    value = np.asarray(plain(input))
+    if value.ndim != 1 or value.dtype.kind not in "iub" or (value < 0).any():
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return constant(np.bincount(value, minlength=minlength), input)
+    counts = np.bincount(value, np.asarray(plain(weights)), minlength)
+    return constant(counts.astype(weights.dtype if weights.dtype.kind == "f" else float), input)
+
+
+def histc(
+    input: Tensor, bins: int = 100, min: float = 0, max: float = 0
+) -> Tensor:  # torch's names
+    """Counts of elements in intervals of one width."""
+    value = np.asarray(plain(input))
+    if input.dtype.kind in "iub":
+        raise RuntimeError(f"\"histogram_cpu\" not implemented for '{torch_kind(input.dtype)}'")
+    low, high = (min, max) if min != max else (value.min(), value.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    counts, _ = np.histogram(value, bins, (float(low), float(high)))
+    return constant(counts.astype(input.dtype), input)
+
+
+def diff(
+    input: Tensor,  # torch's name
+    n: int = 1,
+    dim: int = -1,
+    prepend: Any = None,
+    append: Any = None,
+) -> Tensor:
+    """Differences of neighbours along an axis, ``n`` times."""
+    axis = axis_of(dim, len(input.shape))
+    ends = {"prepend": prepend, "append": append}
+    given = {k: v for k, v in ends.items() if v is not None}
+
+    def of(x: Any, *others: Any) -> Any:
+        return fnp.diff(x, n, axis, **dict(zip(given, others, strict=True)))
+
+    return composite("Sub", of, input, *given.values())  # type: ignore[no-any-return]  # a tensor
+
+
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
+) -> Tensor:  # torch's name
+    """The covariance matrix of variables, one per row."""
+    weights = [None if w is None else np.asarray(plain(w)) for w in (fweights, aweights)]
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "Squeeze",
+        lambda x: fnp.cov(x, ddof=correction, fweights=weights[0], aweights=weights[1]),
+        floating(input),
+    )
+
+
+def corrcoef(input: Tensor) -> Tensor:  # torch's name
+    """The correlation matrix of variables, one per row."""
+    return composite("ClampBackward1", fnp.corrcoef, floating(input))  # type: ignore[no-any-return]  # a tensor
+
+
+max_of = _extremum("max", arithmetic.METHODS["maximum"], reduction.reduce_max, reduction.argmax)
+min_of = _extremum("min", arithmetic.METHODS["minimum"], reduction.reduce_min, reduction.argmin)
+
+ROWS: tuple[Row, ...] = (
+    Row("max", max_of),
+    Row("min", min_of),
+    Row("amax", _amax("amax", reduction.reduce_max)),
+    Row("amin", _amax("amin", reduction.reduce_min)),
+    Row("aminmax", aminmax),
+    Row("argmax", _position("argmax", reduction.argmax)),
+    Row("argmin", _position("argmin", reduction.argmin)),
+    Row("cummax", _cumulative("cummax", np.maximum, np.greater_equal)),
+    Row("cummin", _cumulative("cummin", np.minimum, np.less_equal)),
+    Row("sort", sort),
+    Row("argsort", argsort),
+    Row("msort", msort),
+    Row("topk", topk),
+    Row("kthvalue", kthvalue),
+    Row("median", _median("median", False)),
+    Row("nanmedian", _median("nanmedian", True)),
+    Row("mode", mode),
+    Row("quantile", quantile),
+    Row("nanquantile", nanquantile),
+    Row("nonzero", nonzero),
+    Row("argwhere", nonzero),
+    Row("unique", unique),
+    Row("unique_consecutive", unique_consecutive),
+    Row("bincount", bincount),
+    Row("histc", histc),
+    Row("diff", diff),
+    Row("cov", cov),
+    Row("corrcoef", corrcoef),
+)
+
+METHODS: dict[str, Any] = methods_of(ROWS)
+FUNCTIONS: dict[str, Any] = {
+    **functions_of(ROWS),
+    "searchsorted": searchsorted,
+    "bucketize": bucketize,
+}

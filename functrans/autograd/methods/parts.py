@@ -1,0 +1,298 @@
+"""Parts of tensors as views: slices, splits, diagonals, windows, any strides.
+
+Not here: indexing by ``[]`` (``indexing``), other extents and orders of axes (``shaping``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
+from functrans.autograd.methods.shaping import Shape, axis_of
+from functrans.autograd.operations import view, views
+from functrans.autograd.tensors import Tensor
+from functrans.indexing import index_value
+from functrans.primitives import creation, structural
+from functrans.primitives.indexing import gather
+from functrans.trace import shape_of
+
+
+def part(self: Tensor, index: Any, label: str) -> Tensor:
+    """A basic index as a view."""
+    return view(label, self, lambda x: index_value(x, index), lambda x: x[(*index, ...)])
+
+
+def _at(axis: int, entry: Any) -> tuple[Any, ...]:
+    return (slice(None),) * axis + (entry,)
+
+
+def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """``length`` elements of an axis from ``start`` on.
+
+    Raises:
+      RuntimeError: they do not lie inside.
+    """
+    axis = axis_of(dim, len(self.shape))
+    n = self.shape[axis]
+    start = int(start)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -n <= start <= n:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n}], but got {start})"
+        )
+    start = start + n if start < 0 else start
+    if start + length > n:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return part(self, _at(axis, slice(start, start + length)), "Slice")
+
+
+def select(self: Tensor, dim: int, index: int) -> Tensor:
+    """One element of an axis.
+
+    Raises:
+      IndexError: it does not exist.
+    """
+    if not self.shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    axis = axis_of(dim, len(self.shape))
+    n = self.shape[axis]
+    index = int(index)
+    if not -n <= index < n:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at "
+            f"dimension {axis}"
+        )
+    return part(self, _at(axis, index), "Select")
+
+
+def _parts(label: str, self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, ...]:
+    def one(index: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        return lambda x: index_value(x, index), lambda x: x[(*index, ...)]
+
+    return views(label, self, [one(index) for index in indices])
+
+
+def _cut(label: str, self: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """Consecutive parts of an axis."""
+    ends = np.cumsum(sizes).tolist()
+    return _parts(
+        label,
+        self,
+        [_at(axis, slice(end - n, end)) for n, end in zip(sizes, ends, strict=True)],
+    )
+
+
+def split(self: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a size along an axis, the last one smaller; or parts of given sizes.
+
+    Raises:
+      RuntimeError: the sizes do not fit.
+    """
+    axis = axis_of(dim, len(self.shape))
+    n = self.shape[axis]
+    given = split_size_or_sections
+    if isinstance(given, (tuple, list)):
+        sizes = [int(size) for size in given]
+        if sum(sizes) != n or any(size < 0 for size in sizes):
+            raise RuntimeError(
+                "split_with_sizes expects split_sizes to sum exactly to "
+                f"{n} (input tensor's size at dimension {dim}), but got split_sizes={sizes}"
+            )
+        return _cut("SplitWithSizes", self, axis, sizes)
+    size = int(given)
+    if size < 0 or (not size and n):
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    count = max(1, -(-n // size)) if size else 1
+    return _cut("Split", self, axis, [min(size, n - i * size) for i in range(count)])
+
+
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most ``chunks`` parts of one size along an axis, the last one smaller.
+
+    Raises:
+      RuntimeError: none is asked for.
+    """
+    if chunks < 1:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    n = self.shape[axis_of(dim, len(self.shape))]
+    return split(self, max(1, -(-n // chunks)), dim)
+
+
+def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts along an axis: a number of nearly one size, or cut at indices."""
+    axis = axis_of(dim, len(self.shape))
+    n = self.shape[axis]
+    given = indices_or_sections
+    if isinstance(given, Tensor):
+        given = plain(given).tolist()
+    if isinstance(given, int):
+        if given < 1:
+            raise RuntimeError(f"number of sections must be larger than 0, got {given}")
+        small, more = divmod(n, given)
+        ends = np.cumsum([small + (i < more) for i in range(given)]).tolist()
+        starts = [0, *ends[:-1]]
+    else:
+        starts, ends = [0, *given], [*given, n]
+    pairs = [slice(a, b).indices(n)[:2] for a, b in zip(starts, ends, strict=True)]
+    return _parts("Slice", self, [_at(axis, slice(a, max(a, b))) for a, b in pairs])
+
+
+def _split_along(axis_for: Callable[[int], int]) -> Callable[..., Any]:
+    def operation(self: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        return tensor_split(self, indices_or_sections, axis_for(len(self.shape)))
+
+    operation.__doc__ = "Parts along one axis: a number of nearly one size, or cut at indices."
+    return operation
+
+
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The elements of an axis.
+
+    Raises:
+      IndexError: there is no axis.
+    """
+    if not self.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    axis = axis_of(dim, len(self.shape))
+    if not self.shape[axis]:
+        return ()
+    return _parts("Unbind", self, [_at(axis, i) for i in range(self.shape[axis])])
+
+
+def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two axes, as the last axis.
+
+    Raises:
+      RuntimeError: the axes are the same.
+    """
+    ndim = len(self.shape)
+    i, j = axis_of(dim1, ndim), axis_of(dim2, ndim)
+    if i == j:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return view(
+        "Diagonal",
+        self,
+        lambda x: creation.diagonal(x, offset, i, j),
+        lambda x: _writable_diagonal(x, offset, i, j),
+    )
+
+
+def _writable_diagonal(x: np.ndarray, offset: int, i: int, j: int) -> np.ndarray:
+    part = np.diagonal(x, offset, i, j)
+    if x.flags.writeable:
+        part.flags.writeable = True
+    return part
+
+
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of an axis, as the last axis.
+
+    Raises:
+      RuntimeError: a window is larger than the axis.
+    """
+    axis = axis_of(dimension, len(self.shape))
+    n = self.shape[axis] if self.shape else 1
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {axis} is {n} but size is {size}")
+    if step < 1:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    starts = np.arange(0, n - size + 1, step)
+    index = starts[:, None] + np.arange(size)
+
+    def windows(x: Any) -> Any:
+        if not shape_of(x):
+            x = structural.reshape(x, (1,))
+        found = gather(x, (index,), (axis,))
+        order = [*range(2, len(shape_of(found)))]
+        order.insert(axis, 0)
+        return structural.transpose(found, (*order, 1))
+
+    def memory(x: np.ndarray) -> np.ndarray:
+        x = x.reshape(1) if not x.ndim else x
+        found = np.lib.stride_tricks.sliding_window_view(
+            x, size, axis, writeable=bool(x.flags.writeable)
+        )
+        return found[(slice(None),) * axis + (slice(None, None, step),)]
+
+    return view("Unfold", self, windows, memory)
+
+
+def storage_offset_of(self: Tensor) -> int:
+    """Elements between the beginning of the memory and the first element."""
+    own = self._memory()
+    root = own
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start = root.__array_interface__["data"][0]
+    return int((own.__array_interface__["data"][0] - start) // own.itemsize)
+
+
+def _places(shape: Shape, strides: Shape, offset: int) -> np.ndarray:
+    """Positions in memory of elements."""
+    places = np.asarray(offset)
+    for n, stride in zip(shape, strides, strict=True):
+        places = places[..., None] + np.arange(n) * stride
+    return places
+
+
+def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the memory with any extents and strides, counted in elements.
+
+    Raises:
+      RuntimeError: it reaches beyond the elements of the tensor.
+    """
+    shape, steps = tuple(size), tuple(stride)
+    own = np.asarray(plain(self))
+    mine = tuple(s // own.itemsize for s in own.strides)
+    begin = storage_offset_of(self)
+    start = begin if storage_offset is None else storage_offset
+    wanted = _places(shape, steps, start)
+    have = _places(self.shape, mine, begin).reshape(-1)
+    order = np.argsort(have)
+    at = np.searchsorted(have[order], wanted.reshape(-1))
+    at = order[np.minimum(at, len(order) - 1)] if len(order) else at
+    if wanted.size and not np.array_equal(have[at], wanted.reshape(-1)):
+        raise RuntimeError(
+            f"as_strided: sizes {list(shape)}, strides {list(steps)} and offset {start} reach "
+            "beyond the elements of the tensor; take the view of its base"
+        )
+    index = at.reshape(shape)
+
+    def gathered(x: Any) -> Any:
+        return gather(structural.reshape(x, (math.prod(shape_of(x)),)), (index,), (0,))
+
+    def memory(x: np.ndarray) -> np.ndarray:
+        if x.size == 0 or any(n == 0 for n in shape):
+            return np.empty(shape, x.dtype)
+        first = np.unravel_index(index[(0,) * index.ndim], x.shape)
+        corner = x[tuple(slice(i, None) for i in first)]
+        return np.lib.stride_tricks.as_strided(corner, shape, tuple(s * x.itemsize for s in steps))
+
+    return view("AsStrided", self, gathered, memory)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("narrow", narrow),
+    Row("select", select),
+    Row("split", split),
+    Row("split_with_sizes", split),
+    Row("chunk", chunk),
+    Row("tensor_split", tensor_split),
+    Row("hsplit", _split_along(lambda ndim: 0 if ndim == 1 else 1)),
+    Row("vsplit", _split_along(lambda ndim: 0)),
+    Row("dsplit", _split_along(lambda ndim: 2)),
+    Row("unbind", unbind),
+    Row("diagonal", diagonal),
+    Row("unfold", unfold, (), "m"),
+    Row("as_strided", as_strided),
+)
+
+METHODS: dict[str, Any] = {**methods_of(ROWS), "storage_offset": storage_offset_of}
+FUNCTIONS: dict[str, Any] = functions_of(ROWS)

@@ -1,0 +1,299 @@
+"""Functions of one ``Tensor``, element by element: elementary functions, rounding, activations.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd import special_functions as sf
+from functrans.autograd.methods.arithmetic import stepwise
+from functrans.autograd.methods.rows import (
+    Row,
+    constant,
+    floating,
+    functions_of,
+    methods_of,
+    plain,
+)
+from functrans.autograd.operations import composite, named, torch_kind
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import complex_parts
+from functrans.primitives import elementwise as ew
+from functrans.trace import dtype_of
+
+# how integers are taken
+TO_FLOAT = "float"  # as floating numbers
+SAME = "same"  # as they are
+COPY = "copy"  # the result is the same numbers
+REFUSED = "refused"
+
+
+def unary(
+    name: str,
+    label: str,
+    function: Callable[..., Any],
+    integers: str = TO_FLOAT,
+    complex_: bool = True,
+    is_one: bool = True,
+) -> Callable[..., Any]:
+    """A function of one tensor.
+
+    Args:
+      name: torch's name.
+      label: torch's name of the node.
+      function: the operation of functrans.
+      integers: how they are taken.
+      complex_: whether complex numbers are.
+      is_one: whether the function is a single primitive.
+    """
+
+    def operation(input: Tensor) -> Tensor:  # torch's name
+        kind = input._value.dtype.kind
+        if kind not in "fV":
+            if kind == "c" and not complex_:
+                raise NotImplementedError(
+                    f"\"{name}\" not implemented for '{torch_kind(input.dtype)}'"
+                )
+            if kind in "iub":
+                if integers == REFUSED:
+                    raise NotImplementedError(
+                        f"\"{name}\" not implemented for '{torch_kind(input.dtype)}'"
+                    )
+                if integers == TO_FLOAT:
+                    input = floating(input)  # torch's name
+                elif integers == COPY:
+                    return constant(plain(input).copy(), input)
+        if is_one:
+            return named(function(input), label)
+        return composite(label, function, input)  # type: ignore[no-any-return]  # a tensor
+
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of each element."
+    return operation
+
+
+def neg(input: Tensor) -> Tensor:  # torch's name
+    """The negative.
+
+    Raises:
+      RuntimeError: the tensor is of truth values.
+    """
+    if input.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return named(ew.negative(input), "Neg")
+
+
+def absolute(input: Tensor) -> Tensor:  # torch's name
+    """The absolute value."""
+    return named(complex_parts.absolute(input), "Abs")
+
+
+def square(input: Tensor) -> Tensor:  # torch's name
+    """The square."""
+    return named(ew.power(input, 2), "Pow")
+
+
+def _sign(x: Any) -> Any:
+    return ew.sign(x)
+
+
+def sign(input: Tensor) -> Tensor:  # torch's name
+    """-1, 0 or 1."""
+    if input.dtype.kind == "b":
+        return constant(plain(input).copy(), input)
+    if input.dtype.kind == "c":
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+            "torch.sgn instead."
+        )
+    return stepwise("Sign", _sign, input)
+
+
+def sgn(input: Tensor) -> Tensor:  # torch's name
+    """The sign; for complex numbers ``x / |x|``."""
+    if input.dtype.kind == "b":
+        return constant(plain(input).copy(), input)
+    if input.dtype.kind == "c":
+        return composite("Sgn", complex_parts.sign, input)  # type: ignore[no-any-return]  # a tensor
+    return stepwise("Sgn", _sign, input)
+
+
+def round_(input: Tensor, *, decimals: int = 0) -> Tensor:  # torch's name
+    """The nearest integer, the even one of two; or the nearest number of some decimals."""
+    if input.dtype.kind in "iub":
+        return constant(plain(input).copy(), input)
+    if not decimals:
+        return stepwise("Round", ew.rint, input)
+    scale = 10.0 ** abs(decimals)
+
+    def rounded(x: Any) -> Any:
+        return ew.rint(x * scale) / scale if decimals > 0 else ew.rint(x / scale) * scale
+
+    return stepwise("RoundBackward1", rounded, input)
+
+
+def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(input: Tensor) -> Tensor:  # torch's name
+        if input.dtype.kind in "iub":
+            return constant(plain(input).copy(), input)
+        return stepwise(label, function, input)
+
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of each element."
+    return operation
+
+
+def frac(input: Tensor) -> Tensor:  # torch's name
+    """The part after the point, with the sign of the element."""
+    if input.dtype.kind in "iub":
+        raise RuntimeError(f"\"frac\" not implemented for '{torch_kind(input.dtype)}'")
+    return composite("Frac", lambda x: x - ew.trunc(x), input)  # type: ignore[no-any-return]  # a tensor
+
+
+def nan_to_num(  # torch's name
+    input: Tensor,  # torch's name
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
+    """Numbers in place of NaN and infinities; the derivative is 0 there."""
+    if input.dtype.kind in "iub":
+        return constant(plain(input).copy(), input)
+    limits = np.finfo(input.dtype)
+    dtype = input.dtype.type
+    high = dtype(limits.max if posinf is None else posinf)
+    low = dtype(limits.min if neginf is None else neginf)
+    nan = dtype(0.0 if nan is None else nan)
+
+    def cleaned(x: Any) -> Any:
+        x = ew.where(x != x, nan, x)
+        return ew.where(x == math.inf, high, ew.where(x == -math.inf, low, x))
+
+    return composite("NanToNum", cleaned, input)  # type: ignore[no-any-return]  # a tensor
+
+
+def logit(input: Tensor, eps: float | None = None) -> Tensor:  # torch's name
+    """``log(x / (1 - x))``; ``eps`` bounds the elements away from 0 and 1."""
+
+    def of(x: Any) -> Any:
+        if eps is not None:
+            number = dtype_of(x).type
+            x = ew.clip(x, number(eps), number(1 - eps))
+        return ew.log(x / (1 - x))
+
+    return composite("Logit", of, floating(input))  # type: ignore[no-any-return]  # a tensor
+
+
+def _sinc(x: Any) -> Any:
+    is_zero = x == 0
+    angle = math.pi * ew.where(is_zero, 1, x)
+    series = 1 - (math.pi * x) ** 2 / 6  # its derivatives at 0 are those of sinc up to the third
+    return ew.where(is_zero, series, ew.sin(angle) / angle)
+
+
+def _degrees(x: Any) -> Any:
+    return x * dtype_of(x).type(180 / math.pi)
+
+
+def _radians(x: Any) -> Any:
+    return x * dtype_of(x).type(math.pi / 180)
+
+
+def positive(input: Tensor) -> Tensor:  # torch's name
+    """The tensor itself."""
+    if input.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def signbit(input: Tensor) -> Tensor:  # torch's name
+    """Whether the sign bit is set."""
+    return constant(np.signbit(plain(input)), input)
+
+
+def frexp(input: Tensor) -> Any:  # torch's name
+    """Mantissa and exponent."""
+    exponent = constant(np.frexp(plain(input))[1].astype(np.int32), input)
+    scale = np.ldexp(np.ones((), input.dtype), -np.asarray(exponent._value))
+    mantissa = composite("Frexp", lambda x: x * scale.astype(input.dtype), input)
+    return mantissa, exponent
+
+
+def _one(
+    name: str,
+    label: str,
+    function: Callable[..., Any],
+    integers: str = TO_FLOAT,
+    aliases: tuple[str, ...] = (),
+    **options: Any,
+) -> Row:
+    return Row(name, unary(name, label, function, integers, **options), aliases, "mfi")
+
+
+ROWS: tuple[Row, ...] = (
+    _one("exp", "Exp", ew.exp),
+    _one("exp2", "Exp2", ew.exp2),
+    _one("expm1", "Expm1", ew.expm1),
+    _one("log", "Log", ew.log),
+    _one("log2", "Log2", ew.log2),
+    _one("log10", "Log10", ew.log10),
+    _one("log1p", "Log1P", ew.log1p),
+    _one("sqrt", "Sqrt", ew.sqrt),
+    _one("rsqrt", "Rsqrt", sf.rsqrt),
+    _one("reciprocal", "Reciprocal", sf.reciprocal),
+    _one("sin", "Sin", ew.sin),
+    _one("cos", "Cos", ew.cos),
+    _one("tan", "Tan", ew.tan),
+    _one("asin", "Asin", ew.arcsin, aliases=("arcsin",)),
+    _one("acos", "Acos", ew.arccos, aliases=("arccos",)),
+    _one("atan", "Atan", ew.arctan, aliases=("arctan",)),
+    _one("sinh", "Sinh", ew.sinh),
+    _one("cosh", "Cosh", ew.cosh),
+    _one("tanh", "Tanh", ew.tanh),
+    _one("asinh", "Asinh", ew.arcsinh, aliases=("arcsinh",)),
+    _one("acosh", "Acosh", ew.arccosh, aliases=("arccosh",)),
+    _one("atanh", "Atanh", ew.arctanh, aliases=("arctanh",)),
+    _one("sigmoid", "Sigmoid", sf.sigmoid),
+    _one("relu", "Relu", sf.relu, SAME, complex_=False),
+    _one("erf", "Erf", sf.erf, complex_=False),
+    _one("erfc", "Erfc", sf.erfc, complex_=False),
+    _one("erfinv", "Erfinv", sf.erfinv, complex_=False),
+    _one("lgamma", "Lgamma", sf.lgamma, complex_=False),
+    _one("digamma", "Digamma", sf.digamma, complex_=False),
+    _one("i0", "I0", sf.i0, complex_=False),
+    _one("sinc", "Sinc", _sinc, is_one=False),
+    _one("deg2rad", "Deg2Rad", _radians, is_one=False, complex_=False),
+    _one("rad2deg", "Rad2Deg", _degrees, is_one=False, complex_=False),
+    Row("neg", neg, ("negative",), "mfi"),
+    Row("abs", absolute, ("absolute",), "mfi"),
+    Row("square", square, (), "mfi"),
+    Row("sign", sign, (), "mfi"),
+    Row("sgn", sgn, (), "mfi"),
+    Row("floor", _stepwise("floor", "Floor", ew.floor), (), "mfi"),
+    Row("ceil", _stepwise("ceil", "Ceil", ew.ceil), (), "mfi"),
+    Row("trunc", _stepwise("trunc", "Trunc", ew.trunc), ("fix",), "mfi"),
+    Row("round", round_, (), "mfi"),
+    Row("frac", frac, (), "mfi"),
+    Row("nan_to_num", nan_to_num, (), "mfi"),
+    Row("logit", logit, (), "mfi"),
+    Row("positive", positive),
+    Row("signbit", signbit),
+    Row("frexp", frexp),
+)
+
+METHODS: dict[str, Any] = {
+    **methods_of(ROWS),
+    "__neg__": neg,
+    "__pos__": positive,
+    "__abs__": absolute,
+}
+FUNCTIONS: dict[str, Any] = functions_of(ROWS)

@@ -1,0 +1,363 @@
+"""Products of tensors: matrices, vectors, batches of them, contractions, outer products.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans import numpy as fnp
+from functrans.autograd.methods.reductions import vector_norm_of
+from functrans.autograd.methods.rows import Row, check_tensor, functions_of, methods_of
+from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.operations import as_tensor, composite, named, result_dtype
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import dot as dot_primitives
+from functrans.primitives import structural
+from functrans.trace import shape_of
+
+_C_NAMES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "c10::Half",
+    "int64": "int64_t",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "complex128": "c10::complex<double>",
+    "complex64": "c10::complex<float>",
+}
+
+
+def c_name(x: Tensor) -> str:
+    """The name of a dtype in torch's messages about matrix products."""
+    return _C_NAMES.get(x.dtype.name, x.dtype.name)
+
+
+def same_dtype(a: Tensor, b: Tensor) -> None:
+    """Refuse factors of different dtypes.
+
+    Raises:
+      RuntimeError: they differ.
+    """
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}"
+        )
+
+
+def _check_factors(a: Tensor, b: Tensor) -> None:
+    """Refuse factors that do not fit.
+
+    Raises:
+      RuntimeError: with torch's message.
+    """
+    m, n = a.shape, b.shape
+    if not m or not n:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {len(m)}D and {len(n)}D"
+        )
+    inner = n[0] if len(n) == 1 else n[-2]
+    if m[-1] == inner:
+        return
+    if len(m) == 1 == len(n):
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{m[0]}] and src [{n[0]}] to have the same "
+            f"number of elements, but got {m[0]} and {n[0]} elements respectively"
+        )
+    if len(n) == 1 and len(m) == 2:
+        raise RuntimeError(f"size mismatch, got input ({m[0]}), mat ({m[0]}x{m[1]}), vec ({n[0]})")
+    if len(m) > 2 < len(n):
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{math.prod(m[:-2])}, {m[-1]}] but got: [{math.prod(n[:-2])}, {n[-2]}]."
+        )
+    rows = 1 if len(m) == 1 else math.prod(m[:-1])
+    raise RuntimeError(
+        f"mat1 and mat2 shapes cannot be multiplied ({rows}x{m[-1]} and "
+        f"{inner}x{1 if len(n) == 1 else n[-1]})"
+    )
+
+
+_LABELS = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm", (1, 2): "SqueezeBackward4"}
+
+
+def matmul(input: Tensor, other: Any) -> Any:  # torch's name
+    """Matrix product, as ``np.matmul``.
+
+    Raises:
+      RuntimeError: shapes or dtypes do not fit.
+    """
+    if not isinstance(other, Tensor):
+        other = as_tensor(other, input)
+        if not isinstance(other, Tensor):
+            raise TypeError(
+                "matmul(): argument 'other' (position 1) must be Tensor, not "
+                f"{type(other).__name__}"
+            )
+    same_dtype(input, other)
+    _check_factors(input, other)
+    ndims = (len(input.shape), len(other.shape))
+    label = _LABELS.get(ndims)
+    if label is None:
+        return composite("UnsafeView", dot_primitives.matmul, input, other)
+    return named(dot_primitives.matmul(input, other), label)
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Any:
+    other = as_tensor(other, self)
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _rmatmul_operator(self: Tensor, other: Any) -> Any:
+    other = as_tensor(other, self)
+    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., Any]:
+    """A product of tensors of given numbers of axes."""
+    kinds = {1: "vector", 2: "matrix", 3: "3D tensor"}
+
+    def operation(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+        check_tensor(name, other, "mat2", 2)
+        found = (len(input.shape), len(other.shape))
+        if found != ranks:
+            if name == "dot":
+                raise RuntimeError(
+                    f"1D tensors expected, but got {found[0]}D and {found[1]}D tensors"
+                )
+            if name == "bmm":
+                raise RuntimeError(f"batch{1 if found[0] != 3 else 2} must be a 3D tensor")
+            if name == "mm":
+                which = "self" if found[0] != 2 else "mat2"
+                raise RuntimeError(f"{which} must be a matrix")
+            raise RuntimeError(f"vector + matrix @ vector expected, got 1, {found[0]}, {found[1]}")
+        if name == "dot" and input.dtype != other.dtype:
+            raise RuntimeError(
+                "dot : expected both vectors to have same dtype, but found "
+                f"{c_name(input)} and {c_name(other)}"
+            )
+        same_dtype(input, other)
+        if name == "bmm" and (input.shape[0] != other.shape[0] or input.shape[2] != other.shape[1]):
+            raise RuntimeError(
+                "Expected size for first two dimensions of batch2 tensor to be: "
+                f"[{input.shape[0]}, {input.shape[2]}] but got: "
+                f"[{other.shape[0]}, {other.shape[1]}]."
+            )
+        _check_factors(input, other)
+        return named(dot_primitives.matmul(input, other), label)
+
+    operation.__name__ = name
+    operation.__doc__ = f"The product of a {kinds[ranks[0]]} and a {kinds[ranks[1]]}."
+    return operation
+
+
+mm = _of_ranks("mm", "Mm", (2, 2))
+mv = _of_ranks("mv", "Mv", (2, 1))
+bmm = _of_ranks("bmm", "Bmm", (3, 3))
+dot = _of_ranks("dot", "Dot", (1, 1))
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+    """The product of the conjugate of a vector and another one."""
+    if input.dtype.kind != "c":
+        return named(dot(input, other), "Vdot")
+    return composite("Vdot", dot_primitives.vdot, input, other)  # type: ignore[no-any-return]  # a tensor
+
+
+def _plus_product(
+    label: str, product: Callable[..., Any], x: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any
+) -> Tensor:
+    """``beta * x + alpha * product(a, b)``; without ``x`` for ``beta`` 0."""
+    same_dtype(a, b)
+    if x.dtype != a.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {x.dtype} and {a.dtype}"
+        )
+
+    def of(x: Any, a: Any, b: Any) -> Any:
+        made = product(a, b)
+        made = made if alpha == 1 else made * alpha
+        if beta == 0:
+            return made
+        return (x if beta == 1 else x * beta) + made
+
+    return composite(label, of, x, a, b)  # type: ignore[no-any-return]  # a tensor
+
+
+def _adding(
+    label: str, product: Callable[..., Any], ranks: tuple[int, int], names: tuple[str, str]
+) -> Callable[..., Any]:
+    def operation(
+        input: Tensor,  # torch's name
+        first: Tensor,
+        second: Tensor,
+        *,
+        beta: Any = 1,
+        alpha: Any = 1,
+    ) -> Tensor:
+        if (len(first.shape), len(second.shape)) != ranks:
+            raise RuntimeError(
+                f"{names[0]} and {names[1]} must have {ranks[0]} and {ranks[1]} dimensions, got "
+                f"{len(first.shape)}D and {len(second.shape)}D"
+            )
+        if ranks != (1, 1):
+            _check_factors(first, second)
+        return _plus_product(label, product, input, first, second, beta, alpha)
+
+    def renamed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # torch's name
+        given = [*args, *(kwargs.pop(name) for name in names[len(args) :])]
+        return operation(input, *given, **kwargs)
+
+    renamed.__doc__ = "``beta * input + alpha * product``, where the product is that of the others."
+    return renamed
+
+
+def _sum_of_products(a: Any, b: Any) -> Any:
+    return structural.reduce_sum(dot_primitives.matmul(a, b), (0,))
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:  # torch's name
+    """All products of elements of two vectors.
+
+    Raises:
+      RuntimeError: one is no vector.
+    """
+    for x, name in ((input, "self"), (vec2, "vec2")):
+        if len(x.shape) != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {len(x.shape)}-D")
+    return composite("Mul", lambda a, b: structural.reshape(a, (*shape_of(a), 1)) * b, input, vec2)  # type: ignore[no-any-return]  # a tensor
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+    """Sums of products over the last axes."""
+    return composite("View", dot_primitives.inner, input, other)  # type: ignore[no-any-return]  # a tensor
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
+    """Sums of products over some axes of each."""
+    if isinstance(dims, (tuple, list)):
+        dims = tuple(tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in dims)
+    same_dtype(a, b)
+    return composite("View", lambda x, y: dot_primitives.tensordot(x, y, dims), a, b)  # type: ignore[no-any-return]  # a tensor
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products in the notation of Einstein.
+
+    Raises:
+      RuntimeError: the equation does not fit.
+    """
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = tuple(operands[0])
+    try:
+        made = composite("View", lambda *xs: fnp.einsum(equation, *xs), *operands)
+    except ValueError as error:
+        raise RuntimeError(f"einsum(): {error}") from error
+    return made  # type: ignore[no-any-return]  # a tensor
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+    """The Kronecker product."""
+    dtype = result_dtype(input, other)
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "UnsafeView",
+        lambda a, b: fnp.kron(structural.cast(a, dtype), structural.cast(b, dtype)),
+        input,
+        other,
+    )
+
+
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:  # torch's name
+    """The vector product along an axis of extent 3.
+
+    Raises:
+      RuntimeError: the axis has another extent.
+    """
+    axis = -1 if dim is None else dim
+    if dim is None:
+        axis = next((i for i, n in enumerate(input.shape) if n == 3), -1)
+    if input.shape[axis] != 3 or other.shape[axis] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {axis} must have length 3. Got {input.shape[axis]} "
+            f"and {other.shape[axis]}"
+        )
+    axis = axis_of(axis, len(input.shape))
+
+    def of(a: Any, b: Any) -> Any:
+        shape = fnp.broadcast_shapes(shape_of(a), shape_of(b))
+        a, b = structural.broadcast_to(a, shape), structural.broadcast_to(b, shape)
+        return fnp.cross(a, b, axis=axis)
+
+    return composite("LinalgCross", of, input, other)  # type: ignore[no-any-return]  # a tensor
+
+
+def chain_matmul(*matrices: Any) -> Tensor:
+    """The product of matrices, in the cheapest order."""
+    return multi_dot(
+        matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
+    )
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of matrices, in the cheapest order; the first and last may be vectors."""
+    return composite("View", lambda *xs: fnp.linalg.multi_dot(xs), *tensors)  # type: ignore[no-any-return]  # a tensor
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """Products of vectors along an axis; the first is conjugated."""
+    return composite("SumBackward1", lambda a, b: dot_primitives.vecdot(a, b, dim), x, y)  # type: ignore[no-any-return]  # a tensor
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
+    """The norms of the differences of all pairs of rows."""
+
+    def of(a: Any, b: Any) -> Any:
+        m, n = shape_of(a), shape_of(b)
+        a = structural.reshape(a, (*m[:-1], 1, m[-1]))
+        b = structural.reshape(b, (*n[:-2], 1, *n[-2:]))
+        d = a - b
+        return vector_norm_of(d, (len(shape_of(d)) - 1,), float(p))
+
+    return composite("Cdist", of, x1, x2)  # type: ignore[no-any-return]  # a tensor
+
+
+ROWS: tuple[Row, ...] = (
+    Row("matmul", matmul),
+    Row("mm", mm),
+    Row("mv", mv),
+    Row("bmm", bmm),
+    Row("dot", dot),
+    Row("vdot", vdot),
+    Row("inner", inner),
+    Row("outer", outer, ("ger",)),
+    Row("kron", kron),
+    Row("cross", cross),
+    Row("addmm", _adding("Addmm", dot_primitives.matmul, (2, 2), ("mat1", "mat2")), (), "mfi"),
+    Row("addmv", _adding("Addmv", dot_primitives.matmul, (2, 1), ("mat", "vec")), (), "mfi"),
+    Row("addr", _adding("Addr", dot_primitives.outer, (1, 1), ("vec1", "vec2")), (), "mfi"),
+    Row("addbmm", _adding("Addbmm", _sum_of_products, (3, 3), ("batch1", "batch2")), (), "mfi"),
+    Row(
+        "baddbmm",
+        _adding("Baddbmm", dot_primitives.matmul, (3, 3), ("batch1", "batch2")),
+        (),
+        "mfi",
+    ),
+)
+
+METHODS: dict[str, Any] = {
+    **methods_of(ROWS),
+    "__matmul__": _matmul_operator,
+    "__rmatmul__": _rmatmul_operator,
+}
+FUNCTIONS: dict[str, Any] = {
+    **functions_of(ROWS),
+    "tensordot": tensordot,
+    "einsum": einsum,
+    "chain_matmul": chain_matmul,
+    "cdist": cdist,
+}

@@ -1,0 +1,259 @@
+"""How an operation becomes a method, a function and an in-place form.
+
+Here: ``Row`` and what is made of a table of rows; what operations have in common: copies, constant
+results, dtypes of integers. Not here: the operations (modules beside this one).
+
+The function and the method of an operation are one definition. Its in-place form computes the
+result and writes it to the tensor's memory. NumPy's names ``axis`` and ``keepdims`` are accepted
+for ``dim`` and ``keepdim``.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.modes import modes
+from functrans.autograd.operations import (
+    CompositeNode,
+    check_write,
+    default_of,
+    named,
+    to_dtype,
+    with_default,
+    write,
+)
+from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.tensors import Tensor
+from functrans.control.callbacks import io_callback
+from functrans.passes.nodes import OUTPUT
+from functrans.primitives.structural import copy_p
+from functrans.trace import Tracer, bind
+from functrans.transforms.arguments import ShapeDtypeStruct
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An operation.
+
+    Attributes:
+      name: torch's name.
+      function: the operation; its first argument is the tensor.
+      aliases: further names of torch for it.
+      forms: which forms torch has: ``m`` method, ``f`` function, ``i`` in-place method.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    aliases: tuple[str, ...] = ()
+    forms: str = "mf"
+
+
+def methods_of(rows: Iterable[Row]) -> dict[str, Any]:
+    """Methods, in-place ones included, by name."""
+    table: dict[str, Any] = {}
+    for row in rows:
+        method = with_numpy_names(row.function)
+        for name in (row.name, *row.aliases):
+            if "m" in row.forms:
+                table[name] = method
+            if "i" in row.forms:
+                table[f"{name}_"] = in_place(f"{name}_", row.function)
+    return table
+
+
+def functions_of(rows: Iterable[Row]) -> dict[str, Any]:
+    """Functions, in-place ones included, by name."""
+    table: dict[str, Any] = {}
+    for row in rows:
+        for name in (row.name, *row.aliases):
+            if "f" in row.forms:
+                table[name] = function_form(name, row.function)
+            if "i" in row.forms and "f" in row.forms:
+                table[f"{name}_"] = function_form(f"{name}_", in_place(f"{name}_", row.function))
+    return table
+
+
+_NUMPY_NAMES = (("axis", "dim"), ("keepdims", "keepdim"))
+
+
+def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that also takes ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``."""
+    code = getattr(method, "__code__", None)
+    if code is None or "dim" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return method
+
+    @functools.wraps(method)
+    def renamed(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for theirs, ours in _NUMPY_NAMES:
+                if theirs in kwargs:
+                    kwargs[ours] = kwargs.pop(theirs)
+        return method(self, *args, **kwargs)
+
+    return renamed
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Refuse an ``out=`` argument.
+
+    Raises:
+      NotImplementedError: it was given.
+    """
+    if out is not None:
+        raise NotImplementedError(
+            f"{name}(): out= is not supported; write result = {name}(...), or "
+            f"target.copy_({name}(...))"
+        )
+
+
+def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a method: its first argument is the tensor, by position or as ``input``."""
+    method = with_numpy_names(method)
+
+    @functools.wraps(method)
+    def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        refuse_out(name, out)
+        if not args:
+            for key in ("input", "self"):
+                if key in kwargs:
+                    args = (kwargs.pop(key),)
+                    break
+            else:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
+        check_tensor(name, args[0])
+        return method(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def results(name: str, *fields: str) -> Any:
+    """The type of several results with names: a named tuple, as torch has them."""
+    make: Any = namedtuple
+    return make(name, fields)
+
+
+def check_tensor(name: str, x: Any, argument: str = "input", position: int = 1) -> None:
+    """Refuse what is no tensor.
+
+    Raises:
+      TypeError: with torch's message.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+            f"{type(x).__name__}"
+        )
+
+
+def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The form of a method that writes its result into the tensor."""
+
+    @functools.wraps(method)
+    def write_result(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return overwrite(name, self, lambda x: method(x, *args, **kwargs))
+
+    write_result.__name__ = write_result.__qualname__ = name
+    return write_result
+
+
+def overwrite(name: str, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    """Write what is computed of a tensor into its memory.
+
+    Where the derivative needs the old value, that is kept as a copy.
+
+    Args:
+      name: of the operation, with its underscore.
+      x: the tensor.
+      compute: the result as a function of the tensor.
+    """
+    check_write(x)
+    new = compute(x)
+    if new is x:
+        new = copied(x, "Clone")
+    node = new._node
+    if node is not None and x._storage is not None:
+        node = node.parents[0] if node.primitive is OUTPUT else node
+        if any(guard is not None and guard.storage is x._storage for guard in node.guards):
+            value = x._memory()  # one that is traced does not change
+            kept = value if isinstance(value, Tracer) else value.copy()
+            before = Tensor.of(kept, node_of(x), x.__dict__.get("_trace"))
+            before._follows = x._follows
+            new = compute(before)
+        elif isinstance(node, CompositeNode):
+            node.keep_operand(x)
+    return write(name, x, new)
+
+
+# values ------------------------------------------------------------------------------------------
+
+
+def copied(x: Tensor, label: str) -> Tensor:
+    """The same value as another tensor: where an operation has nothing to do."""
+    return named(bind(copy_p, x)[0], label)
+
+
+def plain(x: Any) -> Any:
+    """The array of a tensor, for operations on values that have no derivative.
+
+    Raises:
+      ConcretizationError: it is traced.
+    """
+    if isinstance(x, Tensor):
+        enter_session(x)
+    value = x._value if isinstance(x, Tensor) else x
+    return value._concrete("the value of a tensor") if isinstance(value, Tracer) else value
+
+
+def constant(value: Any, *operands: Any) -> Tensor:
+    """A result without derivative.
+
+    Args:
+      value: the array.
+      *operands: what it was computed from.
+    """
+    result = Tensor.of(value if hasattr(value, "shape") else np.asarray(value))
+    if modes.inference:
+        result._inference = True
+    return with_default(result, operands)
+
+
+def drawn(draw: Callable[[], np.ndarray], shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+    """Random numbers; a step that ``jit`` has traced draws anew in each call.
+
+    Args:
+      draw: gives the numbers, of any dtype.
+      shape: of the numbers.
+      dtype: of the tensor.
+    """
+
+    def typed() -> np.ndarray:
+        return np.asarray(draw()).astype(dtype)
+
+    if modes.session is None:
+        return constant(typed())
+    modes.session.take(())  # leaves a trace that knows of no tensors
+    value = io_callback(typed, ShapeDtypeStruct(shape, dtype))
+    return Tensor.of(value, None, modes.session.trace)
+
+
+def floating(x: Tensor) -> Tensor:
+    """A tensor of floating or complex numbers: integers are converted."""
+    return to_dtype(x, default_of(x)) if x.dtype.kind in "iub" else x
+
+
+def lifted(x: Any, like: Tensor, dtype: Any = None) -> Any:
+    """A number or array as a tensor beside another one."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, Tracer):
+        return like._trace.lift(x)
+    return like._trace.lift(np.asarray(x, dtype))

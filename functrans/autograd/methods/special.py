@@ -1,0 +1,151 @@
+"""Special functions of tensors: what ``torch.special`` has beyond the elementary functions.
+
+Layer: ``autograd``. Sources: DLMF chapters 5, 8, 10, 25.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from functrans.autograd import special_functions as sf
+from functrans.autograd.methods import blending, pointwise, reductions
+from functrans.autograd.methods.arithmetic import joined
+from functrans.autograd.methods.pointwise import unary
+from functrans.autograd.methods.rows import Row, constant, floating, functions_of, methods_of
+from functrans.autograd.operations import composite
+from functrans.autograd.tensors import Tensor
+from functrans.primitives import elementwise as ew
+
+
+def _of_order(n: int) -> Callable[..., Any]:
+    """The derivative of order ``n`` of ``digamma``: ``(-1)**(n+1) n! zeta(n+1, x)``."""
+    factor = (-1.0) ** (n + 1) * math.factorial(n)
+    return lambda x: factor * sf.zeta(float(n + 1), x)
+
+
+def polygamma(n: int, input: Tensor) -> Tensor:  # torch's name
+    """The derivative of order ``n`` of ``digamma``.
+
+    Raises:
+      RuntimeError: ``n`` is negative.
+    """
+    if isinstance(n, Tensor):
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    x = floating(input)
+    return composite("Polygamma", sf.digamma if n == 0 else _of_order(n), x)  # type: ignore[no-any-return]  # a tensor
+
+
+def mvlgamma(input: Tensor, p: int) -> Tensor:  # torch's name
+    """The logarithm of the multivariate gamma function of dimension ``p``."""
+
+    def of(x: Any) -> Any:
+        total = sf.lgamma(x)
+        for j in range(1, p):
+            total = total + sf.lgamma(x - 0.5 * j)
+        return total + p * (p - 1) / 4 * math.log(math.pi)
+
+    return composite("Mvlgamma", of, floating(input))  # type: ignore[no-any-return]  # a tensor
+
+
+def _xlog1py(a: Any, b: Any) -> Any:
+    is_limit = (a == 0) & ((b <= -1) | (b == math.inf))
+    return a * ew.log1p(ew.where(is_limit, 0, b))
+
+
+def xlog1py(input: Any, other: Any) -> Tensor:  # torch's name
+    """``input * log1p(other)``, 0 where ``input`` is 0."""
+    return joined("SpecialXlog1Py", _xlog1py, input, other, true=True)
+
+
+def _entropy(x: Any) -> Any:
+    is_positive = x > 0
+    value = -x * ew.log(ew.where(is_positive, x, 1))
+    return ew.where(is_positive | (x != x), value, ew.where(x == 0, 0, -math.inf))
+
+
+def zeta(input: Any, other: Any) -> Tensor:  # torch's name
+    """Hurwitz's zeta function; differentiable in the second operand."""
+    return joined("SpecialZeta", sf.zeta, input, other, true=True)
+
+
+def gammainc(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+    """The lower incomplete gamma function, divided by the gamma; differentiable in ``other``."""
+    return joined("Igamma", sf.gammainc, input, other, true=True)
+
+
+def gammaincc(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+    """The upper incomplete gamma function, divided by the gamma; differentiable in ``other``."""
+    return joined("Igammac", sf.gammaincc, input, other, true=True)
+
+
+def _plain_function(name: str, routine: str) -> Callable[..., Any]:
+    function = sf.without_derivative(name, routine)
+
+    def operation(input: Tensor) -> Tensor:  # torch's name
+        return constant(function(floating(input)._value), input)
+
+    operation.__name__ = name
+    operation.__doc__ = f"``{name}`` of each element; without derivative."
+    return operation
+
+
+_UNARY: tuple[tuple[str, str, Callable[..., Any], bool], ...] = (
+    ("erfcx", "SpecialErfcx", sf.erfcx, True),
+    ("ndtr", "MulBackward1", sf.ndtr, True),
+    ("ndtri", "SpecialNdtri", sf.ndtri, True),
+    ("log_ndtr", "SpecialLogNdtr", sf.log_ndtr, True),
+    ("i0e", "SpecialI0E", sf.i0e, True),
+    ("i1", "SpecialI1", sf.i1, True),
+    ("i1e", "SpecialI1E", sf.i1e, True),
+    ("entr", "SpecialEntr", _entropy, False),
+)
+_NO_DERIVATIVE = (
+    ("bessel_j0", "j0"),
+    ("bessel_j1", "j1"),
+    ("bessel_y0", "y0"),
+    ("bessel_y1", "y1"),
+    ("modified_bessel_i0", "i0"),
+    ("modified_bessel_i1", "i1"),
+    ("modified_bessel_k0", "k0"),
+    ("modified_bessel_k1", "k1"),
+    ("scaled_modified_bessel_k0", "k0e"),
+    ("scaled_modified_bessel_k1", "k1e"),
+)
+
+ROWS: tuple[Row, ...] = (
+    Row("mvlgamma", mvlgamma, ("multigammaln",), "mf"),
+    Row("polygamma", polygamma, (), "mi"),
+    Row("igamma", gammainc, (), "mfi"),
+    Row("igammac", gammaincc, (), "mfi"),
+)
+
+METHODS: dict[str, Any] = methods_of(ROWS)
+METHODS.pop("multigammaln")
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "polygamma": polygamma}
+_SHARED = {
+    "expit": "sigmoid", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "erf": "erf",
+    "erfc": "erfc", "erfinv": "erfinv", "gammaln": "lgamma", "digamma": "digamma",
+    "psi": "digamma", "i0": "i0", "sinc": "sinc", "round": "round", "logit": "logit",
+}  # fmt: skip
+SPECIAL: dict[str, Any] = {
+    **{name: pointwise.FUNCTIONS[ours] for name, ours in _SHARED.items()},
+    **functions_of(
+        Row(name, unary(name, label, function, complex_=False, is_one=is_one), (), "f")
+        for name, label, function, is_one in _UNARY
+    ),
+    **functions_of(Row(name, _plain_function(name, r), (), "f") for name, r in _NO_DERIVATIVE),
+    "softmax": reductions.FUNCTIONS["softmax"],
+    "log_softmax": reductions.FUNCTIONS["log_softmax"],
+    "logsumexp": reductions.FUNCTIONS["logsumexp"],
+    "xlogy": blending.FUNCTIONS["xlogy"],
+    "xlog1py": xlog1py,
+    "zeta": zeta,
+    "gammainc": gammainc,
+    "gammaincc": gammaincc,
+    "polygamma": polygamma,
+    "multigammaln": FUNCTIONS.pop("multigammaln"),
+}

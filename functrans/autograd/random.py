@@ -1,0 +1,185 @@
+"""Random numbers of the imperative side: generators, ``manual_seed``, distributions.
+
+Here: ``Generator`` and the streams of numbers that fill tensors. Not here: the functions that make
+random tensors (``factories``), methods that fill one (``methods.filling``).
+
+The generator is the Mersenne Twister; uniform, normal and integer numbers are drawn from its 32-bit
+words as PyTorch's CPU generator draws them, so that a seed means the same numbers, up to rounding
+in ``log`` and ``cos``.
+
+Layer: ``autograd``. Sources: Matsumoto & Nishimura, Mersenne Twister, ACM TOMACS 8 (1998); Box &
+Muller, A note on the generation of random normal deviates, Ann. Math. Stat. 29 (1958).
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+
+_DEFAULT_SEED = 67280421310721
+_BLOCK = 16
+
+
+class Generator:
+    """A stream of random numbers.
+
+    Args:
+      device: accepted and ignored.
+
+    Example:
+      >>> g = Generator().manual_seed(0)
+      >>> g.initial_seed()
+      0
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = device
+        self._lock = threading.RLock()
+        self.manual_seed(_DEFAULT_SEED)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to a seed."""
+        with self._lock:
+            self._seed = int(seed)
+            self._words = np.random.RandomState(
+                self._seed & 0xFFFFFFFF
+            )  # the seeding of the original generator
+            self._spare: float | None = None
+        return self
+
+    def seed(self) -> int:
+        """Start a stream that nobody knows; returns its seed."""
+        seed = secrets.randbits(53)
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed of the stream."""
+        return self._seed
+
+    def get_state(self) -> Any:
+        """The place in the stream, for ``set_state``."""
+        with self._lock:
+            return (self._seed, self._words.get_state(legacy=True), self._spare)
+
+    def set_state(self, state: Any) -> Generator:
+        """Go to a place in a stream."""
+        with self._lock:
+            self._seed, words, self._spare = state
+            self._words.set_state(words)
+        return self
+
+    # streams
+
+    def words(self, count: int) -> np.ndarray:
+        """32-bit words."""
+        with self._lock:
+            bits = self._words._bit_generator  # the raw stream
+            words: np.ndarray = np.asarray(bits.random_raw(count), np.uint64)
+            return words
+
+    def long_words(self, count: int) -> np.ndarray:
+        """64-bit words: two of 32 bits each, the high one first."""
+        pairs = self.words(2 * count).reshape(count, 2)
+        return np.asarray((pairs[:, 0] << np.uint64(32)) | pairs[:, 1], np.uint64)
+
+    def uniform(self, count: int, dtype: np.dtype) -> np.ndarray:
+        """Numbers in [0, 1) of full precision of a dtype."""
+        if dtype == np.float64:
+            mask = np.uint64((1 << 53) - 1)
+            return np.asarray((self.long_words(count) & mask) * 2.0**-53)
+        bits = {"float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
+        mask = np.uint64((1 << bits) - 1)
+        return ((self.words(count) & mask) * 2.0**-bits).astype(dtype)
+
+    def normal(self, count: int, dtype: np.dtype) -> np.ndarray:
+        """Numbers of the normal distribution with mean 0 and deviation 1."""
+        if count < _BLOCK:
+            return np.array([self._one_normal() for _ in range(count)]).astype(dtype)
+        working = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        values = self.uniform(count, working)
+        whole = count - count % _BLOCK
+        values[:whole] = _pairs(values[:whole])
+        if whole < count:
+            values[-_BLOCK:] = _pairs(self.uniform(_BLOCK, working))
+        return np.asarray(values, dtype)
+
+    def _one_normal(self) -> float:
+        """The next one; they come in pairs."""
+        with self._lock:
+            if self._spare is not None:
+                value, self._spare = self._spare, None
+                return value
+            first, second = self.uniform(2, np.dtype(np.float64)).tolist()
+            radius = math.sqrt(-2 * math.log1p(-second))
+            self._spare = radius * math.sin(2 * math.pi * first)
+            return radius * math.cos(2 * math.pi * first)
+
+    def integers(self, count: int, low: int, high: int) -> np.ndarray:
+        """Integers in [low, high)."""
+        span = high - low
+        words = self.long_words(count) if span >= 1 << 32 else self.words(count)
+        return (words % np.uint64(span)).astype(np.int64) + low
+
+    def permutation(self, count: int) -> np.ndarray:
+        """The integers below a number in random order."""
+        order = np.arange(count)
+        for i, word in enumerate(self.words(max(count - 1, 0)).tolist()):
+            j = i + word % (count - i)
+            order[i], order[j] = order[j], order[i]
+        return order
+
+    def numpy(self) -> np.random.Generator:
+        """A generator of NumPy, seeded from the stream: for the other distributions."""
+        return np.random.default_rng(self.words(4).tolist())
+
+
+def _pairs(uniform: np.ndarray) -> np.ndarray:
+    """Normal numbers of uniform ones: the halves of each block are radius and angle."""
+    blocks = uniform.reshape(-1, 2, _BLOCK // 2)
+    radius = np.sqrt(-2 * np.log(1 - blocks[:, 0]))
+    angle = (2 * math.pi) * blocks[:, 1]
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+
+
+default_generator = Generator()
+"""The stream of all functions that are given no generator."""
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream that belongs to a seed.
+
+    Example:
+      >>> manual_seed(0).initial_seed()
+      0
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Start a default stream that nobody knows; returns its seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """The place in the default stream, for ``set_rng_state``."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Go to a place in a default stream."""
+    default_generator.set_state(new_state)
+
+
+def stream(generator: Generator | None) -> Generator:
+    """A generator, or the default one."""
+    return default_generator if generator is None else generator

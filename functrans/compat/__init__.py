@@ -1,0 +1,4 @@
+"""Names of other libraries over functrans: ``functrans.compat.torch``.
+
+Layer: ``compat``.
+"""

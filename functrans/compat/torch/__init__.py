@@ -1,0 +1,87 @@
+"""``functrans.compat.torch``: the names of ``torch`` over functrans.
+
+``import functrans.compat.torch as torch`` runs code that is written for torch: tensors, functions,
+factories, ``nn``, ``optim``. Python floats become float32 here (``set_default_dtype``), where
+``functrans.autograd`` has float64. Everything lies on the CPU; ``out=`` is not supported.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math as _math
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from functrans.autograd.methods.conversion import device as device
+from functrans.autograd.modes import enable_grad as enable_grad
+from functrans.autograd.modes import inference_mode as inference_mode
+from functrans.autograd.modes import is_grad_enabled as is_grad_enabled
+from functrans.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from functrans.autograd.modes import no_grad as no_grad
+from functrans.autograd.modes import set_grad_enabled as set_grad_enabled
+from functrans.autograd.random import Generator as Generator
+from functrans.autograd.random import default_generator as default_generator
+from functrans.autograd.random import get_rng_state as get_rng_state
+from functrans.autograd.random import initial_seed as initial_seed
+from functrans.autograd.random import manual_seed as manual_seed
+from functrans.autograd.random import seed as seed
+from functrans.autograd.random import set_rng_state as set_rng_state
+from functrans.autograd.tensors import Tensor as Tensor
+from functrans.compat.torch import dtypes as _dtypes
+from functrans.compat.torch import functional_names as _functional_names
+from functrans.compat.torch.dtypes import can_cast as can_cast
+from functrans.compat.torch.dtypes import dtype as dtype
+from functrans.compat.torch.dtypes import finfo as finfo
+from functrans.compat.torch.dtypes import get_default_dtype as get_default_dtype
+from functrans.compat.torch.dtypes import iinfo as iinfo
+from functrans.compat.torch.dtypes import is_complex as is_complex
+from functrans.compat.torch.dtypes import is_floating_point as is_floating_point
+from functrans.compat.torch.dtypes import promote_types as promote_types
+from functrans.compat.torch.dtypes import result_type as result_type
+from functrans.compat.torch.dtypes import set_default_dtype as set_default_dtype
+from functrans.compat.torch.saving import load as load
+from functrans.compat.torch.saving import save as save
+from functrans.compiler.threads import get_num_threads as get_num_threads
+from functrans.compiler.threads import set_num_threads as set_num_threads
+
+inf = _math.inf
+nan = _math.nan
+pi = _math.pi
+e = _math.e
+newaxis = None
+strided = "strided"
+contiguous_format = "contiguous_format"
+preserve_format = "preserve_format"
+channels_last = "channels_last"
+
+SUBMODULES = ("nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda")
+"""Imported when they are first used."""
+
+FROM_FUNCTIONAL = (
+    "adaptive_avg_pool1d", "avg_pool1d", "batch_norm", "bilinear",
+    "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "cosine_similarity", "dropout", "embedding", "group_norm", "hardshrink",
+    "hinge_embedding_loss", "instance_norm", "kl_div", "layer_norm", "margin_ranking_loss",
+    "max_pool1d", "max_pool2d", "poisson_nll_loss", "prelu", "rms_norm", "selu", "threshold",
+)  # fmt: skip
+"""Functions of ``nn.functional`` that torch has here, too."""
+
+globals().update(_functional_names.FUNCTIONS)
+globals().update(_dtypes.DTYPES)  # last: ``float``, ``int`` and ``bool`` are dtypes in torch
+
+
+def __getattr__(name: str) -> _Any:
+    """A submodule, or what another package is needed for, at its first use."""
+    if name in SUBMODULES:
+        return _import_module(f"{__name__}.{name}")
+    if name in FROM_FUNCTIONAL:
+        return getattr(_import_module(f"{__name__}.nn.functional"), name)
+    if name == "bfloat16":
+        return _dtypes.bfloat16()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All names, submodules included."""
+    return sorted({*globals(), *SUBMODULES, *FROM_FUNCTIONAL, "bfloat16"})

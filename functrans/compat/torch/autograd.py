@@ -1,0 +1,25 @@
+"""``torch.autograd``: gradients, the recorded graph, functions of users.
+
+Layer: ``compat``.
+"""
+
+from functrans import functional as functional
+from functrans.autograd import forward_ad as forward_ad
+from functrans.autograd import function as function
+from functrans.autograd import graph as graph
+from functrans.autograd import profiler as profiler
+from functrans.autograd.anomaly import detect_anomaly as detect_anomaly
+from functrans.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
+from functrans.autograd.api import backward as backward
+from functrans.autograd.api import grad as grad
+from functrans.autograd.checks import gradcheck as gradcheck
+from functrans.autograd.checks import gradgradcheck as gradgradcheck
+from functrans.autograd.function import Function as Function
+from functrans.autograd.function import NestedIOFunction as NestedIOFunction
+from functrans.autograd.legacy import Variable as Variable
+from functrans.autograd.legacy import variable as variable
+from functrans.autograd.modes import enable_grad as enable_grad
+from functrans.autograd.modes import inference_mode as inference_mode
+from functrans.autograd.modes import no_grad as no_grad
+from functrans.autograd.modes import set_grad_enabled as set_grad_enabled
+from functrans.autograd.modes import set_multithreading_enabled as set_multithreading_enabled

@@ -1,0 +1,23 @@
+"""``torch.fft``: Fourier transforms, by name.
+
+Here: names. Not here: the functions (``functrans.autograd.methods.fourier``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functrans.autograd.methods.fourier import FFT
+
+globals().update(FFT)
+
+
+def __getattr__(name: str) -> Any:
+    """Nothing beside the table.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,133 @@
+"""The functions of ``torch`` by name.
+
+Here: ``FUNCTIONS``, put together from the tables of ``functrans.autograd.methods``; the factories
+with torch's default dtype; queries. Not here: the operations themselves.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from functrans.autograd.factories import Factories
+from functrans.autograd.methods import (
+    arithmetic,
+    blending,
+    comparison,
+    complex_numbers,
+    filling,
+    gathering,
+    joining,
+    linear_algebra,
+    ordering,
+    parts,
+    pointwise,
+    products,
+    reductions,
+    shaping,
+    special,
+    state,
+)
+from functrans.autograd.methods.rows import check_tensor, function_form
+from functrans.autograd.operations import torch_defaults
+from functrans.autograd.tensors import Tensor
+
+TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
+"""The factories of ``functrans.compat.torch``: Python floats become its default dtype."""
+
+
+class Size(tuple[int, ...]):
+    """The extents of a tensor, as torch has them.
+
+    ``tensor.shape`` is a plain tuple, which is equal.
+
+    Example:
+      >>> Size((2, 3)).numel()
+      6
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor.
+
+    Example:
+      >>> is_tensor(TORCH.zeros(2))
+      True
+    """
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> int:  # torch's name
+    """The number of elements."""
+    check_tensor("numel", input)
+    return math.prod(input.shape)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:  # torch's name
+    """Whether two tensors have the same extents."""
+    return input.shape == other.shape
+
+
+def _legacy(name: str) -> Callable[..., Any]:
+    """A constructor such as ``FloatTensor``: of data, or of sizes."""
+
+    def constructor(*args: Any) -> Tensor:
+        if args and all(isinstance(arg, int) for arg in args):
+            return TORCH.zeros(*args, dtype=name)
+        return TORCH.tensor(args[0] if args else [], dtype=name)
+
+    constructor.__doc__ = f"A tensor of {name}, of data or of sizes."
+    return constructor
+
+
+_CONSTRUCTORS = {
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "LongTensor": "int64",
+    "IntTensor": "int32",
+    "ShortTensor": "int16",
+    "CharTensor": "int8",
+    "ByteTensor": "uint8",
+    "BoolTensor": "bool",
+}
+
+FUNCTIONS: dict[str, Any] = {
+    **arithmetic.FUNCTIONS,
+    **blending.FUNCTIONS,
+    **pointwise.FUNCTIONS,
+    **special.FUNCTIONS,
+    **comparison.FUNCTIONS,
+    **complex_numbers.FUNCTIONS,
+    **shaping.FUNCTIONS,
+    **parts.FUNCTIONS,
+    **joining.FUNCTIONS,
+    **reductions.FUNCTIONS,
+    **ordering.FUNCTIONS,
+    **products.FUNCTIONS,
+    **linear_algebra.FUNCTIONS,
+    **gathering.FUNCTIONS,
+    **filling.FUNCTIONS,
+    **TORCH.table(),
+    **{
+        name: function_form(name, state.METHODS[name])
+        for name in ("clone", "detach", "detach_", "is_nonzero")
+        if name in state.METHODS
+    },
+    **{name: _legacy(kind) for name, kind in _CONSTRUCTORS.items()},
+    "zero_": function_form("zero_", filling.zero_),
+    "fill_": function_form("fill_", filling.fill_),
+    "numel": numel,
+    "is_same_size": is_same_size,
+    "is_tensor": is_tensor,
+    "Size": Size,
+}

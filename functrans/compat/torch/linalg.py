@@ -1,0 +1,23 @@
+"""``torch.linalg``: linear algebra, by name.
+
+Here: names. Not here: the functions (``functrans.autograd.methods.linear_algebra``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functrans.autograd.methods.linear_algebra import LINALG
+
+globals().update(LINALG)
+
+
+def __getattr__(name: str) -> Any:
+    """Nothing beside the table.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

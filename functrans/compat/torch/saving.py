@@ -1,0 +1,94 @@
+"""``save`` and ``load``: objects with tensors in files, through pickle.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_SAFE = {
+    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray"},
+    "collections": {"OrderedDict", "defaultdict", "deque"},
+    "_codecs": {"encode"},
+    "numpy": {"ndarray", "dtype"},
+    "ml_dtypes": {"bfloat16"},
+    "functrans.autograd.tensors": {"Tensor"},
+    "functrans.autograd.methods.state": {"_unpickled"},
+    "functrans.compat.torch.nn.parameter": {"Parameter", "Buffer"},
+    "functrans.compat.torch.functional_names": {"Size"},
+}
+_NUMPY_HELPERS = {"_reconstruct", "scalar", "_frombuffer"}
+
+
+class _Restricted(pickle.Unpickler):
+    """Makes tensors, arrays, numbers and containers only."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A class or function that a file names.
+
+        Raises:
+          UnpicklingError: it could do anything.
+        """
+        is_numpy = module.startswith("numpy.") and (
+            name in _NUMPY_HELPERS or (module == "numpy.dtypes" and hasattr(np.dtypes, name))
+        )
+        if name in _SAFE.get(module, ()) or is_numpy:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(
+            f"Weights only load failed: the file names {module}.{name}, which is neither a tensor "
+            "nor a container. If you trust where the file comes from, use "
+            "load(f, weights_only=False)."
+        )
+
+
+def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = 4) -> None:
+    """Write an object to a file.
+
+    Args:
+      obj: anything that can be pickled: tensors, dictionaries of them, modules.
+      f: a path, or a file open for writing bytes.
+      pickle_module: used in place of ``pickle``.
+      pickle_protocol: protocol of pickle.
+
+    Example:
+      >>> buffer = io.BytesIO()
+      >>> save({"step": 3}, buffer)
+      >>> _ = buffer.seek(0)
+      >>> load(buffer)
+      {'step': 3}
+    """
+    if hasattr(f, "write"):
+        pickle_module.dump(obj, f, protocol=pickle_protocol)
+        return
+    buffer = io.BytesIO()
+    pickle_module.dump(obj, buffer, protocol=pickle_protocol)
+    Path(f).write_bytes(buffer.getvalue())
+
+
+def load(
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True
+) -> Any:
+    """Read an object that ``save`` wrote.
+
+    Args:
+      f: a path, or a file open for reading bytes.
+      map_location: accepted and ignored.
+      pickle_module: used in place of ``pickle``.
+      weights_only: whether only tensors, arrays, numbers and containers are made. Switch it off for
+        files whose origin you trust: a pickle can run any code.
+
+    Raises:
+      UnpicklingError: the file holds something else.
+    """
+    if not hasattr(f, "read"):
+        with Path(f).open("rb") as file:
+            return load(file, map_location, pickle_module, weights_only=weights_only)
+    if pickle_module is not None:
+        return pickle_module.load(f)
+    return _Restricted(f).load() if weights_only else pickle.load(f)

@@ -1,0 +1,43 @@
+"""Reading and overwriting the values of tensors outside of the graph, also while a step is traced.
+
+Here: ``value_of`` and ``assign``, for what optimizers, buffers and initial values need. Not here:
+in-place methods of tensors, which are recorded (``autograd.operations``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.operations import write
+from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.tensors import Tensor
+from functrans.trace import Tracer
+
+
+def value_of(x: Tensor) -> Any:
+    """The array of a tensor; what stands for it while ``jit`` traces a step."""
+    enter_session(x)
+    if x._view is not None:
+        node_of(x)
+    return x._value
+
+
+def assign(label: str, x: Tensor, value: Any) -> None:
+    """Overwrite a tensor's memory, without a check whether it is a leaf; call it in ``no_grad``.
+
+    Args:
+      label: name of the operation, for messages.
+      x: the tensor.
+      value: an array of its shape, or a tracer.
+    """
+    memory = x._memory()
+    if isinstance(memory, Tracer) or isinstance(value, Tracer):
+        enter_session(x)
+        write(label, x, Tensor.of(value, None, x.__dict__.get("_trace")))
+        return
+    np.copyto(memory, value)
+    x._stored().bump(label, None)

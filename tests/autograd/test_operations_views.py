@@ -1,0 +1,212 @@
+"""Views, in-place forms and fillers: memory, versions, the graph."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import functrans.compat.torch as ft
+from functrans.autograd import grad, no_grad, tensor
+
+BASE = np.arange(12.0).reshape(3, 4)
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "view": lambda x: x.view(2, 6),
+    "same_shape": lambda x: x.view(3, 4),
+    "reshape": lambda x: x.reshape(-1),
+    "t": lambda x: x.t(),
+    "permute": lambda x: x.permute(1, 0),
+    "transpose": lambda x: x.transpose(0, 1),
+    "identity_transpose": lambda x: x.transpose(0, 0),
+    "movedim": lambda x: x.movedim(0, 1),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "squeeze": lambda x: x.squeeze(),
+    "expand_same": lambda x: x.expand(3, 4),
+    "narrow": lambda x: x.narrow(1, 1, 2),
+    "select": lambda x: x.select(0, 1),
+    "slice": lambda x: x[1:, ::2],
+    "ellipsis": lambda x: x[...],
+    "diagonal": lambda x: x.diagonal(1),
+    "flatten": lambda x: x.flatten(),
+    "unflatten": lambda x: x.unflatten(1, (2, 2)),
+    "as_strided": lambda x: x.as_strided((2, 2), (4, 1), 1),
+    "unfold": lambda x: x.unfold(1, 2, 2),
+    "detach": lambda x: x.detach(),
+    "mT": lambda x: x.mT,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_shares_memory_and_version(name: str) -> None:
+    x = tensor(BASE)
+    part = VIEWS[name](x)
+    part.fill_(-1.0)
+    assert x._version == part._version == 1
+    expected = BASE.copy()
+    VIEWS[name](tensor(BASE))
+    reference = tensor(np.arange(12).reshape(3, 4))
+    expected.reshape(-1)[VIEWS[name](reference).numpy().reshape(-1)] = -1.0
+    assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize("name", [n for n in VIEWS if n != "detach"])
+def test_a_write_to_a_view_is_part_of_the_graph(name: str) -> None:
+    x = tensor(BASE, requires_grad=True)
+    y = x * 1
+    part = VIEWS[name](y)
+    part.mul_(3.0)
+    (found,) = grad(y.sum(), x)
+    reference = VIEWS[name](tensor(np.arange(12).reshape(3, 4))).numpy().reshape(-1)
+    expected = np.ones(12)
+    expected[reference] = 3.0
+    assert_array_equal(found.numpy(), expected.reshape(3, 4))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_leaf_is_not_written_to(name: str) -> None:
+    x = tensor(BASE, requires_grad=True)
+    part = VIEWS[name](x)
+    if name == "detach":
+        assert not part.requires_grad
+        return
+    with pytest.raises(RuntimeError, match="view of a leaf Variable that requires grad"):
+        part.add_(1.0)
+    assert_array_equal(x.detach().numpy(), BASE)
+
+
+def test_an_expanded_tensor_is_not_written_to() -> None:
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        tensor([1.0]).expand(3).add_(1.0)
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda x: x.split(2), lambda x: x.unbind(), lambda x: x.chunk(2, 1)]
+)
+def test_several_views_are_results_of_one_node(cut: Any) -> None:
+    x = tensor(BASE, requires_grad=True)
+    parts = cut(x * 1)
+    assert len({id(part.grad_fn) for part in parts}) == 1
+    assert [part.output_nr for part in parts] == list(range(len(parts)))
+    with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
+        parts[0].add_(1.0)
+    (found,) = grad(parts[1].sum(), x)
+    expected = np.zeros(12)
+    expected[cut(tensor(np.arange(12).reshape(3, 4)))[1].numpy().reshape(-1)] = 1.0
+    assert_array_equal(found.numpy().reshape(-1), expected)
+
+
+def test_results_that_are_no_views_have_memory_of_their_own() -> None:
+    x = tensor(BASE)
+    scalar = tensor(2.0)
+    pairs = [
+        (x, x.sum(1, keepdim=True)),
+        (x, x.roll(0)),
+        (x, x.flip()),
+        (x, x.tile(1)),
+        (x, x.tril(9)),
+        (x, ft.cat((x,))),
+        (scalar, scalar.sum()),
+        (scalar, scalar.cumsum(0)),
+        (scalar, scalar.max()),
+        (scalar, scalar.sort().values),
+    ]
+    for source, result in pairs:
+        before = source.numpy().copy()
+        result.add_(1.0)
+        assert_array_equal(source.numpy(), before)
+
+
+def test_a_sum_of_one_number_leaves_the_node_of_its_operand() -> None:
+    x = tensor(3.0, requires_grad=True)
+    y = x * 2
+    total = y.sum()
+    assert y.grad_fn.name() == "MulBackward0"
+    assert total.grad_fn.name() == "SumBackward0"
+
+
+IN_PLACE: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "add_": (lambda y: y.add_(2.0), lambda y: y + 2.0),
+    "sub_": (lambda y: y.sub_(tensor(BASE), alpha=3), lambda y: y - 3 * tensor(BASE)),
+    "mul_": (lambda y: y.mul_(tensor(BASE)), lambda y: y * tensor(BASE)),
+    "sin_": (lambda y: y.sin_(), lambda y: y.sin()),
+    "exp_": (lambda y: y.exp_(), lambda y: y.exp()),
+    "clamp_": (lambda y: y.clamp_(1.0, 5.0), lambda y: y.clamp(1.0, 5.0)),
+    "softplus": (lambda y: y.logit_(0.1), lambda y: y.logit(0.1)),
+    "copy_": (lambda y: y.copy_(y.flip(0)), lambda y: y.flip(0)),
+    "cumsum_": (lambda y: y.cumsum_(1), lambda y: y.cumsum(1)),
+    "masked_fill_": (lambda y: y.masked_fill_(y > 5, 0.0), lambda y: y.masked_fill(y > 5, 0.0)),
+    "t_": (lambda y: y.t_(), lambda y: y.t()),
+    "transpose_": (lambda y: y.transpose_(0, 1), lambda y: y.transpose(0, 1)),
+    "unsqueeze_": (lambda y: y.unsqueeze_(0), lambda y: y.unsqueeze(0)),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_the_in_place_form_has_the_same_value_and_derivatives(name: str) -> None:
+    in_place, plain = IN_PLACE[name]
+    found = []
+    for function in (in_place, plain):
+        x = tensor(BASE / 7, requires_grad=True)
+        y = x * x
+        out = function(y)
+        assert (out is y) == (function is in_place)
+        (first,) = grad((out * out).sum(), x, create_graph=True)
+        (second,) = grad((first * first).sum(), x)
+        found.append((out.detach().numpy(), first.detach().numpy(), second.numpy()))
+    for ours, expected in zip(*found, strict=True):
+        assert_array_equal(ours, expected)
+
+
+def test_a_write_of_a_wider_kind_is_refused_before_anything_changes() -> None:
+    x = tensor([1, 2])
+    with pytest.raises(RuntimeError, match="result type Double can't be cast to the desired"):
+        x.add_(0.5)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.add_(tensor([[1, 2], [3, 4]]))
+    assert_array_equal(x.numpy(), [1, 2])
+    assert x._version == 0
+
+
+def test_overwriting_cuts_the_graph() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    for write in (lambda y: y.zero_(), lambda y: y.fill_(3.0), lambda y: y.normal_()):
+        y = x * 2
+        write(y)
+        (found,) = grad((y * x).sum(), x)
+        assert_array_equal(found.numpy(), y.detach().numpy())
+
+
+@pytest.mark.parametrize(
+    ("fill", "low", "high"),
+    [
+        (lambda x: x.uniform_(2.0, 3.0), 2.0, 3.0),
+        (lambda x: x.normal_(10.0, 0.1), 9.0, 11.0),
+        (lambda x: x.random_(5), 0.0, 4.0),
+        (lambda x: x.bernoulli_(0.5), 0.0, 1.0),
+        (lambda x: x.exponential_(), 0.0, 100.0),
+        (lambda x: x.geometric_(0.5), 1.0, 100.0),
+        (lambda x: x.log_normal_(), 0.0, 1e9),
+        (lambda x: x.cauchy_(), -1e9, 1e9),
+    ],
+)
+def test_fillers_draw_from_their_distribution(fill: Any, low: float, high: float) -> None:
+    ft.manual_seed(1)
+    x = fill(tensor(np.full(200, -77.0)))
+    values = x.numpy()
+    assert np.all((values >= low) & (values <= high))
+    assert len(np.unique(values)) > 1
+    ft.manual_seed(1)
+    assert_array_equal(fill(tensor(np.zeros(200))).numpy(), values)
+
+
+def test_a_leaf_is_filled_under_no_grad_only() -> None:
+    x = tensor([1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.normal_()
+    assert x.item() == 1.0
+    with no_grad():
+        x.fill_(4.0)
+    assert x.is_leaf
+    assert x.item() == 4.0
