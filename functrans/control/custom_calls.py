@@ -115,6 +115,18 @@ class VjpCall(Call):
         """Results, residuals, and the backward function."""
         raise NotImplementedError
 
+    def push(
+        self, args: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]] | None:
+        """Results and tangents by a rule for forward mode; ``None`` if there is none."""
+        return None
+
+    def mapped(
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[tuple[Any, ...], tuple[int | None, ...]] | None:
+        """Results of a batch and their batch axes by a rule for that; ``None`` if there is none."""
+        return None
+
 
 class Pullback:
     """A backward function on leaves (abstract).
@@ -590,8 +602,12 @@ def _custom_vjp_jvp(
     _refuse(call, [type(t) is not Zero for t in tangents[n_extra:n]])
     given = [None if type(t) is Zero else t for t in tangents[n:]]
     if any(t is not None for t in given):
-        outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
-        dots = list(_bind_linear(pullback, residuals, given, outs))
+        pushed = call.push(list(map(guarded, args)), given)
+        if pushed is None:
+            outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+            dots = list(_bind_linear(pullback, residuals, given, outs))
+        else:
+            outs, dots = pushed
     else:
         outs = list(bind(custom_vjp_p, *primals, call=call, jaxpr=jaxpr, n_extra=n_extra))
         dots = [None] * len(outs)
@@ -624,6 +640,10 @@ def _custom_vjp_linearize(
 def _custom_vjp_batch(
     size: int, operands: Any, dims: Any, *, call: VjpCall, jaxpr: Jaxpr, n_extra: int
 ) -> Any:
+    n = n_extra + call.n_closed
+    mapped = call.mapped(size, operands[n:], dims[n:])
+    if mapped is not None and len(mapped[0]) == len(jaxpr.outvars):
+        return mapped
     flags = tuple(dim is not None for dim in dims)
     axis_name = batch_axis.get()
     program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)

@@ -109,7 +109,7 @@ def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
         start = time.perf_counter()
         cache[key] = native = compile_or_warn(as_compiled(jaxpr), given)
         cache["compile_s"] = time.perf_counter() - start
-        if native is not None and native.donations.unused:
+        if native is not None and native.donations.unused and not cache.get("gives_what_it_can"):
             _warn_of_unused(native)
     kept: Compiled | None = cache[key]
     return kept

@@ -21,13 +21,15 @@ from functrans.passes.cotangents import zeros
 from functrans.passes.nodes import SOLE_REFERENCES, detached, is_writable
 from functrans.primitives.slicing import BasicIndex, slice_p
 from functrans.trace import Trace, Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.traces.common import concrete_value, explained, is_floating, laid_out
+from functrans.traces.common import concrete_value, explained, is_floating, laid_out, plain_value
 
 
 class PushingTrace(Trace):
     """Evaluates every operation on values and tangents."""
 
     __slots__ = ()
+    gives_values = False
+    """Whether plain values may be asked of its tracers, though they lose the derivative."""
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
@@ -199,6 +201,8 @@ class PushingTracer(Tracer):
 
     def _concrete(self, what: str) -> Any:
         """The value, for Python control flow; conversions that lose the derivative raise."""
+        if self._trace.gives_values:
+            return plain_value(self)
         return concrete_value(self, self._value, what)
 
     def __repr__(self) -> str:

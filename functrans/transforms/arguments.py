@@ -306,10 +306,13 @@ def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
 
     Returns:
       Tracers as they are; everything else as a writable ndarray (0-d for a scalar) that shares no
-      memory with an argument.
+      memory with an argument, or a tensor with such an array if an argument is a tensor.
     """
     if isinstance(value, Tracer):
         return value
+    for argument in foreign:
+        if isinstance(argument, Tracer) and argument._trace.is_root:
+            return argument._trace.lift(own_array(value))
     if type(value) is not np.ndarray:
         return np.array(value)
     if not value.flags.owndata or not value.flags.writeable or any(value is f for f in foreign):
@@ -320,9 +323,13 @@ def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
 def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
     """``own_array`` of each; a value that occurs twice is copied."""
     seen = {id(value) for value in foreign}
+    root = next((f._trace for f in foreign if isinstance(f, Tracer) and f._trace.is_root), None)
     results = []
     for value in values:
         result = value if isinstance(value, Tracer) else own_array(value)
+        if root is not None and not isinstance(value, Tracer):
+            array: Any = result
+            result = root.lift(array.copy() if id(array) in seen else array)
         if id(result) in seen and type(result) is np.ndarray:
             result = result.copy()
         seen.add(id(result))

@@ -28,7 +28,7 @@ from functrans.passes.pushforward import push_forward
 from functrans.primitives.creation import diagonal
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import cast, reshape
+from functrans.primitives.structural import cast, reshape, transpose
 from functrans.state import current_config
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
@@ -328,7 +328,7 @@ def _join(pieces: Sequence[Any]) -> Any:
 def _last(block: Any) -> Any:
     """Move the leading batch axis to the end."""
     axes = (*range(1, len(shape_of(block))), 0)
-    return block.transpose(axes)
+    return transpose(block, axes)
 
 
 def _jacobian_transform(

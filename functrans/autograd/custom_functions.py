@@ -1,0 +1,526 @@
+"""``Function`` under functional transforms: a call as an equation with custom rules.
+
+Here: ``apply_traced`` (a call on tensors or arrays of a transform), and tensors around traced
+values for the user's methods (``tensors_of``). Not here: the class and calls on permanent tensors
+(``autograd.function``), the equations of custom rules (``control.custom_calls``).
+
+The user's ``forward`` runs at the lowest level only, on arrays or staged values. At each level of
+differentiation above, the call is one equation; what ``backward`` reads is then argument or result
+of that equation, so that derivatives of derivatives go through the user's methods again, as they do
+on permanent tensors. An intermediate tensor that was saved is a further result, through which no
+derivative flows.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
+from functrans.autograd.tensors import Tensor
+from functrans.control.custom_rules import _UserVjpCall, custom_jvp, custom_vjp
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.structural import stop_gradient_p
+from functrans.trace import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
+from functrans.transforms.vectorize import vmap
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What calls need of ``Function``.
+
+    Attributes:
+      new_context: the context of a call.
+      run_forward: runs the user's ``forward``.
+      apply_recorded: the call on permanent tensors.
+      checked_gradients: checks what that returned.
+      has_jvp: whether a function has ``jvp``.
+      has_vjp: whether it has ``backward`` or ``vjp``.
+      has_vmap: whether it has ``vmap``.
+    """
+
+    new_context: Callable[..., Any]
+    run_forward: Callable[..., Any]
+    apply_recorded: Callable[..., Any]
+    checked_gradients: Callable[..., Any]
+    has_jvp: Callable[..., bool]
+    has_vjp: Callable[..., bool]
+    has_vmap: Callable[..., bool]
+
+
+class VmapInfo(NamedTuple):
+    """What ``Function.vmap`` is told.
+
+    Attributes:
+      batch_size: extent of the batch axis.
+      randomness: how random operations behave.
+    """
+
+    batch_size: int
+    randomness: str
+
+
+# tensors around values ---------------------------------------------------------------------------
+
+
+@contextmanager
+def tensors_of(
+    label: str, values: Sequence[Any]
+) -> Iterator[tuple[list[Any], Callable[[Any], Any]]]:
+    """Tensors with given values, for a ``with`` block in which the user's code runs.
+
+    Args:
+      label: what runs, for messages.
+      values: arrays, tensors, tracers of functional transforms, ``None``.
+
+    Yields:
+      A tensor per value (tensors and ``None`` as they are), and a function that gives the value of
+      a tensor that was computed from them.
+    """
+    foreign = [v for v in values if isinstance(v, Tracer) and not isinstance(v, Tensor)]
+    if not foreign:
+        tensors = [
+            v if v is None or isinstance(v, Tensor) else Tensor.of(_writable(v)) for v in values
+        ]
+        yield tensors, functools.partial(value_of, None)
+        return
+    trace = ImperativeTrace(label, is_plain=False)
+    with tracing(trace, foreign):
+        tensors = [v if v is None or isinstance(v, Tensor) else trace.tensor(v) for v in values]
+        yield tensors, functools.partial(value_of, trace)
+
+
+def _writable(value: Any) -> np.ndarray:
+    """An array that the user's code may write to."""
+    array: np.ndarray = np.asarray(value)
+    return array if array.flags.writeable else array.copy()
+
+
+def value_of(trace: Any, x: Any) -> Any:
+    """The value of a tensor of a trace, or of a constant; other tensors as they are."""
+    if not isinstance(x, Tensor):
+        return x
+    node = node_of(x)  # a view takes over what was written to its base
+    return x._value if x._trace is trace or (x._trace is PERMANENT and node is None) else x
+
+
+def backward_on_traced(
+    function: Callable[[list[Any]], list[Any]], values: Sequence[Any], size: int | None
+) -> list[Any]:
+    """Call the user's function of gradients on traced gradients, or on a batch of them.
+
+    Args:
+      function: from gradients (tensors or ``None``) to gradients.
+      values: arrays, tensors or tracers; ``None`` where nothing came.
+      size: extent of a leading batch axis, or ``None``.
+    """
+    present = [i for i, value in enumerate(values) if value is not None]
+    found: list[bool] = []
+
+    def one(*given: Any) -> list[Any]:
+        slots: list[Any] = [None] * len(values)
+        for i, value in zip(present, given, strict=True):
+            slots[i] = value
+        with tensors_of("the backward function", slots) as (tensors, value_in):
+            results = [value_in(r) for r in function(tensors)]
+        found[:] = [r is not None for r in results]
+        return [r for r in results if r is not None]
+
+    given = [values[i] for i in present]
+    outs = iter(one(*given) if size is None else vmap(one)(*given))
+    return [next(outs) if flag else None for flag in found]
+
+
+# calls -------------------------------------------------------------------------------------------
+
+
+class _Layout:
+    """What a run of ``forward`` returned and saved, without the tensors.
+
+    Attributes:
+      many: whether it returned a tuple.
+      others: per result ``None`` for a tensor, else a tuple with the value.
+      saved: where the tensors for ``backward`` are: ``("input", i)``, ``("output", i)``; or
+        ``None``.
+      pushed: likewise those for ``jvp``; ``None`` if there are none.
+      tensors: likewise attributes of the context that are tensors, by name.
+      attributes: the other attributes.
+      dirty: pairs of tensor argument and result that are the same tensor.
+      constant: results without derivative.
+    """
+
+    def __init__(self, ctx: Any, inputs: Sequence[Any], outs: Sequence[Any], many: bool) -> None:
+        self.many = many
+        self.others = [None if isinstance(out, Tensor) else (out,) for out in outs]
+        own = [out for out in outs if isinstance(out, Tensor)]
+        written = {id(x) for x in ctx.dirty_tensors}
+        places = {id(out): ("output", i) for i, out in enumerate(own)}
+        places.update({id(x): ("input", i) for i, x in enumerate(inputs) if id(x) not in written})
+        self.extra: list[Any] = []
+        self._places = places
+        self._n_own = len(own)
+        self.saved = [self._place(x) for x in ctx.to_save or ()]
+        pushed = ctx.saved_for_forward
+        self.pushed = None if pushed is None else [self._place(x) for x in pushed]
+        given = {k: v for k, v in vars(ctx).items() if k not in _OWN_ATTRIBUTES}
+        self.tensors = {k: self._place(v) for k, v in given.items() if isinstance(v, Tensor)}
+        self.attributes = {k: v for k, v in given.items() if not isinstance(v, Tensor)}
+        self.attributes["materialize_grads"] = ctx.materialize_grads
+        constant = {id(x) for x in ctx.non_differentiable}
+        self.constant = [id(out) in constant for out in own]
+        numbers = {id(x): i for i, x in enumerate(inputs)}
+        self.dirty = [
+            (numbers[id(out)], i)
+            for i, out in enumerate(own)
+            if id(out) in written and id(out) in numbers
+        ]
+
+    def _place(self, x: Any) -> Any:
+        if x is None:
+            return None
+        place = self._places.get(id(x))
+        if place is None:
+            place = self._places[id(x)] = ("output", self._n_own + len(self.extra))
+            self.extra.append(x)
+        return place
+
+    def finished(self) -> list[Any]:
+        """The further results; given up here, so that the layout holds no tensor."""
+        extra, self.extra, self._places = self.extra, [], {}
+        return extra
+
+    def values(self, places: Any, leaves: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """What is at places."""
+        return [None if p is None else (leaves if p[0] == "input" else outs)[p[1]] for p in places]
+
+
+_OWN_ATTRIBUTES = frozenset(
+    {"to_save", "saved_for_forward", "dirty_tensors", "non_differentiable", "materialize_grads",
+     "needs_input_grad", "_saved", "_node", "_given"}
+)  # fmt: skip
+
+
+class _FunctionCall(_UserVjpCall):
+    """A call of a ``Function`` that has a backward function."""
+
+    __slots__ = ("function",)
+    function: _Traced
+
+    def push(
+        self, args: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]] | None:
+        """The user's ``jvp``, if there is one."""
+        function = self.function
+        if not function.rules.has_jvp(function.cls):
+            return None
+        filled = [
+            np.zeros(shape_of(x), dtype_of(x)) if t is None else t
+            for t, x in zip(tangents, args, strict=True)
+        ]
+        outs, dots = function.jvp(args, filled)
+        leaves = self.signature.results(outs)
+        return leaves, [
+            dot if is_differentiable_dtype(dtype_of(out)) else None
+            for dot, out in zip(dots, leaves, strict=True)
+        ]
+
+    def mapped(
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[tuple[Any, ...], tuple[int | None, ...]] | None:
+        """The user's ``vmap``, if there is one."""
+        function = self.function
+        if not function.rules.has_vmap(function.cls):
+            return None
+        return function.batch(size, args, dims)
+
+
+class _Rule(custom_vjp):
+    """A ``Function`` as a function with custom rules."""
+
+    _kind = "Function"
+    function: _Traced
+
+    def _call(self, signature: Any, refused: tuple[str | None, ...]) -> _FunctionCall:
+        call = _FunctionCall(signature, refused)
+        call.function = self.function
+        return call
+
+
+class _Traced:
+    """A call of a ``Function`` on traced values.
+
+    Attributes:
+      rules: what is needed of ``Function``.
+      cls: the function.
+      args: the arguments, ``None`` in place of tensors.
+      positions: of the tensors.
+      layout: what the last run of ``forward`` did.
+    """
+
+    def __init__(
+        self, rules: Rules, cls: Any, args: Sequence[Any], positions: tuple[int, ...]
+    ) -> None:
+        self.rules = rules
+        self.cls = cls
+        self.positions = positions
+        self.args = [None if i in positions else arg for i, arg in enumerate(args)]
+        self.layout: _Layout | None = None
+
+    @property
+    def name(self) -> str:
+        """Torch's name of the node."""
+        return f"{self.cls.__name__}Backward"
+
+    def filled(self, tensors: Sequence[Any]) -> list[Any]:
+        """All arguments."""
+        full = list(self.args)
+        for i, tensor in zip(self.positions, tensors, strict=True):
+            full[i] = tensor
+        return full
+
+    def note(self, ctx: Any, args: Sequence[Any], outs: Sequence[Any], many: bool) -> None:
+        """Note what a run returned and saved."""
+        self.layout = _Layout(ctx, [args[i] for i in self.positions], outs, many)
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """``forward`` itself, at the lowest level: values of tensor results, then further ones."""
+        with tensors_of(self.cls.__name__, leaves) as (tensors, value_in):
+            ctx = self.rules.new_context(self.cls)
+            args = self.filled(tensors)
+            ctx.needs_input_grad = tuple(
+                [isinstance(a, Tensor) and is_differentiable_dtype(a.dtype) for a in args]
+            )
+            result = self.rules.run_forward(self.cls, ctx, args)
+            many = isinstance(result, tuple)
+            outs = result if many else (result,)
+            self.note(ctx, args, outs, many)
+            assert self.layout is not None
+            kept = [out for out in outs if isinstance(out, Tensor)] + self.layout.finished()
+            return [value_in(x) for x in kept]
+
+    def call(self, *leaves: Any) -> list[Any]:
+        """The call at the level of its arguments."""
+        trace = owner(leaves)
+        if trace is None:
+            return self.run(*leaves)
+        if trace is PERMANENT:
+            return self._on_permanent(leaves)
+        if self.rules.has_jvp(self.cls) and not self.rules.has_vjp(self.cls):
+            pushed = custom_jvp(_named(self.run, self.cls))
+            pushed.defjvp(self.jvp)
+            return list(pushed(*leaves))
+        rule = _Rule(_named(self.run, self.cls))
+        rule.function = self
+        rule.defvjp(self.forward, self.backward)
+        return list(rule(*leaves))
+
+    def _on_permanent(self, leaves: Sequence[Any]) -> list[Any]:
+        """The call on permanent tensors, recorded as any other."""
+        extra: list[Any] = []
+
+        def note(ctx: Any, args: Sequence[Any], outs: Sequence[Any]) -> None:
+            self.note(ctx, args, outs, True)
+            assert self.layout is not None
+            extra.extend(self.layout.finished())
+
+        tensors = [x if isinstance(x, Tensor) else Tensor.of(_writable(x)) for x in leaves]
+        ctx = self.rules.new_context(self.cls)
+        result = self.rules.apply_recorded(self.cls, ctx, self.filled(tensors), note)
+        assert self.layout is not None
+        self.layout.many = isinstance(result, tuple)
+        outs = result if self.layout.many else (result,)
+        return [out for out in outs if isinstance(out, Tensor)] + extra
+
+    def context(self, layout: _Layout, saved: Sequence[Any], tensors: Sequence[Any]) -> Any:
+        """A context for the user's method."""
+        ctx = self.rules.new_context(self.cls)
+        vars(ctx).update(layout.attributes)
+        vars(ctx).update(zip(layout.tensors, tensors, strict=True))
+        ctx._given = tuple(saved)
+        ctx.needs_input_grad = tuple([i in self.positions for i in range(len(self.args))])
+        return ctx
+
+    def forward(self, *leaves: Any) -> Any:
+        """Results and what the backward function reads."""
+        outs = self.call(*leaves)
+        layout = self.layout
+        assert layout is not None
+        values = layout.values([*layout.saved, *layout.tensors.values()], leaves, outs)
+        avals = [aval_of(x) for x in leaves]
+        return outs, (_Static(layout, [aval_of(x) for x in outs], avals), values)
+
+    def backward(self, residuals: Any, cts: Any) -> tuple[Any, ...]:
+        """The user's backward function on cotangents."""
+        static, values = residuals
+        layout, avals = static.layout, static.out_avals
+        gradients = []
+        for ct, aval, is_constant in zip(cts, avals, layout.constant, strict=False):
+            if is_constant or not is_differentiable_dtype(aval.dtype):
+                ct = np.zeros(aval.shape, aval.dtype)
+            gradients.append(conjugate(ct) if aval.dtype.kind == "c" else ct)
+        n, k = len(values), len(layout.saved)
+        with tensors_of(self.name, [*values, *gradients]) as (tensors, value_in):
+            ctx = self.context(layout, tensors[:k], tensors[k:n])
+            given = iter(tensors[n:])
+            full = [next(given) if other is None else None for other in layout.others]
+            result = self.cls.call_backward(ctx, full)
+            likes = [a if is_differentiable_dtype(a.dtype) else None for a in static.avals]
+            pulled = self.rules.checked_gradients(
+                self.name, result, len(self.args), self.positions, likes
+            )
+            found = [value_in(g) for g in pulled]
+        return tuple(
+            [
+                conjugate(g) if g is not None and aval.dtype.kind == "c" else g
+                for g, aval in zip(found, static.avals, strict=True)
+            ]
+        )
+
+    def jvp(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        """The user's ``jvp``: results and tangents."""
+        outs = self.call(*primals)
+        layout = self.layout
+        assert layout is not None
+        places = layout.saved if layout.pushed is None else layout.pushed
+        values = layout.values([*places, *layout.tensors.values()], primals, outs)
+        n, k = len(values), len(places)
+        given = [
+            t if is_differentiable_dtype(aval_of(x).dtype) else None
+            for t, x in zip(tangents, primals, strict=True)
+        ]
+        with tensors_of(f"jvp of {self.cls.__name__}", [*values, *given]) as (tensors, value_in):
+            ctx = self.context(layout, tensors[:k], tensors[k:n])
+            own = dict(zip(self.positions, tensors[n:], strict=True))
+            result = self.cls.jvp(ctx, *[own.get(i) for i in range(len(self.args))])
+            dots = [value_in(dot) for dot in self._checked_tangents(result, layout, outs)]
+        return outs, dots
+
+    def _checked_tangents(self, result: Any, layout: _Layout, outs: Sequence[Any]) -> list[Any]:
+        """Tangents of the results, zero for further ones.
+
+        Raises:
+          RuntimeError: their number, a type or a shape is wrong.
+        """
+        items = result if isinstance(result, tuple) else (result,)
+        if len(items) != len(layout.others):
+            raise RuntimeError(
+                "Function's jvp returned an invalid number of forward gradients (expected "
+                f"{len(layout.others)} but got {len(items)})"
+            )
+        own = [item for item, other in zip(items, layout.others, strict=True) if other is None]
+        dots: list[Any] = []
+        for i, out in enumerate(outs):
+            aval: Any = aval_of(out)
+            dot = own[i] if i < len(own) else None
+            if dot is not None and not isinstance(dot, Tensor):
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(dot).__name__}) for grad output {i}."
+                )
+            if dot is None or (i < len(layout.constant) and layout.constant[i]):
+                dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else FLOAT0
+                dots.append(np.zeros(aval.shape, dtype))
+                continue
+            if dot.shape != aval.shape:
+                raise RuntimeError(
+                    "Trying to set a forward gradient that has a different size than that of the "
+                    "original Tensor, this is not supported. Tensor is of size "
+                    f"{list(aval.shape)} while the given forward gradient is of size "
+                    f"{list(dot.shape)}."
+                )
+            dots.append(dot)
+        return dots
+
+    def batch(
+        self, size: int, leaves: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[tuple[Any, ...], tuple[int | None, ...]]:
+        """The user's ``vmap``; results and where their batch axes are."""
+        own = dict(zip(self.positions, dims, strict=True))
+        in_dims = tuple([own.get(i) for i in range(len(self.args))])
+        with tensors_of(f"vmap of {self.cls.__name__}", leaves) as (tensors, value_in):
+            out, out_dims = self.cls.vmap(VmapInfo(size, "error"), in_dims, *self.filled(tensors))
+            many = isinstance(out, tuple)
+            outs = out if many else (out,)
+            if not isinstance(out_dims, (tuple, list)):
+                out_dims = (out_dims,) * len(outs)
+            pairs = [
+                (value_in(x), d)
+                for x, d in zip(outs, out_dims, strict=True)
+                if isinstance(x, Tensor)
+            ]
+        return tuple([x for x, _ in pairs]), tuple([d for _, d in pairs])
+
+    def assembled(self, args: Sequence[Any], outs: Sequence[Any]) -> Any:
+        """What the call returns."""
+        layout = self.layout
+        assert layout is not None
+        results = list(outs[: len(layout.constant)])
+        for i, is_constant in enumerate(layout.constant):
+            out = results[i]
+            if is_constant and isinstance(out, Tracer) and is_differentiable_dtype(out.dtype):
+                results[i] = bind(stop_gradient_p, out)[0]
+            elif isinstance(out, Tensor) and out._node is not None:
+                node = out._node
+                main = node if node.shape is None or not node.params.get("index", -1) >= 0 else None
+                (main or node.parents[0]).label = self.name
+        for i, j in layout.dirty:
+            target = args[self.positions[i]]
+            if isinstance(target, Tensor):
+                target._value, target._node = results[j]._value, results[j]._node
+                target._stored().bump(self.cls.__name__, None)
+            elif isinstance(target, Tracer):
+                target._rebind(results[j])
+            results[j] = target
+        given = iter(results)
+        full = [next(given) if other is None else other[0] for other in layout.others]
+        return tuple(full) if layout.many else full[0]
+
+
+FLOAT0 = np.dtype([("float0", "V")])
+
+
+class _Static:
+    """What a backward function reads besides arrays."""
+
+    __slots__ = ("avals", "layout", "out_avals")
+
+    def __init__(self, layout: _Layout, out_avals: list[Any], avals: list[Any]) -> None:
+        self.layout = layout
+        self.out_avals = out_avals
+        self.avals = avals
+
+
+def _named(function: Callable[..., Any], cls: Any) -> Callable[..., Any]:
+    def run(*leaves: Any) -> Any:
+        return function(*leaves)
+
+    run.__name__ = run.__qualname__ = cls.__name__
+    return run
+
+
+def apply_traced(rules: Rules, cls: Any, args: Sequence[Any]) -> Any:
+    """Call a function on tensors of a transform, or on traced arrays.
+
+    Args:
+      rules: what is needed of ``Function``.
+      cls: the function.
+      args: its arguments; plain arrays beside traced ones count as tensors.
+    """
+    has_arrays = any(isinstance(a, Tracer) and not isinstance(a, Tensor) for a in args)
+    positions = tuple(
+        [
+            i
+            for i, a in enumerate(args)
+            if isinstance(a, Tracer) or (has_arrays and isinstance(a, (np.ndarray, np.generic)))
+        ]
+    )
+    call = _Traced(rules, cls, args, positions)
+    outs = call.call(*[args[i] for i in positions])
+    return call.assembled(args, outs)

@@ -1,0 +1,326 @@
+"""Forward mode on tensors: dual numbers (``torch.autograd.forward_ad``).
+
+Here: dual levels, ``make_dual``, ``unpack_dual``. Not here: how tangents are pushed forward
+(``traces.pushing``).
+
+A level is a pushing trace with an imperative trace inside. A dual tensor belongs to the latter; its
+value is a pushing tracer of primal and tangent, which may themselves be recorded tensors. So an
+operation on ordinary tensors does not ask for tangents, and both orders of the two modes work:
+gradients of dual tensors are dual tensors, and tangents have gradients. When the level ends, its
+tensors become their primals.
+
+Layer: ``autograd``. Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 3.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from functrans.autograd.operations import COMPOSITE, AliasNode
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
+from functrans.autograd.tensors import Tensor
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.source import capture
+from functrans.primitives.structural import cast
+from functrans.state import open_traces
+from functrans.trace import Tracer
+from functrans.traces.pushing import PushingTrace, PushingTracer
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What ``unpack_dual`` returns.
+
+    Attributes:
+      primal: the value, without tangent.
+      tangent: the tangent, or ``None``.
+    """
+
+    primal: Any
+    tangent: Any
+
+
+class _DualValues(PushingTrace):
+    """The pushing trace of a level; plain values may be asked of its tracers."""
+
+    __slots__ = ()
+    gives_values = True
+
+
+class _DualTrace(ImperativeTrace):
+    """The imperative trace of a level.
+
+    Attributes:
+      tensors: weak references to its tensors, by identity.
+    """
+
+    __slots__ = ("tensors",)
+    keeps_account = True
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label, is_plain=False)
+        self.tensors: dict[int, Any] = {}
+
+    def note(self, tensor: Tensor) -> None:
+        """Note a new tensor, until it is gone."""
+        key, tensors = id(tensor), self.tensors
+
+        def gone(_: Any) -> None:
+            tensors.pop(key, None)
+
+        tensors[key] = weakref.ref(tensor, gone)
+
+    def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
+        """Values, nodes, and whether there is a node; those of permanent tensors too."""
+        values, parents, has_parent = super()._taken_apart(operands)
+        for i, operand in enumerate(operands):
+            if isinstance(operand, Tensor) and operand._trace is PERMANENT:
+                node = node_of(operand)
+                values[i] = operand._value if node is None else operand
+                parents[i] = node
+                has_parent = has_parent or node is not None
+        return values, parents, has_parent
+
+    def end(self) -> None:
+        """Make every tensor that is left its primal."""
+        for reference in list(self.tensors.values()):
+            tensor = reference()
+            if tensor is None or tensor._trace is not self:
+                continue
+            node_of(tensor)
+            primal = tensor._value
+            while isinstance(primal, PushingTracer):
+                primal = primal._value
+            tensor.__dict__.pop("_trace", None)
+            if isinstance(primal, Tensor):
+                tensor._value, tensor._node = primal._memory(), node_of(primal)
+                tensor._storage, tensor._view = primal._stored(), primal._view
+            else:
+                tensor._value, tensor._node, tensor._view = primal, None, None
+        self.tensors.clear()
+
+
+class _Level:
+    """A dual level."""
+
+    def __init__(self) -> None:
+        stack = open_traces.get()
+        self.pushing = _DualValues("a dual level")
+        self.trace = _DualTrace("a dual level")
+        self.pushing.parent = stack[-1] if stack else PERMANENT
+        self.trace.parent = self.pushing
+        self.pushing.source = self.trace.source = capture(2)
+        open_traces.set((*stack, self.pushing, self.trace))
+
+    def end(self) -> None:
+        """Close its traces."""
+        own = (self.trace, self.pushing)
+        open_traces.set(tuple([t for t in open_traces.get() if not any(t is o for o in own)]))
+        self.trace.end()
+        for trace in own:
+            trace.is_open = False
+
+
+class _Levels(threading.local):
+    """The dual level of the calling thread.
+
+    Attributes:
+      current: the level, or ``None``.
+    """
+
+    current: _Level | None = None
+
+
+_levels = _Levels()
+
+
+def enter_dual_level() -> int:
+    """Begin a level, in which dual tensors can be made.
+
+    Returns:
+      Its number, 0.
+
+    Raises:
+      RuntimeError: there is a level already.
+
+    Example:
+      >>> level = enter_dual_level()
+      >>> exit_dual_level(level=level)
+    """
+    if _levels.current is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _levels.current = _Level()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End a level: tensors lose their tangents.
+
+    Args:
+      level: its number; the last one by default.
+
+    Raises:
+      RuntimeError: there is no level, or it is not the last one.
+    """
+    if level is not None and level != (0 if _levels.current is not None else -1):
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This "
+            "is not supported."
+        )
+    if _levels.current is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    current, _levels.current = _levels.current, None
+    current.end()
+
+
+class dual_level:  # noqa: N801  # torch's name
+    """A level for a ``with`` block, in which forward-mode derivatives are computed.
+
+    Raises:
+      RuntimeError: there is a level already.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> with dual_level():
+      ...     x = make_dual(tensor(3.0), tensor(1.0))
+      ...     y = x * x
+      ...     unpack_dual(y)
+      UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *_: object) -> None:
+        """End the level."""
+        exit_dual_level()
+
+
+def _check_level(level: int | None) -> _Level | None:
+    """The level of a number; ``None`` if there is none.
+
+    Raises:
+      RuntimeError: another number than that of the level.
+    """
+    current = _levels.current
+    if level is None:
+        return current
+    if level < 0:
+        return None
+    if current is None or level != 0:
+        raise RuntimeError(f"Invalid level given: there is no dual level {level}")
+    return current
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A tensor with a tangent.
+
+    Args:
+      tensor: the primal. Gradients of the result flow to it.
+      tangent: the tangent, of the same shape.
+      level: number of the level; the current one by default.
+
+    Returns:
+      A dual tensor: what is computed from it has a tangent too.
+
+    Raises:
+      RuntimeError: there is no level, the shapes differ, or one of the two is dual already.
+      ValueError: one of the two is of integers.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> with dual_level():
+      ...     unpack_dual(make_dual(tensor(3.0), tensor(1.0)) * 2).tangent
+      tensor(2.)
+    """
+    current = _check_level(level)
+    if current is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
+        )
+    for name, given in (("primal", tensor), ("tangent", tangent)):
+        if not isinstance(given, Tensor):
+            raise TypeError(f"make_dual: {name} must be a Tensor, got {type(given).__name__}")
+        if not is_differentiable_dtype(given.dtype):
+            raise ValueError(
+                f"Expected {name} to be floating point or complex, but got: {given.dtype}"
+            )
+    if _tangent_of(current, tensor) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
+            "same level 0 is not supported."
+        )
+    if _tangent_of(current, tangent) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not "
+            "supported."
+        )
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}."
+        )
+    enter_session(tensor, tangent)
+    if tangent.dtype != tensor.dtype:
+        tangent = cast(tangent, tensor.dtype)
+    value = PushingTracer(current.pushing, _below(current, tensor), _below(current, tangent))
+    node: Any = node_of(tensor)
+    if node is not None:
+        node = AliasNode(COMPOSITE, {}, None, (node,), tensor.shape, tensor.dtype, capture(2))
+        node.label = "View"
+    return current.trace.tensor(value, node)
+
+
+def _below(level: _Level, x: Tensor) -> Any:
+    """A tensor as a value of the pushing trace."""
+    if x._trace is level.trace:
+        value: Any = x._value
+        return value._value if isinstance(value, PushingTracer) else value
+    return x._memory() if node_of(x) is None and not isinstance(x._value, Tracer) else x
+
+
+def _tangent_of(level: _Level, x: Tensor) -> Any:
+    """The tangent of a tensor in a level; ``None`` if it has none."""
+    if x._trace is not level.trace:
+        return None
+    node_of(x)
+    value: Any = x._value
+    if isinstance(value, PushingTracer) and value._trace is level.pushing:
+        return value._tangent
+    return None
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """Primal and tangent of a tensor.
+
+    Args:
+      tensor: a tensor, dual or not.
+      level: number of the level; the current one by default.
+
+    Returns:
+      ``(primal, tangent)``; the tangent is ``None`` where there is none, or no level.
+
+    Raises:
+      RuntimeError: there is no such level.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> with dual_level():
+      ...     unpack_dual(tensor(3.0))
+      UnpackedDualTensor(primal=tensor(3.), tangent=None)
+    """
+    current = _check_level(level)
+    if current is None or tensor._trace is not current.trace:
+        return UnpackedDualTensor(tensor, None)
+    tangent = _tangent_of(current, tensor)
+    primal = _below(current, tensor)
+    return UnpackedDualTensor(_as_tensor(primal), None if tangent is None else _as_tensor(tangent))
+
+
+def _as_tensor(value: Any) -> Any:
+    return value if isinstance(value, Tensor) else Tensor.of(np.asarray(value))

@@ -1,0 +1,221 @@
+"""Dual tensors: tangents, both orders with reverse mode, the end of a level."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from functrans.autograd import forward_ad as fw
+from functrans.autograd import func, grad, no_grad, tensor
+from functrans.autograd.function import Function
+from functrans.state import open_traces
+
+X = np.array([0.5, 1.0, 2.0])
+T = np.array([1.0, -2.0, 3.0])
+
+
+def leaf(values: Any = X) -> Any:
+    return tensor(values, requires_grad=True)
+
+
+def waves(x: Any) -> Any:
+    return (x.sin() * x).sum()
+
+
+FIRST = np.cos(X) * X + np.sin(X)
+SECOND = 2 * np.cos(X) - np.sin(X) * X
+
+
+def test_a_tangent() -> None:
+    with fw.dual_level():
+        primal, tangent = fw.unpack_dual(waves(fw.make_dual(tensor(X), tensor(T))))
+    assert_allclose((primal.item(), tangent.item()), (np.sin(X) @ X, FIRST @ T))
+    assert open_traces.get() == ()
+
+
+def test_tensors_without_tangent() -> None:
+    x = tensor(X)
+    assert fw.unpack_dual(x).primal is x
+    with fw.dual_level():
+        assert fw.unpack_dual(x) == (x, None)
+        dual = fw.make_dual(x, tensor(T))
+        assert fw.unpack_dual(dual.detach()).tangent is None
+        with no_grad():
+            assert_array_equal(fw.unpack_dual(dual * 2).tangent.numpy(), 2 * T)
+
+
+def test_reverse_mode_of_a_dual_tensor() -> None:
+    x = leaf()
+    with fw.dual_level():
+        dual = fw.make_dual(x, tensor(T))
+        assert dual.requires_grad
+        assert not dual.is_leaf
+        for at in (dual, x):
+            (gradient,) = grad(waves(dual), at, create_graph=True)
+            primal, product = fw.unpack_dual(gradient)
+            assert_allclose(primal.detach().numpy(), FIRST)
+            assert_allclose(product.detach().numpy(), SECOND * T)
+        (third,) = grad(product.sum(), x)
+    assert_allclose(third.numpy(), (-3 * np.sin(X) - np.cos(X) * X) * T)
+
+
+def test_gradients_of_other_leaves() -> None:
+    x, w = leaf(), leaf(T)
+    with fw.dual_level():
+        dual = fw.make_dual(x, tensor(T))
+        (gradient,) = grad((dual * dual * w * w).sum(), w)
+        assert_allclose(fw.unpack_dual(gradient).tangent.numpy(), 4 * X * T * T)
+
+
+def test_reverse_mode_of_a_tangent() -> None:
+    x, t = leaf(), leaf(T)
+    with fw.dual_level():
+        tangent = fw.unpack_dual(waves(fw.make_dual(x, t))).tangent
+        found = grad(tangent, [x, t])
+    assert_allclose(found[0].numpy(), SECOND * T)
+    assert_allclose(found[1].numpy(), FIRST)
+
+
+def test_the_end_of_a_level() -> None:
+    x = leaf()
+    with fw.dual_level():
+        dual = fw.make_dual(x, tensor(T))
+        y = waves(dual)
+        y.backward(retain_graph=True)
+    assert fw.unpack_dual(y).tangent is None
+    assert_allclose(y.item(), np.sin(X) @ X)
+    assert_allclose(x.grad.numpy(), FIRST)
+    x.grad = None
+    (y * 2).backward()
+    assert_allclose(x.grad.numpy(), 2 * FIRST)
+    assert_array_equal(dual.detach().numpy(), X)
+
+
+def test_values_within_a_level() -> None:
+    with fw.dual_level():
+        dual = fw.make_dual(tensor(X), tensor(T))
+        assert waves(dual).item() == pytest.approx(np.sin(X) @ X)
+        assert bool((dual > 0).all())
+        assert_array_equal(dual.numpy(), X)
+
+
+def test_writes() -> None:
+    x = tensor(X)
+    with fw.dual_level():
+        y = fw.make_dual(x, tensor(T)) * 1
+        y *= y
+        y[0] = 0.0
+        primal, tangent = fw.unpack_dual(y)
+        assert_allclose(primal.numpy(), [0, *X[1:] ** 2])
+        assert_allclose(tangent.numpy(), [0, *(2 * X * T)[1:]])
+
+
+def test_a_write_to_a_tensor_without_tangent() -> None:
+    y = tensor(X) * 1
+    with fw.dual_level():
+        y *= fw.make_dual(tensor(X), tensor(T))
+        primal, tangent = fw.unpack_dual(y)
+        assert_allclose(primal.numpy(), X * X)
+        assert_allclose(tangent.numpy(), X * T)
+    assert_allclose(y.numpy(), X * X)
+
+
+def test_transforms_within_a_level() -> None:
+    with fw.dual_level():
+        dual = fw.make_dual(tensor(X), tensor(T))
+        jacobian = func.jacrev(lambda a: a * dual)(tensor(X))
+        assert_allclose(fw.unpack_dual(jacobian).tangent.numpy(), np.diag(T))
+        gradient = func.grad(waves)(dual)
+        assert_allclose(fw.unpack_dual(gradient).tangent.numpy(), SECOND * T)
+
+
+class Cube(Function):
+    """``x**3``; the derivative of ``jvp`` has a factor 10, so that one sees who gave it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, other: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x, None)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * gradient, None
+
+    @staticmethod
+    def jvp(ctx: Any, x_dot: Any, other_dot: Any) -> Any:
+        assert other_dot is None
+        x, _ = ctx.saved_tensors
+        return 30 * x * x * x_dot
+
+
+def test_functions() -> None:
+    x = leaf()
+    with fw.dual_level():
+        dual = fw.make_dual(x, tensor(T))
+        tangent = fw.unpack_dual(Cube.apply(dual, 3)).tangent
+        assert_allclose(tangent.detach().numpy(), 30 * X**2 * T)
+        (found,) = grad(tangent.sum(), x)
+        assert_allclose(found.numpy(), 60 * X * T)
+        (gradient,) = grad(Cube.apply(dual, 3).sum(), x)
+        assert_allclose(fw.unpack_dual(gradient).primal.numpy(), 3 * X**2)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (lambda t: t[:2], "different size than that of the original Tensor"),
+        (lambda t: (t, t), r"forward gradients \(expected 1 but got 2\)"),
+        (lambda t: 3, r"expected Variable or None \(got int\) for grad output 0"),
+    ],
+)
+def test_wrong_tangents_are_refused(result: Any, message: str) -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def jvp(ctx: Any, x_dot: Any) -> Any:
+            return result(x_dot)
+
+    with fw.dual_level(), pytest.raises(RuntimeError, match=message):
+        Wrong.apply(fw.make_dual(tensor(X), tensor(T)))
+
+
+def test_levels() -> None:
+    assert fw.enter_dual_level() == 0
+    with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
+        fw.enter_dual_level()
+    with pytest.raises(RuntimeError, match="not the last one that was created"):
+        fw.exit_dual_level(level=3)
+    fw.exit_dual_level(level=0)
+    with pytest.raises(RuntimeError, match="Dual level must be a positive number"):
+        fw.exit_dual_level()
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fw.make_dual(tensor(X), tensor(T))
+
+
+@pytest.mark.parametrize(
+    ("primal", "tangent", "error", "message"),
+    [
+        (tensor(X), tensor(T[:2]), RuntimeError, r"of size \[3\] while .* size \[2\]"),
+        (tensor([1]), tensor([1]), ValueError, "primal to be floating point or complex"),
+        (tensor(X), tensor([1, 2, 3]), ValueError, "tangent to be floating point or complex"),
+        (tensor(X), 1.0, TypeError, "tangent must be a Tensor"),
+    ],
+)
+def test_wrong_pairs_are_refused(primal: Any, tangent: Any, error: Any, message: str) -> None:
+    with fw.dual_level(), pytest.raises(error, match=message):
+        fw.make_dual(primal, tangent)
+
+
+def test_dual_tensors_of_dual_tensors_are_refused() -> None:
+    with fw.dual_level():
+        dual = fw.make_dual(tensor(X), tensor(T))
+        with pytest.raises(RuntimeError, match="already has a forward gradient"):
+            fw.make_dual(dual, tensor(T))
+        with pytest.raises(RuntimeError, match="itself has a forward gradient"):
+            fw.make_dual(tensor(X), dual)
