@@ -1,0 +1,486 @@
+"""Activation functions: ``relu``, ``gelu``, ``softmax`` and their kin, one node each.
+
+Here: the functions that act element by element or along one axis without parameters. Not here:
+layers with weights (``nn.layers``), losses (``nn.losses``), the classes (``nn.modules``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.nodes import torch_type
+from functrans.autograd.operations import check_write, to_dtype, write
+from functrans.autograd.programs import Operation
+from functrans.autograd.special_functions import erf, log_sigmoid
+from functrans.autograd.special_functions import sigmoid as sigmoid_of
+from functrans.autograd.special_functions import softplus as softplus_of
+from functrans.autograd.tensors import Tensor
+from functrans.control.custom_rules import stop_gradient
+from functrans.primitives import elementwise as ew
+from functrans.primitives import structural
+from functrans.primitives.complex_parts import absolute
+from functrans.primitives.reduction import reduce_max
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.trace import shape_of
+
+
+def check_tensor(name: str, argument: str, position: int, x: Any) -> None:
+    """Refuse what is no tensor.
+
+    Raises:
+      TypeError: in torch's words.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+            f"{type(x).__name__}"
+        )
+
+
+def _check_floating(name: str, x: Tensor) -> None:
+    if x.dtype.kind in "iub":
+        raise RuntimeError(f"\"{name}_cpu\" not implemented for '{short_dtype(x.dtype)}'")
+
+
+def short_dtype(dtype: np.dtype) -> str:
+    """Torch's name of a dtype: ``Float``."""
+    return torch_type(dtype).removeprefix("torch.").removesuffix("Tensor")
+
+
+def _in_place(name: str, x: Tensor, function: Callable[[], Tensor]) -> Tensor:
+    """Write the result of a function of a tensor into it."""
+    check_write(x)
+    return write(name, x, function())
+
+
+# the functions on arrays --------------------------------------------------------------------------
+
+
+def _relu(x: Any) -> Any:
+    return ew.where(x <= 0, 0.0, x)  # NaN stays
+
+
+def _relu6(x: Any) -> Any:
+    return _hardtanh(x, low=0.0, high=6.0)
+
+
+def _hardtanh(x: Any, *, low: float, high: float) -> Any:
+    return ew.where(x <= low, low, ew.where(x >= high, high, x))
+
+
+def _leaky_relu(x: Any, *, slope: float) -> Any:
+    return ew.where(x > 0, x, x * slope)
+
+
+def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
+    below = ew.where(x > 0, 0.0, x)
+    return ew.where(x > 0, x * scale, ew.expm1(below * input_scale) * (alpha * scale))
+
+
+def _gelu(x: Any) -> Any:
+    return x * (0.5 * (1.0 + erf(x * math.sqrt(0.5))))
+
+
+def _gelu_tanh(x: Any) -> Any:
+    return 0.5 * x * (1.0 + ew.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _silu(x: Any) -> Any:
+    return x * sigmoid_of(x)
+
+
+def _mish(x: Any) -> Any:
+    return x * ew.tanh(softplus_of(x))
+
+
+def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
+    scaled = x * beta
+    inside = ew.where(scaled > threshold, 0.0, scaled)
+    return ew.where(scaled > threshold, x, softplus_of(inside) / beta)
+
+
+def _softsign(x: Any) -> Any:
+    return x / (1.0 + absolute(x))
+
+
+def _tanhshrink(x: Any) -> Any:
+    return x - ew.tanh(x)
+
+
+def _hardsigmoid(x: Any) -> Any:
+    return ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, 1.0, x / 6.0 + 0.5))
+
+
+def _hardswish(x: Any) -> Any:
+    return ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
+
+
+def _logsigmoid(x: Any) -> Any:
+    return log_sigmoid(x)
+
+
+def _softshrink(x: Any, *, lambd: float) -> Any:
+    return ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, x * 0.0))
+
+
+def _hardshrink(x: Any, *, lambd: float) -> Any:
+    return ew.where((x >= -lambd) & (x <= lambd), 0.0, x)
+
+
+def _threshold(x: Any, *, threshold: float, value: float) -> Any:
+    return ew.where(x <= threshold, value, x)
+
+
+def _prelu(x: Any, weight: Any) -> Any:
+    return ew.where(x > 0, x, x * weight)
+
+
+def along(x: Any, axis: int, start: int, stop: int) -> Any:
+    """A part of an array along an axis."""
+    entries = (slice(None),) * axis + (slice(start, stop),)
+    return slice_index(x, BasicIndex(entries))
+
+
+def _glu(x: Any, *, axis: int) -> Any:
+    half = shape_of(x)[axis] // 2
+    return along(x, axis, 0, half) * sigmoid_of(along(x, axis, half, 2 * half))
+
+
+def keep_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """A shape with extent 1 along an axis."""
+    return tuple(1 if i == axis else n for i, n in enumerate(shape))
+
+
+def shifted_of(x: Any, axis: int) -> Any:
+    """``x`` less its maximum along an axis, whose derivative is left out."""
+    narrow = keep_axis(shape_of(x), axis)
+    top = structural.reshape(reduce_max(stop_gradient(x), (axis,)), narrow)
+    return x - ew.where(absolute(top) < math.inf, top, 0.0)
+
+
+def softmax_of(x: Any, axis: int) -> Any:
+    """Exponentials divided by their sum along an axis."""
+    weights = ew.exp(shifted_of(x, axis))
+    total = structural.reduce_sum(weights, (axis,))
+    return weights / structural.reshape(total, keep_axis(shape_of(x), axis))
+
+
+def log_softmax_of(x: Any, axis: int) -> Any:
+    """Logarithm of the softmax along an axis."""
+    shifted = shifted_of(x, axis)
+    total = structural.reduce_sum(ew.exp(shifted), (axis,))
+    return shifted - structural.reshape(ew.log(total), keep_axis(shape_of(x), axis))
+
+
+def _softmax(x: Any, *, axis: int) -> Any:
+    return softmax_of(x, axis)
+
+
+def _log_softmax(x: Any, *, axis: int) -> Any:
+    return log_softmax_of(x, axis)
+
+
+def _softmin(x: Any, *, axis: int) -> Any:
+    return softmax_of(-x, axis)
+
+
+# the functions on tensors -------------------------------------------------------------------------
+
+RELU = Operation("Relu", _relu)
+_HARDTANH = Operation("Hardtanh", _hardtanh)
+_LEAKY_RELU = Operation("LeakyRelu", _leaky_relu)
+_ELU = Operation("Elu", _elu)
+_CELU = Operation("Celu", _elu)
+_GELU = Operation("Gelu", _gelu)
+_GELU_TANH = Operation("Gelu", _gelu_tanh)
+_SILU = Operation("Silu", _silu)
+_MISH = Operation("Mish", _mish)
+_SOFTPLUS = Operation("Softplus", _softplus)
+_SOFTSIGN = Operation("Div", _softsign)
+_TANHSHRINK = Operation("Sub", _tanhshrink)
+_HARDSIGMOID = Operation("Hardsigmoid", _hardsigmoid)
+_HARDSWISH = Operation("Hardswish", _hardswish)
+_LOGSIGMOID = Operation("LogSigmoid", _logsigmoid)
+_SOFTSHRINK = Operation("Softshrink", _softshrink)
+_HARDSHRINK = Operation("Hardshrink", _hardshrink)
+_THRESHOLD = Operation("Threshold", _threshold)
+_PRELU = Operation("PreluKernel", _prelu)
+_GLU = Operation("Glu", _glu)
+_SIGMOID = Operation("Sigmoid", sigmoid_of)
+_TANH = Operation("Tanh", ew.tanh)
+_SOFTMAX = Operation("Softmax", _softmax)
+_SOFTMIN = Operation("Softmax", _softmin)
+_LOG_SOFTMAX = Operation("LogSoftmax", _log_softmax)
+
+
+def _applied(name: str, operation: Operation, x: Any, inplace: bool, **static: Any) -> Tensor:
+    check_tensor(name, "input", 1, x)
+    _check_floating(name, x)
+    if inplace:
+        return _in_place(f"{name}_", x, lambda: operation(x, **static))
+    return operation(x, **static)  # type: ignore[no-any-return]  # a tensor
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``max(input, 0)``; the derivative at 0 is 0.
+
+    Args:
+      input: a tensor.
+      inplace: whether the result is written into it.
+
+    Raises:
+      TypeError: it is no tensor.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> relu(tensor([-1.0, 2.0]))
+      tensor([0., 2.])
+    """
+    if inplace or type(input) is not Tensor:
+        check_tensor("relu", "input", 1, input)
+        if inplace:
+            return _in_place("relu_", input, lambda: RELU(input))
+    return RELU(input)  # type: ignore[no-any-return]  # a tensor
+
+
+def relu_(input: Tensor) -> Tensor:
+    """``relu`` into the tensor itself."""
+    return relu(input, inplace=True)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input`` held between 0 and 6."""
+    return _applied("hardtanh", _HARDTANH, input, inplace, low=0.0, high=6.0)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """``input`` held between two numbers.
+
+    Raises:
+      ValueError: the first is larger than the second.
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _applied("hardtanh", _HARDTANH, input, inplace, low=float(min_val), high=float(max_val))
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``input``, times a slope where it is negative."""
+    return _applied("leaky_relu", _LEAKY_RELU, input, inplace, slope=float(negative_slope))
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``input``; where it is negative, ``alpha * (exp(input) - 1)``."""
+    return _applied("elu", _ELU, input, inplace, alpha=float(alpha), scale=1.0, input_scale=1.0)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``elu`` with the two constants that keep mean and variance.
+
+    Reference: Klambauer et al., Self-Normalizing Neural Networks, NeurIPS 2017.
+    """
+    return _applied(
+        "selu", _ELU, input, inplace,
+        alpha=1.6732632423543772848170429916717, scale=1.0507009873554804934193349852946,
+        input_scale=1.0,
+    )  # fmt: skip
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``input``; where it is negative, ``alpha * (exp(input / alpha) - 1)``."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _applied(
+        "celu", _CELU, input, inplace,
+        alpha=float(alpha), scale=1.0, input_scale=1 / float(alpha),
+    )  # fmt: skip
+
+
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    """``input`` times the normal distribution function of it.
+
+    Args:
+      input: a tensor.
+      approximate: ``"none"``, or ``"tanh"`` for the approximation by a hyperbolic tangent.
+
+    Raises:
+      RuntimeError: another word.
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return _applied("gelu", _GELU_TANH if approximate == "tanh" else _GELU, input, False)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * sigmoid(input)``."""
+    return _applied("silu", _SILU, input, inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * tanh(softplus(input))``."""
+    return _applied("mish", _MISH, input, inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is large."""
+    return _applied(
+        "softplus", _SOFTPLUS, input, False, beta=float(beta), threshold=float(threshold)
+    )
+
+
+def softsign(input: Tensor) -> Tensor:
+    """``input / (1 + abs(input))``."""
+    return _applied("softsign", _SOFTSIGN, input, False)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """``input - tanh(input)``."""
+    return _applied("tanhshrink", _TANHSHRINK, input, False)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input / 6 + 1 / 2``, held between 0 and 1."""
+    return _applied("hardsigmoid", _HARDSIGMOID, input, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * hardsigmoid(input)``."""
+    return _applied("hardswish", _HARDSWISH, input, inplace)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """Logarithm of ``sigmoid(input)``."""
+    return _applied("log_sigmoid", _LOGSIGMOID, input, False)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``input`` moved towards 0 by a number.
+
+    Raises:
+      RuntimeError: the number is negative.
+    """
+    if lambd < 0:
+        largest = float(np.finfo(input.dtype).max)
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest:g}] for input dtype {short_dtype(input.dtype)}, "
+            f"but found {float(lambd):g}"
+        )
+    return _applied("softshrink", _SOFTSHRINK, input, False, lambd=float(lambd))
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``input``; 0 where its absolute value is not larger than a number."""
+    return _applied("hardshrink", _HARDSHRINK, input, False, lambd=float(lambd))
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``input`` where it is larger than ``threshold``, ``value`` elsewhere."""
+    return _applied(
+        "threshold", _THRESHOLD, input, inplace, threshold=float(threshold), value=float(value)
+    )
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """``input``, times a weight where it is negative; one weight, or one for each channel.
+
+    Raises:
+      RuntimeError: the number of weights does not fit.
+    """
+    check_tensor("prelu", "input", 1, input)
+    check_tensor("prelu", "weight", 2, weight)
+    n = int(math.prod(weight.shape))
+    if n != 1:
+        channels = input.shape[1] if len(input.shape) > 1 else 1
+        if n != channels:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{n} and channel size = {channels}."
+            )
+        weight = weight.reshape((n,) + (1,) * (len(input.shape) - 2))  # type: ignore[attr-defined]  # a method of the tables
+    return _PRELU(input, weight)  # type: ignore[no-any-return]  # a tensor
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along an axis times the sigmoid of the second half.
+
+    Raises:
+      RuntimeError: the axis has an odd extent.
+    """
+    check_tensor("glu", "input", 1, input)
+    axis = axis_of(dim, len(input.shape))
+    if not input.shape:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if input.shape[axis] % 2:
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}"
+        )
+    return _GLU(input, axis=axis)  # type: ignore[no-any-return]  # a tensor
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-input))``."""
+    return _applied("sigmoid", _SIGMOID, input, False)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return _applied("tanh", _TANH, input, False)
+
+
+def _normalized(name: str, operation: Operation, input: Any, dim: Any, dtype: Any) -> Tensor:
+    check_tensor(name, "input", 1, input)
+    if dim is None:
+        dim = 0 if len(input.shape) in (0, 1, 3) else 1
+    axis = axis_of(dim, len(input.shape))
+    if dtype is not None:
+        input = to_dtype(input, dtype)
+    _check_floating(f"{name}_lastdim_kernel_impl", input)
+    if not input.shape:
+        shown = operation(input.reshape(1), axis=0)
+        return shown.reshape(())  # type: ignore[no-any-return]  # a tensor
+    return operation(input, axis=axis)  # type: ignore[no-any-return]  # a tensor
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Exponentials divided by their sum along an axis.
+
+    Args:
+      input: a tensor.
+      dim: the axis; chosen by the rank as torch does, if not given.
+      _stacklevel: accepted for torch's sake.
+      dtype: the input is converted to it first.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> softmax(tensor([0.0, 0.0]), dim=0)
+      tensor([0.5, 0.5])
+    """
+    return _normalized("softmax", _SOFTMAX, input, dim, dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """``softmax(-input)``."""
+    return _normalized("softmax", _SOFTMIN, input, dim, dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Logarithm of ``softmax(input)``."""
+    return _normalized("log_softmax", _LOG_SOFTMAX, input, dim, dtype)
+
+
+swish = silu

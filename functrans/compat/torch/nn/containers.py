@@ -1,0 +1,342 @@
+"""Modules that hold others: ``Sequential``, ``ModuleList``, ``ModuleDict``, ``ParameterList``.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.parameter import Parameter
+
+
+def _position(index: Any, n: int) -> int:
+    i = operator.index(index)
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of range")
+    return i % n
+
+
+class Sequential(Module):
+    """Modules called one after the other.
+
+    Args:
+      *args: modules, or one ordered dictionary of them.
+
+    Example:
+      >>> from functrans.compat.torch.nn import Linear, ReLU
+      >>> Sequential(Linear(2, 3), ReLU())
+      Sequential(
+        (0): Linear(in_features=2, out_features=3, bias=True)
+        (1): ReLU()
+      )
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for i, module in enumerate(args):
+                self.add_module(str(i), module)
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last module."""
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def _key(self, index: Any) -> str:
+        return list(self._modules)[_position(index, len(self))]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(dict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
+
+    def __setitem__(self, index: Any, module: Module) -> None:
+        setattr(self, self._key(index), module)
+
+    def __delitem__(self, index: Any) -> None:
+        keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
+        for key in keys:
+            del self._modules[key]
+        modules = list(self._modules.values())
+        self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
+
+    def append(self, module: Module) -> Sequential:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Sequential:
+        """Add a module before another one."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self.__dict__["_modules"] = {str(i): m for i, m in enumerate(modules)}
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Sequential:
+        """Add modules at the end."""
+        for module in modules:
+            self.append(module)
+        return self
+
+
+class ModuleList(Module):
+    """A list of modules.
+
+    Args:
+      modules: what is in it at first.
+    """
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return self._modules[str(_position(index, len(self)))]
+
+    def __setitem__(self, index: Any, module: Module) -> None:
+        setattr(self, str(_position(index, len(self))), module)
+
+    def __delitem__(self, index: Any) -> None:
+        modules = list(self._modules.values())
+        del modules[index]
+        self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return type(self)([*self, *other])
+
+    def append(self, module: Module) -> ModuleList:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module) -> None:
+        """Add a module before another one."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self.__dict__["_modules"] = {str(i): m for i, m in enumerate(modules)}
+
+    def extend(self, modules: Iterable[Module]) -> ModuleList:
+        """Add modules at the end.
+
+        Raises:
+          TypeError: they cannot be iterated over.
+        """
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleList.extend should be called with an iterable, but got "
+                f"{type(modules).__name__}"
+            )
+        for module in modules:
+            self.append(module)
+        return self
+
+
+class ModuleDict(Module):
+    """A dictionary of modules.
+
+    Args:
+      modules: what is in it at first.
+    """
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Any:
+        """Remove one and return it."""
+        return self._modules.pop(key)
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        """Names and modules."""
+        return self._modules.items()
+
+    def values(self) -> Any:
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules: Any) -> None:
+        """Add modules of a dictionary, or of pairs."""
+        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        for key, module in pairs:
+            self.add_module(key, module)
+
+
+def _shown(x: Any) -> str:
+    kind = type(x).__name__ if isinstance(x, Parameter) else "Object"
+    if isinstance(x, Tensor):
+        return f"{kind} containing: [{_torch_dtype(x)} of size {_by(x)}]"
+    return f"Object of type: {type(x).__name__}"
+
+
+def _torch_dtype(x: Tensor) -> str:
+    return f"torch.{x.dtype.name}"
+
+
+def _by(x: Tensor) -> str:
+    return "x".join(map(str, x.shape))
+
+
+class ParameterList(Module):
+    """A list of parameters; tensors that are put into it become parameters.
+
+    Args:
+      values: what is in it at first.
+    """
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)([self[i] for i in range(*index.indices(len(self)))])
+        return getattr(self, str(_position(index, len(self))))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        setattr(self, str(_position(index, len(self))), _as_parameter(value))
+
+    def append(self, value: Any) -> ParameterList:
+        """Add a parameter at the end."""
+        self._size += 1
+        self[self._size - 1] = value
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add parameters at the end.
+
+        Raises:
+          TypeError: they cannot be iterated over.
+        """
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise TypeError(
+                "ParameterList.extend should be called with an iterable, but got "
+                f"{type(values).__name__}"
+            )
+        for value in values:
+            self.append(value)
+        return self
+
+    def extra_repr(self) -> str:
+        """One line per parameter."""
+        return "\n".join(f"  ({i}): {_shown(x)}" for i, x in enumerate(self))
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters; tensors that are put into it become parameters.
+
+    Args:
+      parameters: what is in it at first.
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._keys[key] = None
+        setattr(self, key, _as_parameter(value))
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._keys.keys()
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Names and parameters."""
+        return ((key, self[key]) for key in self._keys)
+
+    def values(self) -> Iterator[Any]:
+        """The parameters."""
+        return (self[key] for key in self._keys)
+
+    def update(self, parameters: Any) -> None:
+        """Add parameters of a dictionary, or of pairs."""
+        is_mapping = isinstance(parameters, (Mapping, ParameterDict))
+        for key, value in parameters.items() if is_mapping else parameters:
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        """One line per parameter."""
+        return "\n".join(f"  ({key}): {_shown(x)}" for key, x in self.items())
+
+
+def _as_parameter(value: Any) -> Any:
+    return Parameter(value) if type(value) is Tensor else value

@@ -1,0 +1,499 @@
+"""Convolutions and pooling, one node each.
+
+Here: the functional forms. Not here: other layers (``nn.layers``), the classes (``nn.modules``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.programs import Operation
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.nn.activations import check_tensor, short_dtype
+from functrans.compat.torch.nn.layers import padded
+from functrans.control.custom_rules import stop_gradient
+from functrans.primitives import convolution, dot, movement, structural
+from functrans.primitives.indexing import gather, take_along_axis
+from functrans.primitives.reduction import argmax
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.trace import shape_of
+
+# convolutions ------------------------------------------------------------------------------------
+
+
+def per_axis(value: Any, n: int) -> tuple[int, ...]:
+    """One number for each of ``n`` axes."""
+    if isinstance(value, (tuple, list)):
+        found = tuple(int(v) for v in value)
+        return found * n if len(found) == 1 else found
+    return (int(value),) * n
+
+
+def _conv(
+    x: Any, weight: Any, bias: Any, *, stride: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], groups: int,
+) -> Any:  # fmt: skip
+    out = convolution.conv(
+        x, weight, stride, padding, rhs_dilation=dilation, feature_group_count=groups
+    )
+    if bias is not None:
+        out = out + structural.reshape(bias, shape_of(bias) + (1,) * len(stride))
+    return out
+
+
+def _conv_transpose(
+    x: Any, weight: Any, bias: Any, *, stride: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], groups: int,
+) -> Any:  # fmt: skip
+    n = len(stride)
+    cin, cout, *window = shape_of(weight)
+    space = tuple(range(3, 3 + n))
+    apart = structural.reshape(weight, (groups, cin // groups, cout, *window))
+    turned = structural.transpose(movement.reverse(apart, space), (0, 2, 1, *space))
+    kernel = structural.reshape(turned, (groups * cout, cin // groups, *window))
+    out = convolution.conv(
+        x, kernel, 1, padding, lhs_dilation=stride, rhs_dilation=dilation,
+        feature_group_count=groups,
+    )  # fmt: skip
+    if bias is not None:
+        out = out + structural.reshape(bias, shape_of(bias) + (1,) * n)
+    return out
+
+
+_CONV = Operation("Convolution", _conv)
+_CONV_TRANSPOSE = Operation("Convolution", _conv_transpose)
+
+
+def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
+    """An input with a batch axis, and whether one was added.
+
+    Raises:
+      RuntimeError: it has another number of axes.
+    """
+    check_tensor(name, "input", 1, x)
+    if len(x.shape) == n + 2:
+        return x, False
+    if len(x.shape) == n + 1:
+        return x.unsqueeze(0) if hasattr(x, "unsqueeze") else x.reshape((1, *x.shape)), True
+    raise RuntimeError(
+        f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
+        f"size: {list(x.shape)}"
+    )
+
+
+def _unbatched(x: Any, was_added: bool) -> Tensor:
+    return x.reshape(x.shape[1:]) if was_added else x  # type: ignore[no-any-return]  # a tensor
+
+
+def _pads(padding: Any, window: Sequence[int], dilation: Sequence[int], stride: Any) -> Any:
+    if isinstance(padding, str):
+        if padding == "valid":
+            return ((0, 0),) * len(window)
+        if padding != "same":
+            raise RuntimeError(f"Invalid padding string: {padding!r}")
+        if any(s != 1 for s in stride):
+            raise RuntimeError("padding='same' is not supported for strided convolutions")
+        total = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
+        return tuple((t // 2, t - t // 2) for t in total)
+    return tuple((p, p) for p in per_axis(padding, len(window)))
+
+
+def _convolved(
+    n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    groups: int,
+) -> Tensor:  # fmt: skip
+    name = f"conv{n}d"
+    x, was_added = _batched(name, input, n)
+    if x.shape[1] != weight.shape[1] * groups:
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {list(weight.shape)}, expected "
+            f"input{list(x.shape)} to have {weight.shape[1] * groups} channels, but got "
+            f"{x.shape[1]} channels instead"
+        )
+    if x.dtype != weight.dtype:
+        raise RuntimeError(
+            f"Input type ({short_dtype(x.dtype)}) and weight type ({short_dtype(weight.dtype)}) "
+            "should be the same"
+        )
+    stride, dilation = per_axis(stride, n), per_axis(dilation, n)
+    window = weight.shape[2:]
+    pads = _pads(padding, window, dilation, stride)
+    for extent, k, d, (low, high) in zip(x.shape[2:], window, dilation, pads, strict=True):
+        if extent + low + high < d * (k - 1) + 1:
+            size = " x ".join(str(e + a + b) for e, (a, b) in zip(x.shape[2:], pads, strict=True))
+            raise RuntimeError(
+                f"Calculated padded input size per channel: ({size}). Kernel size: "
+                f"({' x '.join(map(str, window))}). Kernel size can't be greater than actual input "
+                "size"
+            )
+    out = _CONV(x, weight, bias, stride=stride, padding=pads, dilation=dilation, groups=int(groups))
+    return _unbatched(out, was_added)
+
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlate ``[n, c, l]`` with kernels ``[out, c / groups, k]``.
+
+    Args:
+      input: with or without batch axis.
+      weight: kernels.
+      bias: added to the output channels.
+      stride: distance of windows.
+      padding: zeros on both sides, or ``"valid"``, ``"same"``.
+      dilation: distance of the elements of a kernel.
+      groups: groups of channels.
+
+    Raises:
+      RuntimeError: shapes or dtypes do not fit.
+    """
+    return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlate ``[n, c, h, w]`` with kernels ``[out, c / groups, kh, kw]``; see ``conv1d``."""
+    return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlate in three spatial axes; see ``conv1d``."""
+    return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed(
+    n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
+    groups: int, dilation: Any,
+) -> Tensor:  # fmt: skip
+    x, was_added = _batched(f"conv_transpose{n}d", input, n)
+    if x.shape[1] != weight.shape[0]:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(weight.shape)}, expected "
+            f"input{list(x.shape)} to have {weight.shape[0]} channels, but got {x.shape[1]} "
+            "channels instead"
+        )
+    dilation = per_axis(dilation, n)
+    pads = tuple(
+        (d * (k - 1) - p, d * (k - 1) - p + extra)
+        for d, k, p, extra in zip(
+            dilation, weight.shape[2:], per_axis(padding, n), per_axis(output_padding, n),
+            strict=True,
+        )
+    )  # fmt: skip
+    out = _CONV_TRANSPOSE(
+        x, weight, bias, stride=per_axis(stride, n), padding=pads, dilation=dilation,
+        groups=int(groups),
+    )  # fmt: skip
+    return _unbatched(out, was_added)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of ``conv1d`` in its input; kernels ``[c, out / groups, k]``."""
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of ``conv2d`` in its input; kernels ``[c, out / groups, kh, kw]``."""
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+# pooling -----------------------------------------------------------------------------------------
+
+
+def _windows(
+    x: Any, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> list[Any]:
+    """One array per element of the window: that element of all windows."""
+    n = len(window)
+    space = shape_of(x)[-n:]
+    counts = [
+        (e - d * (k - 1) - 1) // s + 1
+        for e, k, s, d in zip(space, window, stride, dilation, strict=True)
+    ]
+    parts = []
+    for place in itertools.product(*map(range, window)):
+        entries = tuple(
+            slice(p * d, p * d + s * (m - 1) + 1, s)
+            for p, d, s, m in zip(place, dilation, stride, counts, strict=True)
+        )
+        parts.append(slice_index(x, BasicIndex((Ellipsis, *entries))))
+    return parts
+
+
+def _max_pool(
+    x: Any, *, window: tuple[int, ...], stride: tuple[int, ...],
+    pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
+) -> Any:  # fmt: skip
+    n = len(window)
+    parts = movement.stack(_windows(padded(x, pads, -math.inf), window, stride, dilation), axis=-1)
+    shape = shape_of(parts)
+    best = argmax(stop_gradient(parts), len(shape) - 1)
+    wide = structural.reshape(best, (*shape[:-1], 1))
+    out = structural.reshape(take_along_axis(parts, wide, -1), shape[:-1])
+    flat = _flat_places(best, shape[-1 - n : -1], shape_of(x)[-n:], window, stride, pads, dilation)
+    return out, flat
+
+
+def _flat_places(
+    best: Any, counts: tuple[int, ...], space: tuple[int, ...], window: tuple[int, ...],
+    stride: tuple[int, ...], pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
+) -> Any:  # fmt: skip
+    """Where the largest elements lie in the flattened space."""
+    places = np.array(list(itertools.product(*map(range, window))))
+    flat: Any = 0
+    for i, (m, s, d, (low, _)) in enumerate(zip(counts, stride, dilation, pads, strict=True)):
+        starts = (np.arange(m) * s - low).reshape((-1,) + (1,) * (len(counts) - 1 - i))
+        offsets = np.ascontiguousarray(places[:, i] * d)
+        flat = flat * space[i] + (gather(offsets, (best,), (0,)) + starts)
+    return flat
+
+
+def _avg_pool(
+    x: Any, *, window: tuple[int, ...], stride: tuple[int, ...],
+    pads: tuple[tuple[int, int], ...], divisor: Any,
+    counted: tuple[int, ...],
+) -> Any:  # fmt: skip
+    parts = _windows(padded(x, pads, 0.0), window, stride, (1,) * len(window))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    if divisor is not None:
+        return total / float(divisor)
+    space = shape_of(x)[-len(window) :]
+    inside = np.pad(np.ones(space), [(c, c) for c in counted], constant_values=1.0)
+    rest = [(low - c, high - c) for (low, high), c in zip(pads, counted, strict=True)]
+    inside = np.pad(inside, rest)
+    counts = sum(_windows(inside, window, stride, (1,) * len(window)))
+    return total / structural.cast(counts, total.dtype)
+
+
+_MAX_POOL = Operation("MaxPool2DWithIndices", _max_pool)
+_AVG_POOL = Operation("AvgPool2D", _avg_pool)
+
+
+def _pool_arguments(
+    name: str, x: Any, n: int, window: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Window, stride, pads and dilation per axis.
+
+    Raises:
+      RuntimeError: the padding is larger than half a window, or nothing is left.
+    """
+    check_tensor(name, "input", 1, x)
+    if len(x.shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor for input with optional 0 dim "
+            f"batch size, but got: {list(x.shape)}"
+        )
+    window = per_axis(window, n)
+    stride = window if stride is None or stride == () or stride == [] else per_axis(stride, n)
+    padding, dilation = per_axis(padding, n), per_axis(dilation, n)
+    pads = []
+    for extent, k, s, p, d in zip(x.shape[-n:], window, stride, padding, dilation, strict=True):
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+        reach = d * (k - 1) + 1
+        positions = extent + 2 * p - reach
+        if positions < 0:
+            raise RuntimeError(
+                f"Given input size: ({'x'.join(map(str, x.shape[-n - 1 :]))}). Calculated output "
+                "size is too small"
+            )
+        high = p
+        if ceil_mode:
+            count = -(-positions // s) + 1
+            if (count - 1) * s >= extent + p:
+                count -= 1
+            high = max(p, (count - 1) * s + reach - extent - p)
+        pads.append((p, high))
+    return window, stride, tuple(pads), dilation
+
+
+def _max_pooled(
+    n: int, input: Any, window: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    return_indices: bool,
+) -> Any:  # fmt: skip
+    window, stride, pads, dilation = _pool_arguments(
+        f"max_pool{n}d", input, n, window, stride, padding, dilation, ceil_mode
+    )
+    out, places = _MAX_POOL(input, window=window, stride=stride, pads=pads, dilation=dilation)
+    return (out, places) if return_indices else out
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of windows of ``[n, c, l]``; of equal ones the first gets the gradient.
+
+    Args:
+      input: with or without batch axis.
+      kernel_size: extent of the windows.
+      stride: their distance, by default their extent.
+      padding: elements on both sides that never are the largest.
+      dilation: distance of the elements of a window.
+      ceil_mode: whether windows may reach beyond the end.
+      return_indices: whether to return ``(values, places)``.
+
+    Raises:
+      RuntimeError: the windows do not fit.
+    """
+    return _max_pooled(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of windows of ``[n, c, h, w]``; see ``max_pool1d``."""
+    return _max_pooled(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _avg_pooled(
+    n: int, input: Any, window: Any, stride: Any, padding: Any, ceil_mode: bool,
+    include_pad: bool, divisor: int | None,
+) -> Tensor:  # fmt: skip
+    window, stride, pads, _ = _pool_arguments(
+        f"avg_pool{n}d", input, n, window, stride, padding, 1, ceil_mode
+    )
+    if divisor == 0:
+        raise RuntimeError("divisor must be not zero")
+    is_even = not any(low or high for low, high in pads)
+    if divisor is None and (is_even or (include_pad and not ceil_mode)):
+        divisor = math.prod(window)
+    counted = tuple(low if include_pad else 0 for low, _ in pads)
+    return _AVG_POOL(  # type: ignore[no-any-return]  # a tensor
+        input, window=window, stride=stride, pads=pads, divisor=divisor, counted=counted
+    )
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Means of windows of ``[n, c, l]``.
+
+    Args:
+      input: with or without batch axis.
+      kernel_size: extent of the windows.
+      stride: their distance, by default their extent.
+      padding: zeros on both sides.
+      ceil_mode: whether windows may reach beyond the end.
+      count_include_pad: whether these zeros count.
+
+    Raises:
+      RuntimeError: the windows do not fit.
+    """
+    return _avg_pooled(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Means of windows of ``[n, c, h, w]``; see ``avg_pool1d``."""
+    return _avg_pooled(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
+    ndim, n = len(shape_of(x)), len(sizes)
+    for i, size in enumerate(sizes):
+        axis = ndim - n + i
+        extent = shape_of(x)[axis]
+        weights = np.zeros((size, extent))
+        for k in range(size):
+            start, stop = k * extent // size, -(-(k + 1) * extent // size)
+            weights[k, start:stop] = 1.0 / (stop - start)
+        product = dot.dot_general(x, structural.cast(weights, x.dtype), ((axis,), (1,)), ((), ()))
+        order = (*range(axis), ndim - 1, *range(axis, ndim - 1))
+        x = structural.transpose(product, order)
+    return x
+
+
+_ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
+
+
+def _adaptive_sizes(x: Any, output_size: Any, n: int) -> tuple[int, ...]:
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    return tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many windows as asked for, of ``[n, c, l]``."""
+    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 1))  # type: ignore[no-any-return]  # a tensor
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many windows as asked for, of ``[n, c, h, w]``."""
+    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 2))  # type: ignore[no-any-return]  # a tensor

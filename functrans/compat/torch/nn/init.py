@@ -1,0 +1,248 @@
+"""Initial values of parameters.
+
+Here: functions that overwrite a tensor with random or constant values. Not here: the layers that
+call them (``nn.modules``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd import factories
+from functrans.autograd.modes import no_grad
+from functrans.autograd.random import stream
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.values import assign
+
+
+def _set(tensor: Tensor, value: Any) -> Tensor:
+    with no_grad():
+        assign("init_", tensor, np.broadcast_to(np.asarray(value, tensor.dtype), tensor.shape))
+    return tensor
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with uniform numbers between ``a`` and ``b``.
+
+    Args:
+      tensor: what is filled.
+      a: lower bound.
+      b: upper bound.
+      generator: where the numbers come from.
+
+    Returns:
+      The tensor.
+    """
+    dtype = tensor.dtype
+    low, high = (np.asarray(end, dtype) for end in (a, b))
+    wide = np.result_type(dtype, np.float64)  # product and sum are rounded once, as in torch
+    share = factories.uniform(generator, tensor.shape, dtype).astype(wide)
+    return _set(tensor, share * (high - low).astype(wide) + low.astype(wide))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with normal numbers."""
+    return _set(tensor, mean + std * factories.normal(generator, tensor.shape, tensor.dtype))
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Fill with normal numbers, drawn again where they are not between ``a`` and ``b``."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+            "values may be incorrect.",
+            stacklevel=2,
+        )
+    from scipy.special import ndtr, ndtri
+
+    low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
+    u = low + (high - low) * factories.uniform(generator, tensor.shape, np.dtype(np.float64))
+    return _set(tensor, np.clip(mean + std * ndtri(u), a, b))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with a number.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> constant_(tensor([1.0, 2.0]), 0.5)
+      tensor([0.5, 0.5])
+    """
+    return _set(tensor, val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    return _set(tensor, 1)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    return _set(tensor, 0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity.
+
+    Raises:
+      ValueError: it is no matrix.
+    """
+    if len(tensor.shape) != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return _set(tensor, np.eye(*tensor.shape))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill kernels so that a convolution with them changes nothing.
+
+    Raises:
+      ValueError: it has no kernels, or they cannot be divided into groups.
+    """
+    if len(tensor.shape) not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out, inner, *window = tensor.shape
+    if out % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    value = np.zeros(tensor.shape)
+    each = out // groups
+    for group in range(groups):
+        for d in range(min(each, inner)):
+            value[(group * each + d, d, *(k // 2 for k in window))] = 1
+    return _set(tensor, value)
+
+
+def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """The factor by which weights before an activation are to be larger.
+
+    Args:
+      nonlinearity: name of the function.
+      param: slope of ``leaky_relu``.
+
+    Raises:
+      ValueError: the name is not known.
+    """
+    known = {
+        "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
+        "conv_transpose2d": 1.0, "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3,
+        "relu": math.sqrt(2.0), "selu": 3.0 / 4,
+    }  # fmt: skip
+    if nonlinearity in known:
+        return known[nonlinearity]
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(f"negative_slope {slope} not a valid number")
+        return math.sqrt(2.0 / (1 + slope**2))
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """Numbers of inputs and outputs of a unit."""
+    if len(tensor.shape) < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
+    area = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * area, tensor.shape[0] * area
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return _fans(tensor)[mode == "fan_out"]
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with uniform numbers such that values and gradients keep their size.
+
+    Reference: Glorot & Bengio, Understanding the difficulty of training deep feedforward neural
+    networks, AISTATS 2010.
+    """
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_fans(tensor))))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """``xavier_uniform_`` with normal numbers."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Fill with uniform numbers such that values keep their size through rectifiers.
+
+    Args:
+      tensor: what is filled.
+      a: slope of ``leaky_relu``.
+      mode: ``"fan_in"`` for values, ``"fan_out"`` for gradients.
+      nonlinearity: name of the activation.
+      generator: where the numbers come from.
+
+    Reference: He et al., Delving deep into rectifiers, ICCV 2015.
+    """
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std  # in this order, for the same rounding as torch
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """``kaiming_uniform_`` with normal numbers."""
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Fill with orthonormal rows or columns, whichever are fewer.
+
+    Raises:
+      ValueError: it has fewer than two axes.
+    """
+    if len(tensor.shape) < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    rows = tensor.shape[0]
+    columns = math.prod(tensor.shape[1:])
+    shape = (max(rows, columns), min(rows, columns))
+    a = factories.normal(generator, shape, np.dtype(np.float64))
+    q, r = np.linalg.qr(a)
+    q = q * np.sign(np.diag(r))
+    return _set(tensor, gain * (q.T if rows < columns else q).reshape(tensor.shape))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Fill a matrix with normal numbers, and zeros at random places of each column.
+
+    Raises:
+      ValueError: it is no matrix.
+    """
+    if len(tensor.shape) != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rng = stream(generator).numpy()
+    value = std * rng.standard_normal(tensor.shape)
+    for column in value.T:
+        column[rng.permutation(len(column))[: math.ceil(sparsity * len(column))]] = 0
+    return _set(tensor, value)

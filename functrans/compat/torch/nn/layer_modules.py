@@ -1,0 +1,492 @@
+"""Linear layers, embeddings, dropout and norms as modules.
+
+Here: classes that hold parameters and settings. Not here: what they compute (``nn.functional``),
+``Module`` (``nn.module``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from functrans.autograd.operations import torch_defaults
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.nn import functional, init
+from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.parameter import Parameter
+
+
+def empty_parameter(shape: tuple[int, ...], dtype: Any) -> Parameter:
+    """A parameter without values yet."""
+    own: Parameter = Parameter(Tensor.of(np.empty(shape, dtype or torch_defaults.dtype)))
+    return own
+
+
+class Identity(Module):
+    """Gives its input back; arguments are accepted and ignored."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        """The input."""
+        return input
+
+
+class Linear(Module):
+    """``input @ weight.T + bias``.
+
+    Args:
+      in_features: extent of the input's last axis.
+      out_features: extent of the result's last axis.
+      bias: whether something is added.
+      device: accepted for torch's sake.
+      dtype: of the parameters, by default float32.
+
+    Example:
+      >>> Linear(3, 2)
+      Linear(in_features=3, out_features=2, bias=True)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = empty_parameter((out_features, in_features), dtype)
+        if bias:
+            self.bias = empty_parameter((out_features,), dtype)
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``linear`` with the parameters."""
+        own = self.__dict__["_parameters"]
+        return functional.linear(input, own["weight"], own["bias"])
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """``input1 @ weight[o] @ input2 + bias[o]`` for each output ``o``."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = empty_parameter((out_features, in1_features, in2_features), dtype)
+        if bias:
+            self.bias = empty_parameter((out_features,), dtype)
+        else:
+            self.register_parameter("bias", None)
+        bound = 1 / math.sqrt(in1_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """``bilinear`` with the parameters."""
+        return functional.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Embedding(Module):
+    """Rows of a table; see ``functional.embedding``."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            self.weight = empty_parameter((num_embeddings, embedding_dim), dtype)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight)
+        self.weight.requires_grad_(not _freeze)  # type: ignore[attr-defined]  # of the tables
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew; the row of ``padding_idx`` is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight._memory()[self.padding_idx] = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``embedding`` with the table."""
+        return functional.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return text
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
+    ) -> Embedding:
+        """A module with a given table."""
+        rows, width = embeddings.shape
+        return cls(rows, width, padding_idx, _weight=embeddings, _freeze=freeze, **options)
+
+
+class Flatten(Module):
+    """Join axes, by default all but the first."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Any) -> Any:
+        """The input with the axes joined."""
+        n = len(input.shape)
+        start, end = self.start_dim % n, self.end_dim % n
+        joined = math.prod(input.shape[start : end + 1])
+        return input.reshape((*input.shape[:start], joined, *input.shape[end + 1 :]))
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Divide an axis into several."""
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.dim = dim
+        self.unflattened_size = tuple(unflattened_size)
+
+    def forward(self, input: Any) -> Any:
+        """The input with the axis divided."""
+        axis = self.dim % len(input.shape)
+        shape = (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :])
+        return input.reshape(shape)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+# dropout -----------------------------------------------------------------------------------------
+
+
+class _Dropout(Module):
+    function: ClassVar[Callable[..., Any]]
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if p < 0 or p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The function, in training."""
+        return type(self).function(input, self.p, self.training, self.inplace)  # type: ignore[no-any-return]  # a tensor
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """Zeros at random places in training; see ``functional.dropout``."""
+
+    function = staticmethod(functional.dropout)
+
+
+class Dropout1d(_Dropout):
+    """Zeros in random channels of ``[n, c, l]`` in training."""
+
+    function = staticmethod(functional.dropout1d)
+
+
+class Dropout2d(_Dropout):
+    """Zeros in random channels of ``[n, c, h, w]`` in training."""
+
+    function = staticmethod(functional.dropout2d)
+
+
+# norms -------------------------------------------------------------------------------------------
+
+
+class LayerNorm(Module):
+    """Values less their mean, divided by their deviation, over the last axes."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        is_sequence = isinstance(normalized_shape, (tuple, list))
+        self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, has in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            own = empty_parameter(self.normalized_shape, dtype) if has else None
+            self.register_parameter(name, own)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``layer_norm`` with the parameters."""
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """Values divided by the root of the mean of their squares, over the last axes."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        is_sequence = isinstance(normalized_shape, (tuple, list))
+        self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        own = empty_parameter(self.normalized_shape, dtype) if elementwise_affine else None
+        self.register_parameter("weight", own)
+        if own is not None:
+            init.ones_(own)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``rms_norm`` with the weight."""
+        return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class GroupNorm(Module):
+    """``LayerNorm`` of groups of channels."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self.register_parameter("weight", None)
+        self.register_parameter("bias", None)
+        if affine:
+            self.weight = empty_parameter((num_channels,), dtype)
+            init.ones_(self.weight)
+        if affine and bias:
+            self.bias = empty_parameter((num_channels,), dtype)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``group_norm`` with the parameters."""
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class _BatchNorm(Module):
+    _version = 2
+    ranks: ClassVar[tuple[int, ...]]
+    shown: ClassVar[str]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, has in (("weight", affine), ("bias", affine and bias)):
+            own = empty_parameter((num_features,), dtype) if has else None
+            self.register_parameter(name, own)
+        dtype = dtype or torch_defaults.dtype
+        for name in ("running_mean", "running_var"):
+            value = Tensor.of(np.zeros(num_features, dtype)) if track_running_stats else None
+            self.register_buffer(name, value)
+        count = Tensor.of(np.array(0)) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget all batches."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1, the bias to 0, and forget all batches."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Any) -> Tensor:
+        """``batch_norm`` with the parameters and running values."""
+        if len(input.shape) not in self.ranks:
+            raise ValueError(f"expected {self.shown} input (got {len(input.shape)}D input)")
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked += 1
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        is_training = self.training or self.running_mean is None
+        keeps = not self.training or self.track_running_stats
+        return functional.batch_norm(
+            input,
+            self.running_mean if keeps else None,
+            self.running_var if keeps else None,
+            self.weight,
+            self.bias,
+            is_training,
+            momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Values standardized per channel of ``[n, c]`` or ``[n, c, l]``."""
+
+    ranks = (2, 3)
+    shown = "2D or 3D"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Values standardized per channel of ``[n, c, h, w]``."""
+
+    ranks = (4,)
+    shown = "4D"

@@ -1,0 +1,640 @@
+"""Functions of layers with weights: ``linear``, convolutions, pooling, norms, ``embedding``.
+
+Here: the functional forms, one node each. Not here: activations, losses and recurrent layers
+(``nn.activations``, ``nn.losses``, ``nn.recurrent``), the classes (``nn.modules``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.modes import no_grad
+from functrans.autograd.nodes import torch_type
+from functrans.autograd.operations import composite
+from functrans.autograd.programs import Operation
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.nn.activations import check_tensor, short_dtype, softmax_of
+from functrans.compat.torch.nn.randomness import kept_elements
+from functrans.compat.torch.values import assign, value_of
+from functrans.control.custom_rules import stop_gradient
+from functrans.primitives import dot, movement, structural
+from functrans.primitives import elementwise as ew
+from functrans.primitives.indexing import gather
+from functrans.trace import Tracer, shape_of
+
+# products ----------------------------------------------------------------------------------------
+
+
+def _linear(x: Any, weight: Any, bias: Any) -> Any:
+    last = len(shape_of(x)) - 1
+    out = dot.dot_general(x, weight, ((last,), (1,)), ((), ()))
+    return out if bias is None else out + bias
+
+
+def _bilinear(a: Any, b: Any, weight: Any, bias: Any) -> Any:
+    n = len(shape_of(a)) - 1
+    # a[..., i] w[o, i, j] -> [..., o, j], then with b[..., j]
+    left = dot.dot_general(a, weight, ((n,), (1,)), ((), ()))
+    lead = tuple(range(n))
+    out = dot.dot_general(left, b, ((n + 1,), (n,)), (lead, lead))
+    return out if bias is None else out + bias
+
+
+_ADDMM = Operation("Addmm", _linear)
+_MM = Operation("Mm", _linear)
+_BILINEAR = Operation("Trilinear", _bilinear)
+
+
+def _check_linear(x: Any, weight: Any, bias: Any) -> None:
+    """Refuse what does not fit.
+
+    Raises:
+      TypeError: an operand is no tensor.
+      RuntimeError: shapes or dtypes do not fit.
+    """
+    check_tensor("linear", "input", 1, x)
+    check_tensor("linear", "weight", 2, weight)
+    if bias is not None:
+        check_tensor("linear", "bias", 3, bias)
+    if len(weight.shape) != 2 or not x.shape:
+        raise RuntimeError(
+            f"both arguments to linear need to be at least 1D, and the weight 2D, but they are "
+            f"{len(x.shape)}D and {len(weight.shape)}D"
+        )
+    n, k = weight.shape
+    if x.shape[-1] != k:
+        rows = math.prod(x.shape[:-1])
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and {k}x{n})"
+        )
+    if x.dtype != weight.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {short_dtype(x.dtype)} and "
+            f"{short_dtype(weight.dtype)}"
+        )
+    if bias is not None and bias.shape not in ((n,), (1,), ()):
+        raise RuntimeError(
+            f"The expanded size of the tensor ({n}) must match the existing size "
+            f"({bias.shape[-1]}) at non-singleton dimension 1.  Target sizes: "
+            f"{[math.prod(x.shape[:-1]), n]}.  Tensor sizes: {list(bias.shape)}"
+        )
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``.
+
+    Args:
+      input: ``[*, in_features]``.
+      weight: ``[out_features, in_features]``.
+      bias: ``[out_features]``, or ``None``.
+
+    Raises:
+      TypeError: an operand is no tensor.
+      RuntimeError: shapes or dtypes do not fit.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> linear(tensor([1.0, 2.0]), tensor([[1.0, 1.0]]), tensor([0.5]))
+      tensor([3.5])
+    """
+    _check_linear(input, weight, bias)
+    return (_MM if bias is None else _ADDMM)(input, weight, bias)  # type: ignore[no-any-return]  # a tensor
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input1 @ weight[o] @ input2 + bias[o]`` for each output ``o``."""
+    return _BILINEAR(input1, input2, weight, bias)  # type: ignore[no-any-return]  # a tensor
+
+
+# embedding ---------------------------------------------------------------------------------------
+
+
+def _embedding(index: Any, weight: Any, share: Any, *, padding: int | None) -> Any:
+    out = gather(weight, (index,), (0,))
+    wide = (*shape_of(index), 1)
+    if padding is not None:
+        is_padding = structural.reshape(index == padding, wide)
+        out = ew.where(is_padding, stop_gradient(out), out)
+    if share is not None:
+        part = out * structural.reshape(share, wide)
+        out = part + stop_gradient(out - part)
+    return out
+
+
+_EMBEDDING = Operation("Embedding", _embedding)
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table.
+
+    Args:
+      input: integers.
+      weight: ``[rows, width]``.
+      padding_idx: a row that gets no gradient.
+      max_norm: rows that are used and longer are shortened to it, in place.
+      norm_type: of that norm.
+      scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
+      sparse: must be false; gradients are dense.
+
+    Raises:
+      IndexError: there is no such row.
+      NotImplementedError: a sparse gradient is asked for.
+    """
+    check_tensor("embedding", "indices", 2, input)
+    if sparse:
+        raise NotImplementedError("embedding: gradients are dense; sparse=True is not supported")
+    if input.dtype.kind not in "iu":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+            f"Long, Int; but got {torch_type(input.dtype)} instead (while checking arguments for "
+            "embedding)"
+        )
+    n = weight.shape[0]
+    if padding_idx is not None:
+        if not -n <= padding_idx < n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= n
+    index = input._value
+    if not isinstance(index, Tracer) and index.size and not ((index >= 0) & (index < n)).all():
+        raise IndexError("index out of range in self")
+    if max_norm is not None:
+        _shorten(np.asarray(index), weight, max_norm, norm_type)
+    share = None
+    if scale_grad_by_freq:
+        counts = np.bincount(np.ravel(index), minlength=n)
+        share = (1.0 / np.asarray(counts)[index]).astype(weight.dtype)
+    return _EMBEDDING(input, weight, share, padding=padding_idx)  # type: ignore[no-any-return]  # a tensor
+
+
+def _shorten(index: np.ndarray, weight: Tensor, limit: float, order: float) -> None:
+    rows = np.unique(index)
+    value = value_of(weight)
+    norms = np.linalg.norm(value[rows], order, axis=1, keepdims=True)
+    factor = np.where(norms > limit, limit / (norms + 1e-7), 1.0).astype(weight.dtype)
+    new = value.copy()
+    new[rows] = value[rows] * factor
+    with no_grad():
+        assign("embedding_renorm_", weight, new)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Rows of the identity for integers.
+
+    Raises:
+      RuntimeError: there is no such class.
+    """
+    value = np.asarray(tensor._value)
+    if num_classes == -1:
+        if not value.size:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(value.max()) + 1
+    if value.size and value.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if value.size and value.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return Tensor.of((value[..., None] == np.arange(num_classes)).astype(np.int64))
+
+
+# dropout -----------------------------------------------------------------------------------------
+
+
+def _check_probability(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _dropped(input: Any, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+    if not training or p == 0 or not input.numel():
+        return input  # type: ignore[no-any-return]  # a tensor
+    factors = kept_elements(input, shape, p)
+    if inplace:
+        input *= factors
+        return input  # type: ignore[no-any-return]  # a tensor
+    return input * factors  # type: ignore[no-any-return]  # a tensor
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeros at random places, and the rest divided by ``1 - p``.
+
+    Args:
+      input: a tensor.
+      p: probability of a zero.
+      training: nothing is done without it.
+      inplace: whether the result is written into ``input``.
+
+    Raises:
+      ValueError: ``p`` is no probability.
+    """
+    _check_probability(p)
+    return _dropped(input, p, training, inplace, input.shape)
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """``dropout`` of whole channels of ``[n, c, l]``."""
+    _check_probability(p)
+    return _dropped(input, p, training, inplace, (*input.shape[:-1], 1))
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """``dropout`` of whole channels of ``[n, c, h, w]``."""
+    _check_probability(p)
+    return _dropped(input, p, training, inplace, (*input.shape[:2], 1, 1))
+
+
+# norms -------------------------------------------------------------------------------------------
+
+
+def _mean(x: Any, axes: tuple[int, ...]) -> Any:
+    """Mean along axes, which stay with extent 1."""
+    shape = shape_of(x)
+    narrow = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    count = math.prod(shape[i] for i in axes)
+    return structural.reshape(structural.reduce_sum(x, axes), narrow) / float(count)
+
+
+def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
+    centred = x - _mean(x, axes)
+    return centred / ew.sqrt(_mean(centred * centred, axes) + eps)
+
+
+def _affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...] | None = None) -> Any:
+    if weight is not None:
+        x = x * (weight if shape is None else structural.reshape(weight, shape))
+    if bias is not None:
+        x = x + (bias if shape is None else structural.reshape(bias, shape))
+    return x
+
+
+def _layer_norm(x: Any, weight: Any, bias: Any, *, n: int, eps: float) -> Any:
+    ndim = len(shape_of(x))
+    return _affine(_standardized(x, tuple(range(ndim - n, ndim)), eps), weight, bias)
+
+
+def _rms_norm(x: Any, weight: Any, *, n: int, eps: float) -> Any:
+    ndim = len(shape_of(x))
+    scale = ew.sqrt(_mean(x * x, tuple(range(ndim - n, ndim))) + eps)
+    return _affine(x / scale, weight, None)
+
+
+def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
+    shape = shape_of(x)
+    apart = structural.reshape(x, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    axes = tuple(range(2, len(shape) + 1))
+    out = structural.reshape(_standardized(apart, axes, eps), shape)
+    return _affine(out, weight, bias, (shape[1],) + (1,) * (len(shape) - 2))
+
+
+def _batch_norm(x: Any, weight: Any, bias: Any, *, eps: float) -> Any:
+    shape = shape_of(x)
+    axes = (0, *range(2, len(shape)))
+    wide = (shape[1],) + (1,) * (len(shape) - 2)
+    mean = _mean(x, axes)
+    centred = x - mean
+    variance = _mean(centred * centred, axes)
+    out = _affine(centred / ew.sqrt(variance + eps), weight, bias, wide)
+    flat = (shape[1],)
+    return (
+        out,
+        structural.reshape(stop_gradient(mean), flat),
+        structural.reshape(stop_gradient(variance), flat),
+    )
+
+
+def _batch_norm_fixed(
+    x: Any, mean: Any, variance: Any, weight: Any, bias: Any, *, eps: float
+) -> Any:
+    shape = shape_of(x)
+    wide = (shape[1],) + (1,) * (len(shape) - 2)
+    scale = structural.reshape(ew.sqrt(variance + eps), wide)
+    return _affine((x - structural.reshape(mean, wide)) / scale, weight, bias, wide)
+
+
+_LAYER_NORM = Operation("NativeLayerNorm", _layer_norm)
+_RMS_NORM = Operation("FusedRmsNorm", _rms_norm)
+_GROUP_NORM = Operation("NativeGroupNorm", _group_norm)
+_BATCH_NORM = Operation("NativeBatchNorm", _batch_norm)
+_BATCH_NORM_FIXED = Operation("NativeBatchNorm", _batch_norm_fixed)
+
+
+def _check_normalized(name: str, x: Tensor, normalized_shape: Sequence[int]) -> int:
+    shape = tuple(normalized_shape)
+    n = len(shape)
+    if not n or x.shape[len(x.shape) - n :] != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size{list(x.shape)}"
+        )
+    return n
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Values less their mean, divided by their deviation, over the last axes.
+
+    Args:
+      input: a tensor.
+      normalized_shape: extents of the last axes.
+      weight: factors, of that shape.
+      bias: added, of that shape.
+      eps: added to the variance.
+
+    Raises:
+      RuntimeError: the shapes do not fit.
+    """
+    n = _check_normalized("layer_norm", input, normalized_shape)
+    return _LAYER_NORM(input, weight, bias, n=n, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Values divided by the root of the mean of their squares, over the last axes."""
+    n = _check_normalized("rms_norm", input, normalized_shape)
+    small = float(np.finfo(input.dtype).eps) if eps is None else float(eps)
+    return _RMS_NORM(input, weight, n=n, eps=small)  # type: ignore[no-any-return]  # a tensor
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """``layer_norm`` of groups of channels of ``[n, c, *]``.
+
+    Raises:
+      RuntimeError: the channels cannot be divided into so many groups.
+    """
+    if len(input.shape) < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {len(input.shape)}"
+        )
+    if input.shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    return _GROUP_NORM(input, weight, bias, groups=num_groups, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Values less their mean, divided by their deviation, per channel of ``[n, c, *]``.
+
+    Args:
+      input: a tensor.
+      running_mean: mean over batches; moved towards this one's in training, used otherwise.
+      running_var: variance over batches, likewise.
+      weight: factors of the channels.
+      bias: added to the channels.
+      training: whether mean and variance are those of this batch.
+      momentum: weight of this batch in the running values.
+      eps: added to the variance.
+
+    Raises:
+      ValueError: in training, a channel has one value only.
+    """
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError(
+                "Expected running_mean and running_var to be defined when training=False"
+            )
+        return _BATCH_NORM_FIXED(  # type: ignore[no-any-return]  # a tensor
+            input, running_mean, running_var, weight, bias, eps=float(eps)
+        )
+    shape = input.shape
+    count = math.prod(shape) // max(shape[1], 1)
+    if count == 1:
+        raise ValueError(
+            "Expected more than 1 value per channel when training, got input size "
+            f"torch.Size([{', '.join(map(str, shape))}])"
+        )
+    out, mean, variance = _BATCH_NORM(input, weight, bias, eps=float(eps))
+    with no_grad():
+        _move(running_mean, mean, momentum, 1.0)
+        _move(running_var, variance, momentum, count / (count - 1))
+    return out  # type: ignore[no-any-return]  # a tensor
+
+
+def _move(running: Tensor | None, value: Tensor, momentum: float, factor: float) -> None:
+    if running is not None:
+        new = (1 - momentum) * value_of(running) + (momentum * factor) * value_of(value)
+        assign("batch_norm_", running, new)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """``layer_norm`` of each channel of ``[n, c, *]``; running values are used, if so asked for."""
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    return group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def _normalize(x: Any, *, p: float, axis: int, eps: float) -> Any:
+    narrow = tuple(1 if i == axis else n for i, n in enumerate(shape_of(x)))
+    if p == 2.0:
+        squares = structural.reshape(structural.reduce_sum(x * x, (axis,)), narrow)
+        zero = squares == 0
+        norm = ew.where(zero, 0.0, ew.sqrt(ew.where(zero, 1.0, squares)))
+    else:
+        size = ew.where(x < 0, -x, x)
+        total = structural.reshape(structural.reduce_sum(size**p, (axis,)), narrow)
+        norm = total ** (1 / p)
+    return x / ew.maximum(norm, eps)
+
+
+_NORMALIZE = Operation("Div", _normalize)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along an axis divided by their norm, which is at least ``eps``."""
+    axis = axis_of(dim, len(input.shape))
+    return _NORMALIZE(input, p=float(p), axis=axis, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+
+
+def _cosine(a: Any, b: Any, *, axis: int, eps: float) -> Any:
+    def squared(x: Any) -> Any:
+        return structural.reduce_sum(x * x, (axis,))
+
+    small = eps * eps
+    return structural.reduce_sum(a * b, (axis,)) / ew.sqrt(
+        ew.maximum(squared(a), small) * ew.maximum(squared(b), small)
+    )
+
+
+_COSINE = Operation("Sum", _cosine)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between vectors along an axis."""
+    axis = axis_of(dim, max(len(x1.shape), len(x2.shape)))
+    return _COSINE(x1, x2, axis=axis, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+
+
+# shapes, attention -------------------------------------------------------------------------------
+
+
+def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
+    """An array with a value added around its last axes."""
+    if not any(low or high for low, high in pads):
+        return x
+    lead = len(shape_of(x)) - len(pads)
+    config = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in pads]
+    return movement.pad(x, value, config)
+
+
+def _constant_pad(x: Any, *, pads: tuple[tuple[int, int], ...], value: float) -> Any:
+    return padded(x, pads, value)
+
+
+_PAD = Operation("ConstantPadNd", _constant_pad)
+_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """Add elements at the ends of the last axes.
+
+    Args:
+      input: a tensor.
+      pad: numbers before and after, for the last axis first; negative ones crop.
+      mode: ``"constant"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+      value: of the elements for ``"constant"``, by default 0.
+
+    Raises:
+      RuntimeError: the numbers are odd in number, or too many.
+      NotImplementedError: there is no such mode.
+    """
+    check_tensor("pad", "input", 1, input)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) // 2 > len(input.shape):
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {len(input.shape)}"
+        )
+    pairs = tuple(zip(map(int, pad[::2]), map(int, pad[1::2]), strict=True))[::-1]
+    if mode == "constant":
+        return _PAD(input, pads=pairs, value=float(value or 0.0))  # type: ignore[no-any-return]  # a tensor
+    if mode not in _MODES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    lead = len(input.shape) - len(pairs)
+    places = [
+        np.pad(np.arange(n), pair, mode=_MODES[mode])  # type: ignore[call-overload]  # a word NumPy knows
+        for n, pair in zip(input.shape[lead:], pairs, strict=True)
+    ]
+
+    def taken(x: Any) -> Any:
+        for i, place in enumerate(places):
+            x = _take(x, place, lead + i)
+        return x
+
+    return composite(f"{mode.capitalize()}Pad", taken, input)  # type: ignore[no-any-return]  # a tensor
+
+
+def _take(x: Any, places: np.ndarray, axis: int) -> Any:
+    """Elements at places along an axis."""
+    out = gather(x, (places,), (axis,))
+    ndim = len(shape_of(x))
+    order = (*range(1, axis + 1), 0, *range(axis + 1, ndim))
+    return structural.transpose(out, order)
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any, *, scale: float, causal: bool) -> Any:
+    n = len(shape_of(q))
+    lead = tuple(range(n - 2))
+    scores = dot.dot_general(q, k, ((n - 1,), (n - 1,)), (lead, lead)) * scale
+    if causal:
+        rows, columns = shape_of(q)[-2], shape_of(k)[-2]
+        scores = ew.where(np.tril(np.ones((rows, columns), bool)), scores, -math.inf)
+    if mask is not None:
+        is_bool = mask.dtype == bool
+        scores = ew.where(mask, scores, -math.inf) if is_bool else scores + mask
+    weights = softmax_of(scores, n - 1)
+    return dot.dot_general(weights, v, ((n - 1,), (n - 2,)), (lead, lead))
+
+
+_ATTENTION = Operation("ScaledDotProductAttention", _attention)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """``softmax(query @ key.T * scale + mask) @ value``.
+
+    Args:
+      query: ``[*, l, e]``.
+      key: ``[*, s, e]``.
+      value: ``[*, s, f]``.
+      attn_mask: where to look, as truth values, or what to add.
+      dropout_p: must be 0.
+      is_causal: whether a row sees only columns up to its own number.
+      scale: by default ``1 / sqrt(e)``.
+
+    Raises:
+      NotImplementedError: dropout is asked for.
+    """
+    if dropout_p:
+        raise NotImplementedError(
+            "scaled_dot_product_attention: dropout_p is not supported; apply dropout to the result"
+        )
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+            "is_causal=True"
+        )
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    return _ATTENTION(  # type: ignore[no-any-return]  # a tensor
+        query, key, value, attn_mask, scale=factor, causal=bool(is_causal)
+    )

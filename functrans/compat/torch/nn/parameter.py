@@ -1,0 +1,77 @@
+"""``Parameter`` and ``Buffer``: tensors that a module knows as its own.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.operations import torch_defaults
+from functrans.autograd.tensors import Tensor
+
+
+def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
+    """A leaf of a class on the memory of a tensor.
+
+    Args:
+      cls: the class.
+      data: a tensor; ``None`` for one without elements.
+      requires_grad: whether gradients are accumulated in it.
+    """
+    self: Tensor = object.__new__(cls)
+    self._node = None
+    if data is None:
+        self._value = np.empty(0, torch_defaults.dtype)
+    elif isinstance(data, Tensor):
+        self._value = data._memory()
+        self._storage = data._stored()
+    else:
+        raise TypeError(
+            f"{cls.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}"
+        )
+    if requires_grad:
+        self.requires_grad_()  # type: ignore[attr-defined]  # a method of the tables
+    return self
+
+
+class Parameter(Tensor):
+    """A tensor that becomes a parameter of a module when it is assigned as an attribute.
+
+    Args:
+      data: a tensor, whose memory is used.
+      requires_grad: whether gradients are accumulated in it.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> Parameter(tensor([1.0, 2.0]))
+      Parameter containing:
+      tensor([1., 2.], requires_grad=True)
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        """The leaf."""
+        return own(cls, data, requires_grad)
+
+    def __repr__(self) -> str:
+        """``Parameter containing:`` and the tensor."""
+        return f"Parameter containing:\n{Tensor.__repr__(self)}"
+
+
+class Buffer(Tensor):
+    """A tensor that becomes a buffer of a module when it is assigned as an attribute.
+
+    Args:
+      data: a tensor, whose memory is used.
+      persistent: whether it is a part of the module's ``state_dict``.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        """The leaf."""
+        self = own(cls, data, False)
+        self.persistent = persistent
+        return self

@@ -1,0 +1,41 @@
+"""Random numbers of layers: masks of dropout.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.factories import uniform
+from functrans.autograd.modes import modes
+from functrans.autograd.recording import enter_session
+from functrans.autograd.tensors import Tensor
+from functrans.control.callbacks import io_callback
+from functrans.transforms.arguments import ShapeDtypeStruct
+
+
+def kept_elements(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """Factors of dropout: 0 with probability ``p``, else ``1 / (1 - p)``.
+
+    A step that ``jit`` has traced draws anew in each call.
+
+    Args:
+      like: gives the dtype.
+      shape: of the factors.
+      p: probability of 0.
+    """
+    enter_session(like)
+    dtype = like.dtype
+    scale = 1.0 / (1.0 - p) if p < 1 else 0.0
+
+    def draw() -> Any:
+        kept = uniform(None, shape, np.dtype(np.float32)) >= p
+        return np.asarray(kept * dtype.type(scale), dtype)
+
+    if modes.session is None:
+        return Tensor.of(draw())
+    value = io_callback(draw, ShapeDtypeStruct(shape, dtype))
+    return Tensor.of(value, None, modes.session.trace)

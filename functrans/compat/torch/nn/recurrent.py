@@ -1,0 +1,132 @@
+"""Recurrent layers as functions: one node per layer and direction.
+
+Here: ``lstm``, ``gru``, ``rnn`` over sequences and their single steps. Not here: the classes
+(``nn.modules``).
+
+The products with the inputs of all times are one product; the rest is a ``scan``.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans.autograd.programs import Operation
+from functrans.autograd.special_functions import sigmoid as sigmoid_of
+from functrans.compat.torch.nn.activations import along
+from functrans.control.scanning import scan
+from functrans.primitives import dot
+from functrans.primitives import elementwise as ew
+from functrans.trace import shape_of
+
+
+def _product(x: Any, weight: Any, bias: Any) -> Any:
+    """``x @ weight.T + bias``."""
+    last = len(shape_of(x)) - 1
+    out = dot.dot_general(x, weight, ((last,), (1,)), ((), ()))
+    return out if bias is None else out + bias
+
+
+def _gates(x: Any, count: int) -> list[Any]:
+    axis = len(shape_of(x)) - 1
+    size = shape_of(x)[axis] // count
+    return [along(x, axis, i * size, (i + 1) * size) for i in range(count)]
+
+
+def _lstm_step(given: Any, h: Any, c: Any, weight: Any) -> tuple[Any, Any]:
+    """Next state from the product with the input, which has the biases in it."""
+    i, f, g, o = _gates(given + _product(h, weight, None), 4)
+    c = sigmoid_of(f) * c + sigmoid_of(i) * ew.tanh(g)
+    return sigmoid_of(o) * ew.tanh(c), c
+
+
+def _gru_step(given: Any, h: Any, weight: Any, bias: Any) -> Any:
+    r, z, n = _gates(given, 3)
+    own_r, own_z, own_n = _gates(_product(h, weight, bias), 3)
+    reset, update = sigmoid_of(r + own_r), sigmoid_of(z + own_z)
+    new = ew.tanh(n + reset * own_n)
+    return new + update * (h - new)
+
+
+def _relu(x: Any) -> Any:
+    return ew.where(x <= 0, 0.0, x)
+
+
+def _rnn_step(given: Any, h: Any, weight: Any, is_relu: bool) -> Any:
+    pre = given + _product(h, weight, None)
+    return _relu(pre) if is_relu else ew.tanh(pre)
+
+
+def _sum_of(a: Any, b: Any) -> Any:
+    return None if a is None else a + b
+
+
+def _lstm_layer(
+    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool
+) -> tuple[Any, Any, Any]:
+    given = _product(x, w_ih, _sum_of(b_ih, b_hh))
+
+    def step(state: Any, now: Any) -> Any:
+        h, c = _lstm_step(now, state[0], state[1], w_hh)
+        if w_hr is not None:
+            h = _product(h, w_hr, None)
+        return (h, c), h
+
+    (h, c), out = scan(step, (h, c), given, reverse=reverse)
+    return out, h, c
+
+
+def _gru_layer(
+    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool
+) -> tuple[Any, Any]:
+    given = _product(x, w_ih, b_ih)
+
+    def step(h: Any, now: Any) -> Any:
+        h = _gru_step(now, h, w_hh, b_hh)
+        return h, h
+
+    h, out = scan(step, h, given, reverse=reverse)
+    return out, h
+
+
+def _rnn_layer(
+    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool, is_relu: bool
+) -> tuple[Any, Any]:
+    given = _product(x, w_ih, _sum_of(b_ih, b_hh))
+
+    def step(h: Any, now: Any) -> Any:
+        h = _rnn_step(now, h, w_hh, is_relu)
+        return h, h
+
+    h, out = scan(step, h, given, reverse=reverse)
+    return out, h
+
+
+def _lstm_cell(
+    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
+) -> tuple[Any, Any]:
+    return _lstm_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, c, w_hh)
+
+
+def _gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
+    return _gru_step(_product(x, w_ih, b_ih), h, w_hh, b_hh)
+
+
+def _rnn_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, is_relu: bool) -> Any:
+    return _rnn_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, w_hh, is_relu)
+
+
+lstm_layer: Callable[..., Any] = Operation("MkldnnRnnLayer", _lstm_layer)
+"""``(x[t, n, i], h, c, w_ih, w_hh, b_ih, b_hh, w_hr, reverse=) -> (out[t, n, h], h, c)``."""
+gru_layer: Callable[..., Any] = Operation("Gru", _gru_layer)
+"""``(x[t, n, i], h, w_ih, w_hh, b_ih, b_hh, reverse=) -> (out[t, n, h], h)``."""
+rnn_layer: Callable[..., Any] = Operation("Rnn", _rnn_layer)
+"""``(x[t, n, i], h, w_ih, w_hh, b_ih, b_hh, reverse=, is_relu=) -> (out[t, n, h], h)``."""
+lstm_cell: Callable[..., Any] = Operation("LstmCell", _lstm_cell)
+"""``(x[n, i], h, c, w_ih, w_hh, b_ih, b_hh) -> (h, c)``."""
+gru_cell: Callable[..., Any] = Operation("GruCell", _gru_cell)
+"""``(x[n, i], h, w_ih, w_hh, b_ih, b_hh) -> h``."""
+rnn_cell: Callable[..., Any] = Operation("RnnCell", _rnn_cell)
+"""``(x[n, i], h, w_ih, w_hh, b_ih, b_hh, is_relu=) -> h``."""

@@ -1,0 +1,17 @@
+"""``torch.optim``: optimizers and schedules of the learning rate.
+
+Layer: ``compat``.
+"""
+
+from functrans.compat.torch.optim import lr_scheduler as lr_scheduler
+from functrans.compat.torch.optim.algorithms import SGD as SGD
+from functrans.compat.torch.optim.algorithms import Adadelta as Adadelta
+from functrans.compat.torch.optim.algorithms import Adagrad as Adagrad
+from functrans.compat.torch.optim.algorithms import Adam as Adam
+from functrans.compat.torch.optim.algorithms import Adamax as Adamax
+from functrans.compat.torch.optim.algorithms import AdamW as AdamW
+from functrans.compat.torch.optim.algorithms import NAdam as NAdam
+from functrans.compat.torch.optim.algorithms import RMSprop as RMSprop
+from functrans.compat.torch.optim.algorithms import Rprop as Rprop
+from functrans.compat.torch.optim.lbfgs import LBFGS as LBFGS
+from functrans.compat.torch.optim.optimizer import Optimizer as Optimizer

@@ -1,0 +1,115 @@
+"""``gradcheck`` and ``gradgradcheck``: what they accept, and that they find wrong derivatives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.autograd import tensor
+from functrans.autograd.checks import GradcheckError, gradcheck, gradgradcheck
+from functrans.autograd.operations import composite
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"fast_mode": True},
+    {"check_forward_ad": True},
+    {"check_forward_ad": True, "check_backward_ad": False, "fast_mode": True},
+    {"check_batched_grad": True, "check_grad_dtypes": True},
+    {"check_forward_ad": True, "check_batched_forward_grad": True},
+]
+
+
+def leaf(values: Any) -> Any:
+    return tensor(np.asarray(values), requires_grad=True)
+
+
+REAL = np.array([[0.4, -1.2], [2.0, 0.7]])
+COMPLEX = np.array([0.4 - 1.0j, -1.2 + 0.3j])
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    ("function", "values"),
+    [
+        (lambda x: x * x + x.exp(), REAL),
+        (lambda x: (x.sum(), x * 2), REAL),
+        (lambda z: z * z * z, COMPLEX),
+        (lambda z: (z * z).sum(), COMPLEX),
+    ],
+)
+def test_right_derivatives_pass(function: Any, values: Any, options: Any) -> None:
+    assert gradcheck(function, leaf(values), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"fast_mode": True}, {"check_fwd_over_rev": True}, {"gen_non_contig_grad_outputs": True}],
+)
+def test_right_second_derivatives_pass(options: Any) -> None:
+    assert gradgradcheck(lambda x, y: (x * y.sin()).exp(), (leaf(REAL), leaf(REAL.T)), **options)
+
+
+@ft.custom_vjp
+def skewed(x: Any) -> Any:
+    return x * x
+
+
+def _skew(x: Any, ct: Any) -> Any:
+    factor = np.ones((2, 2))
+    factor[1, 0] = 1.5
+    return (ct * 2 * x * factor,)
+
+
+skewed.defvjp(lambda x: (x * x, x), _skew)
+
+
+@pytest.mark.parametrize("options", [{}, {"fast_mode": True}])
+def test_a_wrong_derivative_is_named_with_its_worst_element(options: Any) -> None:
+    def wrong(x: Any) -> Any:
+        return composite("Skewed", skewed, x)
+
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(wrong, leaf(REAL), **options)
+    text = str(caught.value)
+    assert "Jacobian mismatch for output 0 with respect to input 0,\nnumerical:" in text
+    assert "d output[1, 0] / d input[1, 0]: numerical 4, analytical 6." in text
+    assert gradcheck(wrong, leaf(REAL), raise_exception=False, **options) is False
+
+
+def test_a_function_of_detached_values_has_no_derivative() -> None:
+    with pytest.raises(GradcheckError, match="expected to be zero"):
+        gradcheck(lambda x: x.detach() * 2, leaf(REAL))
+    assert gradcheck(lambda x: tensor(np.ones(2)), leaf(REAL))
+
+
+def test_a_backward_pass_that_is_not_reentrant_is_noticed() -> None:
+    noise = iter(range(100))
+
+    def noisy(x: Any) -> Any:
+        y = x * 1.0
+        if y.requires_grad:
+            y.register_hook(lambda g: g + 1e-7 * next(noise))
+        return y
+
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(noisy, leaf(REAL))
+    assert gradcheck(noisy, leaf(REAL), nondet_tol=1e-5)
+
+
+def test_inputs_that_cannot_be_checked() -> None:
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
+        gradcheck(lambda x: x * 2, tensor(REAL))
+    with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double"):
+        gradcheck(lambda x: x * 2, leaf(REAL.astype("f")), eps=1e-2, atol=1e-2)
+    with pytest.raises(RuntimeError, match="has a dimension with stride 0"):
+        gradcheck(lambda x: x * 2, tensor(np.ones(1)).expand(3).requires_grad_())
+    with pytest.raises(AssertionError, match="at least one of check_forward_ad"):
+        gradcheck(lambda x: x * 2, leaf(REAL), check_backward_ad=False)
+
+
+def test_arguments_are_not_changed() -> None:
+    x = leaf(REAL.copy())
+    gradcheck(lambda x: x * x, x)
+    assert np.array_equal(x.detach().numpy(), REAL)
+    assert x.grad is None
