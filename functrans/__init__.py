@@ -40,6 +40,8 @@ from functrans.transforms.reverse import vjp as vjp
 from functrans.transforms.vectorize import vmap as vmap
 
 if TYPE_CHECKING:
+    from functrans import autograd as autograd
+    from functrans import compat as compat
     from functrans import conventions as conventions
     from functrans import debug as debug
     from functrans import flatten_util as flatten_util
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from functrans import numpy as numpy
     from functrans import scipy as scipy
     from functrans import testing as testing
+    from functrans.autograd import Tensor as Tensor
+    from functrans.autograd import from_numpy as from_numpy
+    from functrans.autograd import tensor as tensor
     from functrans.compiler.threads import get_num_threads as get_num_threads
     from functrans.compiler.threads import set_num_threads as set_num_threads
     from functrans.control.caches import cache_statistics as cache_statistics
@@ -72,7 +77,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Jaxpr",
     "ShapeDtypeStruct",
+    "Tensor",
     "__version__",
+    "autograd",
     "cache_statistics",
     "check_grads",
     "check_jaxpr",
@@ -80,6 +87,7 @@ __all__ = [
     "checkpoint_name",
     "checkpoint_policies",
     "clear_caches",
+    "compat",
     "config",
     "conventions",
     "custom_gradient",
@@ -91,6 +99,7 @@ __all__ = [
     "eval_jaxpr",
     "eval_shape",
     "flatten_util",
+    "from_numpy",
     "functional",
     "get_num_threads",
     "grad",
@@ -114,6 +123,7 @@ __all__ = [
     "scipy",
     "set_num_threads",
     "stop_gradient",
+    "tensor",
     "testing",
     "tree",
     "value_and_grad",
@@ -123,6 +133,8 @@ __all__ = [
 ]
 
 _MODULES = (
+    "autograd",
+    "compat",
     "conventions",
     "debug",
     "flatten_util",
@@ -133,6 +145,9 @@ _MODULES = (
     "testing",
 )
 _NAMES = {
+    "Tensor": "functrans.autograd",
+    "from_numpy": "functrans.autograd",
+    "tensor": "functrans.autograd",
     "cache_statistics": "functrans.control.caches",
     "check_grads": "functrans.testing",
     "check_jaxpr": "functrans.ir.check",

@@ -186,6 +186,7 @@ def inner_trace(first: Trace, second: Trace) -> Trace:
     """
     for inner, outer in ((first, second), (second, first)):
         if outer.is_root:
+            _enclose(inner, outer)
             return inner
         trace: Trace | None = inner
         while trace is not None:
@@ -198,6 +199,14 @@ def inner_trace(first: Trace, second: Trace) -> Trace:
         "an argument, or start the inner one within the context of the outer one "
         "(contextvars.copy_context().run)."
     )
+
+
+def _enclose(inner: Trace, root: Trace) -> None:
+    """Note that a trace has met values of the root: its own values may be traced from now on."""
+    while inner.parent is not None:
+        inner = inner.parent
+    if inner is not root:
+        inner.parent = root
 
 
 def owner(operands: Sequence[Any]) -> Trace | None:

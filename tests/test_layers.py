@@ -36,6 +36,7 @@ numpy
 scipy
 functional flatten_util testing
 autograd
+compat
 tables
 functrans
 """
@@ -109,13 +110,34 @@ inspect reference
 interop
 """,
     "autograd": """
-modes tensor hooks
+listing modes profiler_events random special_functions tensors
+hooks profiler
 nodes
-recording
-engine
-api factories operations
-methods.state methods.arithmetic methods.shaping
-methods.comparison methods.reductions methods.indexing
+anomaly recording
+custom_functions engine func staged
+api function_nodes operations
+forward_ad function graph legacy methods.rows methods.state programs
+checkpoint checks
+methods.arithmetic methods.complex_numbers methods.fourier methods.indexing methods.shaping
+factories methods.blending methods.comparison methods.joining methods.parts methods.pointwise
+methods.reductions
+methods.conversion methods.filling methods.gathering methods.ordering methods.products
+methods.special
+methods.linear_algebra
+""",
+    "compat": """
+torch.autograd torch.cuda torch.dtypes torch.fft torch.func torch.functional_names torch.linalg
+torch.nn.activations torch.nn.backward_hooks torch.nn.parameter torch.nn.randomness torch.saving
+torch.special torch.utils.checkpoint torch.values
+torch torch.nn.init torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent
+torch.nn.utils torch.utils
+torch.nn.convolutions torch.nn.module torch.optim.optimizer
+torch.nn.containers torch.nn.functional torch.optim.algorithms torch.optim.lbfgs
+torch.optim.lr_scheduler
+torch.nn.layer_modules torch.nn.loss_modules torch.optim
+torch.nn.activation_modules torch.nn.convolution_modules torch.nn.recurrent_modules
+torch.nn.modules
+torch.nn
 """,
     "control": """
 collectives inline programs
@@ -150,8 +172,9 @@ tables
 
 # Third parties that may be imported when functrans is; all others at first use.
 THIRD_PARTIES = ("numpy", "typing_extensions")
-# The public names that the transforms do not need are imported at first use there.
-MAY_DEFER = ("functrans",)
+# The public names that the transforms do not need are imported at first use there, and the
+# submodules of torch's namespace that a program does not name.
+MAY_DEFER = ("functrans", "compat.torch")
 
 
 def _name(path: Path) -> str:

@@ -11,41 +11,34 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from functrans.autograd.engine import run_backward
-from functrans.autograd.nodes import edge_of
+from functrans.autograd.hooks import retain
+from functrans.autograd.nodes import GraphNode, LeafNode, edge_of
 from functrans.autograd.recording import PERMANENT, node_of
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.passes.nodes import OUTPUT
 from functrans.primitives.structural import cast
 
 
-class GradientEdge:
+class GradientEdge(NamedTuple):
     """A place in the graph that gradients flow through, in place of the tensor itself.
 
-    Made by :func:`functrans.autograd.graph.get_gradient_edge`.
+    Made by :func:`functrans.autograd.graph.get_gradient_edge`, or of a pair of ``next_functions``.
 
     Attributes:
       node: the node that computed the tensor.
       output_nr: which of its results.
+      ownership_token: an object that is kept as long as the edge.
     """
 
-    __slots__ = ("_result", "node", "output_nr")
-
-    def __init__(self, node: Any, output_nr: int, result: Any) -> None:
-        self.node = node
-        self.output_nr = output_nr
-        self._result = result
-
-    def __iter__(self) -> Any:
-        return iter((self.node, self.output_nr))
-
-    def __repr__(self) -> str:
-        """``GradientEdge(node=..., output_nr=0)``."""
-        return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -69,7 +62,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require "
             "gradients"
         )
-    return GradientEdge(*edge_of(node), node)
+    return GradientEdge(*edge_of(node))
 
 
 def _many(given: Any) -> tuple[Any, ...]:
@@ -80,15 +73,39 @@ def _many(given: Any) -> tuple[Any, ...]:
 
 def _place(x: Any) -> Any:
     """The node of a tensor or an edge."""
-    return x._result if isinstance(x, GradientEdge) else node_of(x)
+    if not isinstance(x, GradientEdge):
+        return node_of(x)
+    node, index, _ = x
+    n = 1 if node.shape is not None else len(node.dtype)
+    if not 0 <= index < n:
+        raise IndexError(f"{node.name()} has {n} results; there is none of number {index}")
+    if node.shape is not None:
+        return node
+    aval = node.dtype[index]
+    return GraphNode(OUTPUT, {"index": index}, None, (node,), aval.shape, aval.dtype, None)
+
+
+def _checked_inputs(inputs: Any, name: str) -> tuple[Any, ...]:
+    """The tensors and edges that gradients are wanted of.
+
+    Raises:
+      RuntimeError: there are none, or something else among them.
+    """
+    given = _many(inputs)
+    if not given:
+        raise RuntimeError(f"`inputs` argument to `{name}()` cannot be empty.")
+    for x in given:
+        if not isinstance(x, (Tensor, GradientEdge)):
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}"
+            )
+    return given
 
 
 def _trace_of(*groups: Sequence[Any]) -> Any:
-    for group in groups:
-        for x in group:
-            if isinstance(x, Tensor):
-                return x._trace
-    return PERMANENT
+    """The trace of the gradients: an inner one if anything belongs to one."""
+    traces = (x._trace for group in groups for x in group if isinstance(x, Tensor))
+    return next((trace for trace in traces if trace is not PERMANENT), PERMANENT)
 
 
 def _roots(
@@ -131,15 +148,18 @@ def _checked(gradient: Any, i: int, shape: Any, dtype: Any, is_batched: bool, tr
         )
     given = gradient.shape[1:] if is_batched else gradient.shape
     if given != shape:
-        hint = (
-            " If you only want some tensors in `grad_output` to be considered batched, consider "
-            "using vmap."
-            if is_batched
-            else ""
-        )
+        if is_batched:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                "match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{i}] has a shape of {_size(gradient.shape)} and output[{i}] has a "
+                f"shape of {_size(shape)}. If you only want some tensors in `grad_output` to be "
+                "considered batched, consider using vmap."
+            )
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {_size(gradient.shape)} and "
-            f"output[{i}] has a shape of {_size(shape)}.{hint}"
+            f"output[{i}] has a shape of {_size(shape)}."
         )
     if (gradient.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError(
@@ -199,12 +219,10 @@ def backward(
       tensor([2., 4.])
     """
     if inputs is not None:
-        inputs = _many(inputs)
-        if not inputs:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        inputs = _checked_inputs(inputs, "backward")
     outputs = _many(tensors)
     gradients = _gradients(grad_tensors, len(outputs))
-    trace = _trace_of(outputs, inputs or ())
+    trace = _trace_of(outputs, inputs or (), gradients)
     roots = _roots(outputs, gradients, is_batched=False, trace=trace)
     keeps = create_graph if retain_graph is None else retain_graph
     if inputs is None:
@@ -214,16 +232,13 @@ def backward(
     for x in inputs:
         place = _place(x)
         if place is None:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         places.append(place)
-    results = [x for x in inputs if isinstance(x, Tensor) and x._node.primitive is not None]
-    for x in results:
-        x._node.wanted_by = x._weak()
-    try:
-        run_backward(roots, places, accumulate=True, keeps=keeps, records=create_graph, trace=trace)
-    finally:
-        for x in results:
-            x._node.wanted_by = None
+    for x, place in zip(inputs, places, strict=True):
+        if isinstance(x, Tensor) and place.primitive is not None:
+            retain(place, x)
+            x._retains = True
+    run_backward(roots, places, accumulate=True, keeps=keeps, records=create_graph, trace=trace)
 
 
 def grad(
@@ -271,11 +286,9 @@ def grad(
         )
     if allow_unused is None:
         allow_unused = materialize_grads
-    outputs, inputs = _many(outputs), _many(inputs)
-    if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+    outputs, inputs = _many(outputs), _checked_inputs(inputs, "grad")
     gradients = _gradients(grad_outputs, len(outputs))
-    trace = _trace_of(outputs, inputs)
+    trace = _trace_of(outputs, inputs, gradients)
     places = []
     for x in inputs:
         place = _place(x)
@@ -290,18 +303,27 @@ def grad(
     found = run_backward(
         roots, places, accumulate=False, keeps=keeps, records=create_graph, size=size, trace=trace
     )
-    if not allow_unused and any(gradient is None for gradient in found):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
-        )
+    if not allow_unused:
+        for i, gradient in enumerate(found):
+            if gradient is None:
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {i} appears to not have been used in the "
+                    "graph. Set allow_unused=True if this is the desired behavior."
+                )
     if materialize_grads:
-        lead = () if size is None else (size,)
         found = [
-            trace.tensor(np.zeros((*lead, *place.shape), place.dtype)) if g is None else g
+            _zeros(place, trace, create_graph) if g is None else g
             for g, place in zip(found, places, strict=True)
         ]
     return tuple(found)
+
+
+def _zeros(place: Any, trace: Any, requires_grad: bool) -> Tensor:
+    """Zeros for an input that no output depends on."""
+    zeros: Tensor = trace.tensor(np.zeros(place.shape, place.dtype))
+    if requires_grad:
+        zeros._node = LeafNode(zeros._weak(), place.shape, place.dtype)
+    return zeros
 
 
 def check_requires_grad(dtype: np.dtype) -> None:

@@ -1,12 +1,14 @@
 """The backward pass over the imperative graph.
 
 Here: ``run_backward``: which nodes run, in which order, with which hooks, and where gradients go.
-Not here: the checks of arguments (``autograd.api``), the pullback of a node (``nodes``).
+Not here: the checks of arguments (``autograd.api``), the pullback of a node (``nodes``), traces of
+what failed (``autograd.anomaly``).
 
-Order. Nodes run latest first. Before a node runs, the hooks on its result's tensor see the
-gradient, then ``retain_grad`` keeps it, then the node's pre-hooks; after it, its hooks. A leaf runs
-as soon as the last contribution to it has come. What a hook returns in place of a gradient counts
-from there on.
+Order. Nodes run latest first, a leaf as soon as the last contribution to it has come. For a node:
+hooks on its results' tensors, ``retain_grad`` (which sees what they made of the gradient), what
+``grad`` asked for, pre-hooks, the pullback, hooks. For a leaf: hooks on the tensor, pre-hooks,
+``.grad``, post-accumulate hooks, hooks. What a hook returns in place of a gradient counts from
+there on. A node that no gradient reaches runs its hooks with ``None``.
 
 Gradients between nodes are cotangents as ``passes`` has them, at times narrower than their value or
 masked; hooks and leaves see arrays of full shape. Gradients of complex values are conjugates of
@@ -19,24 +21,28 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.anomaly import check_nan, explain
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import GraphNode, LeafNode, edge_of, torch_type
+from functrans.autograd.nodes import edge_of, running, torch_type
 from functrans.autograd.recording import PERMANENT
-from functrans.autograd.tensor import Tensor
+from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import Zero
-from functrans.ir.source import resolve
+from functrans.numpy.joining import stack
 from functrans.passes.cotangents import add_cotangents, materialize
 from functrans.passes.nodes import OUTPUT, Node
 from functrans.primitives.complex_parts import conjugate
-from functrans.trace import Tracer
+from functrans.primitives.structural import copy_p
+from functrans.trace import Tracer, bind
 
 _log = logging.getLogger("functrans.autograd.graph")
 _accumulating = threading.RLock()
+_number = attrgetter("number")
 
 
 class Pass:
@@ -47,7 +53,17 @@ class Pass:
       keeps: whether residuals stay for another pass.
       size: extent of a leading batch axis of all gradients, or ``None``.
       trace: the trace of the tensors.
+      cts: cotangents that have come so far, by node; a list for a node with several results.
+      order: nodes to run, the last one first.
+      leaves: by node, the leaves that run after it.
+      captures: by node, number of the result and position of a gradient that was asked for.
+      captured: those gradients.
+      stops: nodes that are not run, since nothing below them was asked for.
+      scheduled: all nodes whose gradient is computed.
+      is_for_all: whether it goes to all leaves, and not to chosen inputs.
     """
+
+    is_for_all = True
 
     def __init__(self, records: bool, keeps: bool, size: int | None, trace: Any) -> None:
         self.records = records
@@ -55,14 +71,73 @@ class Pass:
         self.size = size
         self.trace = trace
         self.cts: dict[Node, Any] = {}
+        self.order: list[Any] = []
+        self.leaves: dict[Node, list[Any]] = {}
+        self.captures: dict[Node, list[tuple[int, int]]] = {}
+        self.captured: list[Any] = []
+        self.stops: set[Node] = set()
+        self.scheduled: set[Node] = set()
+
+    def schedule(
+        self, roots: Sequence[Node], wanted: Sequence[Node] | None, accumulate: bool
+    ) -> None:
+        """Find the nodes to run.
+
+        Args:
+          roots: nodes of the results.
+          wanted: nodes whose gradients are asked for; ``None`` for all leaves.
+          accumulate: whether these are added to ``.grad`` in place of being returned.
+        """
+        # Nodes are older than what is computed from them: nothing below the oldest is needed.
+        goals = {edge_of(node)[0] for node in wanted} if wanted is not None else None
+        oldest = min(map(_number, goals)) if goals else -1
+        seen = set(roots)
+        pending = list(seen)
+        while pending:
+            for parent in pending.pop().parents:
+                if parent is not None and parent not in seen and parent.number >= oldest:
+                    seen.add(parent)
+                    pending.append(parent)
+        order = sorted(seen, key=_number)
+        if wanted is not None and goals is not None:
+            leading: set[Node | None] = set()
+            for node in order:
+                for parent in node.parents:
+                    if parent in goals or parent in leading:
+                        leading.add(node)
+                        break
+            order = [node for node in order if node in leading or node in goals]
+            if not accumulate:
+                self.stops = goals - leading
+                self.captured = [None] * len(wanted)
+                for position, (node, index) in enumerate(map(edge_of, wanted)):
+                    self.captures.setdefault(node, []).append((index, position))
+        self.scheduled = set(order)
+        placed = set()
+        for node in order:
+            for parent in node.parents:
+                if (
+                    parent is not None
+                    and parent.primitive is None
+                    and parent not in placed
+                    and parent in self.scheduled
+                ):
+                    placed.add(parent)
+                    self.leaves.setdefault(node, []).append(parent)
+        self.order = [node for node in order if node not in placed]
 
     # gradients and cotangents
 
-    def gradient(self, ct: Any, node: Node) -> Tensor:
-        """A cotangent as a tensor of full shape."""
+    def gradient(self, ct: Any, result: Any) -> Tensor:
+        """A cotangent as a tensor of full shape.
+
+        Args:
+          ct: the cotangent.
+          result: anything with shape and dtype of the value.
+        """
         lead = () if self.size is None else (self.size,)
-        value = materialize(ct, (*lead, *node.shape))
-        if node.dtype.kind == "c":
+        value = materialize(ct, (*lead, *result.shape))
+        if result.dtype.kind == "c":
             value = conjugate(value)
         return value if isinstance(value, Tensor) else self.trace.tensor(value)
 
@@ -76,47 +151,196 @@ class Pass:
         have = self.cts.get(node)
         self.cts[node] = ct if have is None else add_cotangents(have, ct)
 
-    def take(self, node: Node) -> Any:
-        """The cotangent of a node's result, or one per result; ``None`` if nothing came."""
-        return self.cts.pop(node, None)
+    # the pass
 
-    # hooks
+    def run(self) -> None:
+        """Run all nodes."""
+        order = self.order
+        while order:
+            running.node = node = order.pop()
+            if node.primitive is None:
+                self.run_leaf(node)
+            else:
+                self.run_node(node)
 
-    def through_tensor_hooks(self, node: Any, ct: Any) -> Any:
-        """What the hooks on a result make of its cotangent."""
-        hooks = getattr(node, "tensor_hooks", None)
-        retains = getattr(node, "retains", None)
-        if not hooks and retains is None:
-            return ct
-        gradient = self.gradient(ct, node)
-        for hook in list(hooks.values()) if hooks else ():
-            gradient = self.replaced(hook, hook(gradient), gradient)
-        if retains is not None:
-            owner = retains()
-            if owner is not None:
+    def run_node(self, node: Any) -> None:
+        """Pull the gradients of a node's results back, and hand them on."""
+        ct = self.cts.pop(node, None)
+        if node.primitive is OUTPUT:
+            if ct is not None:
+                (main,) = node.parents
+                slots = self.cts.get(main)
+                if slots is None:
+                    slots = self.cts[main] = [None] * len(main.dtype)
+                slots[node.params["index"]] = ct
+            return
+        if getattr(node, "is_watched", False) or node in self.captures or node in self.stops:
+            pulled = self._run_watched(node, ct)
+        elif ct is not None:
+            pulled = self._pulled(node, ct)
+        else:
+            pulled = ()
+        if pulled:
+            for parent, value in zip(node.parents, pulled):  # noqa: B905  # same by construction
+                if parent is not None and value is not None and type(value) is not Zero:
+                    self.add(parent, value)
+        for leaf in self.leaves.get(node, ()):
+            running.node = leaf
+            self.run_leaf(leaf)
+
+    def _pulled(self, node: Any, ct: Any) -> Sequence[Any]:
+        """The pullback, and what watches it."""
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("Executing: %r with grad_outputs: %s", node, _described(node, ct))
+        if modes.observers:
+            ends = [observer(node.name(), (node,)) for observer in modes.observers]
+            try:
+                pulled = node.pull(ct, self.records, self.size)
+            finally:
+                for end in reversed(ends):
+                    end()
+        else:
+            pulled = node.pull(ct, self.records, self.size)
+        if modes.anomaly and modes.check_nan:
+            check_nan(node, pulled, self.gradient)
+        if not self.keeps:
+            node.free()
+        return pulled  # type: ignore[no-any-return]  # of a node's method
+
+    def _run_watched(self, node: Any, ct: Any) -> Sequence[Any]:
+        """Run a node that has hooks, or whose gradient was asked for.
+
+        Returns:
+          Cotangents of the operands; nothing if it has none or is not to run.
+        """
+        is_one = node.shape is not None
+        results = [node] if is_one else list(node.dtype)
+        cts = [ct] if is_one else (ct or [None] * len(results))
+        gradients = [
+            None if c is None else self.gradient(c, r) for c, r in zip(cts, results, strict=True)
+        ]
+        if is_one:
+            if node.tensor_hooks or node.retains is not None:
+                gradients[0] = self._through_tensor_hooks(
+                    node.tensor_hooks, node.retains, gradients[0]
+                )
+        else:
+            retains = node.output_retains or {}
+            for i, hooks in list((node.output_hooks or {}).items()):
+                gradients[i] = self._through_tensor_hooks(hooks, None, gradients[i])
+            for i, owner in sorted(retains.items()):
+                gradients[i] = self._through_tensor_hooks(None, owner, gradients[i])
+        for index, position in self.captures.get(node, ()):
+            self.captured[position] = gradients[index]
+        if node in self.stops:
+            return ()
+        for hook in list(node.prehooks.values()) if node.prehooks else ():
+            gradients = self._replaced_many(hook, hook(tuple(gradients)), gradients)
+        cts = [None if g is None else self.cotangent(g) for g in gradients]
+        pulled: Sequence[Any] = ()
+        if any(c is not None for c in cts):
+            pulled = self._pulled(node, cts[0] if is_one else cts)
+        if not node.posthooks:
+            return pulled
+        inputs: list[Any] = [None] * len(node.parents)
+        for i, (c, parent) in enumerate(zip(pulled, node.parents, strict=bool(pulled))):
+            if c is not None and parent is not None and type(c) is not Zero:
+                inputs[i] = self.gradient(c, parent)
+        given = tuple(gradients)
+        for hook in list(node.posthooks.values()):
+            inputs = self._replaced_many(hook, hook(tuple(inputs), given), inputs)
+        return [None if g is None else self.cotangent(g) for g in inputs]
+
+    def run_leaf(self, leaf: Any) -> None:
+        """Hand a leaf its gradient."""
+        ct = self.cts.pop(leaf, None)
+        is_watched = getattr(leaf, "is_watched", False)
+        if ct is None and not is_watched:
+            return
+        gradient = None if ct is None else self.gradient(ct, leaf)
+        if leaf.tensor_hooks:
+            gradient = self._through_tensor_hooks(leaf.tensor_hooks, None, gradient)
+        for _, position in self.captures.get(leaf, ()):
+            self.captured[position] = gradient
+        if leaf in self.stops:
+            return
+        if leaf.prehooks:
+            for hook in list(leaf.prehooks.values()):
+                (gradient,) = self._replaced_many(hook, hook((gradient,)), [gradient])
+        owner = leaf.owner()
+        if owner is None:
+            return
+        if gradient is not None:
+            accumulate_grad(owner, gradient, self.records)
+        if not is_watched:
+            return
+        if leaf.post_accumulate:
+            for hook in list(leaf.post_accumulate.values()):
+                if hook(owner) is not None:
+                    raise RuntimeError(
+                        f"Tensor post accumulate grad hooks should return None, but "
+                        f"'{_name(hook)}' did not."
+                    )
+        if leaf.posthooks:
+            for hook in list(leaf.posthooks.values()):
+                self._replaced_many(hook, hook((), (gradient,)), [])
+
+    # what hooks return
+
+    def _through_tensor_hooks(self, hooks: Any, retains: Any, gradient: Any) -> Any:
+        """What the hooks on a result make of its gradient; it is kept if that was asked for."""
+        if hooks:
+            for hook in list(hooks.values()):
+                gradient = self._replaced(hook, hook(gradient), gradient)
+        owner = retains() if retains is not None else None
+        if owner is not None and gradient is not None:
+            with _accumulating:
                 have = owner._grad
                 owner._grad = gradient if have is None else have + gradient
-        return self.cotangent(gradient)
+        return gradient
 
-    def replaced(self, hook: Any, result: Any, gradient: Tensor) -> Tensor:
+    def _replaced(self, hook: Any, result: Any, gradient: Any) -> Any:
         """The gradient after a hook.
 
         Raises:
           TypeError: the hook returned something else than a tensor.
-          RuntimeError: it returned one of another shape or dtype.
+          RuntimeError: it returned one of another shape or dtype, or one in place of ``None``.
         """
         if result is None:
             return gradient
-        name = getattr(hook, "__name__", type(hook).__name__)
         if not isinstance(result, Tensor):
-            raise TypeError(
-                f"expected Tensor, but hook '{name}' returned '{type(result).__name__}'"
+            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+        if gradient is None:
+            raise RuntimeError("can't replace a None gradient with a non-None value")
+        if result.dtype != gradient.dtype:
+            raise RuntimeError(
+                f"hook '{_name(hook)}' has changed the type of value (was "
+                f"{torch_type(gradient.dtype)} got {torch_type(result.dtype)})"
             )
         if result.shape != gradient.shape:
-            raise RuntimeError(f"hook '{name}' has changed the size of value")
-        if result.dtype != gradient.dtype:
-            raise RuntimeError(f"hook '{name}' has changed the type of value")
+            raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
         return result
+
+    def _replaced_many(self, hook: Any, results: Any, gradients: list[Any]) -> list[Any]:
+        """The gradients after a hook that returns a tuple of them.
+
+        Raises:
+          TypeError: it returned something else.
+          RuntimeError: it returned another number of gradients; see ``_replaced``.
+        """
+        if results is None:
+            return gradients
+        if not isinstance(results, tuple):
+            raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
+        if len(results) != len(gradients):
+            raise RuntimeError(
+                f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+                f"{len(results)}, but expected {len(gradients)})"
+            )
+        return [
+            None if result is None else self._replaced(hook, result, gradient)
+            for result, gradient in zip(results, gradients, strict=True)
+        ]
 
 
 def run_backward(
@@ -134,7 +358,7 @@ def run_backward(
     Args:
       roots: node and gradient (a tensor) of each result.
       wanted: nodes whose gradients are asked for; ``None`` for all leaves.
-      accumulate: whether gradients are added to ``.grad`` of the tensors of ``wanted``.
+      accumulate: whether gradients are added to ``.grad`` of leaves among ``wanted``.
       keeps: whether residuals stay.
       records: whether the pass is recorded.
       size: extent of a leading batch axis of the gradients.
@@ -144,182 +368,49 @@ def run_backward(
       Gradients of ``wanted``, ``None`` where nothing came; nothing if they are accumulated.
     """
     run = Pass(records, keeps, size, trace)
-    order, waiting = _schedule([node for node, _ in roots], wanted)
-    captured: dict[Node, Any] = {}
-    wants = set(wanted) if wanted is not None else None
-    before = modes.grad
+    run.is_for_all = wanted is None
+    run.schedule([node for node, _ in roots], wanted, accumulate)
+    if size and any(getattr(node, "is_watched", False) for node in run.scheduled):
+        return _one_by_one(roots, wanted or (), keeps, records, size, trace)
+    before = modes.grad, running.backward, running.node
     modes.grad = records
-    node: Any = None
+    running.backward = run
     try:
         with np.errstate(all="ignore"):
             for node, gradient in roots:
-                run.add(node, run.cotangent(gradient))
-            for leaf in [n for n in waiting if not waiting[n]]:
-                _run_leaf(run, leaf, wants, captured, accumulate)
-            while order:
-                node = order.pop()
-                _run_node(run, node, wants, captured, waiting, accumulate)
+                if node in run.scheduled:
+                    ct = run.cotangent(gradient)
+                    run.add(node, ct if node.shape is not None else [ct])
+            run.run()
     except Exception as error:
-        _explain(node, error)
+        explain(running.node, error)
         raise
     finally:
-        modes.grad = before
-    if wanted is None or accumulate:
-        return []
-    return [captured.get(node) for node in wanted]
+        modes.grad, running.backward, running.node = before
+    return run.captured
 
 
-def _schedule(
-    roots: Sequence[Node], wanted: Sequence[Node] | None
-) -> tuple[list[Node], dict[Node, int]]:
-    """Nodes to run, in order of creation, and how many contributions each leaf waits for."""
-    seen = set(roots)
-    pending = list(seen)
-    while pending:
-        for parent in pending.pop().parents:
-            if parent is not None and parent not in seen:
-                seen.add(parent)
-                pending.append(parent)
-    order = sorted(seen, key=_number)
-    if wanted is not None:
-        needed = set(wanted) & seen
-        for node in order:
-            if node not in needed and any(parent in needed for parent in node.parents):
-                needed.add(node)
-        order = [node for node in order if node in needed]
-    waiting: dict[Node, int] = {}
-    for node in order:
-        if node.primitive is None and type(node) is LeafNode:
-            waiting[node] = 0
-        else:
-            for parent in node.parents:
-                if parent in waiting:
-                    waiting[parent] += 1
-    return [node for node in order if node not in waiting], waiting
-
-
-def _number(node: Node) -> int:
-    return node.number
-
-
-def _run_node(
-    run: Pass,
-    node: Any,
-    wants: set[Node] | None,
-    captured: dict[Node, Any],
-    waiting: dict[Node, int],
-    accumulate: bool,
-) -> None:
-    ct = run.take(node)
-    if ct is None:
-        _pass_nothing(run, node, wants, captured, waiting, accumulate)
-        return
-    is_result = node.shape is not None
-    if is_result:
-        ct = run.through_tensor_hooks(node, ct)
-        if wants is not None and node in wants:
-            captured[node] = run.gradient(ct, node)
-            if accumulate:
-                _accumulate_in_result(node, captured[node], run.records)
-    if node.primitive is OUTPUT:
-        main = node.parents[0]
-        slots = run.cts.get(main)
-        if slots is None:
-            slots = run.cts[main] = [None] * len(main.dtype)
-        slots[node.params["index"]] = ct
-        return
-    if wants is not None and not any(
-        p is not None and (p in wants or p in waiting or True) for p in node.parents
-    ):
-        return
-    hooked = node.prehooks or node.posthooks
-    given: Any = None
-    if hooked:
-        ct, given = _through_prehooks(run, node, ct)
-    if _log.isEnabledFor(logging.DEBUG):
-        _log.debug("Executing: %r with grad_outputs: %s", node, _described(run, node, ct))
-    if modes.observers:
-        ends = [observer(node.name(), ()) for observer in modes.observers]
-        try:
-            pulled = node.pull(ct, run.records, run.size)
-        finally:
-            for end in reversed(ends):
-                end()
-    else:
-        pulled = node.pull(ct, run.records, run.size)
-    if modes.anomaly and modes.check_nan:
-        _check_nan(run, node, pulled)
-    if node.posthooks:
-        pulled = _through_posthooks(run, node, pulled, given)
-    if not run.keeps:
-        node.free()
-    ready = []
-    for parent, value in zip(node.parents, pulled):  # noqa: B905  # same by construction
-        if parent is None:
-            continue
-        if value is not None and type(value) is not Zero:
-            run.add(parent, value)
-        if parent in waiting:
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                ready.append(parent)
-    for leaf in ready:
-        _run_leaf(run, leaf, wants, captured, accumulate)
-
-
-def _pass_nothing(
-    run: Pass,
-    node: Any,
-    wants: set[Node] | None,
-    captured: dict[Node, Any],
-    waiting: dict[Node, int],
-    accumulate: bool,
-) -> None:
-    """A node that no gradient reached: its leaves wait for nothing more from it."""
-    for parent in node.parents:
-        if parent in waiting:
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                _run_leaf(run, parent, wants, captured, accumulate)
-
-
-def _run_leaf(
-    run: Pass,
-    leaf: Any,
-    wants: set[Node] | None,
-    captured: dict[Node, Any],
-    accumulate: bool,
-) -> None:
-    """Hand a leaf its gradient."""
-    ct = run.take(leaf)
-    if ct is None:
-        return
-    ct = run.through_tensor_hooks(leaf, ct)
-    if wants is not None:
-        if leaf not in wants:
-            return
-        captured[leaf] = run.gradient(ct, leaf)
-        if not accumulate:
-            return
-    gradient = run.gradient(ct, leaf)
-    if leaf.prehooks:
-        for hook in list(leaf.prehooks.values()):
-            result = hook((gradient,))
-            if result is not None:
-                gradient = run.replaced(hook, _only(result), gradient)
-    owner = leaf.owner()
-    if owner is not None:
-        accumulate_grad(owner, gradient, run.records)
-    if leaf.posthooks:
-        for hook in list(leaf.posthooks.values()):
-            hook((), (gradient,))
-    if owner is not None and leaf.post_accumulate:
-        for hook in list(leaf.post_accumulate.values()):
-            hook(owner)
-
-
-def _only(result: Any) -> Any:
-    return result[0] if isinstance(result, (tuple, list)) else result
+def _one_by_one(
+    roots: Sequence[tuple[Node, Any]],
+    wanted: Sequence[Node],
+    keeps: bool,
+    records: bool,
+    size: int,
+    trace: Any,
+) -> list[Any]:
+    """A batch of gradients, one after the other: hooks see gradients without the batch axis."""
+    passes = [
+        run_backward(
+            [(node, gradients[i]) for node, gradients in roots],
+            wanted,
+            accumulate=False,
+            keeps=keeps or i < size - 1,
+            records=records,
+            trace=trace,
+        )
+        for i in range(size)
+    ]
+    return [None if found[0] is None else stack(found) for found in zip(*passes, strict=True)]
 
 
 def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
@@ -330,9 +421,14 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
     with _accumulating:
         have = owner._grad
         if have is None:
-            owner._grad = gradient if records else Tensor.of(_laid_out(gradient._value, owner))
-            if "_trace" in gradient.__dict__:
-                owner._grad._trace = gradient._trace
+            if records:
+                (copy,) = bind(copy_p, gradient)
+                if isinstance(copy._value, np.ndarray):
+                    copy._value = _laid_out(copy._value, owner)
+            else:
+                trace = gradient.__dict__.get("_trace")
+                copy = Tensor.of(_laid_out(gradient._value, owner), None, trace)
+            owner._grad = copy
         elif records or isinstance(have._value, Tracer) or isinstance(gradient._value, Tracer):
             owner._grad = have + gradient
         else:
@@ -365,108 +461,15 @@ def _is_dense(x: np.ndarray) -> bool:
     return True
 
 
-def _accumulate_in_result(node: Any, gradient: Tensor, records: bool) -> None:
-    """``backward(inputs=...)`` with a tensor that is no leaf."""
-    owner = node.wanted_by() if getattr(node, "wanted_by", None) is not None else None
-    if owner is not None:
-        accumulate_grad(owner, gradient, records)
+def _name(hook: Any) -> str:
+    return str(getattr(hook, "__name__", type(hook).__name__))
 
 
-# hooks of nodes ----------------------------------------------------------------------------------
-
-
-def _results(node: Any) -> list[Any]:
-    """The results of a node, each with shape and dtype."""
-    return [node] if node.shape is not None else list(node.dtype)
-
-
-def _through_prehooks(run: Pass, node: Any, ct: Any) -> tuple[Any, Any]:
-    """Cotangents after the pre-hooks, and gradients of the results for the hooks."""
-    results = _results(node)
-    cts = [ct] if node.shape is not None else ct
-    gradients: tuple[Any, ...] = tuple(
-        [None if c is None else run.gradient(c, r) for c, r in zip(cts, results, strict=True)]
-    )
-    for hook in list(node.prehooks.values()) if node.prehooks else ():
-        changed = hook(gradients)
-        if changed is not None:
-            changed = changed if isinstance(changed, (tuple, list)) else (changed,)
-            gradients = tuple(
-                [
-                    new if old is None else run.replaced(hook, new, old)
-                    for new, old in zip(changed, gradients, strict=True)
-                ]
-            )
-    cts = [None if g is None else run.cotangent(g) for g in gradients]
-    return (cts[0] if node.shape is not None else cts), gradients
-
-
-def _through_posthooks(run: Pass, node: Any, pulled: Sequence[Any], given: Any) -> list[Any]:
-    """Cotangents of the operands after the hooks."""
-    gradients: tuple[Any, ...] = tuple(
-        [
-            None if c is None or type(c) is Zero or p is None else run.gradient(c, p)
-            for c, p in zip(pulled, node.parents, strict=True)
-        ]
-    )
-    for hook in list(node.posthooks.values()):
-        changed = hook(gradients, given)
-        if changed is None:
-            continue
-        changed = changed if isinstance(changed, (tuple, list)) else (changed,)
-        if len(changed) != len(gradients):
-            raise RuntimeError(
-                f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of "
-                f"values (got {len(changed)}, but expected {len(gradients)})"
-            )
-        gradients = tuple(
-            [
-                new if old is None or new is None else run.replaced(hook, new, old)
-                for new, old in zip(changed, gradients, strict=True)
-            ]
-        )
-    return [None if g is None else run.cotangent(g) for g in gradients]
-
-
-def _described(run: Pass, node: Any, ct: Any) -> str:
-    cts = [ct] if node.shape is not None else ct
+def _described(node: Any, ct: Any) -> str:
+    """Types of the gradients of a node's results: ``[torch.DoubleTensor[2]]``."""
+    is_one = node.shape is not None
     parts = [
         "None" if c is None else f"{torch_type(r.dtype)}{list(r.shape)}"
-        for c, r in zip(cts, _results(node), strict=True)
+        for c, r in zip([ct] if is_one else ct, [node] if is_one else node.dtype, strict=True)
     ]
     return f"[{', '.join(parts)}]"
-
-
-# anomaly -----------------------------------------------------------------------------------------
-
-
-def _check_nan(run: Pass, node: GraphNode, pulled: Sequence[Any]) -> None:
-    """Raise on NaN in a gradient.
-
-    Raises:
-      RuntimeError: names the node and the operand.
-    """
-    for i, (ct, parent) in enumerate(zip(pulled, node.parents, strict=True)):
-        if ct is None or parent is None or type(ct) is Zero:
-            continue
-        value: Any = run.gradient(ct, parent)._value
-        if not isinstance(value, Tracer) and np.isnan(value).any():
-            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
-
-
-def _explain(node: Any, error: Exception) -> None:
-    """Add where the failing operation was recorded."""
-    if node is None or not isinstance(node, GraphNode):
-        return
-    if node.forward_stack is not None:
-        error.add_note(
-            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-            f"{node.forward_stack}"
-        )
-        return
-    line = resolve(node.source)
-    if line is not None:
-        error.add_note(f"in the gradient of {edge_of(node)[0].name()}, recorded at {line}")
-
-
-Observer = Callable[[str, Any], Callable[[], None]]

@@ -1,6 +1,11 @@
 """Hooks and their handles.
 
-Here: ``RemovableHandle``, ``add_hook``. Not here: when hooks run (``autograd.engine``).
+Here: ``RemovableHandle``, ``add_hook``, and how hooks and ``retain_grad`` of a tensor are kept with
+its node. Not here: when hooks run (``autograd.engine``).
+
+Hooks on a tensor belong to the gradient that it has when they are added: they stay with its node.
+``retain_grad`` follows the tensor to its next node when it is written to. A node with several
+results keeps both by number of the result, since its hooks run once for all of them.
 
 Layer: ``autograd``.
 """
@@ -9,8 +14,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from functrans.autograd.tensors import Tensor
+from functrans.passes.nodes import OUTPUT
 
 _numbers = itertools.count()
 
@@ -57,6 +65,25 @@ class RemovableHandle:
         self._hooks = weakref.ref(Hooks())
 
 
+class MultiHandle:
+    """What removes one hook from several tensors."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Remove the hook from all of them."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the hook."""
+        self.remove()
+
+
 def add_hook(holder: Any, name: str, hook: Callable[..., Any], first: bool = False) -> Any:
     """Add a hook to a table of an object, which is made if it has none.
 
@@ -75,6 +102,7 @@ def add_hook(holder: Any, name: str, hook: Callable[..., Any], first: bool = Fal
     if hooks is None:
         hooks = Hooks()
         setattr(holder, name, hooks)
+        holder.is_watched = True
     handle = RemovableHandle(hooks)
     if first:
         rest = dict(hooks)
@@ -84,3 +112,51 @@ def add_hook(holder: Any, name: str, hook: Callable[..., Any], first: bool = Fal
     else:
         hooks[handle.id] = hook
     return handle
+
+
+def add_tensor_hook(node: Any, hook: Callable[..., Any]) -> RemovableHandle:
+    """Add a hook on the gradient of a result.
+
+    Args:
+      node: the place of the tensor in the graph.
+      hook: called with the gradient.
+    """
+    handle: RemovableHandle = add_hook(node, "tensor_hooks", hook)
+    if node.primitive is OUTPUT:
+        (main,) = node.parents
+        if main.output_hooks is None:
+            main.output_hooks = {}
+        main.output_hooks.setdefault(node.params["index"], node.tensor_hooks)
+        main.is_watched = True
+    return handle
+
+
+def retain(node: Any, tensor: Tensor) -> None:
+    """Keep the gradient of a result in ``.grad`` of its tensor."""
+    if node.primitive is OUTPUT:
+        (main,) = node.parents
+        if main.output_retains is None:
+            main.output_retains = {}
+        main.output_retains[node.params["index"]] = tensor._weak()
+        main.is_watched = True
+    else:
+        node.retains = tensor._weak()
+        node.is_watched = True
+
+
+def move_retain(tensor: Tensor, old: Any, new: Any) -> None:
+    """Let ``retain_grad`` follow a tensor from one node to the next.
+
+    Args:
+      tensor: it retains its gradient.
+      old: its node until now, or ``None``.
+      new: its node from now on, or ``None``.
+    """
+    if old is new:
+        return
+    if old is not None and old.primitive is OUTPUT:
+        (old.parents[0].output_retains or {}).pop(old.params["index"], None)
+    elif old is not None and old.retains is not None and old.retains() is tensor:
+        old.retains = None
+    if new is not None and new.primitive is not None:
+        retain(new, tensor)

@@ -26,10 +26,14 @@ class Modes(threading.local):
       multithreading: kept for torch's sake; the backward pass runs in the calling thread.
       packers: innermost last, pairs ``(pack, unpack)`` of hooks for saved tensors.
       no_packers: why hooks for saved tensors are refused, if they are.
+      mutation: keeps saved tensors that are written to; see
+        ``graph.allow_mutation_on_saved_tensors``.
       anomaly: whether recorded operations remember the stack, and their gradients are checked.
       check_nan: whether anomaly mode looks for NaN.
       observers: called with ``(name, operands)`` around every operation; see
         ``autograd.profiler``.
+      session: the tracing of a step by ``jit`` that this thread is in; see ``autograd.staged``.
+      is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
     """
 
@@ -38,15 +42,19 @@ class Modes(threading.local):
     multithreading = True
     packers: tuple[Any, ...] = ()
     no_packers: str | None = None
+    mutation: Any = None
     anomaly = False
     check_nan = True
     observers: tuple[Any, ...] = ()
+    session: Any = None
+    is_watched = False
     is_special = False
 
     def update(self, **values: Any) -> None:
         """Set some of them."""
         for name, value in values.items():
             setattr(self, name, value)
+        self.is_watched = bool(self.observers or self.session is not None)
         self.is_special = bool(self.inference or self.packers or self.anomaly or self.observers)
 
 

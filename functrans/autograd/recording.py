@@ -1,7 +1,7 @@
 """The imperative trace: operations on tensors are evaluated at once and recorded.
 
 Here: ``ImperativeTrace``, and what is done beside recording in special modes. Not here: tensors
-(``autograd.tensor``), nodes (``autograd.nodes``), the backward pass (``autograd.engine``).
+(``autograd.tensors``), nodes (``autograd.nodes``), the backward pass (``autograd.engine``).
 
 There is one permanent trace, the outermost of all, to which tensors belong; its values are plain.
 A transform of a function that is written with tensors opens another one inside its own trace; the
@@ -13,21 +13,29 @@ Layer: ``autograd``. Reference: PyTorch's documentation of autograd mechanics, f
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.hooks import move_retain
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import GraphNode, Guard, Packed, map_residuals
-from functrans.autograd.tensor import Tensor
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.autograd.nodes import (
+    GraphNode,
+    Guard,
+    edge_of,
+    map_residuals,
+    running,
+)
+from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
+from functrans.control.custom_rules import stop_gradient
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
-from functrans.trace import Trace, elementwise
+from functrans.trace import Trace, Tracer, elementwise
 from functrans.traces.common import explained
 
+_PACKAGE = __file__.rpartition("autograd")[0]
 _NO_PARAMS: Mapping[str, Any] = {}
 _SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
 
@@ -39,11 +47,17 @@ class ImperativeTrace(Trace):
       is_plain: whether values are arrays; else they may be tracers.
     """
 
-    __slots__ = ("is_plain",)
+    __slots__ = ("is_plain", "is_root")
+    keeps_account = False
+    """Whether it wants to know its tensors; see ``forward_ad``."""
 
     def __init__(self, label: str, is_plain: bool) -> None:
         super().__init__(label)
         self.is_plain = is_plain
+        self.is_root = is_plain
+
+    def note(self, tensor: Tensor) -> None:
+        """Note a new tensor of this trace, if it keeps account."""
 
     def tensor(self, value: Any, node: Any = None) -> Tensor:
         """A tensor of this trace."""
@@ -77,7 +91,9 @@ class ImperativeTrace(Trace):
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation and record it."""
-        if modes.observers:
+        if modes.is_watched:
+            if modes.session is not None and self is PERMANENT:
+                return modes.session.take(operands).elementwise(primitive, operands)
             return _observed(primitive.name, operands, self._elementwise, primitive, operands)
         return self._elementwise(primitive, operands)
 
@@ -90,13 +106,13 @@ class ImperativeTrace(Trace):
         except (ValueError, TypeError) as error:
             raise _clearer(primitive, values, {}, error) from error
         if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
-            return self._result(out)
+            return self._result(out, operands)
         needed = 0
         for parent, bits, partial in zip(parents, family.saves, family.partials):  # noqa: B905  # hot
             if parent is not None and partial != 0:
                 needed |= bits | 1 << 31
         if not needed:
-            return self._result(out)
+            return self._result(out, operands)
         saved: list[Any] = []
         guards: list[Any] = []
         bit = 1
@@ -123,14 +139,16 @@ class ImperativeTrace(Trace):
         if guards:
             node.guards = guards
         if modes.is_special:
-            _note(node)
+            note_node(node, operands, (result,))
         return result
 
-    def _result(self, out: Any) -> Tensor:
+    def _result(self, out: Any, operands: tuple[Any, ...]) -> Tensor:
         """A result that is not recorded."""
         result = self.tensor(out)
         if modes.inference:
             result._inference = True
+        if out.dtype.kind in "iub" and any(map(follows, operands)):
+            result._follows = True
         return result
 
     def process(
@@ -139,7 +157,10 @@ class ImperativeTrace(Trace):
         """Evaluate an operation and record it."""
         if primitive.elementwise is not None and not params:
             return (self.elementwise(primitive, operands),)
-        if modes.observers:
+        if modes.is_watched:
+            if modes.session is not None and self is PERMANENT:
+                trace: Trace = modes.session.take(operands)
+                return trace.process(primitive, operands, params)
             return _observed(  # type: ignore[no-any-return]  # what _process returns
                 primitive.name, operands, self._process, primitive, operands, params
             )
@@ -166,7 +187,7 @@ class ImperativeTrace(Trace):
             raise _clearer(primitive, values, params, error) from error
         results = tuple(
             [
-                self.tensor(out, node) if node is not None else self._result(out)
+                self.tensor(out, node) if node is not None else self._result(out, operands)
                 for out, node in zip(outs, nodes, strict=True)
             ]
         )
@@ -179,15 +200,18 @@ class ImperativeTrace(Trace):
             if isinstance(main.saved, LinearProgram):
                 main.primals = values
             if modes.is_special:
-                _note(main)
+                note_node(main, operands, results)
         return results
 
     def _guard(self, node: GraphNode, operands: Any, results: Any) -> None:
         """Guard what a node saved of the memory of tensors."""
         if isinstance(node.saved, LinearProgram):
-            held = {id(value) for value in node.saved.residuals}
-            tensors = [x for x in (*operands, *results) if isinstance(x, Tensor)]
-            node.guards = [guard_of(x) for x in tensors if id(x._value) in held]
+            residuals = node.saved.residuals
+            tensors = [x for x in operands if isinstance(x, Tensor)]
+            node.guards = [
+                *[guard_of(x) for x in tensors if lies_in(x._value, residuals)],
+                *[guard_of(x, node.name()) for x in results if lies_in(x._value, residuals)],
+            ]
             return
         held = set()
 
@@ -204,6 +228,38 @@ class ImperativeTrace(Trace):
 PERMANENT = ImperativeTrace("the imperative graph", is_plain=True)
 """The trace of all tensors that no transform made."""
 Tensor._trace = PERMANENT
+
+
+def follows(x: Any) -> bool:
+    """Whether integers computed from it become the floating dtype of ``functrans.compat.torch``.
+
+    Those do that were made there, and those that come from tensors narrower than float64.
+    """
+    if not isinstance(x, Tensor):
+        return False
+    dtype = x._value.dtype
+    return x._follows if dtype.kind in "iub" else dtype.itemsize < (16 if dtype.kind == "c" else 8)
+
+
+def enter_session(*tensors: Any) -> None:
+    """Make tensors a part of the step that ``jit`` is tracing in this thread, if there is one."""
+    if modes.session is not None:
+        modes.session.take(tensors)
+
+
+def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
+    """Whether one of several residuals is a value, or a part of its memory."""
+    if not isinstance(value, np.ndarray):
+        return any(held is value for held in residuals)
+    return any(
+        held is value
+        or (
+            type(held) is np.ndarray
+            and (held.base is not None or value.base is not None)
+            and np.may_share_memory(held, value)
+        )
+        for held in residuals
+    )
 
 
 def guard_of(tensor: Tensor, origin: str = "") -> Guard:
@@ -231,38 +287,25 @@ def _observed(name: str, operands: Any, call: Any, *args: Any) -> Any:
             end()
 
 
-def _note(node: GraphNode) -> None:
-    """What special modes add to a new node."""
+def note_node(node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    """What special modes add to a new node.
+
+    Args:
+      node: the node.
+      operands: tensors or constants.
+      results: tensors.
+    """
     if modes.anomaly:
-        node.forward_stack = "".join(traceback.format_stack()[:-4])
+        stack = traceback.extract_stack()
+        while stack and stack[-1].filename.startswith(_PACKAGE):
+            stack.pop()
+        lines = node.metadata["traceback_"] = stack.format()
+        node.forward_stack = "".join(lines)
+        if running.node is not None:
+            node.metadata["parent_"] = edge_of(running.node)[0]
     if modes.packers:
-        pack_residuals(node)
-
-
-def pack_residuals(node: GraphNode) -> None:
-    """Hand a node's residuals to the innermost pack hook."""
-    pack, unpack = modes.packers[-1]
-
-    def one(value: Any, origin: Any) -> Any:
-        if not isinstance(value, (np.ndarray, np.generic)) or not is_differentiable_dtype(
-            value.dtype
-        ):
-            return value
-        before = modes.packers
-        modes.update(packers=())
-        try:
-            held = pack(Tensor.of(value))
-        finally:
-            modes.update(packers=before)
-        return Packed(held, unpack, value.shape)
-
-    saved = node.saved
-    if isinstance(saved, LinearProgram):
-        residuals = tuple([one(value, None) for value in saved.residuals])
-        node.saved = LinearProgram(saved.jaxpr, saved.targets, residuals)
-    elif saved is not None:
-        node.saved = map_residuals(saved, one, node)
-    node.guards = ()
+        pack, unpack = modes.packers[-1]
+        node.pack_residuals(pack, unpack, operands, results)
 
 
 def renew(view: Tensor) -> None:
@@ -271,11 +314,30 @@ def renew(view: Tensor) -> None:
     assert how is not None
     storage = view._stored()
     node = view._node
-    if how.base._node is not None:
-        current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
+    if how.is_custom and node is not None:
+        raise RuntimeError(
+            f"Output 0 of {how.creator} is a view and its base or another view of its base has "
+            f"been modified inplace. {IN_CUSTOM_FUNCTION}"
+        )
+    if how.is_detached:
+        current = how.base._value
         for step in how.steps:
             current = step(current)
+        view._value = stop_gradient(current)
+    elif how.base._node is not None or isinstance(view._value, Tracer):
+        current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
+        before = modes.grad
+        modes.grad = True  # the node is asked for, whatever the mode is now
+        try:
+            for step in how.steps:
+                current = step(current)
+        finally:
+            modes.grad = before
         node = current._node
+        if isinstance(view._value, Tracer):
+            view._value = current._value
+    if view._retains:
+        move_retain(view, view._node, node)
     view._node = node
     how.version = storage.version
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import ShapedArray
+from functrans.state import current_config
 from functrans.trace import Tracer, aval_of
 
 
@@ -39,6 +40,14 @@ class Storage:
         self.writer = (name, source)
 
 
+IN_CUSTOM_FUNCTION = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and "
+    "the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+    "this by cloning the output of the custom Function."
+)
+
+
 class View:
     """How a tensor is a view of another one.
 
@@ -48,9 +57,22 @@ class View:
       version: that of the storage when the view's node was made.
       is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
       creator: name of the operation, for messages.
+      is_custom: whether a ``Function`` returned it, so that its node is the function's.
+      is_detached: whether it is the same memory outside of the graph (only where values are
+        traced; others share an array).
+      is_unrecorded: whether it was made while nothing was recorded (``no_grad``).
     """
 
-    __slots__ = ("base", "creator", "is_multiple", "steps", "version")
+    __slots__ = (
+        "base",
+        "creator",
+        "is_custom",
+        "is_detached",
+        "is_multiple",
+        "is_unrecorded",
+        "steps",
+        "version",
+    )
 
     def __init__(
         self,
@@ -59,12 +81,16 @@ class View:
         version: int,
         creator: str,
         is_multiple: bool = False,
+        is_detached: bool = False,
     ) -> None:
         self.base = base
         self.steps = steps
         self.version = version
         self.creator = creator
         self.is_multiple = is_multiple
+        self.is_detached = is_detached
+        self.is_custom = False
+        self.is_unrecorded = False
 
 
 class Tensor(Tracer):
@@ -88,11 +114,12 @@ class Tensor(Tracer):
     _grad: Any = None
     _inference = False
     _retains = False
+    _follows = False  # integers: become the default floating dtype of functrans.compat.torch
     _value: Any
     _node: Any
 
     def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """A tensor of its own, as ``functrans.autograd.tensor`` makes it, without gradient."""
+        """A tensor of its own, as ``functrans.autograd.tensors`` makes it, without gradient."""
         self = object.__new__(cls)
         value = data._value if isinstance(data, Tensor) else np.array(data, dtype=float)
         self._value = value
@@ -113,6 +140,8 @@ class Tensor(Tracer):
         self._node = node
         if trace is not None:
             self._trace = trace
+            if trace.keeps_account:
+                trace.note(self)
         return self
 
     # what all tracers have ------------------------------------------------------------------------
@@ -136,7 +165,11 @@ class Tensor(Tracer):
         return f"a tensor of type {self.aval}"
 
     def _twin(self) -> Tensor:
-        return Tensor.of(self._value, self._node, self.__dict__.get("_trace"))
+        """The same value with memory of its own, which later writes do not reach."""
+        value = self._value
+        if type(value) is np.ndarray and current_config.get().copy_residuals:
+            value = value.copy("K")
+        return Tensor.of(value, self._node, self.__dict__.get("_trace"))
 
     # storage --------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ def set_num_threads(count: int) -> None:
     with _lock:
         _count.value = number
     try:
-        import threadpoolctl  # type: ignore[import-not-found]  # an option
+        import threadpoolctl  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an option
     except ImportError:
         return
     threadpoolctl.threadpool_limits(limits=number, user_api="blas")
