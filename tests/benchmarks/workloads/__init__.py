@@ -10,6 +10,7 @@ from tests.benchmarks.workloads import (
     elementwise,
     expfit,
     gmm,
+    imperative,
     import_time,
     logistic,
     lstm,
@@ -30,6 +31,7 @@ MODULES = (
     rk4,
     lstm,
     gmm,
+    imperative,
     sin_call,
     import_time,
 )
