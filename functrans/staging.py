@@ -79,6 +79,8 @@ class StagingTrace(Trace):
         A function that writes into a captured array while it is traced (a buffer that it uses
         again) means other contents from there on; what was captured before stays as it was.
         """
+        if isinstance(value, Tracer):
+            value._trace.enter(value)
         position = self.const_of.get(id(value))
         if position is not None:
             if not self._has_changed(position):

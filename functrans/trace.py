@@ -60,6 +60,9 @@ class Trace:
         """A tracer of this trace for a constant."""
         raise NotImplementedError
 
+    def enter(self, tracer: Any) -> None:
+        """Called when a tracer of this trace becomes a constant of a program that is staged."""
+
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Apply an elementwise primitive without parameters; the one result, not a tuple."""
         raise NotImplementedError

@@ -13,8 +13,9 @@ from functrans.ir.encoding import primitive_named
 from functrans.ir.primitive import Marker, Primitive, linear, multilinear, nondifferentiable
 from samples import NOT_SAMPLED, ROWS
 
-# Markers of passes: never bound by a user's function, so that they need no rules.
-INTERNAL = ("output",)
+# Markers of passes and of imperative nodes: never bound by a user's function, so that they need no
+# rules.
+INTERNAL = ("output", "composite")
 # Fields whose absence needs a written reason; without the others the derived form is used.
 RULES = ("jvp", "transpose", "batch")
 

@@ -345,8 +345,8 @@ def test_partials_read_only_what_they_save(row: Row, label: str, rng: Any) -> No
         out = family.function(*sample.operands)
         cotangent = random_like(rng, out)
         everything = [*sample.operands, out]
-        for partial, saves in zip(family.partials, family.saves, strict=True):
-            if not callable(partial):
+        for i, (partial, saves) in enumerate(zip(family.partials, family.saves, strict=True)):
+            if i in row.fixed or not callable(partial):
                 assert saves == 0
                 continue
             saved = [value if saves & 1 << i else Poison() for i, value in enumerate(everything)]

@@ -73,7 +73,7 @@ structural
 convolution_lowering cumulative_lowering dot_lowering index_lowering sorting_lowering
 family slicing sorting tapes
 elementwise movement
-complex_parts gather_scatter
+complex_parts gather_scatter special
 creation cumulative dot dynamic_slicing fft scatter_reduce
 convolution indexing linalg_common reduction
 linalg_det linalg_triangular
@@ -110,7 +110,7 @@ inspect reference
 interop
 """,
     "autograd": """
-listing modes profiler_events random special_functions tensors
+listing modes profiler_events random tensors
 hooks profiler
 nodes
 anomaly recording

@@ -103,6 +103,7 @@ class _OnValues:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
         trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)
+        trace.stops = self.requires
         with tracing(trace, [leaf for leaf in leaves if isinstance(leaf, Tracer)]):
             tensors = [
                 self._tensor(trace, leaf, kind)

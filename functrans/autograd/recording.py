@@ -29,11 +29,13 @@ from functrans.autograd.nodes import (
 )
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.control.custom_rules import stop_gradient
+from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
 from functrans.trace import Trace, Tracer, elementwise
 from functrans.traces.common import explained
+from functrans.traces.recording import RecordingTracer
 
 _PACKAGE = __file__.rpartition("autograd")[0]
 _NO_PARAMS: Mapping[str, Any] = {}
@@ -45,9 +47,10 @@ class ImperativeTrace(Trace):
 
     Attributes:
       is_plain: whether values are arrays; else they may be tracers.
+      stops: whether the traces around it take no derivative of what is computed in ``no_grad``.
     """
 
-    __slots__ = ("is_plain", "is_root")
+    __slots__ = ("is_plain", "is_root", "stops")
     keeps_account = False
     """Whether it wants to know its tensors; see ``forward_ad``."""
 
@@ -55,6 +58,7 @@ class ImperativeTrace(Trace):
         super().__init__(label)
         self.is_plain = is_plain
         self.is_root = is_plain
+        self.stops = False
 
     def note(self, tensor: Tensor) -> None:
         """Note a new tensor of this trace, if it keeps account."""
@@ -62,6 +66,10 @@ class ImperativeTrace(Trace):
     def tensor(self, value: Any, node: Any = None) -> Tensor:
         """A tensor of this trace."""
         return Tensor.of(value, node, None if self is PERMANENT else self)
+
+    def enter(self, tensor: Any) -> None:
+        """A tensor becomes a constant of a program that is being staged."""
+        enter_session(tensor)
 
     def lift(self, value: Any) -> Tensor:
         """A tensor for a constant."""
@@ -144,6 +152,8 @@ class ImperativeTrace(Trace):
 
     def _result(self, out: Any, operands: tuple[Any, ...]) -> Tensor:
         """A result that is not recorded."""
+        if self.stops and not modes.grad and is_differentiable_dtype(out.dtype):
+            out = _unrecorded(out)
         result = self.tensor(out)
         if modes.inference:
             result._inference = True
@@ -260,6 +270,13 @@ def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
         )
         for held in residuals
     )
+
+
+def _unrecorded(value: Any) -> Any:
+    """A value through which the reverse mode around it takes no derivative."""
+    if isinstance(value, RecordingTracer):  # of the innermost one only
+        return RecordingTracer(value._trace, value._value, None)
+    return stop_gradient(value) if isinstance(value, Tracer) else value
 
 
 def guard_of(tensor: Tensor, origin: str = "") -> Guard:

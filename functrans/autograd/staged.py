@@ -18,6 +18,8 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import functools
+import operator
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -31,12 +33,10 @@ from functrans import tree
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace
 from functrans.autograd.tensors import Tensor
-from functrans.control.custom_rules import stop_gradient
 from functrans.control.inline import inline_calls
 from functrans.control.jit import JitFunction, for_compiler, install_tensors
 from functrans.control.native import call_program, jit_p
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.source import here
 from functrans.passes.nodes import ordered_nodes
@@ -53,116 +53,214 @@ _SETTLED = 3
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _MAX_ITEMS = 100_000
+_MISSING = object()
+_SMALL_BYTES = 1 << 16
+"""Arrays up to this size are compared before and after the trace."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Item:
-    """A value in the Python state of a function.
+def _same(now: Any, was: Any) -> bool:
+    """Whether a value is as it was: the same object, or an equal number or text."""
+    return now is was or (
+        isinstance(was, _SCALARS) and type(now) is type(was) and bool(now == was or now != now)
+    )
+
+
+class _Watch:
+    """A part of the Python state, as it was.
 
     Attributes:
-      read: gives the value that is there now.
-      value: the value that was there.
       name: how to say where it is.
+      keys: names or positions in it.
+      values: what was there.
     """
 
-    read: Callable[[], Any]
-    value: Any
-    name: str
+    __slots__ = ("_holder", "_read", "_whole", "keys", "name", "values")
+
+    def __init__(self, holder: Any, name: str, keys: Sequence[Any] | None = None) -> None:
+        self.name = name
+        self._holder = holder
+        self._whole = keys is None
+        self.keys: tuple[Any, ...] = tuple(holder if keys is None else keys)
+        if isinstance(holder, list):
+            self.keys = tuple(range(len(holder)))
+        self.values = tuple([self._at(key) for key in self.keys])
+
+    def _at(self, key: Any) -> Any:
+        holder = self._holder
+        try:
+            if isinstance(holder, (dict, list, types.MappingProxyType)):
+                return holder[key]
+            return getattr(holder, key)
+        except (KeyError, IndexError, AttributeError, ValueError):
+            return _MISSING
 
     def holds(self) -> bool:
-        """Whether the same value is there."""
-        try:
-            now = self.read()
-        except (KeyError, IndexError, AttributeError, ValueError):
+        """Whether everything is as it was."""
+        holder, values = self._holder, self.values
+        if self._whole and len(holder) != len(values):
             return False
-        return now is self.value or (
-            isinstance(self.value, _SCALARS)
-            and type(now) is type(self.value)
-            and bool(now == self.value)
-        )
+        if type(holder) is list:
+            return all(map(_same, holder, values))
+        if type(holder) is dict and self._whole:
+            return all(map(operator.is_, holder, self.keys)) and all(
+                map(_same, holder.values(), values)
+            )
+        return all(_same(self._at(key), was) for key, was in zip(self.keys, values, strict=True))
 
+    def changes(self) -> Iterator[tuple[str, Any, Any]]:
+        """Name, value before and value now of what is not as it was; ``_MISSING`` for nothing."""
+        for key, was in zip(self.keys, self.values, strict=True):
+            now = self._at(key)
+            if not _same(now, was):
+                yield self.place(key), was, now
+        if self._whole and len(self._holder) > len(self.values):
+            known = set(map(id, self.keys)) if isinstance(self._holder, dict) else set()
+            added = (
+                [key for key in self._holder if id(key) not in known]
+                if isinstance(self._holder, dict)
+                else range(len(self.values), len(self._holder))
+            )
+            for key in added:
+                yield self.place(key), _MISSING, self._at(key)
 
-def _read(holder: Any, key: Any) -> Callable[[], Any]:
-    return lambda: holder[key]
+    def place(self, key: Any) -> str:
+        """How to say where a value is."""
+        return self.name.format(repr(key) if "[" in self.name else key)
 
-
-def _cell(cell: Any) -> Callable[[], Any]:
-    return lambda: cell.cell_contents
+    def restore(self) -> None:
+        """Put everything back."""
+        holder = self._holder
+        if isinstance(holder, types.MappingProxyType) or self.holds():
+            return
+        if isinstance(holder, list):
+            holder[:] = self.values
+        elif isinstance(holder, dict):
+            if self._whole:
+                holder.clear()
+            for key, value in zip(self.keys, self.values, strict=True):
+                if value is not _MISSING:
+                    holder[key] = value
+        else:
+            for key, value in zip(self.keys, self.values, strict=True):
+                if value is not _MISSING:
+                    setattr(holder, key, value)
 
 
 class _State:
-    """What a function can reach: numbers and texts, sizes of containers, tensors.
+    """What a function can reach.
 
     Attributes:
-      items: numbers, texts and sizes.
+      watches: the parts of its Python state.
       tensors: tensors with the way to each.
+      contents: small arrays and sets with a copy of what they hold.
     """
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        self.items: list[_Item] = []
+        self.watches: list[_Watch] = []
         self.tensors: list[tuple[Tensor, str]] = []
+        self.contents: list[tuple[Any, Any, str]] = []
         self._seen: dict[int, Any] = {}
         pending = [(root, name) for root, name in roots]
         while pending and len(self._seen) < _MAX_ITEMS:
             value, name = pending.pop()
             pending.extend(self._look(value, name))
 
+    def holds(self) -> bool:
+        """Whether everything is as it was."""
+        return all(watch.holds() for watch in self.watches) and all(
+            value == copy for value, copy, _ in self.contents if isinstance(copy, frozenset)
+        )
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for watch in self.watches:
+            watch.restore()
+        for value, copy, _ in self.contents:
+            if isinstance(value, np.ndarray):
+                if value.flags.writeable:
+                    value[...] = copy
+            elif value != copy:
+                value.clear()
+                value.update(copy)
+
     def _look(self, value: Any, name: str) -> Iterator[tuple[Any, str]]:
-        if id(value) in self._seen or isinstance(value, (*_SCALARS, types.ModuleType, type)):
+        if id(value) in self._seen or isinstance(value, (*_SCALARS, types.ModuleType)):
             return
         self._seen[id(value)] = value
         if isinstance(value, Tensor):
             self.tensors.append((value, name))
+            for table in _HOOK_TABLES:
+                for hook in (getattr(value._node, table, None) or {}).values():
+                    yield hook, f"a hook of {name}"
+        elif isinstance(value, np.ndarray):
+            if value.nbytes <= _SMALL_BYTES and value.dtype != object:
+                self.contents.append((value, value.copy(), name))
+        elif isinstance(value, Tracer):
             return
-        if isinstance(value, (np.ndarray, Tracer)):
-            return
-        if isinstance(value, JitFunction):
+        elif isinstance(value, JitFunction):
             yield value.function, name
+        elif isinstance(value, functools.partial):
+            yield from ((value.func, name), (value.args, name), (value.keywords, name))
         elif isinstance(value, types.MethodType):
-            yield value.__self__, name
-            yield value.__func__, name
+            yield from ((value.__self__, name), (value.__func__, name))
         elif isinstance(value, types.FunctionType):
-            if value.__module__ and value.__module__.split(".")[0] in _OWN:
-                return
-            for variable, cell in zip(
-                value.__code__.co_freevars, value.__closure__ or (), strict=True
-            ):
-                try:
-                    inner = cell.cell_contents
-                except ValueError:
-                    continue
-                yield from self._note(inner, variable, _cell(cell))
-            for variable in value.__code__.co_names:
-                if variable in value.__globals__:
-                    inner = value.__globals__[variable]
-                    yield from self._note(inner, variable, _read(value.__globals__, variable))
+            yield from self._look_into_function(value)
+        elif isinstance(value, type):
+            if value.__module__.split(".")[0] not in (*_OWN, "builtins"):
+                yield from self._watch(vars(value), f"{value.__name__}.{{}}")
+        elif isinstance(value, (set, frozenset)):
+            if isinstance(value, set):
+                self.contents.append((value, frozenset(value), name))
+            yield from ((inner, name) for inner in value)
+        elif isinstance(value, dict):
+            yield from self._watch(value, f"{name}[{{}}]")
         elif isinstance(value, Mapping):
-            if isinstance(value, dict):
-                self.items.append(_Item(_size(value), len(value), f"len({name})"))
-            for key in list(value):
-                yield from self._note(value[key], f"{name}[{key!r}]", _read(value, key))
-        elif isinstance(value, (list, tuple)):
-            if isinstance(value, list):
-                self.items.append(_Item(_size(value), len(value), f"len({name})"))
-            for i, inner in enumerate(value):
-                yield from self._note(inner, f"{name}[{i}]", _read(value, i))
-        elif hasattr(value, "__dict__"):
-            own = vars(value)
-            for key in list(own):
-                yield from self._note(own[key], f"{name}.{key}", _read(own, key))
-
-    def _note(self, value: Any, name: str, read: Callable[[], Any]) -> Iterator[tuple[Any, str]]:
-        if isinstance(value, _SCALARS):
-            self.items.append(_Item(read, value, name))
+            yield from ((value[key], f"{name}[{key!r}]") for key in value)
+        elif isinstance(value, list):
+            yield from self._watch(value, f"{name}[{{}}]")
+        elif isinstance(value, tuple):
+            yield from ((inner, f"{name}[{i}]") for i, inner in enumerate(value))
         else:
-            yield value, name
+            if hasattr(value, "__dict__"):
+                yield from self._watch(vars(value), f"{name}.{{}}")
+            slots = [n for cls in type(value).__mro__ for n in _slots(cls)]
+            if slots and type(value).__module__.split(".")[0] not in (*_OWN, "builtins"):
+                yield from self._watch(value, f"{name}.{{}}", slots)
+            yield type(value), name
+            for cls in type(value).__mro__[1:]:
+                yield cls, name
+
+    def _look_into_function(self, value: types.FunctionType) -> Iterator[tuple[Any, str]]:
+        if value.__module__ and value.__module__.split(".")[0] in _OWN:
+            return
+        for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            watch = _Watch(cell, variable, ("cell_contents",))
+            self.watches.append(watch)
+            if watch.values[0] is not _MISSING:
+                yield watch.values[0], variable
+        yield from self._watch(value.__globals__, "{}", value.__code__.co_names)
+        for inner in (value.__defaults__, value.__kwdefaults__):
+            yield inner, f"a default of {value.__name__}"
+
+    def _watch(
+        self, holder: Any, name: str, keys: Sequence[Any] | None = None
+    ) -> Iterator[tuple[Any, str]]:
+        if keys is not None and isinstance(holder, dict):
+            keys = [key for key in keys if key in holder]
+        watch = _Watch(holder, name, keys)
+        self.watches.append(watch)
+        for key, value in zip(watch.keys, watch.values, strict=True):
+            if value is not _MISSING:
+                yield value, watch.place(key)
 
 
 _OWN = frozenset({"functrans", "numpy", "scipy"})
+_HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
 
 
-def _size(container: Any) -> Callable[[], int]:
-    return lambda: len(container)
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 # tracing -----------------------------------------------------------------------------------------
@@ -179,6 +277,7 @@ class _Entry:
       grad: its gradient before the step.
       argument: what stands for the array in the trace; ``None`` if only the gradient was asked for.
       version: of its storage before the step.
+      view: how it is a view of another tensor.
     """
 
     tensor: Tensor
@@ -187,6 +286,7 @@ class _Entry:
     grad: Any
     argument: StagingTracer | None
     version: int
+    view: Any
 
 
 class StagedTrace(ImperativeTrace):
@@ -203,12 +303,6 @@ class StagedTrace(ImperativeTrace):
         self.session.take(operands)
         return super()._taken_apart(operands)
 
-    def _result(self, out: Any, *args: Any) -> Tensor:
-        """A result that is not recorded: under ``no_grad`` no derivative goes through it."""
-        if not modes.grad and is_differentiable_dtype(out.dtype):
-            out = stop_gradient(out)
-        return super()._result(out, *args)
-
 
 class Session:
     """The tensors of a step that is being traced.
@@ -222,6 +316,7 @@ class Session:
     def __init__(self, staging: StagingTrace, label: str) -> None:
         self.staging = staging
         self.trace = StagedTrace(label, is_plain=False)
+        self.trace.stops = True
         self.trace.session = self
         self.entries: dict[int, _Entry] = {}
 
@@ -237,7 +332,13 @@ class Session:
         entry = self.entries.get(id(tensor))
         if entry is None:
             entry = self.entries[id(tensor)] = _Entry(
-                tensor, tensor._value, tensor._node, tensor._grad, None, tensor._stored().version
+                tensor,
+                tensor._value,
+                tensor._node,
+                tensor._grad,
+                None,
+                tensor._stored().version,
+                tensor._view,
             )
         return entry
 
@@ -287,6 +388,7 @@ class Session:
             tensor._value = entry.value
             tensor._node = entry.node
             tensor._grad = entry.grad
+            tensor._view = entry.view
             tensor.__dict__.pop("_trace", None)
             if tensor._storage is not None:
                 tensor._storage.version = entry.version
@@ -327,6 +429,8 @@ class _Step:
       guards: what must be as it was.
       given: positions of operands that results may take over.
       is_recorded: whether gradients flow through a result.
+      reached: identities of tensors that the function reaches by itself.
+      captured_leaves: which arguments were among them.
     """
 
     jaxpr: Jaxpr
@@ -339,10 +443,38 @@ class _Step:
     guards: tuple[Callable[[], bool], ...]
     given: tuple[int, ...]
     is_recorded: bool
+    reached: frozenset[int]
+    captured_leaves: tuple[bool, ...]
 
-    def fits(self) -> bool:
+    def fits(self, leaves: Sequence[Any]) -> bool:
         """Whether the program may be used now."""
-        return all(guard() for guard in self.guards)
+        return self.captures(leaves) == self.captured_leaves and all(
+            guard() for guard in self.guards
+        )
+
+    def captures(self, leaves: Sequence[Any]) -> tuple[bool, ...]:
+        """Which arguments are tensors that the function reaches by itself, too."""
+        return tuple([id(leaf) in self.reached for leaf in leaves])
+
+    def _check_shared(self, operands: Sequence[Any]) -> None:
+        """Refuse a write to memory that another operand shares.
+
+        Raises:
+          UnsupportedOperationError: it does.
+        """
+        targets = [place.tensor._value for place in self.written if not place.is_grad]
+        arrays = [x for x in operands if isinstance(x, np.ndarray)]
+        if not targets:
+            return
+        if all(x.base is None for x in arrays) and len(set(map(id, arrays))) == len(arrays):
+            return
+        for target in targets:
+            for x in arrays:
+                if x is not target and np.may_share_memory(x, target):
+                    raise UnsupportedOperationError(
+                        f"the jitted step writes to a tensor of shape {target.shape}, whose memory "
+                        f"another operand of shape {x.shape} shares; pass copies"
+                    )
 
     def run(self, leaves: Sequence[Any], name: str) -> Any:
         """Call the program, write back what changed, and return the results."""
@@ -352,6 +484,7 @@ class _Step:
             outs = bind(jit_p, *operands, jaxpr=self.jaxpr, name=name)
         else:
             operands = (*self.captured, *map(plain, (*hidden, *leaves)))
+            self._check_shared(operands)
             outs = tuple(call_program(self.jaxpr, operands, name, self.given))
         n = len(self.written)
         # A result may have taken over the memory that another one is to be written to.
@@ -402,24 +535,21 @@ class StepPrograms:
             treedef,
             static,
             tuple(map(_leaf_key, leaves)),
+            _repeats(leaves),
             modes.grad,
             current_config.get(),
         )
         name = getattr(function, "__name__", "step")
         known = self._programs.setdefault(key, [])
         for i, program in enumerate(known):
-            if program.fits():
+            if program.fits(leaves):
                 if i:
                     known.insert(0, known.pop(i))
                 return program.run(leaves, name)
-        program, changed = _staged(function, args, kwargs, leaves, treedef)
+        count = self._unsettled.get(key, 0)
+        program, changed = _staged(function, args, kwargs, leaves, treedef, count < _SETTLED)
         if changed:
-            count = self._unsettled[key] = self._unsettled.get(key, 0) + 1
-            if count > _SETTLED:
-                raise UnsupportedOperationError(
-                    f"{repr(function).strip('<>')}: each call changes {changed}, so that no "
-                    "program could be used twice; do that outside of the jitted step"
-                )
+            self._unsettled[key] = count + 1
         else:
             self._unsettled.pop(key, None)
             known.insert(0, program)
@@ -429,6 +559,14 @@ class StepPrograms:
     def clear(self) -> None:
         """Forget all programs."""
         self._programs.clear()
+
+
+def _repeats(leaves: Sequence[Any]) -> Hashable:
+    """Which tensor arguments are the same as earlier ones."""
+    first: dict[int, int] = {}
+    return tuple(
+        [first.setdefault(id(x), i) if isinstance(x, Tensor) else i for i, x in enumerate(leaves)]
+    )
 
 
 def plain(leaf: Any) -> Any:
@@ -449,6 +587,7 @@ def _staged(
     kwargs: Mapping[str, Any],
     leaves: Sequence[Any],
     treedef: Any,
+    may_change: bool,
 ) -> tuple[_Step, str]:
     """The program of a call, and what state it creates, so that the next is another."""
     label = repr(function).strip("<>")
@@ -457,6 +596,7 @@ def _staged(
     before = _State(roots)
     staging = StagingTrace(label)
     outer = modes.session
+    is_done = False
     with tracing(staging):
         session = Session(staging, label)
         with tracing(session.trace):
@@ -472,11 +612,34 @@ def _staged(
                         inner.append(leaf)
                     else:
                         inner.append(argument)
+                for reached, _ in before.tensors:  # arrays among the arguments may meet them
+                    if _is_free(reached):
+                        session.adopt(reached)
                 result = function.call_with(args, kwargs, treedef, inner)
-                return _closed(function, session, before, _State(roots), leaves, arguments, result)
+                step, changed = _closed(
+                    function, session, before, _State(roots), leaves, arguments, result
+                )
+                if changed and not may_change:
+                    raise UnsupportedOperationError(
+                        f"{label}: each call changes {changed}, so that no program could be used "
+                        "twice; do that outside of the jitted step"
+                    )
+                is_done = True
+                return step, changed
             finally:
                 modes.update(session=outer)
                 session.restore()
+                if not is_done:
+                    before.restore()
+
+
+def _is_free(tensor: Tensor) -> bool:
+    """Whether a tensor can be an argument just in case."""
+    return (
+        tensor._trace is PERMANENT
+        and tensor._view is None
+        and (tensor._node is None or tensor._node.primitive is None)
+    )
 
 
 def _adopt_argument(session: Session, leaf: Tensor, argument: StagingTracer) -> None:
@@ -486,9 +649,12 @@ def _adopt_argument(session: Session, leaf: Tensor, argument: StagingTracer) -> 
             f"{session.staging.label}: an argument is a tensor that was computed outside and "
             f"requires a gradient{here()}; pass tensor.detach(), or compute it inside the step"
         )
+    if id(leaf) in session.entries:  # it came before: the first argument stands for it
+        return
     entry = session.touch(leaf)
     entry.value = leaf._memory()
     entry.argument = argument
+    leaf._view = None  # a write reaches its base through the memory
     leaf._value = StagingTracer(session.staging, argument._var)
     leaf._trace = session.trace
 
@@ -504,17 +670,13 @@ def _closed(
 ) -> tuple[_Step, str]:
     """Close the program over its results and over what it changed."""
     label = session.staging.label
-    for item in before.items:
-        if not item.holds() and not item.name.startswith("len("):
-            raise UnsupportedOperationError(
-                f"{label}: the step changes {item.name} (it was {item.value!r}), a Python value, "
-                "which a program cannot do; make it a tensor, or change it outside of the step"
-            )
+    created = _check_changes(label, session, before)
+    for entry in list(session.entries.values()):
+        if isinstance(entry.tensor._grad, Tensor) and entry.tensor._grad is not entry.grad:
+            session.take((entry.tensor._grad,))
     flat, treedef = tree.flatten(result)
-    outs = []
-    for x in flat:
-        value = x._value if isinstance(x, Tensor) else x
-        outs.append(value)
+    session.take(flat)
+    outs = [x._value if isinstance(x, Tensor) else x for x in flat]
     by_identity = {id(leaf): i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
     grads = {
         id(entry.grad): entry.tensor for entry in session.entries.values() if entry.grad is not None
@@ -555,6 +717,12 @@ def _closed(
     for tensor, _ in fresh:
         written.append(_Hidden(tensor, False))
         values.append(tensor._value)
+    # Tensors that were made arguments just in case are let go of.
+    used: set[Any] = {atom for eqn in session.staging.eqns for atom in eqn.inputs}
+    used.update(map(_var, (*values, *outs)))
+    kept = [i for i, variable in enumerate(variables) if variable in used or i in given]
+    given = [kept.index(i) for i in given]
+    hidden, variables = [hidden[i] for i in kept], [variables[i] for i in kept]
     jaxpr = session.staging.jaxpr(
         [*variables, *(argument._var for argument in arguments)],
         [*values, *outs],  # what is written in place comes first, to be given its own memory
@@ -566,7 +734,7 @@ def _closed(
         tensor._node = None
         tensor.__dict__.pop("_trace", None)
     hoisted, captured = for_compiler(simplify(inline_calls(jaxpr, jit_p)))
-    grown = [item.name for item in before.items if not item.holds()]
+    reached = frozenset(id(tensor) for tensor, _ in before.tensors)
     hoisted.cache["gives_what_it_can"] = True  # of its own accord: nothing to be warned of
     step = _Step(
         hoisted,
@@ -579,8 +747,46 @@ def _closed(
         tuple(_guards(session, before)),
         tuple(len(captured) + i for i in given),
         any(isinstance(x, Tensor) and _is_live(x._node) for x in flat),
+        reached,
+        tuple([id(leaf) in reached for leaf in leaves]),
     )
-    return step, ", ".join([*grown, *(name for _, name in fresh)])
+    return step, ", ".join(dict.fromkeys([*created, *(name for _, name in fresh)]))
+
+
+def _check_changes(label: str, session: Session, before: _State) -> list[str]:
+    """Refuse changes of the Python state that a program cannot repeat.
+
+    Returns:
+      Where state was created, which the next call finds.
+
+    Raises:
+      UnsupportedOperationError: something was replaced.
+    """
+    created = []
+    for watch in before.watches:
+        for name, was, now in watch.changes():
+            if was is _MISSING or (was is None and isinstance(now, Tensor)):
+                created.append(name)
+                continue
+            if isinstance(was, Tensor) and isinstance(now, Tensor):
+                raise UnsupportedOperationError(
+                    f"{label}: the step puts another tensor into {name}; a program writes to "
+                    f"the tensors that there are: use {name}.copy_(...), or return the tensor"
+                )
+            old = "nothing" if now is _MISSING else repr(was)
+            raise UnsupportedOperationError(
+                f"{label}: the step changes {name} (it was {old}), a Python value, which a "
+                "program cannot do; make it a tensor, or change it outside of the step"
+            )
+    for value, copy, name in before.contents:
+        same = np.array_equal(value, copy) if isinstance(value, np.ndarray) else value == copy
+        if not same:
+            what = "an array" if isinstance(value, np.ndarray) else "a set"
+            raise UnsupportedOperationError(
+                f"{label}: the step writes to {name}, {what}, which a program cannot do; use a "
+                "tensor, or do it outside of the step"
+            )
+    return created
 
 
 def _is_live(node: Any) -> bool:
@@ -616,8 +822,7 @@ def _var(value: Any) -> Any:
 
 def _guards(session: Session, before: _State) -> Iterator[Callable[[], bool]]:
     """What a program depends on beside its arguments."""
-    for item in before.items:
-        yield item.holds
+    yield before.holds
     for entry in session.entries.values():
         yield _same_tensor(entry)
 
@@ -644,8 +849,7 @@ def _hooks_of(node: Any) -> tuple[Any, ...]:
     """Numbers of the hooks on a leaf."""
     if node is None:
         return ()
-    tables = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
-    return tuple(tuple(getattr(node, name, None) or ()) for name in tables)
+    return tuple(tuple(getattr(node, name, None) or ()) for name in _HOOK_TABLES)
 
 
 # the way in --------------------------------------------------------------------------------------
@@ -657,6 +861,11 @@ class _NeedsTensors(BaseException):
 
 class _Probe:
     """Stands for a session where none is: it says that there should be one."""
+
+    @property
+    def trace(self) -> Any:
+        """Leave the trace."""
+        raise _NeedsTensors
 
     def take(self, operands: Sequence[Any]) -> Any:
         """Leave the trace."""

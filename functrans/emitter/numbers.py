@@ -35,6 +35,7 @@ from functrans.emitter.math import (
     inverse_trigonometry,
     logarithm,
     power,
+    special,
     trigonometry,
 )
 from functrans.emitter.types import I8, Value
@@ -604,6 +605,33 @@ class Numbers:
     def hypot(self, x: Number, y: Number) -> Number:
         """``sqrt(x**2 + y**2)`` without overflow."""
         return self._number(x.dtype, geometry.hypot(self.b, x.value, y.value))
+
+    def sigmoid(self, x: Number) -> Number:
+        """``1 / (1 + exp(-x))``."""
+        if x.kind == "c":
+            one = self.like(x, 1)
+            return self.divide(one, self.add(one, self.exp(self.negative(x))))
+        return self._function(x, hyperbolic.expit)
+
+    def softplus(self, x: Number) -> Number:
+        """``log(1 + exp(x))`` without overflow."""
+        return self._function(x, hyperbolic.softplus)
+
+    def erf(self, x: Number) -> Number:
+        """The error function."""
+        return self._function(x, special.erf)
+
+    def erfc(self, x: Number) -> Number:
+        """``1 - erf(x)``."""
+        return self._function(x, special.erfc)
+
+    def lgamma(self, x: Number) -> Number:
+        """The logarithm of the absolute value of the gamma function."""
+        return self._function(x, special.gammaln)
+
+    def digamma(self, x: Number) -> Number:
+        """The derivative of ``lgamma``."""
+        return self._function(x, special.digamma)
 
     def logaddexp(self, x: Number, y: Number) -> Number:
         """``log(exp(x) + exp(y))``."""

@@ -10,6 +10,7 @@ Layer: ``numpy`` (first module).
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
@@ -68,6 +69,7 @@ def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
 
 _array_functions: dict[Callable[..., Any], Callable[..., Any]] = {}
 _ufuncs: dict[np.ufunc, Callable[..., Any]] = {}
+_scipy_ufuncs: dict[str, Callable[..., Any]] = {}
 _ufunc_methods: dict[str, Callable[..., Any]] = {}
 _replacements: dict[Callable[..., Any], str] = {}
 _modules: list[ModuleType] = []
@@ -76,6 +78,7 @@ _modules: list[ModuleType] = []
 def install_tables(
     modules: Iterable[ModuleType],
     ufuncs: Mapping[np.ufunc, Callable[..., Any]],
+    scipy_ufuncs: Mapping[str, Callable[..., Any]],
     ufunc_methods: Mapping[str, Callable[..., Any]],
     replacements: Mapping[Callable[..., Any], str],
 ) -> None:
@@ -85,12 +88,14 @@ def install_tables(
       modules: modules whose functions made by ``implements`` are in the array-function table, which
         is built at first use.
       ufuncs: ufunc to the function of its operands.
+      scipy_ufuncs: the same for ``scipy.special``, by name, since it may not be imported yet.
       ufunc_methods: ``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat`` to a function of
         ufunc and arguments.
       replacements: NumPy functions that cannot be traced, to what to use instead.
     """
     _modules[:] = modules
     _ufuncs.update(ufuncs)
+    _scipy_ufuncs.update(scipy_ufuncs)
     _ufunc_methods.update(ufunc_methods)
     _replacements.update(replacements)
 
@@ -156,6 +161,17 @@ def store(name: str, out: Any, result: Any) -> Any:
     return target
 
 
+def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """The function by which traced values answer a ufunc of NumPy or SciPy."""
+    traced = _ufuncs.get(ufunc)
+    if traced is None and "scipy.special" in sys.modules:
+        module = sys.modules["scipy.special"]
+        for name, function in _scipy_ufuncs.items():
+            if getattr(module, name, None) is ufunc:
+                traced = _ufuncs[ufunc] = function
+    return traced
+
+
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """``__array_ufunc__`` of tracers.
 
@@ -174,7 +190,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
             raise UnsupportedOperationError(f"{name} cannot be traced{here()}")
         result = function(ufunc, *inputs, **kwargs)
         return result if out is None else store(name, out, result)
-    traced = _ufuncs.get(ufunc)
+    traced = _traced_ufunc(ufunc)
     if traced is None:
         raise UnsupportedOperationError(
             f"{name} cannot be traced{here()}: it is {'' if ufunc.nin == 1 else 'not '}a function "

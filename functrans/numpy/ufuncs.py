@@ -1,9 +1,9 @@
 """NumPy's ufuncs: the functions by which traced values answer them, and the functions of users.
 
-Here: ``UFUNCS`` (ufunc to function of its operands) and one function per ufunc, which hands plain
-operands to NumPy's ufunc itself (``out=``, ``where=``, ``dtype=`` included). Not here: the methods
-``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat`` (``ufunc_methods``), derivatives
-(``primitives``).
+Here: ``UFUNCS`` and ``SCIPY_UFUNCS`` (ufunc to function of its operands) and one function per ufunc
+of NumPy, which hands plain operands to the ufunc itself (``out=``, ``where=``, ``dtype=``
+included). Not here: the methods ``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat``
+(``ufunc_methods``), derivatives (``primitives``).
 
 Layer: ``numpy``.
 """
@@ -20,6 +20,7 @@ from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_opera
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot
 from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
 from functrans.primitives.structural import cast
 from functrans.trace import Tracer, dtype_of
 
@@ -180,6 +181,27 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.vecmat: dot.vecmat,
 }
 """Ufunc to the function of its operands; all of NumPy's but ``isnat``."""
+
+SCIPY_UFUNCS: dict[str, Callable[..., Any]] = {
+    "digamma": sf.digamma,
+    "erf": sf.erf,
+    "erfc": sf.erfc,
+    "erfcx": sf.erfcx,
+    "erfinv": sf.erfinv,
+    "expit": sf.sigmoid,
+    "gammainc": sf.gammainc,
+    "gammaincc": sf.gammaincc,
+    "gammaln": sf.lgamma,
+    "i0": sf.i0,
+    "i0e": sf.i0e,
+    "i1": sf.i1,
+    "i1e": sf.i1e,
+    "log_expit": sf.log_sigmoid,
+    "log_ndtr": sf.log_ndtr,
+    "ndtr": sf.ndtr,
+    "ndtri": sf.ndtri,
+}
+"""Name of a ufunc in ``scipy.special`` to the function of its operands."""
 
 
 # functions of users -----------------------------------------------------------------------------

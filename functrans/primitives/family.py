@@ -23,7 +23,14 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Pointwise
-from functrans.ir.primitive import Elementwise, Marker, Primitive, is_linear, nondifferentiable
+from functrans.ir.primitive import (
+    Elementwise,
+    Lowering,
+    Marker,
+    Primitive,
+    is_linear,
+    nondifferentiable,
+)
 from functrans.primitives.structural import broadcast_to, cast, moveaxis, reshape, unbroadcast
 from functrans.trace import aval_of, elementwise, shape_of
 
@@ -194,9 +201,9 @@ _COSTS = {
         (
             15,
             "exp exp2 expm1 log log2 log10 log1p cbrt logaddexp logaddexp2 sin cos tan arcsin"
-            " arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2",
+            " arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 sigmoid softplus",
         ),
-        (40, "power erf erfc gammaln digamma"),
+        (40, "power erf erfc lgamma digamma"),
     )
 }
 _COST_OF = {name: cost for cost, names in _COSTS.items() for name in names}
@@ -224,6 +231,8 @@ def elementwise_primitive(
     keeps_weak: bool = False,
     jvp: Any = None,
     transpose: Any = None,
+    lower: Lowering | None = None,
+    reasons: tuple[tuple[str, str], ...] = (),
 ) -> Primitive:
     """An elementwise primitive; see the module docstring.
 
@@ -239,6 +248,8 @@ def elementwise_primitive(
       keeps_weak: Python scalars in give a Python scalar out (operators do).
       jvp: where the derivative is no diagonal map over the operand's own field (complex parts).
       transpose: the transpose that goes with ``jvp=linear``.
+      lower: by default the emitter's method of the primitive's name.
+      reasons: why fields are ``None``; where it names ``lower``, there is no native form.
     """
     if abstract_eval is None:
         ufunc = ufunc or function  # type: ignore[assignment]  # function is a ufunc then
@@ -268,8 +279,8 @@ def elementwise_primitive(
         transpose=transpose,
         batch=_elementwise_batch(lambda: primitive),
         elementwise=family,
-        lower=pointwise(name),
-        reasons=() if is_differentiable else (("transpose", "has no derivative"),),
+        lower=None if "lower" in dict(reasons) else lower or pointwise(name),
+        reasons=reasons if is_differentiable else (("transpose", "has no derivative"), *reasons),
     )
     return primitive
 

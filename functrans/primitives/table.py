@@ -20,6 +20,7 @@ from functrans.primitives import (
     reduction,
     slicing,
     sorting,
+    special,
     structural,
     tapes,
 )
@@ -28,6 +29,7 @@ PRIMITIVES = (
     *structural.PRIMITIVES,
     *elementwise.PRIMITIVES,
     *complex_parts.PRIMITIVES,
+    *special.PRIMITIVES,
     *slicing.PRIMITIVES,
     *movement.PRIMITIVES,
     *indexing.PRIMITIVES,

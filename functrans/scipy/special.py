@@ -1,20 +1,24 @@
-"""``scipy.special``-shaped functions: sums of exponentials.
+"""``scipy.special``-shaped functions: sums of exponentials, and functions of one element.
 
-Here: ``logsumexp``, ``softmax``, ``log_softmax`` with SciPy's signatures, for plain and traced
-arrays. Not here: the primitive behind them (``primitives.reduction``).
+Here: ``logsumexp``, ``softmax``, ``log_softmax``, ``erf`` and its relatives, gamma and Bessel
+functions, with SciPy's names, for plain and traced arrays. Not here: the primitives behind them
+(``primitives.reduction``, ``primitives.special``).
 
 Layer: ``numpy``, ``scipy``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction
+from functrans.primitives import special as sf
 from functrans.primitives.complex_parts import absolute, sign
 from functrans.primitives.structural import (
     broadcast_to,
@@ -137,3 +141,70 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     x, total = _normalizer(x, axis)
     return x - total
+
+
+def _unary(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of each element, with SciPy's name."""
+
+    def applied(x: Any, /) -> Any:
+        return function(as_operand(x))
+
+    applied.__name__ = applied.__qualname__ = name
+    applied.__doc__ = f"{function.__doc__} As ``scipy.special.{name}``, for real operands."
+    return applied
+
+
+expit = _unary("expit", sf.sigmoid)
+log_expit = _unary("log_expit", sf.log_sigmoid)
+erf = _unary("erf", sf.erf)
+erfc = _unary("erfc", sf.erfc)
+erfcx = _unary("erfcx", sf.erfcx)
+erfinv = _unary("erfinv", sf.erfinv)
+ndtr = _unary("ndtr", sf.ndtr)
+ndtri = _unary("ndtri", sf.ndtri)
+log_ndtr = _unary("log_ndtr", sf.log_ndtr)
+gammaln = _unary("gammaln", sf.lgamma)
+digamma = psi = _unary("digamma", sf.digamma)
+i0 = _unary("i0", sf.i0)
+i1 = _unary("i1", sf.i1)
+i0e = _unary("i0e", sf.i0e)
+i1e = _unary("i1e", sf.i1e)
+
+
+def zeta(x: Any, q: Any = 1.0) -> Any:
+    """Hurwitz's zeta function; of ``q`` = 1 Riemann's.
+
+    Args:
+      x: exponent; there is no derivative in it.
+      q: shift.
+
+    Raises:
+      NonDifferentiableError: a derivative in ``x`` was asked.
+    """
+    return sf.zeta(as_operand(x), as_operand(q))
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The lower incomplete gamma function, over the gamma function.
+
+    Args:
+      a: parameter; there is no derivative in it.
+      x: upper limit of the integral.
+
+    Raises:
+      NonDifferentiableError: a derivative in ``a`` was asked.
+    """
+    return sf.gammainc(as_operand(a), as_operand(x))
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """The upper incomplete gamma function, over the gamma function.
+
+    Args:
+      a: parameter; there is no derivative in it.
+      x: lower limit of the integral.
+
+    Raises:
+      NonDifferentiableError: a derivative in ``a`` was asked.
+    """
+    return sf.gammaincc(as_operand(a), as_operand(x))

@@ -26,7 +26,7 @@ from functrans.emitter.dtypes import loop_dtypes
 from functrans.emitter.numbers import Numbers
 from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Pointwise
-from functrans.primitives import complex_parts, elementwise, linalg_lstsq, structural
+from functrans.primitives import complex_parts, elementwise, linalg_lstsq, special, structural
 
 BRAIN = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
 INTEGERS = [np.dtype(c) for c in "bBhHiIqQ"]
@@ -259,6 +259,22 @@ def test_functions_are_close_to_numpy(name: str) -> None:
     """Their distance to the exact values is measured in the tests of vector math."""
     ufunc = getattr(np, name)
     check(method(name), ufunc, [(d,) * ufunc.nin for d in FLOATS], ulp=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "ulp"),
+    [
+        ("sigmoid", 5),
+        ("softplus", 5),
+        ("erf", 5),
+        ("erfc", 64),
+        ("lgamma", 1024),
+        ("digamma", 1024),
+    ],
+)
+def test_special_functions_are_close_to_scipy(name: str, ulp: float) -> None:
+    """The larger bounds are SciPy's: far out, and near roots and poles."""
+    check(method(name), getattr(special, name), [(d,) for d in FLOATS], ulp=ulp)
 
 
 @pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])

@@ -8,13 +8,24 @@ from typing import Any
 
 import pytest
 
-from samples import control, elementwise, indexing, linalg, movement, products, reductions, spectral
+from samples import (
+    control,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    products,
+    reductions,
+    special,
+    spectral,
+)
 from samples.row import Refused as Refused
 from samples.row import Row as Row
 from samples.row import Sample as Sample
 
 ROWS: tuple[Row, ...] = (
     *elementwise.ROWS,
+    *special.ROWS,
     *movement.ROWS,
     *reductions.ROWS,
     *indexing.ROWS,

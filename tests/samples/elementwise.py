@@ -116,7 +116,8 @@ def unary(
         if draw_int is not None:
             yield Sample("i64[3]", (draw_int(rng, (3,)),))
         if kinks:
-            yield Sample("kinks", (np.array(kinks),), is_smooth=False)
+            is_finite = bool(np.isfinite(kinks).all())
+            yield Sample("kinks", (np.array(kinks),), is_smooth=False, has_derivative=is_finite)
 
     if cplx is None:
         refused = Refused(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd import special_functions as sf
 from functrans.autograd.methods.arithmetic import stepwise
 from functrans.autograd.methods.rows import (
     Row,
@@ -25,6 +24,7 @@ from functrans.autograd.operations import composite, named, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
 from functrans.trace import dtype_of
 
 # how integers are taken

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from functrans.autograd import special_functions as sf
 from functrans.autograd.methods import blending, pointwise, reductions
 from functrans.autograd.methods.arithmetic import joined
 from functrans.autograd.methods.pointwise import unary
@@ -17,6 +16,7 @@ from functrans.autograd.methods.rows import Row, constant, floating, functions_o
 from functrans.autograd.operations import composite
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
 
 
 def _of_order(n: int) -> Callable[..., Any]:

@@ -34,9 +34,9 @@ def assign(label: str, x: Tensor, value: Any) -> None:
       x: the tensor.
       value: an array of its shape, or a tracer.
     """
+    enter_session(x)
     memory = x._memory()
     if isinstance(memory, Tracer) or isinstance(value, Tracer):
-        enter_session(x)
         write(label, x, Tensor.of(value, None, x.__dict__.get("_trace")))
         return
     np.copyto(memory, value)

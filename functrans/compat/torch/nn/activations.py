@@ -18,9 +18,6 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.nodes import torch_type
 from functrans.autograd.operations import check_write, to_dtype, write
 from functrans.autograd.programs import Operation
-from functrans.autograd.special_functions import erf, log_sigmoid
-from functrans.autograd.special_functions import sigmoid as sigmoid_of
-from functrans.autograd.special_functions import softplus as softplus_of
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
 from functrans.primitives import elementwise as ew
@@ -28,6 +25,9 @@ from functrans.primitives import structural
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.special import erf, log_sigmoid
+from functrans.primitives.special import sigmoid as sigmoid_of
+from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import shape_of
 
 

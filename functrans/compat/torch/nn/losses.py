@@ -18,13 +18,13 @@ import numpy as np
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.operations import result_dtype, to_dtype
 from functrans.autograd.programs import Operation
-from functrans.autograd.special_functions import softplus as softplus_of
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, keep_axis, log_softmax_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.indexing import gather, take_along_axis
+from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _FEW_CLASSES = 32

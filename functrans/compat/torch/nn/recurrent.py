@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.autograd.programs import Operation
-from functrans.autograd.special_functions import sigmoid as sigmoid_of
 from functrans.compat.torch.nn.activations import along
 from functrans.control.scanning import scan
 from functrans.primitives import dot
 from functrans.primitives import elementwise as ew
+from functrans.primitives.special import sigmoid as sigmoid_of
 from functrans.trace import shape_of
 
 

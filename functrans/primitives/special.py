@@ -1,0 +1,388 @@
+"""Special functions: activations, the error function and its relatives, gamma and Bessel functions.
+
+Here: elementwise operations that NumPy does not have, and the function that applies each. Not here:
+what is made of them (``autograd.methods.special``), SciPy's names for them (``scipy.special``).
+
+Integers become float64, as in SciPy. Half precision is kept: values are computed in float32 and
+rounded once. Values of most come from ``scipy.special``, which is imported when the first of them
+is evaluated.
+
+``t`` is a tangent or cotangent, ``y`` the result.
+
+Layer: ``primitives``. Sources: DLMF chapters 5, 7, 8, 10, 25 for derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.lowering import Expansion
+from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.primitives import elementwise as ew
+from functrans.primitives.family import (
+    broadcast_shapes,
+    elementwise_primitive,
+    promoted_dtype,
+    user_function,
+)
+from functrans.primitives.structural import cast
+from functrans.trace import aval_of, dtype_of
+
+ArrayFunction = Callable[..., Any]
+
+_DIRECT = (np.dtype(np.float64), np.dtype(np.float32))
+_ROOT_PI = math.sqrt(math.pi)
+_ROOT_2_PI = math.sqrt(2 * math.pi)
+_NO_NATIVE_FORM = (("lower", "the compiler has no vector form of it; SciPy is called"),)
+
+# dtypes ------------------------------------------------------------------------------------------
+
+
+def _is_half(dtype: np.dtype) -> bool:
+    return dtype.name in ("float16", "bfloat16")
+
+
+def _floating(dtype: np.dtype) -> np.dtype:
+    """The dtype of the result for operands of a common dtype."""
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of float32, float64 and wider arrays as one of all plain operands."""
+
+    def plain(*operands: Any) -> Any:
+        for x in operands:
+            if type(x) is not np.ndarray or x.dtype not in _DIRECT:
+                break
+        else:
+            return function(*operands)
+        dtype = _floating(np.result_type(*operands))
+        if not _is_half(dtype):
+            return function(*[np.asarray(x, dtype) for x in operands])
+        return function(*[np.asarray(x, np.float32) for x in operands]).astype(dtype)
+
+    return plain
+
+
+@cache
+def _routine(name: str) -> Callable[..., Any]:
+    from scipy import special
+
+    routine: Callable[..., Any] = getattr(special, name)
+    return routine
+
+
+def _scipy(name: str) -> Callable[..., Any]:
+    """A function of ``scipy.special``."""
+
+    def function(*operands: Any) -> Any:
+        if any(x.dtype.kind == "c" for x in operands):
+            raise TypeError(f"{name}: not defined for complex numbers")
+        return _routine(name)(*operands)
+
+    return _plain(function)
+
+
+def _aval_rule(name: str, kinds: str, is_wide: bool, keeps_integers: bool) -> Callable[..., Any]:
+    """``abstract_eval`` for operands of some kinds of dtype.
+
+    Args:
+      name: name of the primitive.
+      kinds: letters of the kinds of dtype that it takes.
+      is_wide: whether it takes floats of more than 64 bits.
+      keeps_integers: whether integers stay integers.
+    """
+
+    def abstract_eval(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
+        shape = broadcast_shapes(name, [aval.shape for aval in avals])
+        dtype = promoted_dtype(avals)
+        is_taken = dtype.kind in kinds and (is_wide or dtype.itemsize <= 8 or dtype.kind == "c")
+        if not is_taken and dtype.name != "bfloat16":
+            text = ", ".join(map(str, avals))
+            raise TypeError(f"{name}: not defined for operands {text}")
+        return (ShapedArray(shape, dtype if keeps_integers else _floating(dtype)),)
+
+    return abstract_eval
+
+
+def _one(
+    name: str,
+    function: Callable[..., Any],
+    partial: Any,
+    saves: str = "",
+    *,
+    kinds: str = "biuf",
+    is_wide: bool = True,
+    keeps_integers: bool = False,
+    expansion: Callable[..., Any] | None = None,
+) -> Primitive:
+    """An operation of one operand that is written in NumPy.
+
+    Args:
+      name: name of the primitive.
+      function: evaluates it on plain operands of any dtype that it takes.
+      partial: as in ``family``.
+      saves: as in ``family``.
+      kinds: see ``_aval_rule``.
+      is_wide: see ``_aval_rule``.
+      keeps_integers: see ``_aval_rule``.
+      expansion: writes it in other operations, for operands of the result's dtype.
+    """
+
+    def expanded(x: Any) -> tuple[Any, ...]:
+        return (expansion(x if keeps_integers else cast(x, _floating(dtype_of(x)))),)  # type: ignore[misc]  # it is used with one only
+
+    return elementwise_primitive(
+        name,
+        function,
+        (partial,),
+        (saves,),
+        "x",
+        abstract_eval=_aval_rule(name, kinds, is_wide, keeps_integers),
+        lower=None if expansion is None else Expansion(expanded),
+    )
+
+
+def _of_scipy(
+    name: str,
+    partials: Any,
+    saves: tuple[str, ...],
+    routine: str = "",
+    *,
+    is_native: bool = False,
+) -> Primitive:
+    """An operation of SciPy; ``is_native`` where the emitter has a method of its name."""
+    return elementwise_primitive(
+        name,
+        _scipy(routine or name),
+        partials,
+        saves,
+        "x" if len(saves) == 1 else "ab",
+        abstract_eval=_aval_rule(name, "biuf", False, False),
+        reasons=() if is_native else _NO_NATIVE_FORM,
+    )
+
+
+def _no_derivative(name: str) -> Callable[..., Any]:
+    """The partial derivative in an operand in which there is no rule."""
+
+    def partial(*operands: Any) -> Any:
+        raise NonDifferentiableError(
+            f"{name} has no derivative in its first operand; hold that constant "
+            "(ft.stop_gradient), or give a rule for it (ft.custom_jvp)"
+        )
+
+    return partial
+
+
+# activations -------------------------------------------------------------------------------------
+
+
+def _plain_sigmoid(x: Any) -> Any:
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-x))
+    with np.errstate(under="ignore"):
+        e = np.exp(-np.abs(x))
+        return np.where(x >= 0, 1, e) / (1 + e)
+
+
+def _plain_log_sigmoid(x: Any) -> Any:
+    with np.errstate(under="ignore"):
+        return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+
+
+def _plain_softplus(x: Any) -> Any:
+    with np.errstate(under="ignore"):
+        return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is computed step by step in the dtype of the result, halves too."""
+
+    def plain(x: Any) -> Any:
+        return function(np.asarray(x, _floating(np.result_type(x))))
+
+    return plain
+
+
+sigmoid_p: Primitive = _one(
+    "sigmoid", _plain(_plain_sigmoid), lambda t, x, y: t * (y * (1 - y)), "y", kinds="biufc"
+)
+relu_p: Primitive = _one(
+    "relu",
+    lambda x: np.maximum(x, 0),
+    lambda t, x, y: ew.where(y > 0, t, 0),
+    "y",
+    kinds="iuf",
+    keeps_integers=True,
+    expansion=lambda x: ew.maximum(x, 0),
+)
+log_sigmoid_p: Primitive = _one(
+    "log_sigmoid",
+    _plain(_plain_log_sigmoid),
+    lambda t, x, y: t * sigmoid(-x),
+    "x",
+    expansion=lambda x: 0 - softplus(-x),
+)
+softplus_p: Primitive = _one(
+    "softplus", _plain(_plain_softplus), lambda t, x, y: t * sigmoid(x), "x"
+)
+rsqrt_p: Primitive = _one(
+    "rsqrt",
+    _exactly(lambda x: 1 / np.sqrt(x)),
+    lambda t, x, y: t * (-0.5 * (y * y * y)),
+    "y",
+    kinds="biufc",
+    expansion=lambda x: 1 / ew.sqrt(x),
+)
+reciprocal_p: Primitive = _one(
+    "reciprocal",
+    _exactly(lambda x: 1 / x),
+    lambda t, x, y: -t * (y * y),
+    "y",
+    kinds="biufc",
+    expansion=lambda x: 1 / x,
+)
+
+sigmoid: ArrayFunction = user_function(sigmoid_p, "``1 / (1 + exp(-x))``.")
+relu: ArrayFunction = user_function(relu_p, "``max(x, 0)``, with derivative 0 at 0.")
+log_sigmoid: ArrayFunction = user_function(log_sigmoid_p, "``log(sigmoid(x))`` without underflow.")
+softplus: ArrayFunction = user_function(softplus_p, "``log(1 + exp(x))`` without overflow.")
+rsqrt: ArrayFunction = user_function(rsqrt_p, "``1 / sqrt(x)``.")
+reciprocal: ArrayFunction = user_function(reciprocal_p, "``1 / x``.")
+
+# the error function ------------------------------------------------------------------------------
+
+erf_p: Primitive = _of_scipy(
+    "erf", (lambda t, x, y: t * (ew.exp(-(x * x)) * (2 / _ROOT_PI)),), ("x",), is_native=True
+)
+erfc_p: Primitive = _of_scipy(
+    "erfc", (lambda t, x, y: t * (ew.exp(-(x * x)) * (-2 / _ROOT_PI)),), ("x",), is_native=True
+)
+erfcx_p: Primitive = _of_scipy("erfcx", (lambda t, x, y: t * (2 * x * y - 2 / _ROOT_PI),), ("xy",))
+erfinv_p: Primitive = _of_scipy(
+    "erfinv", (lambda t, x, y: t * (ew.exp(y * y) * (_ROOT_PI / 2)),), ("y",)
+)
+ndtr_p: Primitive = _of_scipy(
+    "ndtr", (lambda t, x, y: t * (ew.exp(x * x * -0.5) / _ROOT_2_PI),), ("x",)
+)
+ndtri_p: Primitive = _of_scipy(
+    "ndtri", (lambda t, x, y: t * (ew.exp(y * y * 0.5) * _ROOT_2_PI),), ("y",)
+)
+log_ndtr_p: Primitive = _of_scipy(
+    "log_ndtr", (lambda t, x, y: t * (ew.exp(x * x * -0.5 - y) / _ROOT_2_PI),), ("xy",)
+)
+
+erf: ArrayFunction = user_function(erf_p, "The error function.")
+erfc: ArrayFunction = user_function(erfc_p, "``1 - erf(x)``.")
+erfcx: ArrayFunction = user_function(erfcx_p, "``exp(x ** 2) * erfc(x)``.")
+erfinv: ArrayFunction = user_function(erfinv_p, "The inverse of ``erf``.")
+ndtr: ArrayFunction = user_function(ndtr_p, "The normal distribution function.")
+ndtri: ArrayFunction = user_function(ndtri_p, "The inverse of ``ndtr``.")
+log_ndtr: ArrayFunction = user_function(log_ndtr_p, "``log(ndtr(x))`` without underflow.")
+
+# gamma functions ---------------------------------------------------------------------------------
+
+
+def _plain_lgamma(x: Any) -> Any:
+    """SciPy's ``gammaln``, without its overflow for subnormal numbers."""
+    if x.dtype.kind == "c":
+        raise TypeError("lgamma: not defined for complex numbers")
+    y = _routine("gammaln")(x)
+    is_infinite = np.isinf(y)
+    if not is_infinite.any():
+        return y
+    with np.errstate(divide="ignore"):
+        near_zero = -np.log(np.abs(x))
+    return np.where(is_infinite & (np.abs(x) < 0.5), near_zero, y)[()]
+
+
+lgamma_p: Primitive = _one(
+    "lgamma", _plain(_plain_lgamma), lambda t, x, y: t * digamma(x), "x", is_wide=False
+)
+digamma_p: Primitive = _of_scipy(
+    "digamma", (lambda t, x, y: t * zeta(2.0, x),), ("x",), is_native=True
+)
+zeta_p: Primitive = _of_scipy(
+    "zeta", (_no_derivative("zeta"), lambda t, a, b, y: t * (-a * zeta(a + 1, b))), ("", "ab")
+)
+
+
+def _density(a: Any, x: Any) -> Any:
+    """The derivative of the lower incomplete gamma ratio in ``x``: ``x**(a-1) exp(-x) / gamma(a)``.
+
+    Of ``a`` = 1 it is 1 at 0. ``a`` is converted first, since ``lgamma`` of a Python number is
+    float64.
+    """
+    dtype = promoted_dtype((aval_of(a), aval_of(x)))  # type: ignore[arg-type]  # of arrays
+    a = cast(a, _floating(dtype))
+    is_edge = (a == 1) & (x == 0)
+    return ew.exp((a - 1) * ew.log(ew.where(is_edge, 1, x)) - x - lgamma(a))
+
+
+gammainc_p: Primitive = _of_scipy(
+    "gammainc",
+    (_no_derivative("gammainc"), lambda t, a, b, y: t * _density(a, b)),
+    ("", "ab"),
+)
+gammaincc_p: Primitive = _of_scipy(
+    "gammaincc",
+    (_no_derivative("gammaincc"), lambda t, a, b, y: -t * _density(a, b)),
+    ("", "ab"),
+)
+
+lgamma: ArrayFunction = user_function(
+    lgamma_p, "The logarithm of the absolute value of the gamma function."
+)
+digamma: ArrayFunction = user_function(digamma_p, "The derivative of ``lgamma``.")
+zeta: ArrayFunction = user_function(
+    zeta_p, "Hurwitz's zeta function; no derivative in the first operand."
+)
+gammainc: ArrayFunction = user_function(
+    gammainc_p,
+    "The lower incomplete gamma function, over the gamma; no derivative in the first operand.",
+)
+gammaincc: ArrayFunction = user_function(
+    gammaincc_p,
+    "The upper incomplete gamma function, over the gamma; no derivative in the first operand.",
+)
+
+# Bessel functions --------------------------------------------------------------------------------
+
+
+def _i1_over_x(x: Any, y: Any) -> Any:
+    """``i1(x) / x``, 1/2 at 0."""
+    is_zero = x == 0
+    return ew.where(is_zero, 0.5, y / ew.where(is_zero, 1, x))
+
+
+i0_p: Primitive = _of_scipy("i0", (lambda t, x, y: t * i1(x),), ("x",))
+i1_p: Primitive = _of_scipy("i1", (lambda t, x, y: t * (i0(x) - _i1_over_x(x, y)),), ("xy",))
+i0e_p: Primitive = _of_scipy("i0e", (lambda t, x, y: t * (i1e(x) - ew.sign(x) * y),), ("xy",))
+i1e_p: Primitive = _of_scipy(
+    "i1e", (lambda t, x, y: t * (i0e(x) - _i1_over_x(x, y) - ew.sign(x) * y),), ("xy",)
+)
+
+i0: ArrayFunction = user_function(i0_p, "The modified Bessel function of the first kind, order 0.")
+i1: ArrayFunction = user_function(i1_p, "The modified Bessel function of the first kind, order 1.")
+i0e: ArrayFunction = user_function(i0e_p, "``i0(x) * exp(-|x|)``.")
+i1e: ArrayFunction = user_function(i1e_p, "``i1(x) * exp(-|x|)``.")
+
+
+def without_derivative(name: str, routine: str) -> Callable[..., Any]:
+    """A function of SciPy for which torch has no derivative either."""
+    return user_function(_of_scipy(name, nondifferentiable, ("",), routine))
+
+
+PRIMITIVES = (
+    sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p, reciprocal_p, erf_p, erfc_p, erfcx_p,
+    erfinv_p, ndtr_p, ndtri_p, log_ndtr_p, lgamma_p, digamma_p, zeta_p, gammainc_p, gammaincc_p,
+    i0_p, i1_p, i0e_p, i1e_p,
+)  # fmt: skip
