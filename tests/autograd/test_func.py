@@ -353,3 +353,29 @@ def test_names_of_torch(module: str, own: str, names: str) -> None:
     theirs = import_module(f"functrans.compat.torch.{module}")
     ours = import_module(f"functrans.autograd.{own}")
     assert all(getattr(theirs, name) is getattr(ours, name) for name in names.split())
+
+
+def test_no_grad_stops_the_reverse_mode_around_it() -> None:
+    w = tensor([3.0, 4.0], requires_grad=True)
+
+    def fun(x: Any) -> Any:
+        with no_grad():
+            c = x * x * w.detach()
+        return (c * x).sum()
+
+    x = np.array([1.0, 2.0])
+    expected = x**2 * [3.0, 4.0]
+    assert_allclose(func.grad(fun)(tensor(x)).numpy(), expected)
+    assert_allclose(func.vjp(fun, tensor(x))[1](tensor(1.0))[0].numpy(), expected)
+    each = func.vmap(func.grad(lambda x, w: fun_of(x, w)), (0, 0))(tensor(x), tensor([3.0, 4.0]))
+    assert_allclose(each.numpy(), expected)
+    # forward mode goes through it
+    assert_allclose(func.jacfwd(fun)(tensor(x)).numpy(), 3 * expected)
+    second = func.hessian(fun)(tensor(x)).numpy()
+    assert_allclose(second, np.diag(2 * x * [3.0, 4.0]))
+
+
+def fun_of(x: Any, w: Any) -> Any:
+    with no_grad():
+        c = x * x * w
+    return c * x

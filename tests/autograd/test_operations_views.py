@@ -210,3 +210,29 @@ def test_a_leaf_is_filled_under_no_grad_only() -> None:
         x.fill_(4.0)
     assert x.is_leaf
     assert x.item() == 4.0
+
+
+@pytest.mark.parametrize(
+    ("index", "shape"),
+    [
+        ((1, slice(None), [0, 2]), (3, 2)),
+        ((0, None, [0, 2]), (1, 2, 4)),
+        ((0, slice(None), [True, False, True, False]), (3, 2)),
+        ((slice(None), 0, [0, 1]), (2, 2)),
+        ((Ellipsis, [0, 1], 2), (2, 2)),
+        (([0, 1], slice(None), [0, 1]), (2, 3)),
+        ((None, [[True, False, True], [False, False, True]]), (1, 3, 4)),
+    ],
+    ids=str,
+)
+def test_integers_beside_arrays_select_first(index: Any, shape: tuple[int, ...]) -> None:
+    values = np.arange(24.0).reshape(2, 3, 4)
+    x = tensor(values, requires_grad=True)
+    part = x[index]
+    assert part.shape == shape
+    # the places that were read are those that are written to, in the same order
+    y = tensor(values)
+    y[index] = tensor(np.arange(100.0, 100.0 + part.numel()).reshape(shape))
+    np.testing.assert_array_equal(y[index].numpy().ravel(), np.arange(100.0, 100.0 + part.numel()))
+    part.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy() != 0, y.numpy() >= 100)

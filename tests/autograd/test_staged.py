@@ -403,3 +403,34 @@ def test_what_hooks_write_to_is_seen() -> None:
     assert len(seen) == 3
     with pytest.raises(UnsupportedOperationError, match=r"each call changes seen"):
         jitted(tensor(X))
+
+
+def test_arrays_as_arguments_of_a_step() -> None:
+    w = tensor(np.zeros(3), requires_grad=True)
+
+    def step(a: Any, b: Any) -> Any:
+        w.grad = None
+        loss = np.sum((a @ w - b) ** 2)
+        loss.backward()
+        return loss
+
+    jitted = ft.jit(step)
+    for scale in (1.0, 2.0):
+        found = jitted(scale * X[:, :3], Y[:, 0]).item()
+        gradient = w.grad.numpy().copy()
+        assert_allclose(found, step(scale * X[:, :3], Y[:, 0]).item())
+        assert_allclose(gradient, w.grad.numpy())
+
+
+def test_data_is_replaced_in_a_step() -> None:
+    b = tensor(np.zeros(2))
+
+    def step(x: Any) -> Any:
+        b.data = x * 2.0
+        b.add_(1.0)
+        return b.sum()
+
+    jitted = ft.jit(step)
+    for n in range(3):
+        assert jitted(tensor(np.full(2, float(n)))).item() == 2 * (2 * n + 1)
+        assert_array_equal(b.numpy(), np.full(2, 2.0 * n + 1))

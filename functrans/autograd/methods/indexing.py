@@ -105,6 +105,45 @@ def _clean(index: Any) -> Any:
     return int(index) if isinstance(index, np.integer) else index
 
 
+def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
+    """A mixed index as a basic one and an advanced one after it, as torch reads it.
+
+    Integers and new axes beside arrays are applied first, so that they do not count among the
+    arrays, as they do in NumPy.
+
+    Returns:
+      Both; ``None`` where NumPy means the same.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(item is None or isinstance(item, (int, np.integer)) for item in items):
+        return None
+    taken = 0
+    for item in items:
+        if isinstance(item, np.ndarray) and item.dtype == bool:
+            taken += item.ndim
+        elif item is not None and item is not Ellipsis:
+            taken += 1
+    first: list[Any] = []
+    then: list[Any] = []
+    for item in (*items, *(() if Ellipsis in _plain_items(items) else (Ellipsis,))):
+        if item is Ellipsis:
+            first += [slice(None)] * (ndim - taken)
+            then += [slice(None)] * (ndim - taken)
+        elif isinstance(item, np.ndarray):
+            first += [slice(None)] * (item.ndim if item.dtype == bool else 1)
+            then.append(item)
+        elif item is None or isinstance(item, slice):
+            first.append(item)
+            then.append(slice(None))
+        else:
+            first.append(item)
+    return tuple(first), tuple(then)
+
+
+def _plain_items(items: Any) -> list[Any]:
+    return [item for item in items if not isinstance(item, np.ndarray)]
+
+
 def _getitem(self: Tensor, index: Any) -> Tensor:
     index = plain_index(index)
     if _is_basic(index):
@@ -114,6 +153,9 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         if Ellipsis not in full:
             full = (*full, Ellipsis)
         return view(_label(index), self, lambda x: index_value(x, index), lambda x: x[full])
+    parts = _selects_first(index, len(self.shape))
+    if parts is not None:
+        return _getitem(_getitem(self, parts[0]), parts[1])
     return composite("Index", lambda x: index_value(x, index), self)  # type: ignore[no-any-return]  # a tensor
 
 
@@ -129,6 +171,10 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         if extra > 0 and value.shape[:extra] == (1,) * extra:
             value = value.reshape(value.shape[extra:])
         write("copy_", part, value)
+        return
+    parts = _selects_first(index, len(self.shape))
+    if parts is not None:
+        _setitem(_getitem(self, parts[0]), parts[1], value)
         return
     if value.dtype != self.dtype:
         if value.shape:

@@ -116,7 +116,10 @@ def _get_data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    enter_session(self, value)
     self._value = value._value
+    if isinstance(value._value, Tracer):
+        self._stored().bump("data", None)
 
 
 def backward(

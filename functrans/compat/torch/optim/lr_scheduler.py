@@ -387,6 +387,8 @@ class SequentialLR:
         i = bisect.bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            for group, rate in zip(self.optimizer.param_groups, scheduler.base_lrs, strict=True):
+                _set_rate(group, "lr", rate)  # it begins from the initial rate
             scheduler.step(0)
         else:
             scheduler.step()
