@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import time
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from functrans import tree
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace
 from functrans.autograd.tensors import Tensor
+from functrans.control.explanations import Origin, origin
 from functrans.control.inline import inline_calls
 from functrans.control.jit import JitFunction, for_compiler, install_tensors
 from functrans.control.native import call_program, jit_p
@@ -69,15 +71,18 @@ class _Watch:
     """A part of the Python state, as it was.
 
     Attributes:
-      name: how to say where it is.
+      name: how to say where the holder is.
       keys: names or positions in it.
       values: what was there.
     """
 
-    __slots__ = ("_holder", "_read", "_whole", "keys", "name", "values")
+    __slots__ = ("_holder", "_style", "_whole", "keys", "name", "values")
 
-    def __init__(self, holder: Any, name: str, keys: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
+    ) -> None:
         self.name = name
+        self._style = style
         self._holder = holder
         self._whole = keys is None
         self.keys: tuple[Any, ...] = tuple(holder if keys is None else keys)
@@ -125,7 +130,10 @@ class _Watch:
 
     def place(self, key: Any) -> str:
         """How to say where a value is."""
-        return self.name.format(repr(key) if "[" in self.name else key)
+        if self._style == "[":
+            simple = isinstance(key, (str, int, float, bytes))
+            return f"{self.name}[{repr(key) if simple else type(key).__name__}]"
+        return f"{self.name}.{key}" if self._style == "." else self.name or str(key)
 
     def restore(self) -> None:
         """Put everything back."""
@@ -207,25 +215,25 @@ class _State:
             yield from self._look_into_function(value)
         elif isinstance(value, type):
             if value.__module__.split(".")[0] not in (*_OWN, "builtins"):
-                yield from self._watch(vars(value), f"{value.__name__}.{{}}")
+                yield from self._watch(vars(value), value.__name__)
         elif isinstance(value, (set, frozenset)):
             if isinstance(value, set):
                 self.contents.append((value, frozenset(value), name))
             yield from ((inner, name) for inner in value)
         elif isinstance(value, dict):
-            yield from self._watch(value, f"{name}[{{}}]")
+            yield from self._watch(value, name, style="[")
         elif isinstance(value, Mapping):
             yield from ((value[key], f"{name}[{key!r}]") for key in value)
         elif isinstance(value, list):
-            yield from self._watch(value, f"{name}[{{}}]")
+            yield from self._watch(value, name, style="[")
         elif isinstance(value, tuple):
             yield from ((inner, f"{name}[{i}]") for i, inner in enumerate(value))
         else:
             if hasattr(value, "__dict__"):
-                yield from self._watch(vars(value), f"{name}.{{}}")
+                yield from self._watch(vars(value), name)
             slots = [n for cls in type(value).__mro__ for n in _slots(cls)]
             if slots and type(value).__module__.split(".")[0] not in (*_OWN, "builtins"):
-                yield from self._watch(value, f"{name}.{{}}", slots)
+                yield from self._watch(value, name, slots)
             yield type(value), name
             for cls in type(value).__mro__[1:]:
                 yield cls, name
@@ -234,20 +242,20 @@ class _State:
         if value.__module__ and value.__module__.split(".")[0] in _OWN:
             return
         for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
-            watch = _Watch(cell, variable, ("cell_contents",))
+            watch = _Watch(cell, variable, ("cell_contents",), style="")
             self.watches.append(watch)
             if watch.values[0] is not _MISSING:
                 yield watch.values[0], variable
-        yield from self._watch(value.__globals__, "{}", value.__code__.co_names)
+        yield from self._watch(value.__globals__, "", value.__code__.co_names, style="")
         for inner in (value.__defaults__, value.__kwdefaults__):
             yield inner, f"a default of {value.__name__}"
 
     def _watch(
-        self, holder: Any, name: str, keys: Sequence[Any] | None = None
+        self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
     ) -> Iterator[tuple[Any, str]]:
         if keys is not None and isinstance(holder, dict):
             keys = [key for key in keys if key in holder]
-        watch = _Watch(holder, name, keys)
+        watch = _Watch(holder, name, keys, style)
         self.watches.append(watch)
         for key, value in zip(watch.keys, watch.values, strict=True):
             if value is not _MISSING:
@@ -431,6 +439,7 @@ class _Step:
       is_recorded: whether gradients flow through a result.
       reached: identities of tensors that the function reaches by itself.
       captured_leaves: which arguments were among them.
+      origin: the kind of call that it was staged for.
     """
 
     jaxpr: Jaxpr
@@ -445,6 +454,7 @@ class _Step:
     is_recorded: bool
     reached: frozenset[int]
     captured_leaves: tuple[bool, ...]
+    origin: Origin
 
     def fits(self, leaves: Sequence[Any]) -> bool:
         """Whether the program may be used now."""
@@ -556,6 +566,10 @@ class StepPrograms:
             del known[_MAX_PROGRAMS:]
         return program.run(leaves, name)
 
+    def kept(self) -> list[_Step]:
+        """All programs."""
+        return [program for programs in self._programs.values() for program in programs]
+
     def clear(self) -> None:
         """Forget all programs."""
         self._programs.clear()
@@ -590,7 +604,8 @@ def _staged(
     may_change: bool,
 ) -> tuple[_Step, str]:
     """The program of a call, and what state it creates, so that the next is another."""
-    label = repr(function).strip("<>")
+    label = repr(function)[1:-1]
+    start = time.perf_counter()
     fun = function.function
     roots = [(fun, getattr(fun, "__name__", "step"))]
     before = _State(roots)
@@ -617,7 +632,7 @@ def _staged(
                         session.adopt(reached)
                 result = function.call_with(args, kwargs, treedef, inner)
                 step, changed = _closed(
-                    function, session, before, _State(roots), leaves, arguments, result
+                    function, session, before, _State(roots), leaves, arguments, result, start
                 )
                 if changed and not may_change:
                     raise UnsupportedOperationError(
@@ -667,6 +682,7 @@ def _closed(
     leaves: Sequence[Any],
     arguments: Sequence[StagingTracer],
     result: Any,
+    start: float,
 ) -> tuple[_Step, str]:
     """Close the program over its results and over what it changed."""
     label = session.staging.label
@@ -749,8 +765,29 @@ def _closed(
         any(isinstance(x, Tensor) and _is_live(x._node) for x in flat),
         reached,
         tuple([id(leaf) in reached for leaf in leaves]),
+        _origin(before, hidden, hoisted, len(captured), start),
     )
     return step, ", ".join(dict.fromkeys([*created, *(name for _, name in fresh)]))
+
+
+def _origin(
+    before: _State, hidden: Sequence[_Hidden], jaxpr: Jaxpr, n_captured: int, start: float
+) -> Origin:
+    """What a program depends on: the tensors that it takes, and the numbers around it."""
+    names = {id(tensor): name for tensor, name in before.tensors}
+    paths = [f"a captured array {i}" for i in range(n_captured)]
+    for i, place in enumerate(hidden):
+        name = names.get(id(place.tensor), f"tensor {i}")
+        paths.append(f"{name}.grad" if place.is_grad else name)
+    paths += [f"argument {i}" for i in range(len(jaxpr.invars) - len(paths))]
+    numbers = {
+        watch.place(key): value
+        for watch in before.watches
+        for key, value in zip(watch.keys, watch.values, strict=True)
+        if isinstance(value, (bool, int, float, complex))
+    }
+    staging_s = time.perf_counter() - start
+    return origin(paths, jaxpr.in_avals, numbers, current_config.get(), (), staging_s)
 
 
 def _check_changes(label: str, session: Session, before: _State) -> list[str]:
@@ -921,6 +958,11 @@ class Imperative:
         if programs is None:
             programs = self._programs[function] = StepPrograms(function)
         return programs.call(args, kwargs)
+
+    def programs(self, function: JitFunction) -> list[_Step]:
+        """The programs of a function that are kept."""
+        programs = self._programs.get(function)
+        return [] if programs is None else programs.kept()
 
     def clear(self, function: JitFunction) -> None:
         """Forget a function's programs."""

@@ -590,8 +590,13 @@ class JitFunction:
           ('x: f64[3] -> f64[4]',)
         """
         # Uses change the order of the cache; programs are told in the order in which they came.
-        programs = sorted(self.kept_programs(), key=lambda program: program.origin.number)
+        found: list[Any] = [*self.kept_programs(), *self._steps()]
+        programs = sorted(found, key=lambda program: program.origin.number)
         return explain(self._label, [(p.origin, p.jaxpr) for p in programs], current_config.get())
+
+    def _steps(self) -> list[Any]:
+        """The programs of a function that works on tensors."""
+        return _tensors[0].programs(self) if _tensors else []
 
     def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
         """The function as a C function for arguments like these; see :class:`CFunction`.
@@ -626,11 +631,13 @@ class JitFunction:
         with self._lock:
             self._programs.clear()
             self._direct = self._positional = None
+        if _tensors:
+            _tensors[0].clear(self)
 
     @property
     def cache_size(self) -> int:
         """Number of programs kept."""
-        return len(self._programs)
+        return len(self._programs) + len(self._steps())
 
 
 _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()

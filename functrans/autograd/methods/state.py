@@ -18,6 +18,8 @@ from functrans.autograd.nodes import LeafNode, edge_of
 from functrans.autograd.operations import detached, named, to_dtype
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import Tensor
+from functrans.errors import ConcretizationError
+from functrans.ir.source import here
 from functrans.primitives.structural import copy_p
 from functrans.trace import Tracer, bind
 
@@ -207,17 +209,28 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any])
 # values ------------------------------------------------------------------------------------------
 
 
-def plain(self: Tensor) -> Any:
+def plain(self: Tensor, asker: str = "this") -> Any:
     """The value, where there is one.
+
+    Args:
+      self: the tensor.
+      asker: what asks for it, for messages.
 
     Raises:
       ConcretizationError: it is traced.
     """
     enter_session(self)
     value = self._value
-    if isinstance(value, Tracer):
-        return value._concrete("the value of a tensor")
-    return value
+    if not isinstance(value, Tracer):
+        return value
+    if modes.session is None:
+        return value._concrete(f"the value of a tensor ({asker})")
+    raise ConcretizationError(
+        f"{asker} asks for the value of a tensor of type {value.aval}{here()}, but "
+        f"{modes.session.staging.label} is traced on shapes alone, to be compiled. Return the "
+        "tensor and ask outside of the step; for a choice by value use torch.where or "
+        "ft.lax.cond, for printing ft.debug.print"
+    )
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
@@ -234,7 +247,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
-    value = plain(self)
+    value = plain(self, "numpy()")
     return np.asarray(value) if isinstance(self._value, Tracer) else self._memory()
 
 
@@ -247,7 +260,7 @@ def _array(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
-    return plain(self).tolist()
+    return plain(self, "tolist()").tolist()
 
 
 def item(self: Tensor) -> Any:
@@ -256,14 +269,14 @@ def item(self: Tensor) -> Any:
     Raises:
       RuntimeError: there are more.
     """
-    value = plain(self)
+    value = plain(self, "item()")
     if value.size != 1:
         raise RuntimeError(f"a Tensor with {value.size} elements cannot be converted to Scalar")
     return value.item()
 
 
 def _bool(self: Tensor) -> bool:
-    value = plain(self)
+    value = plain(self, "bool()")
     if value.size != 1:
         what = "more than one value" if value.size else "no values"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
@@ -302,7 +315,11 @@ def _iter(self: Tensor) -> Any:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    return format(item(self), spec) if spec and not self.shape else str(self)
+    return (
+        str(self)
+        if self.shape or (spec == "" and isinstance(self._value, Tracer))
+        else format(plain(self, "a formatted string").item(), spec)
+    )
 
 
 def _repr(self: Tensor) -> str:
