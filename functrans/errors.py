@@ -76,6 +76,19 @@ class ShapeError(FunctransError, ValueError):
     """
 
 
+class TensorShapeError(ShapeError, RuntimeError):
+    """Shapes do not fit an operation on tensors; PyTorch raises ``RuntimeError`` there.
+
+    Fails::
+
+        ft.tensor([1.0, 2.0]) + ft.tensor([1.0, 2.0, 3.0])
+
+    Repaired::
+
+        ft.tensor([1.0, 2.0, 0.0]) + ft.tensor([1.0, 2.0, 3.0])
+    """
+
+
 class TreeMismatchError(FunctransError, ValueError):
     """Two pytrees that should have one structure differ; the message names the key path.
 

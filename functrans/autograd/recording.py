@@ -29,6 +29,7 @@ from functrans.autograd.nodes import (
 )
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.control.custom_rules import stop_gradient
+from functrans.errors import ShapeError, TensorShapeError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
@@ -291,7 +292,10 @@ def guard_of(tensor: Tensor, origin: str = "") -> Guard:
 
 def _clearer(primitive: Primitive, values: Any, params: Any, error: Exception) -> Exception:
     """The error that says where and what."""
-    return explained(primitive, tuple(values), params, error) or error
+    clearer = explained(primitive, tuple(values), params, error) or error
+    if type(clearer) is ShapeError:
+        return TensorShapeError(*clearer.args)
+    return clearer
 
 
 def _observed(name: str, operands: Any, call: Any, *args: Any) -> Any:

@@ -89,3 +89,19 @@ def test_long_chains_need_no_recursion() -> None:
     y.backward()
     assert_allclose(x.grad.item(), 1.000001**100_000)
     del y
+
+
+def test_conversions_that_lose_the_derivative_warn() -> None:
+    x = leaf()
+    buffer = np.zeros(3)
+    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True"):
+        buffer[0] = x[0]
+    with pytest.warns(UserWarning, match="its derivative is lost"):
+        assert float(x[1]) == 2.0
+    assert x[1].item() == float(x[1].detach()) == 2.0
+
+
+def test_shapes_that_do_not_fit_are_runtime_errors_and_value_errors() -> None:
+    for kind in (RuntimeError, ValueError):
+        with pytest.raises(kind, match=r"\(3,\).*\(2,\)|3.*2"):
+            leaf() + tensor([1.0, 2.0])

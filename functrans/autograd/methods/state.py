@@ -6,6 +6,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -283,7 +284,19 @@ def _bool(self: Tensor) -> bool:
     return bool(value)
 
 
+def _warn_of_loss(self: Tensor) -> None:
+    """Say that a conversion loses the derivative; it is how NumPy fills a buffer."""
+    if node_of(self) is not None:
+        warnings.warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+            f"behavior{here()}: its derivative is lost.\nConsider using tensor.detach() first.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _float(self: Tensor) -> float:
+    _warn_of_loss(self)
     return float(item(self))
 
 
@@ -292,6 +305,7 @@ def _int(self: Tensor) -> int:
 
 
 def _complex(self: Tensor) -> complex:
+    _warn_of_loss(self)
     return complex(item(self))
 
 

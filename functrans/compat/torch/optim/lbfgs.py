@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.modes import enable_grad, no_grad
+from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.values import assign
 
@@ -152,6 +153,11 @@ def _zoomed(
     return bracket[low]
 
 
+def _number(loss: Any) -> float:
+    """The loss that a closure returned."""
+    return float(loss.item() if isinstance(loss, Tensor) else loss)
+
+
 class LBFGS(Optimizer):
     """A quasi-Newton method that remembers the last steps.
 
@@ -244,7 +250,7 @@ class LBFGS(Optimizer):
             self._call_pre_hooks(closure)
         with enable_grad():
             first = closure()
-        self._iterate(closure, float(first))
+        self._iterate(closure, _number(first))
         if self._post_hooks:
             self._call_post_hooks(closure)
         return first
@@ -265,7 +271,7 @@ class LBFGS(Optimizer):
         def at(starts: list[Any], t: float, direction: Any) -> tuple[float, Any]:
             self._move(starts, t, direction)
             with enable_grad():
-                value = float(closure())
+                value = _number(closure())
             return value, self._gradient()
 
         for iteration in range(1, group["max_iter"] + 1):
