@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.modes import enable_grad, no_grad
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import plain_of
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.values import assign
 
@@ -155,7 +155,7 @@ def _zoomed(
 
 def _number(loss: Any) -> float:
     """The loss that a closure returned."""
-    return float(loss.item() if isinstance(loss, Tensor) else loss)
+    return float(plain_of(loss))
 
 
 class LBFGS(Optimizer):
