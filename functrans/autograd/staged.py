@@ -90,6 +90,16 @@ class _Watch:
             self.keys = tuple(range(len(holder)))
         self.values = tuple([self._at(key) for key in self.keys])
 
+    @property
+    def holder(self) -> Any:
+        """The container or object."""
+        return self._holder
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is a container that held nothing."""
+        return self._whole and not self.values and isinstance(self._holder, (dict, list))
+
     def _at(self, key: Any) -> Any:
         holder = self._holder
         try:
@@ -105,10 +115,11 @@ class _Watch:
         if self._whole and len(holder) != len(values):
             return False
         if type(holder) is list:
-            return all(map(_same, holder, values))
+            return all(map(operator.is_, holder, values)) or all(map(_same, holder, values))
         if type(holder) is dict and self._whole:
-            return all(map(operator.is_, holder, self.keys)) and all(
-                map(_same, holder.values(), values)
+            return all(map(operator.is_, holder, self.keys)) and (
+                all(map(operator.is_, holder.values(), values))  # mostly, and ten times as fast
+                or all(map(_same, holder.values(), values))
             )
         return all(_same(self._at(key), was) for key, was in zip(self.keys, values, strict=True))
 
@@ -168,6 +179,7 @@ class _State:
         self.tensors: list[tuple[Tensor, str]] = []
         self.contents: list[tuple[Any, Any, str]] = []
         self._seen: dict[int, Any] = {}
+        self._checked: tuple[list[Any], list[_Watch]] | None = None
         pending = [(root, name) for root, name in roots]
         while pending and len(self._seen) < _MAX_ITEMS:
             value, name = pending.pop()
@@ -175,8 +187,17 @@ class _State:
 
     def holds(self) -> bool:
         """Whether everything is as it was."""
-        return all(watch.holds() for watch in self.watches) and all(
-            value == copy for value, copy, _ in self.contents if isinstance(copy, frozenset)
+        if self._checked is None:
+            empty = [watch for watch in self.watches if watch.is_empty]
+            others = [watch for watch in self.watches if not watch.is_empty]
+            self._checked = [watch.holder for watch in empty], others
+        empty_ones, others = self._checked
+        return (
+            not any(empty_ones)
+            and all(watch.holds() for watch in others)
+            and all(
+                value == copy for value, copy, _ in self.contents if isinstance(copy, frozenset)
+            )
         )
 
     def restore(self) -> None:
