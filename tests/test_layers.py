@@ -111,7 +111,7 @@ interop
 """,
     "autograd": """
 listing modes profiler_events random tensors
-hooks profiler
+hooks profiler reachable
 nodes
 anomaly recording
 custom_functions engine func staged

@@ -2,8 +2,8 @@
 
 Here: ``Session``, which makes the tensors that a function reaches arguments of the program while it
 is traced, and ``StepPrograms``, the programs of a jitted function with what each depends on. Not
-here: the trace (``autograd.recording``), the compiler, the cache of programs without tensors
-(``control.jit``).
+here: the Python state that a function reaches (``autograd.reachable``), the trace
+(``autograd.recording``), the compiler, the cache of programs without tensors (``control.jit``).
 
 While a step is traced, every permanent tensor that an operation meets becomes a hidden argument:
 its value is a tracer until the trace ends. If it then holds another value, that is a hidden result,
@@ -18,10 +18,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import functools
-import operator
 import time
-import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +29,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.modes import modes
+from functrans.autograd.reachable import HOOK_TABLES, MISSING, State
 from functrans.autograd.recording import PERMANENT, ImperativeTrace
 from functrans.autograd.tensors import Tensor
 from functrans.control.explanations import Origin, origin
@@ -45,252 +43,11 @@ from functrans.passes.nodes import ordered_nodes
 from functrans.passes.simplify import simplify
 from functrans.staging import StagingTrace, StagingTracer
 from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, bind, tracing
+from functrans.trace import aval_of, bind, tracing
 
 _MAX_PROGRAMS = 64
 _SETTLED = 3
 """Calls of one kind that may create state before it is an error."""
-
-# what a function can reach -----------------------------------------------------------------------
-
-_SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
-_MAX_ITEMS = 100_000
-_MISSING = object()
-_SMALL_BYTES = 1 << 16
-"""Arrays up to this size are compared before and after the trace."""
-
-
-def _same(now: Any, was: Any) -> bool:
-    """Whether a value is as it was: the same object, or an equal number or text."""
-    return now is was or (
-        isinstance(was, _SCALARS) and type(now) is type(was) and bool(now == was or now != now)
-    )
-
-
-class _Watch:
-    """A part of the Python state, as it was.
-
-    Attributes:
-      name: how to say where the holder is.
-      keys: names or positions in it.
-      values: what was there.
-    """
-
-    __slots__ = ("_holder", "_style", "_whole", "keys", "name", "values")
-
-    def __init__(
-        self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
-    ) -> None:
-        self.name = name
-        self._style = style
-        self._holder = holder
-        self._whole = keys is None
-        self.keys: tuple[Any, ...] = tuple(holder if keys is None else keys)
-        if isinstance(holder, list):
-            self.keys = tuple(range(len(holder)))
-        self.values = tuple([self._at(key) for key in self.keys])
-
-    @property
-    def holder(self) -> Any:
-        """The container or object."""
-        return self._holder
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it is a container that held nothing."""
-        return self._whole and not self.values and isinstance(self._holder, (dict, list))
-
-    def _at(self, key: Any) -> Any:
-        holder = self._holder
-        try:
-            if isinstance(holder, (dict, list, types.MappingProxyType)):
-                return holder[key]
-            return getattr(holder, key)
-        except (KeyError, IndexError, AttributeError, ValueError):
-            return _MISSING
-
-    def holds(self) -> bool:
-        """Whether everything is as it was."""
-        holder, values = self._holder, self.values
-        if self._whole and len(holder) != len(values):
-            return False
-        if type(holder) is list:
-            return all(map(operator.is_, holder, values)) or all(map(_same, holder, values))
-        if type(holder) is dict and self._whole:
-            return all(map(operator.is_, holder, self.keys)) and (
-                all(map(operator.is_, holder.values(), values))  # mostly, and ten times as fast
-                or all(map(_same, holder.values(), values))
-            )
-        return all(_same(self._at(key), was) for key, was in zip(self.keys, values, strict=True))
-
-    def changes(self) -> Iterator[tuple[str, Any, Any]]:
-        """Name, value before and value now of what is not as it was; ``_MISSING`` for nothing."""
-        for key, was in zip(self.keys, self.values, strict=True):
-            now = self._at(key)
-            if not _same(now, was):
-                yield self.place(key), was, now
-        if self._whole and len(self._holder) > len(self.values):
-            known = set(map(id, self.keys)) if isinstance(self._holder, dict) else set()
-            added = (
-                [key for key in self._holder if id(key) not in known]
-                if isinstance(self._holder, dict)
-                else range(len(self.values), len(self._holder))
-            )
-            for key in added:
-                yield self.place(key), _MISSING, self._at(key)
-
-    def place(self, key: Any) -> str:
-        """How to say where a value is."""
-        if self._style == "[":
-            simple = isinstance(key, (str, int, float, bytes))
-            return f"{self.name}[{repr(key) if simple else type(key).__name__}]"
-        return f"{self.name}.{key}" if self._style == "." else self.name or str(key)
-
-    def restore(self) -> None:
-        """Put everything back."""
-        holder = self._holder
-        if isinstance(holder, types.MappingProxyType) or self.holds():
-            return
-        if isinstance(holder, list):
-            holder[:] = self.values
-        elif isinstance(holder, dict):
-            if self._whole:
-                holder.clear()
-            for key, value in zip(self.keys, self.values, strict=True):
-                if value is not _MISSING:
-                    holder[key] = value
-        else:
-            for key, value in zip(self.keys, self.values, strict=True):
-                if value is not _MISSING:
-                    setattr(holder, key, value)
-
-
-class _State:
-    """What a function can reach.
-
-    Attributes:
-      watches: the parts of its Python state.
-      tensors: tensors with the way to each.
-      contents: small arrays and sets with a copy of what they hold.
-    """
-
-    def __init__(self, roots: Sequence[Any]) -> None:
-        self.watches: list[_Watch] = []
-        self.tensors: list[tuple[Tensor, str]] = []
-        self.contents: list[tuple[Any, Any, str]] = []
-        self._seen: dict[int, Any] = {}
-        self._checked: tuple[list[Any], list[_Watch]] | None = None
-        pending = [(root, name) for root, name in roots]
-        while pending and len(self._seen) < _MAX_ITEMS:
-            value, name = pending.pop()
-            pending.extend(self._look(value, name))
-
-    def holds(self) -> bool:
-        """Whether everything is as it was."""
-        if self._checked is None:
-            empty = [watch for watch in self.watches if watch.is_empty]
-            others = [watch for watch in self.watches if not watch.is_empty]
-            self._checked = [watch.holder for watch in empty], others
-        empty_ones, others = self._checked
-        return (
-            not any(empty_ones)
-            and all(watch.holds() for watch in others)
-            and all(
-                value == copy for value, copy, _ in self.contents if isinstance(copy, frozenset)
-            )
-        )
-
-    def restore(self) -> None:
-        """Put everything back."""
-        for watch in self.watches:
-            watch.restore()
-        for value, copy, _ in self.contents:
-            if isinstance(value, np.ndarray):
-                if value.flags.writeable:
-                    value[...] = copy
-            elif value != copy:
-                value.clear()
-                value.update(copy)
-
-    def _look(self, value: Any, name: str) -> Iterator[tuple[Any, str]]:
-        if id(value) in self._seen or isinstance(value, (*_SCALARS, types.ModuleType)):
-            return
-        self._seen[id(value)] = value
-        if isinstance(value, Tensor):
-            self.tensors.append((value, name))
-            for table in _HOOK_TABLES:
-                for hook in (getattr(value._node, table, None) or {}).values():
-                    yield hook, f"a hook of {name}"
-        elif isinstance(value, np.ndarray):
-            if value.nbytes <= _SMALL_BYTES and value.dtype != object:
-                self.contents.append((value, value.copy(), name))
-        elif isinstance(value, Tracer):
-            return
-        elif isinstance(value, JitFunction):
-            yield value.function, name
-        elif isinstance(value, functools.partial):
-            yield from ((value.func, name), (value.args, name), (value.keywords, name))
-        elif isinstance(value, types.MethodType):
-            yield from ((value.__self__, name), (value.__func__, name))
-        elif isinstance(value, types.FunctionType):
-            yield from self._look_into_function(value)
-        elif isinstance(value, type):
-            if value.__module__.split(".")[0] not in (*_OWN, "builtins"):
-                yield from self._watch(vars(value), value.__name__)
-        elif isinstance(value, (set, frozenset)):
-            if isinstance(value, set):
-                self.contents.append((value, frozenset(value), name))
-            yield from ((inner, name) for inner in value)
-        elif isinstance(value, dict):
-            yield from self._watch(value, name, style="[")
-        elif isinstance(value, Mapping):
-            yield from ((value[key], f"{name}[{key!r}]") for key in value)
-        elif isinstance(value, list):
-            yield from self._watch(value, name, style="[")
-        elif isinstance(value, tuple):
-            yield from ((inner, f"{name}[{i}]") for i, inner in enumerate(value))
-        else:
-            if hasattr(value, "__dict__"):
-                yield from self._watch(vars(value), name)
-            slots = [n for cls in type(value).__mro__ for n in _slots(cls)]
-            if slots and type(value).__module__.split(".")[0] not in (*_OWN, "builtins"):
-                yield from self._watch(value, name, slots)
-            yield type(value), name
-            for cls in type(value).__mro__[1:]:
-                yield cls, name
-
-    def _look_into_function(self, value: types.FunctionType) -> Iterator[tuple[Any, str]]:
-        if value.__module__ and value.__module__.split(".")[0] in _OWN:
-            return
-        for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
-            watch = _Watch(cell, variable, ("cell_contents",), style="")
-            self.watches.append(watch)
-            if watch.values[0] is not _MISSING:
-                yield watch.values[0], variable
-        yield from self._watch(value.__globals__, "", value.__code__.co_names, style="")
-        for inner in (value.__defaults__, value.__kwdefaults__):
-            yield inner, f"a default of {value.__name__}"
-
-    def _watch(
-        self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
-    ) -> Iterator[tuple[Any, str]]:
-        if keys is not None and isinstance(holder, dict):
-            keys = [key for key in keys if key in holder]
-        watch = _Watch(holder, name, keys, style)
-        self.watches.append(watch)
-        for key, value in zip(watch.keys, watch.values, strict=True):
-            if value is not _MISSING:
-                yield value, watch.place(key)
-
-
-_OWN = frozenset({"functrans", "numpy", "scipy"})
-_HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
-
-
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = cls.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
-
 
 # tracing -----------------------------------------------------------------------------------------
 
@@ -629,7 +386,7 @@ def _staged(
     start = time.perf_counter()
     fun = function.function
     roots = [(fun, getattr(fun, "__name__", "step"))]
-    before = _State(roots)
+    before = State(roots)
     staging = StagingTrace(label)
     outer = modes.session
     is_done = False
@@ -653,7 +410,7 @@ def _staged(
                         session.adopt(reached)
                 result = function.call_with(args, kwargs, treedef, inner)
                 step, changed = _closed(
-                    function, session, before, _State(roots), leaves, arguments, result, start
+                    function, session, before, State(roots), leaves, arguments, result, start
                 )
                 if changed and not may_change:
                     raise UnsupportedOperationError(
@@ -698,8 +455,8 @@ def _adopt_argument(session: Session, leaf: Tensor, argument: StagingTracer) -> 
 def _closed(
     function: JitFunction,
     session: Session,
-    before: _State,
-    after: _State,
+    before: State,
+    after: State,
     leaves: Sequence[Any],
     arguments: Sequence[StagingTracer],
     result: Any,
@@ -792,7 +549,7 @@ def _closed(
 
 
 def _origin(
-    before: _State, hidden: Sequence[_Hidden], jaxpr: Jaxpr, n_captured: int, start: float
+    before: State, hidden: Sequence[_Hidden], jaxpr: Jaxpr, n_captured: int, start: float
 ) -> Origin:
     """What a program depends on: the tensors that it takes, and the numbers around it."""
     names = {id(tensor): name for tensor, name in before.tensors}
@@ -811,7 +568,7 @@ def _origin(
     return origin(paths, jaxpr.in_avals, numbers, current_config.get(), (), staging_s)
 
 
-def _check_changes(label: str, session: Session, before: _State) -> list[str]:
+def _check_changes(label: str, session: Session, before: State) -> list[str]:
     """Refuse changes of the Python state that a program cannot repeat.
 
     Returns:
@@ -823,7 +580,7 @@ def _check_changes(label: str, session: Session, before: _State) -> list[str]:
     created = []
     for watch in before.watches:
         for name, was, now in watch.changes():
-            if was is _MISSING or (was is None and isinstance(now, Tensor)):
+            if was is MISSING or (was is None and isinstance(now, Tensor)):
                 created.append(name)
                 continue
             if isinstance(was, Tensor) and isinstance(now, Tensor):
@@ -831,7 +588,7 @@ def _check_changes(label: str, session: Session, before: _State) -> list[str]:
                     f"{label}: the step puts another tensor into {name}; a program writes to "
                     f"the tensors that there are: use {name}.copy_(...), or return the tensor"
                 )
-            old = "nothing" if now is _MISSING else repr(was)
+            old = "nothing" if now is MISSING else repr(was)
             raise UnsupportedOperationError(
                 f"{label}: the step changes {name} (it was {old}), a Python value, which a "
                 "program cannot do; make it a tensor, or change it outside of the step"
@@ -878,7 +635,7 @@ def _var(value: Any) -> Any:
     return value._var if isinstance(value, StagingTracer) else None
 
 
-def _guards(session: Session, before: _State) -> Iterator[Callable[[], bool]]:
+def _guards(session: Session, before: State) -> Iterator[Callable[[], bool]]:
     """What a program depends on beside its arguments."""
     yield before.holds
     for entry in session.entries.values():
@@ -907,7 +664,7 @@ def _hooks_of(node: Any) -> tuple[Any, ...]:
     """Numbers of the hooks on a leaf."""
     if node is None:
         return ()
-    return tuple(tuple(getattr(node, name, None) or ()) for name in _HOOK_TABLES)
+    return tuple(tuple(getattr(node, name, None) or ()) for name in HOOK_TABLES)
 
 
 # the way in --------------------------------------------------------------------------------------

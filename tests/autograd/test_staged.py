@@ -434,3 +434,11 @@ def test_data_is_replaced_in_a_step() -> None:
     for n in range(3):
         assert jitted(tensor(np.full(2, float(n)))).item() == 2 * (2 * n + 1)
         assert_array_equal(b.numpy(), np.full(2, 2.0 * n + 1))
+
+
+def test_a_number_that_becomes_nan_is_another_number() -> None:
+    held = {"scale": 1.0}
+    jitted = ft.jit(lambda x: (x * held["scale"]).sum())
+    assert jitted(tensor(X)).item() == pytest.approx(X.sum())
+    held["scale"] = float("nan")
+    assert np.isnan(jitted(tensor(X)).item())
