@@ -123,12 +123,9 @@ class SGD(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         momentum, decay = group["momentum"], group["weight_decay"]
-        maximize = group["maximize"]
         rate = group["lr"]
-        for p, value, grad in with_gradients(group, "SGD"):
+        for p, value, grad in with_gradients(group):
             lr = rate if type(rate) is float else number(rate, value.dtype)
-            if maximize:
-                grad = -grad
             if decay:
                 grad = grad + decay * value
             if momentum:
@@ -209,11 +206,9 @@ class Adam(Optimizer):
         """One step of a group."""
         beta1, beta2 = group["betas"]
         decay, eps = group["weight_decay"], group["eps"]
-        for p, value, grad in with_gradients(group, "Adam"):
+        for p, value, grad in with_gradients(group):
             dtype = value.dtype
             lr = number(group["lr"], dtype)
-            if group["maximize"]:
-                grad = -grad
             state = self.state[p]
             if not state:
                 state["step"] = Tensor.of(np.array(0.0, np.float32))
@@ -302,10 +297,8 @@ class Adamax(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         beta1, beta2 = group["betas"]
-        for p, value, grad in with_gradients(group, "Adamax"):
+        for p, value, grad in with_gradients(group):
             dtype = value.dtype
-            if group["maximize"]:
-                grad = -grad
             state = self.state[p]
             if not state:
                 state["step"] = Tensor.of(np.array(0.0, np.float32))
@@ -364,11 +357,9 @@ class NAdam(Optimizer):
         """One step of a group."""
         beta1, beta2 = group["betas"]
         decay, slowing = group["weight_decay"], group["momentum_decay"]
-        for p, value, grad in with_gradients(group, "NAdam"):
+        for p, value, grad in with_gradients(group):
             dtype = value.dtype
             lr = number(group["lr"], dtype)
-            if group["maximize"]:
-                grad = -grad
             state = self.state[p]
             if not state:
                 state["step"] = Tensor.of(np.array(0.0, np.float32))
@@ -447,10 +438,8 @@ class RMSprop(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         alpha, momentum = group["alpha"], group["momentum"]
-        for p, value, grad in with_gradients(group, "RMSprop"):
+        for p, value, grad in with_gradients(group):
             lr = number(group["lr"], value.dtype)
-            if group["maximize"]:
-                grad = -grad
             state = self.state[p]
             if not state:
                 state["step"] = Tensor.of(np.array(0.0, np.float32))
@@ -533,10 +522,8 @@ class Adagrad(Optimizer):
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
-        for p, value, grad in with_gradients(group, "Adagrad"):
+        for p, value, grad in with_gradients(group):
             dtype = value.dtype
-            if group["maximize"]:
-                grad = -grad
             state = self.state[p]
             step = _next_step(state)
             if group["weight_decay"]:
@@ -584,10 +571,8 @@ class Adadelta(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         rho, eps = group["rho"], group["eps"]
-        for p, value, grad in with_gradients(group, "Adadelta"):
+        for p, value, grad in with_gradients(group):
             lr = number(group["lr"], value.dtype)
-            if group["maximize"]:
-                grad = -grad
             state = self.state[p]
             if not state:
                 state["step"] = Tensor.of(np.array(0.0, np.float32))
@@ -638,9 +623,7 @@ class Rprop(Optimizer):
         """One step of a group."""
         smaller, larger = group["etas"]
         low, high = group["step_sizes"]
-        for p, value, grad in with_gradients(group, "Rprop"):
-            if group["maximize"]:
-                grad = -grad
+        for p, value, grad in with_gradients(group):
             state = self.state[p]
             if not state:
                 state["step"] = Tensor.of(np.array(0.0, np.float32))

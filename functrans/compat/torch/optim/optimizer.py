@@ -283,9 +283,14 @@ def number(x: Any, dtype: Any) -> Any:
     return x
 
 
-def with_gradients(group: dict[str, Any], name: str) -> Iterable[tuple[Any, Any, Any]]:
-    """Parameters that have a gradient, with their values and those of the gradients."""
+def with_gradients(group: dict[str, Any]) -> Iterable[tuple[Any, Any, Any]]:
+    """Parameters that have a gradient, with their values and those of the gradients.
+
+    The gradients point uphill; of a group that is to be maximized, downhill.
+    """
+    maximize = group["maximize"]
     for p in group["params"]:
         grad = p.grad
         if grad is not None:
-            yield p, value_of(p), value_of(grad)
+            value = value_of(grad)
+            yield p, value_of(p), -value if maximize else value
