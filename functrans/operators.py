@@ -107,7 +107,7 @@ def fresh(x: Any, order: Any = None) -> Any:
     """
     if not isinstance(x, Tracer):
         return np.array(x)
-    twin = x._twin()
+    twin = x._fresh()
     layout = plain_value(x)
     if order is not None and type(layout) is np.ndarray and layout.ndim:
         twin._value = laid_out(twin._value, np.empty_like(layout, order=order))

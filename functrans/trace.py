@@ -124,6 +124,10 @@ class Tracer:
         """Another tracer of the same value, which in-place syntax on this one does not reach."""
         raise NotImplementedError
 
+    def _fresh(self) -> Any:
+        """The copy that a user asks for: a twin, unless the trace records copies."""
+        return self._twin()
+
     def _describe(self) -> str:
         """What it is, for messages."""
         raise NotImplementedError

@@ -167,7 +167,7 @@ def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     if traced is None and "scipy.special" in sys.modules:
         module = sys.modules["scipy.special"]
         for name, function in _scipy_ufuncs.items():
-            if getattr(module, name, None) is ufunc:
+            if getattr(module, name, None) is ufunc or name == ufunc.__name__ == f"_{name[1:]}":
                 traced = _ufuncs[ufunc] = function
     return traced
 

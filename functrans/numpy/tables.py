@@ -43,7 +43,7 @@ from functrans.numpy import (
 from functrans.numpy.dispatch import install_tables, protocol_table
 from functrans.numpy.methods import method_table
 from functrans.numpy.ufunc_methods import UFUNC_METHODS
-from functrans.numpy.ufuncs import SCIPY_UFUNCS, UFUNCS
+from functrans.numpy.ufuncs import SCIPY_INNER_UFUNCS, SCIPY_UFUNCS, UFUNCS
 from functrans.trace import install_operators
 
 MODULES = (
@@ -99,6 +99,7 @@ REPLACEMENTS: dict[Callable[..., Any], str] = {
 
 def install() -> None:
     """Hand over NumPy's protocols and the methods of traced arrays; called once, at import."""
-    install_tables(MODULES, UFUNCS, SCIPY_UFUNCS, UFUNC_METHODS, REPLACEMENTS)
+    scipy_ufuncs = {**SCIPY_UFUNCS, **SCIPY_INNER_UFUNCS}
+    install_tables(MODULES, UFUNCS, scipy_ufuncs, UFUNC_METHODS, REPLACEMENTS)
     install_operators(protocol_table())
     install_operators(method_table())

@@ -196,12 +196,26 @@ SCIPY_UFUNCS: dict[str, Callable[..., Any]] = {
     "i0e": sf.i0e,
     "i1": sf.i1,
     "i1e": sf.i1e,
+    "j0": sf.j0,
+    "j1": sf.j1,
+    "k0": sf.k0,
+    "k0e": sf.k0e,
+    "k1": sf.k1,
+    "k1e": sf.k1e,
     "log_expit": sf.log_sigmoid,
     "log_ndtr": sf.log_ndtr,
     "ndtr": sf.ndtr,
     "ndtri": sf.ndtri,
+    "y0": sf.y0,
+    "y1": sf.y1,
 }
 """Name of a ufunc in ``scipy.special`` to the function of its operands."""
+
+SCIPY_INNER_UFUNCS: dict[str, Callable[..., Any]] = {
+    "_zeta": sf.zeta,
+    "_riemann_zeta": lambda x: sf.zeta(x, 1.0),
+}
+"""The same of ufuncs that functions of ``scipy.special`` call."""
 
 
 # functions of users -----------------------------------------------------------------------------

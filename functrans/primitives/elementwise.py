@@ -191,32 +191,37 @@ sqrt_p: Primitive = unary("sqrt", np.sqrt, lambda t, x, y: mul_strong_zero(t, 0.
 cbrt_p: Primitive = unary("cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 / (3 * y * y)), "y")
 
 
-def _logaddexp_weight(a: Any, b: Any, y: Any) -> Any:
-    """``exp(a - y)`` with the limits at infinities; half each where both are the same infinity."""
-    return where((a == b) & isinf(a), 0.5, exp(where(a == y, 0, a - y)))
+def _gap(a: Any, b: Any) -> Any:
+    """``b - a``; 0 where both are the same infinity, so that each weighs half."""
+    return where((a == b) & isinf(a), 0, b - a)
 
 
-def _logaddexp2_weight(a: Any, b: Any, y: Any) -> Any:
-    return where((a == b) & isinf(a), 0.5, exp2(where(a == y, 0, a - y)))
+def _logaddexp_weight(a: Any, b: Any) -> Any:
+    """``exp(a - logaddexp(a, b))``, from the difference alone: exact also for large numbers."""
+    return exp(-logaddexp(0, _gap(a, b)))
+
+
+def _logaddexp2_weight(a: Any, b: Any) -> Any:
+    return exp2(-logaddexp2(0, _gap(a, b)))
 
 
 logaddexp_p: Primitive = binary(
     "logaddexp",
     np.logaddexp,
     (
-        lambda t, a, b, y: t * _logaddexp_weight(a, b, y),
-        lambda t, a, b, y: t * _logaddexp_weight(b, a, y),
+        lambda t, a, b, y: t * _logaddexp_weight(a, b),
+        lambda t, a, b, y: t * _logaddexp_weight(b, a),
     ),
-    ("aby", "aby"),
+    ("ab", "ab"),
 )
 logaddexp2_p: Primitive = binary(
     "logaddexp2",
     np.logaddexp2,
     (
-        lambda t, a, b, y: t * _logaddexp2_weight(a, b, y),
-        lambda t, a, b, y: t * _logaddexp2_weight(b, a, y),
+        lambda t, a, b, y: t * _logaddexp2_weight(a, b),
+        lambda t, a, b, y: t * _logaddexp2_weight(b, a),
     ),
-    ("aby", "aby"),
+    ("ab", "ab"),
 )
 
 # trigonometry -----------------------------------------------------------------------------------

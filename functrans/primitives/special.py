@@ -24,7 +24,7 @@ import numpy as np
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Expansion
-from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import (
     broadcast_shapes,
@@ -218,7 +218,7 @@ sigmoid_p: Primitive = _one(
 relu_p: Primitive = _one(
     "relu",
     lambda x: np.maximum(x, 0),
-    lambda t, x, y: ew.where(y > 0, t, 0),
+    lambda t, x, y: ew.where(y <= 0, 0, t),
     "y",
     kinds="iuf",
     keeps_integers=True,
@@ -252,7 +252,7 @@ reciprocal_p: Primitive = _one(
 )
 
 sigmoid: ArrayFunction = user_function(sigmoid_p, "``1 / (1 + exp(-x))``.")
-relu: ArrayFunction = user_function(relu_p, "``max(x, 0)``, with derivative 0 at 0.")
+relu: ArrayFunction = user_function(relu_p, "``max(x, 0)``, with derivative 0 at 0 and 1 at NaN.")
 log_sigmoid: ArrayFunction = user_function(log_sigmoid_p, "``log(sigmoid(x))`` without underflow.")
 softplus: ArrayFunction = user_function(softplus_p, "``log(1 + exp(x))`` without overflow.")
 rsqrt: ArrayFunction = user_function(rsqrt_p, "``1 / sqrt(x)``.")
@@ -358,9 +358,11 @@ gammaincc: ArrayFunction = user_function(
 
 
 def _i1_over_x(x: Any, y: Any) -> Any:
-    """``i1(x) / x``, 1/2 at 0."""
-    is_zero = x == 0
-    return ew.where(is_zero, 0.5, y / ew.where(is_zero, 1, x))
+    """``i1(x) / x``, 1/2 at 0; its derivatives there are those of the series."""
+    squared = x * x
+    is_near = squared < 1e-6  # the series up to the fourth power; the quotient is 0 / 0 at 0
+    series = 0.5 + squared * (1 / 16 + squared / 384)
+    return ew.where(is_near, series, y / ew.where(is_near, 1, x))
 
 
 i0_p: Primitive = _of_scipy("i0", (lambda t, x, y: t * i1(x),), ("x",))
@@ -376,13 +378,38 @@ i0e: ArrayFunction = user_function(i0e_p, "``i0(x) * exp(-|x|)``.")
 i1e: ArrayFunction = user_function(i1e_p, "``i1(x) * exp(-|x|)``.")
 
 
-def without_derivative(name: str, routine: str) -> Callable[..., Any]:
-    """A function of SciPy for which torch has no derivative either."""
-    return user_function(_of_scipy(name, nondifferentiable, ("",), routine))
+# The derivatives of those of order 0 are the ones of order 1, but for the sign; those of order 1
+# follow from the recurrence f1' = +-f0 - f1 / x (DLMF 10.6.2, 10.29.2).
 
+
+def _j1_over_x(x: Any, y: Any) -> Any:
+    """``j1(x) / x``, 1/2 at 0; its derivatives there are those of the series."""
+    squared = x * x
+    is_near = squared < 1e-6
+    series = 0.5 - squared * (1 / 16 - squared / 384)
+    return ew.where(is_near, series, y / ew.where(is_near, 1, x))
+
+
+j0_p: Primitive = _of_scipy("j0", (lambda t, x, y: -t * j1(x),), ("x",))
+j1_p: Primitive = _of_scipy("j1", (lambda t, x, y: t * (j0(x) - _j1_over_x(x, y)),), ("xy",))
+y0_p: Primitive = _of_scipy("y0", (lambda t, x, y: -t * y1(x),), ("x",))
+y1_p: Primitive = _of_scipy("y1", (lambda t, x, y: t * (y0(x) - y / x),), ("xy",))
+k0_p: Primitive = _of_scipy("k0", (lambda t, x, y: -t * k1(x),), ("x",))
+k1_p: Primitive = _of_scipy("k1", (lambda t, x, y: -t * (k0(x) + y / x),), ("xy",))
+k0e_p: Primitive = _of_scipy("k0e", (lambda t, x, y: t * (y - k1e(x)),), ("xy",))
+k1e_p: Primitive = _of_scipy("k1e", (lambda t, x, y: t * (y - k0e(x) - y / x),), ("xy",))
+
+j0: ArrayFunction = user_function(j0_p, "The Bessel function of the first kind, order 0.")
+j1: ArrayFunction = user_function(j1_p, "The Bessel function of the first kind, order 1.")
+y0: ArrayFunction = user_function(y0_p, "The Bessel function of the second kind, order 0.")
+y1: ArrayFunction = user_function(y1_p, "The Bessel function of the second kind, order 1.")
+k0: ArrayFunction = user_function(k0_p, "The modified Bessel function of the second kind, order 0.")
+k1: ArrayFunction = user_function(k1_p, "The modified Bessel function of the second kind, order 1.")
+k0e: ArrayFunction = user_function(k0e_p, "``k0(x) * exp(x)``.")
+k1e: ArrayFunction = user_function(k1e_p, "``k1(x) * exp(x)``.")
 
 PRIMITIVES = (
     sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p, reciprocal_p, erf_p, erfc_p, erfcx_p,
     erfinv_p, ndtr_p, ndtri_p, log_ndtr_p, lgamma_p, digamma_p, zeta_p, gammainc_p, gammaincc_p,
-    i0_p, i1_p, i0e_p, i1e_p,
+    i0_p, i1_p, i0e_p, i1e_p, j0_p, j1_p, y0_p, y1_p, k0_p, k1_p, k0e_p, k1e_p,
 )  # fmt: skip

@@ -23,6 +23,7 @@ from functrans.primitives import (
     special,
     structural,
     tapes,
+    torch_elementwise,
 )
 
 PRIMITIVES = (
@@ -30,6 +31,7 @@ PRIMITIVES = (
     *elementwise.PRIMITIVES,
     *complex_parts.PRIMITIVES,
     *special.PRIMITIVES,
+    *torch_elementwise.PRIMITIVES,
     *slicing.PRIMITIVES,
     *movement.PRIMITIVES,
     *indexing.PRIMITIVES,

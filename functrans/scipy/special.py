@@ -169,6 +169,14 @@ i0 = _unary("i0", sf.i0)
 i1 = _unary("i1", sf.i1)
 i0e = _unary("i0e", sf.i0e)
 i1e = _unary("i1e", sf.i1e)
+j0 = _unary("j0", sf.j0)
+j1 = _unary("j1", sf.j1)
+y0 = _unary("y0", sf.y0)
+y1 = _unary("y1", sf.y1)
+k0 = _unary("k0", sf.k0)
+k1 = _unary("k1", sf.k1)
+k0e = _unary("k0e", sf.k0e)
+k1e = _unary("k1e", sf.k1e)
 
 
 def zeta(x: Any, q: Any = 1.0) -> Any:

@@ -18,6 +18,7 @@ from samples import (
     reductions,
     special,
     spectral,
+    torch_elementwise,
 )
 from samples.row import Refused as Refused
 from samples.row import Row as Row
@@ -26,6 +27,7 @@ from samples.row import Sample as Sample
 ROWS: tuple[Row, ...] = (
     *elementwise.ROWS,
     *special.ROWS,
+    *torch_elementwise.ROWS,
     *movement.ROWS,
     *reductions.ROWS,
     *indexing.ROWS,

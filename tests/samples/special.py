@@ -87,6 +87,40 @@ def _bessel(order: int) -> Callable[[float], float]:
     return value
 
 
+def _first_kind(order: int) -> Callable[[float], float]:
+    """Bessel's integral (DLMF 10.9.2), by a sum over the period, which is exact to rounding."""
+
+    def value(x: float) -> float:
+        angles = (2 * math.pi * k / 64 for k in range(64))
+        return math.fsum(math.cos(order * t - x * math.sin(t)) for t in angles) / 64
+
+    return value
+
+
+def _y0(x: float) -> float:
+    """Neumann's series (DLMF 10.8.3)."""
+    tail = ((-1) ** (k + 1) * _first_kind(2 * k)(x) / k for k in range(1, 12))
+    euler = 0.57721566490153286
+    return 2 / math.pi * ((math.log(x / 2) + euler) * _first_kind(0)(x) + 2 * math.fsum(tail))
+
+
+def _y1(x: float) -> float:
+    """From the Wronskian of the two kinds (DLMF 10.5.2)."""
+    return (_first_kind(1)(x) * _y0(x) - 2 / (math.pi * x)) / _first_kind(0)(x)
+
+
+def _second_kind(order: int) -> Callable[[float], float]:
+    """The integral of ``exp(-x cosh t) cosh(order t)`` (DLMF 10.32.9), by the trapezoidal rule."""
+
+    def value(x: float) -> float:
+        terms = (
+            math.exp(-x * math.cosh(k / 16)) * math.cosh(order * k / 16) for k in range(1, 120)
+        )
+        return (math.exp(-x) / 2 + math.fsum(terms)) / 16
+
+    return value
+
+
 def _scaled(function: Callable[[float], float]) -> Callable[[float], float]:
     return lambda x: function(x) * math.exp(-abs(x))
 
@@ -150,4 +184,14 @@ ROWS: tuple[Row, ...] = (
           kinks=(0.0, -0.0, 1.0)),
     unary(sf.i1e_p, None, _scaled(_bessel(1)), None, signed(0.2, 2), draw_int=integers,
           kinks=(0.0, -0.0, 1.0)),
+    unary(sf.j0_p, None, _first_kind(0), draw_int=integers),
+    unary(sf.j1_p, None, _first_kind(1), draw_int=integers, kinks=(0.0, -0.0, 1.0)),
+    unary(sf.y0_p, None, _y0, None, span(0.4, 2), draw_int=ints(1, 2)),
+    unary(sf.y1_p, None, _y1, None, span(0.4, 2), draw_int=ints(1, 2)),
+    unary(sf.k0_p, None, _second_kind(0), None, span(0.3, 3), draw_int=ints(1, 5)),
+    unary(sf.k1_p, None, _second_kind(1), None, span(0.3, 3), draw_int=ints(1, 5)),
+    unary(sf.k0e_p, None, lambda x: _second_kind(0)(x) * math.exp(x), None, span(0.3, 3),
+          draw_int=ints(1, 5)),
+    unary(sf.k1e_p, None, lambda x: _second_kind(1)(x) * math.exp(x), None, span(0.7, 3),
+          draw_int=ints(1, 5)),
 )  # fmt: skip
