@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from functrans.compat.torch import not_offered as torch_names
 from functrans.control import table as control
 from functrans.conventions import KINKS
 from functrans.emitter.math import BOUNDS
@@ -30,6 +31,7 @@ from functrans.primitives import table as first_order
 
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "functrans"
+TORCH = Path(__file__).resolve().parent / "torch_names.json"
 MEASURED = DOCS / "vector_math.json"
 _RECORD = re.compile(r"^(\w+)_p(?:: \w+)? = ", re.MULTILINE)
 
@@ -212,9 +214,60 @@ def vector_math_page() -> str:
     return "\n".join(lines)
 
 
+def torch_page() -> str:
+    """The page of torch's names: which are offered, which are not and why."""
+    data = json.loads(TORCH.read_text(encoding="utf-8"))
+    modules: dict[str, list[str]] = data["modules"]
+    missing = torch_names.NAMES
+    lines = [
+        "# Names of torch",
+        "",
+        f"What `functrans.compat.torch` has of the public names of PyTorch {data['version']}, and",
+        "what is not offered. A name that is not offered raises an `AttributeError` which says",
+        "what to use in its place.",
+        "",
+        "| module | names | offered |",
+        "|---|---:|---:|",
+    ]
+    for module, names in modules.items():
+        offered = len(names) - len(missing.get(module, {}))
+        lines.append(_row(f"`{module}`", str(len(names)), str(offered)))
+    lines += [
+        "",
+        "Differences of the whole: everything lies on the CPU, `out=` is not supported, dtypes are",
+        "NumPy's and print as these, `tensor.shape` is a tuple, and loaders of data work in the",
+        "thread that asks for the data. What else is different is told in",
+        "[Tensors, backward, hooks](imperative.md).",
+        "",
+        "## Not offered",
+        "",
+        "By groups, with what to do instead:",
+    ]
+    for group, (title, instead) in torch_names.GROUPS.items():
+        lines += [
+            "",
+            f"### {title[0].upper()}{title[1:]}",
+            "",
+            f"{instead[0].upper()}{instead[1:]}.",
+        ]
+        for module in modules:
+            names = sorted(n for n, g in missing.get(module, {}).items() if g == group)
+            if names:
+                lines += ["", f"`{module}`: {', '.join(f'`{name}`' for name in names)}"]
+    nearer = sorted(torch_names.INSTEAD.items())
+    lines += ["", "Where there is something nearer than that:", ""]
+    lines += [f"- `{name}`: {instead}" for name, instead in nearer]
+    lines += ["", "## Offered"]
+    for module, names in modules.items():
+        own = [f"`{name}`" for name in names if name not in missing.get(module, {})]
+        lines += ["", f"### {module}", "", ", ".join(own)]
+    return "\n".join([*lines, ""])
+
+
 PAGES = {
     "conventions.md": conventions_page,
     "primitives.md": primitives_page,
+    "torch.md": torch_page,
     "vector-math.md": vector_math_page,
 }
 

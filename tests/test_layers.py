@@ -74,6 +74,7 @@ convolution_lowering cumulative_lowering dot_lowering index_lowering sorting_low
 family slicing sorting tapes
 elementwise movement
 complex_parts gather_scatter special
+torch_elementwise
 creation cumulative dot dynamic_slicing fft scatter_reduce
 convolution indexing linalg_common reduction
 linalg_det linalg_triangular
@@ -110,32 +111,44 @@ inspect reference
 interop
 """,
     "autograd": """
-listing modes profiler_events random tensors
-hooks profiler reachable
+listing mentions modes profiler_events quiet random
+labels pictures tensors
+hooks profiler reachable residuals
+saved_values
 nodes
-anomaly recording
-custom_functions engine func staged
-api function_nodes operations
-forward_ad function graph legacy methods.rows methods.state programs
+anomaly kinks recording
+custom_functions engine func session steps
+staged
+api function_nodes promotion
+composites
+views writes
+forward_ad function graph legacy methods.rows programs
 checkpoint checks
-methods.arithmetic methods.complex_numbers methods.fourier methods.indexing methods.shaping
-factories methods.blending methods.comparison methods.joining methods.parts methods.pointwise
-methods.reductions
-methods.conversion methods.filling methods.gathering methods.ordering methods.products
-methods.special
+methods.arithmetic methods.fourier methods.indexing methods.shaping
+factories methods.blending methods.comparison methods.complex_numbers methods.joining
+methods.parts methods.pointwise methods.reductions methods.state
+methods.array_protocol methods.conversion methods.filling methods.gathering methods.ordering
+methods.products methods.special
 methods.linear_algebra
 """,
     "compat": """
-torch.autograd torch.cuda torch.dtypes torch.fft torch.func torch.functional_names torch.linalg
-torch.nn.activations torch.nn.backward_hooks torch.nn.parameter torch.nn.randomness torch.saving
-torch.special torch.utils.checkpoint torch.values
-torch torch.nn.init torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent
-torch.nn.utils torch.utils
-torch.nn.convolutions torch.nn.module torch.optim.optimizer
-torch.nn.containers torch.nn.functional torch.optim.algorithms torch.optim.lbfgs
-torch.optim.lr_scheduler
-torch.nn.layer_modules torch.nn.loss_modules torch.optim
-torch.nn.activation_modules torch.nn.convolution_modules torch.nn.recurrent_modules
+torch.autograd.functional torch.cuda torch.devices torch.dtypes torch.further_names
+torch.nn.activations torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter
+torch.nn.randomness torch.not_offered torch.polynomials torch.saving torch.utils.checkpoint
+torch.utils.datasets torch.utils.samplers torch.values
+torch.autograd torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
+torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
+torch.special torch.utils.loading
+torch torch.nn.attention torch.nn.convolutions torch.nn.margin_losses torch.nn.module
+torch.nn.noise torch.optim.optimizer torch.utils.data
+torch.nn.containers torch.nn.pooling torch.optim.algorithms torch.optim.lbfgs
+torch.optim.schedules torch.utils
+torch.nn.resampling torch.optim.cyclic_schedules torch.optim.further_algorithms
+torch.nn.functional torch.optim.lr_scheduler
+torch.nn.layer_modules torch.nn.loss_modules torch.nn.resampling_modules torch.optim
+torch.nn.activation_modules torch.nn.attention_modules torch.nn.convolution_modules
+torch.nn.margin_loss_modules torch.nn.noise_modules torch.nn.recurrent_modules
+torch.nn.pooling_modules torch.nn.transformer_modules
 torch.nn.modules
 torch.nn
 """,

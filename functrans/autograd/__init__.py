@@ -1,10 +1,16 @@
 """The imperative side: tensors that record what is done to them, ``backward``, hooks.
 
 The names and behaviour are those of ``torch.autograd``.
+
+Where to read: a tensor is ``tensors.Tensor``; its operations are rows of tables in ``methods``,
+which end in ``recording.ImperativeTrace``; that evaluates them and makes ``nodes.GraphNode``;
+``api.backward`` checks its arguments, and ``engine.Pass`` runs the nodes backwards.
 """
 
+from functrans.autograd import checkpoint as checkpoint
 from functrans.autograd import forward_ad as forward_ad
 from functrans.autograd import func as func
+from functrans.autograd import function as function
 from functrans.autograd import graph as graph
 from functrans.autograd import profiler as profiler
 from functrans.autograd.anomaly import detect_anomaly as detect_anomaly
@@ -22,6 +28,7 @@ from functrans.autograd.function import NestedIOFunction as NestedIOFunction
 from functrans.autograd.legacy import Variable as Variable
 from functrans.autograd.legacy import variable as variable
 from functrans.autograd.methods import arithmetic as _arithmetic
+from functrans.autograd.methods import array_protocol as _array_protocol
 from functrans.autograd.methods import blending as _blending
 from functrans.autograd.methods import comparison as _comparison
 from functrans.autograd.methods import complex_numbers as _complex_numbers
@@ -54,6 +61,43 @@ from functrans.autograd.tensors import install as _install
 for _family in (
     _state, _arithmetic, _blending, _pointwise, _special, _comparison, _complex_numbers, _shaping,
     _parts, _joining, _reductions, _ordering, _products, _linear_algebra, _indexing, _gathering,
-    _filling, _conversion,
+    _filling, _conversion, _array_protocol,
 ):  # fmt: skip
     _install(_family.METHODS)
+
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "NestedIOFunction",
+    "Tensor",
+    "Variable",
+    "backward",
+    "checkpoint",
+    "detect_anomaly",
+    "enable_grad",
+    "forward_ad",
+    "from_numpy",
+    "func",
+    "function",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_multithreading_enabled",
+    "no_grad",
+    "profiler",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+    "tensor",
+    "variable",
+]
+
+
+def __dir__() -> list[str]:
+    """All public names."""
+    return sorted(__all__)

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import Scope, modes
-from functrans.autograd.nodes import GraphNode, edge_of
+from functrans.autograd.nodes import GraphNode
 from functrans.ir.avals import Zero
 from functrans.ir.source import resolve
 from functrans.trace import Tracer

@@ -10,6 +10,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from functrans.autograd.engine import run_backward
 from functrans.autograd.hooks import retain
-from functrans.autograd.nodes import GraphNode, LeafNode, edge_of
+from functrans.autograd.labels import edge_of
+from functrans.autograd.nodes import GraphNode, LeafNode
 from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import is_differentiable_dtype
@@ -74,7 +76,7 @@ def _many(given: Any) -> tuple[Any, ...]:
 def _place(x: Any) -> Any:
     """The node of a tensor or an edge."""
     if not isinstance(x, GradientEdge):
-        return node_of(x)
+        return node_of(x) if isinstance(x, Tensor) else None
     node, index, _ = x
     n = 1 if node.shape is not None else len(node.dtype)
     if not 0 <= index < n:
@@ -191,6 +193,26 @@ def _gradients(given: Any, n: int) -> tuple[Any, ...]:
     return gradients
 
 
+def _batch_size(gradients: Sequence[Any]) -> int:
+    """The extent of the leading axis of gradients, which were checked otherwise.
+
+    Raises:
+      ValueError: a gradient is missing, or extents differ.
+    """
+    if any(gradient is None for gradient in gradients):
+        raise ValueError(
+            "If `is_grads_batched=True`, every output needs a gradient with a leading batch axis; "
+            "got None in grad_outputs"
+        )
+    sizes = [gradient.shape[0] for gradient in gradients]
+    if len(set(sizes)) != 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return int(sizes[0])
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -260,7 +282,7 @@ def grad(
       grad_outputs: gradients of the outputs, ``None`` for a scalar's 1.
       retain_graph: whether the graph can be used again; ``create_graph`` if not given.
       create_graph: whether the gradients are differentiable.
-      only_inputs: must be ``True``; deprecated in torch.
+      only_inputs: ignored; deprecated in torch.
       allow_unused: whether inputs that no output depends on give ``None``; an error otherwise.
       is_grads_batched: gradients have a leading axis, and so have the results.
       materialize_grads: zeros in place of ``None``.
@@ -270,7 +292,8 @@ def grad(
 
     Raises:
       RuntimeError: as ``backward``; an input was not used.
-      ValueError: ``materialize_grads`` with ``allow_unused=False``.
+      ValueError: ``materialize_grads`` with ``allow_unused=False``; a batch of gradients that is
+        incomplete or of different extents.
 
     Example:
       >>> from functrans.autograd import tensor
@@ -279,6 +302,14 @@ def grad(
       >>> grad(slope, x)
       (tensor(2.),)
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use "
+            "torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, "
@@ -296,9 +327,7 @@ def grad(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         places.append(place)
     roots = _roots(outputs, gradients, is_grads_batched, trace)
-    size = None
-    if is_grads_batched:
-        size = roots[0][1].shape[0]
+    size = _batch_size(gradients) if is_grads_batched else None
     keeps = create_graph if retain_graph is None else retain_graph
     found = run_backward(
         roots, places, accumulate=False, keeps=keeps, records=create_graph, size=size, trace=trace

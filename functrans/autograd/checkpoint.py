@@ -25,8 +25,7 @@ from functrans.autograd import api, random
 from functrans.autograd.custom_functions import tensors_of
 from functrans.autograd.function import Function, SavedTensor
 from functrans.autograd.modes import enable_grad, modes, no_grad
-from functrans.autograd.nodes import GraphNode, running
-from functrans.autograd.operations import COMPOSITE
+from functrans.autograd.nodes import COMPOSITE, GraphNode, running
 from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.control.checkpoint import checkpoint as checkpoint_values

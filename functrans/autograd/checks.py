@@ -22,11 +22,15 @@ import numpy as np
 from functrans.autograd.api import grad
 from functrans.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from functrans.autograd.func import vmap
+from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import enable_grad, no_grad
-from functrans.autograd.nodes import torch_type
 from functrans.autograd.tensors import Tensor
 
 _SEED = 20240229
+
+
+def _no_gradients(inputs: Any, outputs: Any) -> Any:
+    return (None,) * len(inputs)
 
 
 class GradcheckError(RuntimeError):
@@ -379,8 +383,17 @@ class _Run:
                     )
 
     def undefined(self) -> None:
-        """Nodes of several results stand that some have no gradient."""
+        """Nodes stand that some of their results, or all, have no gradient."""
         recorded = [out for out in self.outs if out.requires_grad]
+        cut = [out * 1 for out in recorded]
+        for out in cut:
+            out.grad_fn.register_hook(_no_gradients)
+        for g in self._gradients_of(cut):
+            if g is not None and np.any(g.detach().numpy() != 0):
+                raise GradcheckError(
+                    "Expected all input grads to be undefined or zero when all output grads are "
+                    "undefined or zero."
+                )
         groups: dict[int, list[Any]] = {}
         for out in recorded:
             groups.setdefault(id(out.grad_fn), []).append(out)
@@ -388,14 +401,18 @@ class _Run:
             if len(group) < 2:
                 continue
             for out in group:
-                weight = Tensor.of(np.ones(out.shape, out.dtype))
-                try:
-                    grad(out, self.leaves, weight, retain_graph=True, allow_unused=True)
-                except (TypeError, AttributeError, RuntimeError) as error:
-                    raise GradcheckError(
-                        "Expected backward function to handle undefined output grads. "
-                        f"{type(error).__name__}: {error}"
-                    ) from error
+                self._gradients_of([out])
+
+    def _gradients_of(self, outs: Sequence[Any]) -> tuple[Any, ...]:
+        """Gradients of sums of results, by a backward pass that may lack gradients."""
+        weights = [Tensor.of(np.ones(out.shape, out.dtype)) for out in outs]
+        try:
+            return grad(outs, self.leaves, weights, retain_graph=True, allow_unused=True)
+        except (TypeError, AttributeError, RuntimeError) as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def dtypes(self) -> None:
         """Gradients have shape and dtype of their inputs."""
@@ -472,7 +489,8 @@ def gradcheck(
       rtol: relative tolerance.
       raise_exception: whether an error is raised; otherwise ``False`` is returned.
       nondet_tol: how much two backward passes may differ.
-      check_undefined_grad: whether operations of several results stand that only one is used.
+      check_undefined_grad: whether operations stand that some of their results are not used, and
+        give no gradient where none comes.
       check_grad_dtypes: whether gradients have the dtypes of the inputs.
       check_batched_grad: whether ``grad(is_grads_batched=True)`` gives the same.
       check_batched_forward_grad: whether batched tangents give the same.

@@ -28,8 +28,10 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.anomaly import check_nan, explain
+from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
+from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import edge_of, running, torch_type
+from functrans.autograd.nodes import running
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import Zero
@@ -135,10 +137,13 @@ class Pass:
           ct: the cotangent.
           result: anything with shape and dtype of the value.
         """
+        value = self.tensor_of(ct, result.shape)
+        return conjugate(value) if result.dtype.kind == "c" else value
+
+    def tensor_of(self, ct: Any, shape: tuple[int, ...]) -> Tensor:
+        """A cotangent as a tensor, of a shape and the batch axis before it."""
         lead = () if self.size is None else (self.size,)
-        value = materialize(ct, (*lead, *result.shape))
-        if result.dtype.kind == "c":
-            value = conjugate(value)
+        value = materialize(ct, (*lead, *shape))
         return value if isinstance(value, Tensor) else self.trace.tensor(value)
 
     def cotangent(self, gradient: Tensor) -> Any:
@@ -178,6 +183,10 @@ class Pass:
             pulled = self._run_watched(node, ct)
         elif ct is not None:
             pulled = self._pulled(node, ct)
+        elif getattr(node, "takes_none", False):
+            pulled = self._pulled(
+                node, None if node.shape is not None else [None] * len(node.dtype)
+            )
         else:
             pulled = ()
         if pulled:
@@ -203,6 +212,12 @@ class Pass:
             pulled = node.pull(ct, self.records, self.size)
         if modes.anomaly and modes.check_nan:
             check_nan(node, pulled, self.gradient)
+        if self.records and node.name().partition("Backward")[0] in PIECEWISE_LINEAR:
+            full = [
+                None if c is None or p is None or type(c) is Zero else self.tensor_of(c, p.shape)
+                for c, p in zip(pulled, node.parents, strict=True)
+            ]
+            pulled = dependent(node, full)
         if not self.keeps:
             node.free()
         return pulled  # type: ignore[no-any-return]  # of a node's method
@@ -238,7 +253,7 @@ class Pass:
             gradients = self._replaced_many(hook, hook(tuple(gradients)), gradients)
         cts = [None if g is None else self.cotangent(g) for g in gradients]
         pulled: Sequence[Any] = ()
-        if any(c is not None for c in cts):
+        if node.takes_none or any(c is not None for c in cts):
             pulled = self._pulled(node, cts[0] if is_one else cts)
         if not node.posthooks:
             return pulled
@@ -417,9 +432,20 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
     """Add to a tensor's gradient: in place, unless the pass is recorded.
 
     The first gradient gets the memory layout of the tensor, if that has no gaps.
+
+    Raises:
+      RuntimeError: the tensor or its gradient has another shape since its data was replaced.
     """
     with _accumulating:
         have = owner._grad
+        if gradient.shape != (owner if have is None else have).shape:
+            raise RuntimeError(
+                f"a gradient of shape {list(gradient.shape)} came to a leaf of shape "
+                f"{list(owner.shape)} whose .grad is "
+                f"{'None' if have is None else f'of shape {list(have.shape)}'}: .data was replaced "
+                "after the graph was recorded, or .grad is older. Set .grad to None, and record "
+                "the graph anew."
+            )
         if have is None:
             if records:
                 (copy,) = bind(copy_p, gradient)

@@ -17,10 +17,13 @@ import numpy as np
 
 from functrans.autograd.methods.rows import check_tensor, drawn, plain, refuse_out
 from functrans.autograd.methods.shaping import extents
-from functrans.autograd.operations import default_dtype, torch_kind
+from functrans.autograd.modes import modes
+from functrans.autograd.promotion import default_dtype, torch_kind
 from functrans.autograd.random import Generator, stream
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, called
+from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.source import here
 from functrans.trace import Tracer
 
 _INT64 = np.dtype(np.int64)
@@ -121,6 +124,8 @@ class Factories:
             )
         result = Tensor.of(value)
         result._follows = self.follows_torch
+        if modes.inference:
+            result._inference = True
         if requires_grad:
             result.requires_grad_()  # type: ignore[attr-defined]  # a method of the tables
         return result
@@ -142,9 +147,17 @@ class Factories:
     def tensor(
         self, data: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
     ) -> Tensor:
-        """A tensor with a copy of data."""
+        """A tensor with a copy of data.
+
+        Raises:
+          UnsupportedOperationError: the data belong to a transform of a function of arrays.
+        """
         if isinstance(data, Tracer) and not isinstance(data, Tensor):
-            return Tensor.of(data)
+            raise UnsupportedOperationError(
+                f"tensor(): {data._describe()}{here()} cannot become a tensor: its derivative "
+                "would be lost. Give the tensor to the transform (ft.grad(f)(tensor(x)), or "
+                "functrans.autograd.func.grad), or compute with functrans.numpy"
+            )
         return self.made(array_of(data, dtype, self.default()), requires_grad)
 
     def as_tensor(self, data: Any, dtype: Any = None, **_: Any) -> Tensor:
@@ -178,7 +191,10 @@ class Factories:
             raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
         if ndarray.dtype.kind not in "fciub" and ndarray.dtype.name != "bfloat16":
             raise TypeError(f"can't convert np.ndarray of type {ndarray.dtype}")
-        return self.made(ndarray, False)
+        result = self.made(ndarray, False)
+        if modes.session is not None:
+            modes.session.share(result)
+        return result
 
     def scalar_tensor(
         self, s: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
@@ -202,41 +218,44 @@ class Factories:
 
     def zeros(
         self,
-        *size: Any,
+        *sizes: Any,
+        size: Any = None,
         dtype: Any = None,
         requires_grad: bool = False,
         out: Any = None,
-        **options: Any,
+        **_: Any,
     ) -> Tensor:
         """Zeros."""
         refuse_out("zeros", out)
-        shape = self._sizes("zeros", size or (options["size"],))
+        shape = self._sizes("zeros", sizes or (size,))
         return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
 
     def ones(
         self,
-        *size: Any,
+        *sizes: Any,
+        size: Any = None,
         dtype: Any = None,
         requires_grad: bool = False,
         out: Any = None,
-        **options: Any,
+        **_: Any,
     ) -> Tensor:
         """Ones."""
         refuse_out("ones", out)
-        shape = self._sizes("ones", size or (options["size"],))
+        shape = self._sizes("ones", sizes or (size,))
         return self.made(np.ones(shape, dtype or self.default()), requires_grad)
 
     def empty(
         self,
-        *size: Any,
+        *sizes: Any,
+        size: Any = None,
         dtype: Any = None,
         requires_grad: bool = False,
         out: Any = None,
-        **options: Any,
+        **_: Any,
     ) -> Tensor:
         """A tensor whose elements are not set: zeros."""
         refuse_out("empty", out)
-        shape = self._sizes("empty", size or (options["size"],))
+        shape = self._sizes("empty", sizes or (size,))
         return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
 
     def empty_strided(
@@ -442,27 +461,29 @@ class Factories:
 
     def rand(
         self,
-        *size: Any,
+        *sizes: Any,
+        size: Any = None,
         generator: Generator | None = None,
         dtype: Any = None,
         requires_grad: bool = False,
-        **options: Any,
+        **_: Any,
     ) -> Tensor:
         """Random numbers, uniform in [0, 1)."""
-        shape = self._sizes("rand", size or (options["size"],))
+        shape = self._sizes("rand", sizes or (size,))
         kind = self._floating("check_uniform_bounds", dtype)
         return self.drawn(lambda: uniform(generator, shape, kind), shape, kind, requires_grad)
 
     def randn(
         self,
-        *size: Any,
+        *sizes: Any,
+        size: Any = None,
         generator: Generator | None = None,
         dtype: Any = None,
         requires_grad: bool = False,
-        **options: Any,
+        **_: Any,
     ) -> Tensor:
         """Random numbers of the normal distribution."""
-        shape = self._sizes("randn", size or (options["size"],))
+        shape = self._sizes("randn", sizes or (size,))
         kind = self._floating("normal_kernel_cpu", dtype)
         return self.drawn(lambda: normal(generator, shape, kind), shape, kind, requires_grad)
 
@@ -595,7 +616,7 @@ class Factories:
             "zeros_like", "ones_like", "empty_like", "full_like", "rand", "randn", "randint",
             "randperm", "rand_like", "randn_like", "randint_like", "normal",
         )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        return {name: called(getattr(self, name), name) for name in names}
 
 
 def laid_out(x: Tensor) -> np.ndarray:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from functrans.autograd.operations import COMPOSITE, AliasNode
+from functrans.autograd.composites import AliasNode
+from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import is_differentiable_dtype
@@ -306,6 +307,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
       ``(primal, tangent)``; the tangent is ``None`` where there is none, or no level.
 
     Raises:
+      TypeError: it is no tensor.
       RuntimeError: there is no such level.
 
     Example:
@@ -314,6 +316,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
       ...     unpack_dual(tensor(3.0))
       UnpackedDualTensor(primal=tensor(3.), tangent=None)
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
         return UnpackedDualTensor(tensor, None)

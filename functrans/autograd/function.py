@@ -24,10 +24,10 @@ from functrans.autograd.function_nodes import FunctionCtx as FunctionCtx
 from functrans.autograd.function_nodes import FunctionNode, checked_gradients, result_node
 from functrans.autograd.function_nodes import SavedTensor as SavedTensor
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import GraphNode
-from functrans.autograd.operations import COMPOSITE, CopySlices
+from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import PERMANENT, enter_session, node_of, note_node
 from functrans.autograd.tensors import Tensor, View
+from functrans.autograd.writes import CopySlices, check_view
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.source import capture
 from functrans.trace import owner
@@ -407,6 +407,8 @@ class _Results:
                     "that have been mutated should be passed to ctx.mark_dirty().",
                     stacklevel=6,
                 )
+            if modes.grad and x._view is not None:
+                check_view(x)
             if not self.is_recorded:
                 continue
             node = node_of(x)

@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.custom_functions import backward_on_traced
+from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import FREED, GraphNode, edge_of, modified, pack_tensor
+from functrans.autograd.nodes import GraphNode
 from functrans.autograd.recording import guard_of, node_of
+from functrans.autograd.residuals import FREED, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import Zero
 from functrans.passes.cotangents import materialize
@@ -286,6 +288,7 @@ class FunctionNode(GraphNode):
     positions: tuple[int, ...]
     n_args: int
     results: tuple[Any, ...]
+    takes_none = True  # zeros are made for it, or its backward knows what to do
 
     def name(self) -> str:
         """``<name>Backward``."""

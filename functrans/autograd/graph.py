@@ -25,9 +25,11 @@ import numpy as np
 from functrans.autograd.api import GradientEdge as GradientEdge
 from functrans.autograd.api import get_gradient_edge as get_gradient_edge
 from functrans.autograd.hooks import MultiHandle, RemovableHandle, add_tensor_hook
-from functrans.autograd.listing import drawn_as_dot, drawn_as_html
+from functrans.autograd.labels import edge_of
+from functrans.autograd.listing import drawn_as_dot
 from functrans.autograd.modes import Scope, modes
-from functrans.autograd.nodes import GraphNode, LeafNode, edge_of, running
+from functrans.autograd.nodes import GraphNode, LeafNode, running
+from functrans.autograd.pictures import drawn_as_html
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.ir.source import capture
@@ -141,7 +143,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
             raise RuntimeError("increment_version expects each element of the iterable to be a "
                                "tensor")  # fmt: skip
         if x._inference:
-            raise RuntimeError("Inference tensors do not track version counter.")
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
+                "make a clone to get a normal tensor before doing inplace update."
+            )
     source = capture(2)
     for x in tensors:
         x._stored().bump("increment_version", source)

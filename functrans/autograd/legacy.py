@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.autograd.operations import detached
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import detached
 
 
 class _VariableMeta(type):

@@ -1,7 +1,8 @@
-"""The imperative graph as a program and as a picture.
+"""The imperative graph as a program.
 
-Here: ``recorded_program`` (a Jaxpr of everything below some nodes, hooks as annotations) and how it
-is drawn. Not here: printing of programs (``ir.printing``), nodes (``autograd.nodes``).
+Here: ``recorded_program`` (a Jaxpr of everything below some nodes, hooks as annotations), and its
+form for Graphviz. Not here: printing of programs (``ir.printing``), pages with a picture
+(``autograd.pictures``), nodes (``autograd.nodes``).
 
 A node keeps of its operands only what its derivative reads. Leaves are arguments of the program;
 so is an operand that was not kept: it is called ``unkept0``, ``unkept1``, ...
@@ -11,7 +12,6 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,6 @@ from functrans.control.native import jit_p
 from functrans.ir.avals import PYTHON_SCALARS, Aval, ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import multilinear
-from functrans.ir.printing import annotation_text, atom_text, equation_line, variable_names
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, ordered_nodes
 from functrans.trace import Tracer, aval_of
 
@@ -221,113 +220,6 @@ def recorded_program(roots: Sequence[Node]) -> Jaxpr:
     )
 
 
-# pictures ----------------------------------------------------------------------------------------
-
-
 def drawn_as_dot(roots: Sequence[Node]) -> str:
     """The graph below nodes as a Graphviz digraph; hooks stand below the equations."""
     return recorded_program(roots).to_dot()
-
-
-_WIDTH, _HEIGHT, _GAP = 7.5, 22, 34  # of a letter, of a line, between rows; pixels
-
-
-@dataclass(slots=True)
-class _Box:
-    lines: list[str]
-    kind: str
-    row: int
-    x: float = 0.0
-    y: float = 0.0
-
-    @property
-    def width(self) -> float:
-        return _WIDTH * max(map(len, self.lines)) + 16
-
-    @property
-    def height(self) -> float:
-        return _HEIGHT * len(self.lines)
-
-
-def drawn_as_html(roots: Sequence[Node]) -> str:
-    """The graph below nodes as a page of HTML: a picture and the program.
-
-    Values flow downwards. Boxes with hooks have a thick border; nothing is loaded from elsewhere.
-    """
-    jaxpr = recorded_program(roots)
-    boxes, edges = _boxes(jaxpr)
-    rows: dict[int, list[_Box]] = {}
-    for box in boxes:
-        rows.setdefault(box.row, []).append(box)
-    width, y = 0.0, 10.0
-    for row in sorted(rows):
-        x = 10.0
-        for box in rows[row]:
-            box.x, box.y = x, y
-            x += box.width + _GAP
-        width = max(width, x)
-        y += max(box.height for box in rows[row]) + _GAP
-    shapes = [
-        f'<line x1="{a.x + a.width / 2:.0f}" y1="{a.y + a.height:.0f}" x2="{b.x + b.width / 2:.0f}"'
-        f' y2="{b.y:.0f}"/>'
-        for a, b in edges
-    ]
-    for box in boxes:
-        shapes.append(
-            f'<rect class="{box.kind}" x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" '
-            f'height="{box.height:.0f}" rx="4"/>'
-        )
-        shapes.extend(
-            f'<text x="{box.x + 8:.0f}" y="{box.y + _HEIGHT * (i + 0.7):.0f}">'
-            f"{html.escape(line)}</text>"
-            for i, line in enumerate(box.lines)
-        )
-    style = (
-        "text{font:12px monospace} rect{fill:#f4f4f4;stroke:#555} rect.argument{fill:#e4f0ff} "
-        "rect.result{fill:#e6f6e6} rect.hooked{stroke:#c22;stroke-width:3} line{stroke:#777}"
-    )
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>{jaxpr.name}</title>',
-            f"<style>{style}</style></head><body>",
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{y:.0f}">',
-            *shapes,
-            "</svg>",
-            f"<pre>{html.escape(str(jaxpr))}</pre>",
-            "</body></html>",
-        ]
-    )
-
-
-def _boxes(jaxpr: Jaxpr) -> tuple[list[_Box], list[tuple[_Box, _Box]]]:
-    """Arguments, equations and results, each in the row below all that it reads."""
-    names = variable_names(jaxpr)
-    home: dict[Any, _Box] = {}
-    edges: list[tuple[_Box, _Box]] = []
-    boxes: list[_Box] = []
-
-    def box(text: str, kind: str, reads: Sequence[Any], places: Sequence[Any]) -> _Box:
-        sources = [home[atom] for atom in dict.fromkeys(reads) if atom in home]
-        notes = [annotation_text(jaxpr.annotations[p]) for p in places if p in jaxpr.annotations]
-        is_hooked = any(
-            type(note) is HookNote or note == "retain_grad"
-            for place in places
-            for note in jaxpr.annotations.get(place, ())
-        )
-        made = _Box(
-            [text, *notes],
-            "hooked" if is_hooked else kind,
-            1 + max((source.row for source in sources), default=-1),
-        )
-        boxes.append(made)
-        edges.extend((source, made) for source in sources)
-        return made
-
-    for var in (*jaxpr.constvars, *jaxpr.invars):
-        home[var] = box(f"{names[var]}:{var.aval}", "argument", (), (var,))
-    for eqn in jaxpr.eqns:
-        made = box(equation_line(eqn, names), "equation", eqn.inputs, (*eqn.outputs, eqn))
-        home.update(dict.fromkeys(eqn.outputs, made))
-    box(", ".join([atom_text(a, names) for a in jaxpr.outvars]), "result", jaxpr.outvars, ())
-    return boxes, edges

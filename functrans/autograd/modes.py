@@ -22,6 +22,7 @@ class Modes(threading.local):
 
     Attributes:
       grad: whether operations on tensors that require gradients are recorded.
+      is_asked: whether ``enable_grad`` asks for it in inference mode, where nothing is recorded.
       inference: whether results are inference tensors.
       multithreading: kept for torch's sake; the backward pass runs in the calling thread.
       packers: innermost last, pairs ``(pack, unpack)`` of hooks for saved tensors.
@@ -38,6 +39,7 @@ class Modes(threading.local):
     """
 
     grad = True
+    is_asked = False
     inference = False
     multithreading = True
     packers: tuple[Any, ...] = ()
@@ -49,6 +51,11 @@ class Modes(threading.local):
     session: Any = None
     is_watched = False
     is_special = False
+
+    def record(self, grad: bool) -> None:
+        """Record from now on, or do not; inference mode is stronger."""
+        self.grad = grad and not self.inference
+        self.is_asked = grad and self.inference
 
     def update(self, **values: Any) -> None:
         """Set some of them."""
@@ -131,12 +138,12 @@ class _GradMode(Scope):
         return self if fun is None else self(fun)
 
     def __enter__(self) -> None:
-        self._before = modes.grad
-        modes.grad = self.value
+        self._before = modes.grad, modes.is_asked
+        modes.record(self.value)
 
     def __exit__(self, *_: object) -> None:
         """Restore the mode."""
-        modes.grad = self._before
+        modes.grad, modes.is_asked = self._before
 
 
 class no_grad(_GradMode):  # noqa: N801  # torch's name
@@ -189,17 +196,20 @@ class set_grad_enabled(Scope):  # noqa: N801  # torch's name
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(f"set_grad_enabled: expected a bool, got {type(mode).__name__}")
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         self.mode = mode
-        self._before = modes.grad
-        modes.grad = mode
+        self._before = modes.grad, modes.is_asked
+        modes.record(mode)
 
     def __enter__(self) -> None:
-        modes.grad = self.mode
+        modes.record(self.mode)
 
     def __exit__(self, *_: object) -> None:
         """Restore the mode."""
-        modes.grad = self._before
+        modes.grad, modes.is_asked = self._before
 
     def clone(self) -> Any:
         """Another one of the same mode."""
@@ -207,7 +217,7 @@ class set_grad_enabled(Scope):  # noqa: N801  # torch's name
 
     def __call__(self, fun: Callable[..., Any]) -> Any:
         """Decorate a function; the mode is no longer set outside of it."""
-        modes.grad = self._before
+        modes.grad, modes.is_asked = self._before
         return super().__call__(fun)
 
 
@@ -238,15 +248,13 @@ class inference_mode(Scope):  # noqa: N801  # torch's name
         self.mode = bool(mode) if isinstance(mode, bool) else True
 
     def __enter__(self) -> None:
-        self._before = modes.grad, modes.inference
-        modes.update(grad=modes.grad and not self.mode, inference=self.mode)
-        if not self.mode:
-            modes.grad = True
+        self._before = modes.grad, modes.is_asked, modes.inference
+        modes.update(grad=not self.mode, is_asked=False, inference=self.mode)
 
     def __exit__(self, *_: object) -> None:
         """Restore the modes."""
-        grad, inference = self._before
-        modes.update(grad=grad, inference=inference)
+        grad, is_asked, inference = self._before
+        modes.update(grad=grad, is_asked=is_asked, inference=inference)
 
     def clone(self) -> Any:
         """Another one of the same mode."""
@@ -284,7 +292,7 @@ def is_grad_enabled() -> bool:
       >>> is_grad_enabled()
       True
     """
-    return modes.grad
+    return modes.grad or modes.is_asked
 
 
 def is_inference_mode_enabled() -> bool:

@@ -1,14 +1,12 @@
 """Nodes of the imperative graph: recorded equations with hooks and guarded residuals.
 
-Here: ``GraphNode`` (an equation), ``LeafNode`` (where
-gradients are accumulated), and how a node's residuals become tensors again for derivatives of
-derivatives. Not here: who makes nodes (``autograd.recording``), the backward pass
-(``autograd.engine``).
+Here: ``GraphNode`` (an equation), ``LeafNode`` (where gradients are accumulated), and how a node's
+residuals become tensors again for derivatives of derivatives. Not here: what is kept
+(``autograd.residuals``), torch's names (``autograd.labels``, ``autograd.saved_values``), who makes
+nodes (``autograd.recording``), the backward pass (``autograd.engine``).
 
-A node of ``passes.nodes`` says how its cotangent is pulled back; these add what torch's nodes have.
-Residuals are values and not tensors; each is guarded by the version of the storage it lies in, so
-that a value which was written to later is noticed. A residual's place in the graph is that of the
-operand (``parents``) or of the result (the node itself), so that nothing more is kept for it.
+A node of ``passes.nodes`` says how its cotangent is pulled back; these add what torch's nodes have:
+names, hooks, metadata, and a check that what they kept was not written to.
 
 Layer: ``autograd``.
 """
@@ -19,105 +17,39 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from functrans.autograd.hooks import RemovableHandle, add_hook
-from functrans.autograd.listing import drawn_as_dot, drawn_as_html, recorded_program
-from functrans.autograd.modes import modes
-from functrans.autograd.tensors import Storage, Tensor
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.primitive import linear, multilinear
-from functrans.ir.source import resolve
-from functrans.passes.nodes import OUTPUT, LinearProgram, Node
-from functrans.passes.pullback import pull
-from functrans.trace import Tracer
-
-
-class Guard:
-    """A residual, the storage that it lies in, and its version when it was saved.
-
-    Attributes:
-      storage: where it lies.
-      version: the version that the derivative needs.
-      value: the residual.
-      origin: the node that made it, or that node's name; empty for leaves and constants.
-    """
-
-    __slots__ = ("origin", "storage", "value", "version")
-
-    def __init__(self, storage: Storage, value: Any, origin: Any) -> None:
-        self.storage = storage
-        self.version = storage.version
-        self.value = value
-        self.origin = origin
-
-
-class Packed:
-    """A residual that a pack hook has taken.
-
-    Attributes:
-      held: what the hook returned.
-      unpack: gives the tensor back.
-      shape: of the residual.
-    """
-
-    __slots__ = ("held", "shape", "unpack")
-
-    def __init__(self, held: Any, unpack: Callable[[Any], Any], shape: Any) -> None:
-        self.held = held
-        self.unpack = unpack
-        self.shape = shape
-
-    def value(self) -> Any:
-        """The residual.
-
-        Raises:
-          TypeError: the unpack hook returned something else than a tensor.
-          RuntimeError: it returned one of another shape.
-        """
-        tensor = self.unpack(self.held)
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(tensor).__name__}"
-            )
-        if tensor.shape != self.shape:
-            raise RuntimeError(
-                f"Output of saved tensor unpack_hook has shape {list(tensor.shape)}, but the "
-                f"tensor that was saved had shape {list(self.shape)}"
-            )
-        return tensor._value
-
-
-def pack_tensor(tensor: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
-    """Hand a tensor to a pack hook.
-
-    Raises:
-      RuntimeError: the hook wrote to it.
-    """
-    storage = tensor._stored()
-    version = storage.version
-    packers, grad = modes.packers, modes.grad
-    modes.update(packers=(), grad=False)
-    try:
-        held = pack(tensor)
-    finally:
-        modes.update(packers=packers, grad=grad)
-    if storage.version != version:
-        raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
-            "to pack hook cannot be modified by in-place operations as this can lead to unexpected "
-            "side-effects. Work on a copy in the hook."
-        )
-    return Packed(held, unpack, tensor.shape)
-
-
-FREED = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after "
-    "they have already been freed). Saved intermediate values of the graph are freed when you call "
-    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-    "graph a second time or if you need to access saved tensors after calling backward."
+from functrans.autograd.labels import edge_of, label_of
+from functrans.autograd.listing import drawn_as_dot, recorded_program
+from functrans.autograd.pictures import drawn_as_html
+from functrans.autograd.residuals import (
+    FREED,
+    Guard,
+    Packed,
+    has_residuals,
+    map_residuals,
+    modified,
+    pack_tensor,
 )
+from functrans.autograd.saved_values import (
+    PREFIXES,
+    SavedTensor,
+    position_of,
+    saved_by_name,
+    saved_names,
+)
+from functrans.autograd.tensors import Tensor
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.primitive import Primitive, linear
+from functrans.passes.nodes import LinearProgram, Node
+from functrans.passes.pullback import pull
+
+COMPOSITE = Primitive(
+    "composite",
+    impl=lambda *operands: operands,
+    abstract_eval=lambda *avals: avals,
+    jvp=linear,
+)
+"""Marks the node of an operation that is several equations."""
 
 
 class Running(threading.local):
@@ -232,6 +164,7 @@ class GraphNode(Node, Hooked):
       forward_stack: where it was recorded, in anomaly mode.
       is_freed: whether its residuals were given up.
       is_packed: whether pack hooks have taken some of them.
+      takes_none: whether it runs also where no gradient has come.
     """
 
     label = ""
@@ -240,6 +173,7 @@ class GraphNode(Node, Hooked):
     forward_stack: str | None = None
     is_freed = False
     is_packed = False
+    takes_none = False
 
     def name(self) -> str:
         """Torch's name of the node: ``MulBackward0``."""
@@ -279,11 +213,11 @@ class GraphNode(Node, Hooked):
     def __dir__(self) -> list[str]:
         """Attributes, with the names of saved values."""
         names = saved_names(self)
-        return [*super().__dir__(), *(f"{prefix}saved_{n}" for n in names for prefix in _PREFIXES)]
+        return [*super().__dir__(), *(f"{prefix}saved_{n}" for n in names for prefix in PREFIXES)]
 
     def free(self) -> None:
         """Give residuals up."""
-        if self.saved is not None and _has_residuals(self.saved):
+        if self.saved is not None and has_residuals(self.saved):
             self.is_freed = True
             self.guards = ()
             self.saved = self.primals = None
@@ -397,124 +331,18 @@ class LeafNode(Node, Hooked):
         return f"<AccumulateGrad object at {id(self):#x}>"
 
 
-def edge_of(node: Any) -> tuple[Any, int]:
-    """The node that users see, and which of its results is meant."""
-    if node is not None and node.primitive is OUTPUT:
-        return node.parents[0], node.params["index"]
-    return node, 0
-
-
-LABELS = {
-    "add": "Add",
-    "subtract": "Sub",
-    "multiply": "Mul",
-    "divide": "Div",
-    "negative": "Neg",
-    "power": "Pow",
-    "reduce_sum": "Sum",
-    "transpose": "Permute",
-    "dot_general": "Mm",
-    "slice": "Slice",
-    "slice_update": "CopySlices",
-    "broadcast_to": "Expand",
-    "convert_element_type": "ToCopy",
-    "absolute": "Abs",
-    "where": "Where",
-}
-
-
-def label_of(primitive: Any) -> str:
-    """Torch's name of a primitive's node."""
-    name = primitive.name
-    return LABELS.get(name) or "".join(part.capitalize() for part in name.split("_"))
-
-
-def modified(guard: Guard, node: GraphNode) -> RuntimeError:
-    """The error for a residual that was written to."""
-    shape = ", ".join(map(str, guard.value.shape))
-    saved_at = resolve(node.source)
-    origin = guard.origin if isinstance(guard.origin, str) else edge_of(guard.origin)[0].name()
-    message = (
-        "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [{torch_type(guard.value.dtype)} [{shape}]]"
-        f"{f', which is output 0 of {origin},' if origin else ','} is at "
-        f"version {guard.storage.version}; expected version {guard.version} instead."
-    )
-    message += f" It was saved by {node.name()}{f' at {saved_at}' if saved_at else ''}"
-    writer = guard.storage.writer
-    if writer is not None:
-        line = resolve(writer[1])
-        message += f" and written to by {writer[0]}{f' at {line}' if line else ''}"
-    return RuntimeError(
-        f"{message}. Hint: work on a copy (x = x.clone()), or use the operation without the "
-        "underscore."
-    )
-
-
-_TORCH_TYPES = {
-    "float64": "Double",
-    "float32": "Float",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
-
-
-def torch_type(dtype: np.dtype) -> str:
-    """Torch's name of a kind of tensor: ``torch.DoubleTensor``."""
-    return f"torch.{_TORCH_TYPES.get(dtype.name, dtype.name)}Tensor"
-
-
-# residuals ---------------------------------------------------------------------------------------
-
-
-def map_residuals(saved: Any, function: Callable[[Any, Any], Any], node: GraphNode) -> Any:
-    """Residuals, each replaced by a function of it and its place in the graph.
+def leaf_like(leaf: LeafNode, value: Tensor) -> LeafNode:
+    """The node of a leaf whose memory gets another shape or dtype; hooks on the tensor stay.
 
     Args:
-      saved: by kind of node; see ``passes.nodes``.
-      function: called with each value and the node that made it (``None`` for a constant).
-      node: the node that holds them.
+      leaf: its node until now; graphs that it is a part of keep it.
+      value: of the new shape and dtype.
     """
-    parents = node.parents
-    primitive = node.primitive
-    if primitive is not None and primitive.elementwise is not None and type(saved) is list:
-        *operands, out = saved
-        mapped = [
-            None if x is None else function(x, parent)
-            for x, parent in zip(operands, parents, strict=True)
-        ]
-        return [*mapped, None if out is None else function(out, node)]
-    if len(saved) == 2 and type(saved[0]) is tuple and type(saved[1]) is tuple:  # derived
-        operands, outs = saved
-        sources = [node] if node.shape is not None else _outputs_of(node)
-        return (
-            tuple([function(x, p) for x, p in zip(operands, parents, strict=True)]),
-            tuple([function(x, source) for x, source in zip(outs, sources, strict=True)]),
-        )
-    return tuple(
-        [None if x is None else function(x, p) for x, p in zip(saved, parents, strict=False)]
-    )
-
-
-def _outputs_of(node: GraphNode) -> list[Node]:
-    return [
-        Node(OUTPUT, {"index": i}, None, (node,), aval.shape, aval.dtype, node.source)
-        for i, aval in enumerate(node.dtype)
-    ]
-
-
-def _has_residuals(saved: Any) -> bool:
-    if isinstance(saved, (list, tuple)):
-        return any(map(_has_residuals, saved))
-    return saved is not None
+    new = LeafNode(leaf.owner, value.shape, value.dtype)
+    for name in ("is_watched", "tensor_hooks", "post_accumulate"):
+        if name in leaf.__dict__:
+            setattr(new, name, leaf.__dict__[name])
+    return new
 
 
 def unpacked(node: GraphNode, saved: Any, records: bool) -> Any:
@@ -561,195 +389,3 @@ def _linearized_again(node: GraphNode, value_of: Callable[[Any], Any]) -> Linear
     _, program = primitive.linearize(needs, operands, **node.params)
     assert isinstance(program, LinearProgram)
     return program
-
-
-# saved values by torch's names -------------------------------------------------------------------
-
-_PREFIXES = ("_", "_raw_")
-
-_NAMES: dict[str, tuple[str | None, ...]] = {
-    "power": ("self", "exponent", "result"),
-    "where": ("condition", "self", "other", None),
-    "clip": ("self", "min", "max", None),
-    "dot_general": ("self", "mat2"),
-}
-"""Names of operands, then of the result, where they are not ``self``, ``other``, ``result``."""
-
-_NAMES_BY_LABEL: dict[str, tuple[str | None, ...]] = {
-    "Mv": ("self", "vec"),
-    "Dot": ("self", "tensor"),
-}
-
-_OF_PARAMS: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "Sum": {"self_sym_sizes": lambda node: node.parents[0].shape},
-    "Expand": {"self_sym_sizes": lambda node: node.parents[0].shape},
-    "View": {"self_sym_sizes": lambda node: node.parents[0].shape},
-    "Permute": {"dims": lambda node: tuple(node.params["axes"])},
-}
-"""By label, names of what a node knows from its parameters."""
-
-
-def saved_names(node: GraphNode) -> dict[str, int | Callable[[Any], Any]]:
-    """What a node saved: by torch's name the position of a residual, or a function of the node."""
-    primitive = node.primitive
-    label = node.label or label_of(primitive)
-    found: dict[str, int | Callable[[Any], Any]] = dict(_OF_PARAMS.get(label, {}))
-    n = len(node.parents)
-    if primitive is None or isinstance(node.saved, LinearProgram):
-        return found
-    names = _NAMES_BY_LABEL.get(label) or _NAMES.get(primitive.name)
-    if names is None:
-        names = (*("self", "other", "third")[:n], "result") if n <= 3 else ()
-    needed = -1
-    if primitive.elementwise is not None:
-        needed = 0
-        for bits in primitive.elementwise.saves:
-            needed |= bits
-    elif primitive.jvp is linear:
-        return found
-    elif primitive.jvp is multilinear:
-        needed = (1 << n) - 1
-    elif node.shape is None or label == "CopySlices" or not primitive.jvp:
-        return found
-    found.update({name: i for i, name in enumerate(names) if name is not None and needed >> i & 1})
-    return found
-
-
-def position_of(node: GraphNode, name: str) -> int:
-    """Which residual torch calls by a name.
-
-    Raises:
-      AttributeError: none.
-    """
-    position = saved_names(node).get(name)
-    if not isinstance(position, int):
-        raise AttributeError(f"{node.name()!r} object has no saved tensor {name!r}")
-    return position
-
-
-def saved_by_name(node: GraphNode, name: str) -> Any:
-    """What torch calls ``_saved_<name>``.
-
-    Raises:
-      AttributeError: the node saved nothing of the name.
-      RuntimeError: it was given up, or written to since.
-    """
-    place = saved_names(node).get(name)
-    if place is None:
-        raise AttributeError(f"{node.name()!r} object has no attribute '_saved_{name}'")
-    if not isinstance(place, int):
-        return place(node)
-    if node.is_freed:
-        raise RuntimeError(FREED)
-    value = _residual(node.saved, place)
-    if value is None:
-        return None
-    if type(value) is Packed:
-        value = value.value()
-    else:
-        for guard in node.guards:
-            if guard is not None and guard.value is value:
-                if guard.storage.version != guard.version:
-                    raise modified(guard, node)
-                break
-    if not hasattr(value, "shape") or not isinstance(value, (np.ndarray, np.generic, Tracer)):
-        return value if name == "exponent" else Tensor.of(np.asarray(value))
-    origin = _origin(node, place)
-    if type(origin) is LeafNode:
-        owner = origin.owner()
-        if owner is not None and owner._value is value:
-            return owner
-    return Tensor.of(value, origin)
-
-
-def _origin(node: GraphNode, place: int) -> Any:
-    return node.parents[place] if place < len(node.parents) else node
-
-
-def _residual(saved: Any, place: int) -> Any:
-    if saved and type(saved[0]) is tuple:
-        operands, outs = saved
-        return (*operands, *outs)[place]
-    return saved[place]
-
-
-def _with_residual(saved: Any, place: int, value: Any) -> Any:
-    """Residuals with another one at a place; of the same structure."""
-    if saved and type(saved[0]) is tuple:
-        operands, outs = saved
-        n = len(operands)
-        if place < n:
-            return (*operands[:place], value, *operands[place + 1 :]), outs
-        return operands, (*outs[: place - n], value, *outs[place - n + 1 :])
-    changed = list(saved)
-    changed[place] = value
-    return changed if type(saved) is list else tuple(changed)
-
-
-class SavedTensor:
-    """A place where a node keeps a residual; torch's ``_raw_saved_*``.
-
-    Attributes:
-      node: the node.
-      place: which of its residuals.
-    """
-
-    __slots__ = ("node", "place")
-
-    def __init__(self, node: GraphNode, place: int) -> None:
-        self.node = node
-        self.place = place
-
-    def register_hooks(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep what ``pack`` makes of the tensor; ``unpack`` gives it back when it is needed.
-
-        Args:
-          pack: called at once with the tensor.
-          unpack: called with what ``pack`` returned.
-
-        Raises:
-          TypeError: they cannot be called.
-          RuntimeError: there is no tensor (any more), it has hooks, it was written to.
-
-        Example:
-          >>> from functrans.autograd import tensor
-          >>> x = tensor([1.0, 2.0], requires_grad=True)
-          >>> y = x.exp()
-          >>> y.grad_fn._raw_saved_result.register_hooks(lambda t: t.numpy() * 10, tensor)
-          >>> y.grad_fn._saved_result
-          tensor([27.1828, 73.8906], grad_fn=<ExpBackward0>)
-        """
-        if not callable(pack) or not callable(unpack):
-            raise TypeError("register_hooks(): incompatible function arguments: pass two callables")
-        node = self.node
-        if node.is_freed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor after it has been freed. Saved "
-                "intermediate values of the graph are freed when you call .backward() or "
-                "autograd.grad(). Specify retain_graph=True if you need to backward through the "
-                "graph a second time or if you need to access saved variables after calling "
-                "backward."
-            )
-        value = _residual(node.saved, self.place)
-        if value is None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor with value None is forbidden"
-            )
-        if type(value) is Packed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
-                "only one pair of hooks is allowed at a time."
-            )
-        guards = list(node.guards)
-        tensor = Tensor.of(value if hasattr(value, "shape") else np.asarray(value))
-        for i, guard in enumerate(guards):
-            if guard is not None and guard.value is value:
-                if guard.storage.version != guard.version:
-                    raise modified(guard, node)
-                tensor._storage = guard.storage
-                del guards[i]
-                break
-        packed = pack_tensor(tensor, pack, unpack)
-        node.saved = _with_residual(node.saved, self.place, packed)
-        node.is_packed = True
-        node.guards = guards

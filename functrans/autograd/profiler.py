@@ -396,7 +396,11 @@ class emit_itt(_Emitter):  # noqa: N801  # torch's name
                 "functrans.autograd.profiler.profile"
             ) from None
         domain = ittapi.domain("functrans")
-        return lambda text: ittapi.task_begin(domain, text), lambda: ittapi.task_end(domain)
+        handle = ittapi.string_handle
+        return (
+            lambda text: ittapi.task_begin(domain, handle(text)),
+            lambda: ittapi.task_end(domain),
+        )
 
 
 def load_nvprof(path: str) -> EventList:

@@ -56,7 +56,7 @@ def torch_name(name: str) -> str:
     """
     if "Backward" in name or name in ("CopySlices",) or "::" in name:
         return name
-    plain = _WORD.sub("_", name).lower()
+    plain = _WORD.sub("_", name).lower().removeprefix("torch_")
     return f"aten::{_TORCH_NAMES.get(plain, plain)}"
 
 

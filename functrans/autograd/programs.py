@@ -2,7 +2,7 @@
 
 Here: ``Operation``: a function of arrays that becomes, per kind of operands, a forward program with
 residuals and its transpose; both run as generated Python functions. Not here: ``composite``
-(``autograd.operations``), which records the equations anew at every call and needs no key.
+(``autograd.composites``), which records the equations anew at every call and needs no key.
 
 An operation costs a look-up, two generated functions and one node, whatever the number of its
 equations; the equations cost their NumPy calls. Its derivative is derived, as all are: the program
@@ -21,10 +21,19 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import CompositeNode, composite
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import GraphNode, Packed, pack_tensor
-from functrans.autograd.operations import COMPOSITE, CompositeNode, composite
-from functrans.autograd.recording import PERMANENT, guard_of, node_of, note_node
+from functrans.autograd.nodes import COMPOSITE, GraphNode
+from functrans.autograd.quiet import quietly
+from functrans.autograd.recording import (
+    PERMANENT,
+    guard_of,
+    node_of,
+    note_node,
+    refuse_inference,
+    unsaved_guard,
+)
+from functrans.autograd.residuals import Packed, pack_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.control.programs import linearize_jaxpr, transpose_jaxpr
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
@@ -184,9 +193,9 @@ class Operation:
         if plan is None:
             plan = self._planned(place, values, nodes, static)
         if len(plan.positions) == len(values):
-            found = plan.run(*values)
+            found = quietly(plan.run, *values)
         else:
-            found = plan.run(*[values[i] for i in plan.positions])
+            found = quietly(plan.run, *[values[i] for i in plan.positions])
         n = len(plan.out_avals)
         outs = found[:n]
         for i, is_shared in enumerate(plan.shared):
@@ -207,9 +216,11 @@ class Operation:
         node.plan = plan
         node.function = partial(self.function, **static) if static else self.function
         node.operands = values
-        of_operands = {i: guard_of(x) for i, x in enumerate(operands) if isinstance(x, Tensor)}
+        of_operands = {i: unsaved_guard(x) for i, x in enumerate(operands) if isinstance(x, Tensor)}
         node.operand_guards = tuple(of_operands.values())
         guards = [of_operands[i] for i in plan.guarded if i in of_operands]
+        if any(operands[i]._inference for i in plan.guarded if i in of_operands):
+            refuse_inference()
         if plan.is_many:
             places = [
                 GraphNode(OUTPUT, {"index": i}, None, (node,), aval.shape, aval.dtype, node.source)

@@ -146,6 +146,40 @@ def _pairs(uniform: np.ndarray) -> np.ndarray:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
 
 
+def scaled(numbers: np.ndarray, factor: float, offset: float) -> np.ndarray:
+    """``numbers * factor + offset``, rounded once as by a fused multiply-add.
+
+    Args:
+      numbers: floating numbers.
+      factor: rounded to their dtype.
+      offset: rounded to their dtype.
+
+    Reference: Dekker, A floating-point technique for extending the available precision, Numer.
+    Math. 18 (1971), for the exact product; Knuth, TAOCP 2, 4.2.2, for the exact sum.
+    """
+    dtype = numbers.dtype
+    a, b = dtype.type(factor), dtype.type(offset)
+    if dtype == np.float32:
+        return np.asarray(numbers.astype(np.float64) * np.float64(a) + np.float64(b), dtype)
+    if dtype != np.float64:
+        return np.asarray(numbers * a + b)
+    product = numbers * a
+    high, low = _halves(numbers)
+    a_high, a_low = _halves(a)
+    lost = ((high * a_high - product) + high * a_low + low * a_high) + low * a_low
+    total = product + b
+    part = total - product
+    rest = (product - (total - part)) + (b - part)
+    return np.asarray(np.where(np.isfinite(lost), total + (rest + lost), total))
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """Two numbers of half the precision of float64 whose sum is ``x``."""
+    shifted = x * 134217729.0  # 2**27 + 1
+    high = shifted - (shifted - x)
+    return high, x - high
+
+
 default_generator = Generator()
 """The stream of all functions that are given no generator."""
 

@@ -4,6 +4,9 @@ Here: ``State``, found by a walk from the function through variables of enclosin
 globals, containers, attributes, classes and hooks; whether it is as it was, what changed, and
 putting it back. Not here: what ``jit`` makes of it (``autograd.staged``).
 
+Attributes of the user's objects count if code that can run mentions their names: a list of losses
+to which only the loop around a step appends is no part of the step's state.
+
 Layer: ``autograd``.
 """
 
@@ -11,12 +14,16 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
+import sys
+import sysconfig
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.mentions import CONSTRUCTION, Mentions, mentioned
 from functrans.autograd.tensors import Tensor
 from functrans.control.jit import JitFunction
 from functrans.trace import Tracer
@@ -28,6 +35,8 @@ MISSING = object()
 _SMALL_BYTES = 1 << 16
 """Arrays up to this size are compared before and after the trace."""
 _OWN = frozenset({"functrans", "numpy", "scipy"})
+_STDLIB = sysconfig.get_path("stdlib") + os.sep
+_SITE_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
 """Where nodes keep hooks."""
 
@@ -48,9 +57,21 @@ class Watch:
       name: how to say where the holder is.
       keys: names or positions in it.
       values: what was there.
+      free: by key, which other values a program takes as well.
     """
 
-    __slots__ = ("_holder", "_style", "_whole", "keys", "name", "values")
+    __slots__ = (
+        "_checked",
+        "_holder",
+        "_mentions",
+        "_size",
+        "_style",
+        "_whole",
+        "free",
+        "keys",
+        "name",
+        "values",
+    )
 
     def __init__(
         self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
@@ -63,6 +84,23 @@ class Watch:
         if isinstance(holder, list):
             self.keys = tuple(range(len(holder)))
         self.values = tuple([self._at(key) for key in self.keys])
+        self.free: dict[Any, Callable[[Any], bool]] = {}
+        self._mentions: Mentions | None = None
+        self._checked: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+        self._size = 0
+
+    def limit(self, mentions: Mentions) -> None:
+        """Let only keys count that are mentioned."""
+        self._mentions = mentions
+        self._size = len(self._holder)
+        self._check_mentioned()
+
+    def _check_mentioned(self) -> None:
+        found = [i for i, key in enumerate(self.keys) if key in self._mentions]  # type: ignore[operator]  # it is set
+        self._checked = (
+            tuple([self.keys[i] for i in found]),
+            tuple([self.values[i] for i in found]),
+        )
 
     @property
     def holder(self) -> Any:
@@ -72,7 +110,12 @@ class Watch:
     @property
     def is_empty(self) -> bool:
         """Whether it is a container that held nothing."""
-        return self._whole and not self.values and isinstance(self._holder, (dict, list))
+        return (
+            self._whole
+            and not self.values
+            and self._mentions is None
+            and isinstance(self._holder, (dict, list))
+        )
 
     def _at(self, key: Any) -> Any:
         holder = self._holder
@@ -84,34 +127,80 @@ class Watch:
             return MISSING
 
     def holds(self) -> bool:
-        """Whether everything is as it was."""
+        """Whether everything that counts is as it was, or may be as it is."""
         holder, values = self._holder, self.values
+        if self._mentions is not None:
+            return self._mentioned_hold(holder, self._mentions)
         if self._whole and len(holder) != len(values):
             return False
         if type(holder) is list:
-            return all(map(operator.is_, holder, values)) or all(map(_same, holder, values))
-        if type(holder) is dict and self._whole:
-            return all(map(operator.is_, holder, self.keys)) and (
-                all(map(operator.is_, holder.values(), values))  # mostly, and ten times as fast
-                or all(map(_same, holder.values(), values))
-            )
-        return all(_same(self._at(key), was) for key, was in zip(self.keys, values, strict=True))
+            now: Any = holder
+        elif type(holder) is dict and self._whole:
+            if not all(map(operator.is_, holder, self.keys)):
+                return False
+            now = holder.values()
+        else:
+            now = map(self._at, self.keys)
+            return all(map(self._allows, self.keys, now, values))
+        if all(map(operator.is_, now, values)):  # mostly, and ten times as fast
+            return True
+        if not all(map(self._allows, self.keys, now, values)):
+            return False
+        self.values = tuple(now)
+        return True
 
-    def changes(self) -> Iterator[tuple[str, Any, Any]]:
-        """Name, value before and value now of what is not as it was; ``MISSING`` for nothing."""
+    def _mentioned_hold(self, holder: Any, mentions: Mentions) -> bool:
+        keys, values = self._checked
+        if len(holder) != self._size:
+            known = set(self.keys)
+            if any(key not in known and key in mentions for key in holder):
+                return False
+            self._size = len(holder)
+        now = [holder.get(key, MISSING) for key in keys]
+        if all(map(operator.is_, now, values)):
+            return True
+        if not all(map(self._allows, keys, now, values)):
+            return False
+        self._checked = keys, tuple(now)
+        return True
+
+    def _allows(self, key: Any, now: Any, was: Any) -> bool:
+        return _same(now, was) or (key in self.free and self.free[key](now))
+
+    def put(self, key: Any, value: Any) -> None:
+        """Put a value where the key is."""
+        holder = self._holder
+        if isinstance(holder, (dict, list)):
+            holder[key] = value
+        else:
+            setattr(holder, key, value)
+
+    def now(self, key: Any) -> Any:
+        """What is there now."""
+        return self._at(key)
+
+    def changes(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Key, value before and value now of what is not as it was; ``MISSING`` for nothing."""
         for key, was in zip(self.keys, self.values, strict=True):
             now = self._at(key)
             if not _same(now, was):
-                yield self.place(key), was, now
+                yield key, was, now
         if self._whole and len(self._holder) > len(self.values):
             known = set(map(id, self.keys)) if isinstance(self._holder, dict) else set()
-            added = (
+            added: Any = (
                 [key for key in self._holder if id(key) not in known]
                 if isinstance(self._holder, dict)
                 else range(len(self.values), len(self._holder))
             )
             for key in added:
-                yield self.place(key), MISSING, self._at(key)
+                yield key, MISSING, self._at(key)
+
+    def numbers(self) -> Iterator[tuple[Any, Any]]:
+        """Keys and values of the numbers that a program depends on."""
+        for key, value in zip(self.keys, self.values, strict=True):
+            counts = self._mentions is None or key in self._mentions
+            if counts and key not in self.free and isinstance(value, (bool, int, float, complex)):
+                yield key, value
 
     def place(self, key: Any) -> str:
         """How to say where a value is."""
@@ -146,18 +235,40 @@ class State:
       watches: the parts of its Python state.
       tensors: tensors with the way to each.
       contents: small arrays and sets with a copy of what they hold.
+      numbers: where numbers stand that may be arguments of a program: an object says so by a
+        method ``numbers_of_steps()``, which gives pairs of dictionaries and keys.
+      visits: how often each tensor was met, by identity.
     """
 
     def __init__(self, roots: Sequence[Any]) -> None:
         self.watches: list[Watch] = []
         self.tensors: list[tuple[Tensor, str]] = []
         self.contents: list[tuple[Any, Any, str]] = []
+        self.numbers: list[tuple[Watch, Any]] = []
+        self.visits: dict[int, int] = {}
+        self.mentions = Mentions()
+        self._waiting: dict[str, list[tuple[Any, str]]] = {}
+        """Values of attributes that nothing mentioned so far, by their names."""
+        self._limited: list[tuple[Watch, Mentions]] = []
+        self._numbers: list[tuple[Any, Any]] = []
         self._seen: dict[int, Any] = {}
+        self._classes: set[int] = set()
+        self._numbered: dict[int, int] = {}
         self._checked: tuple[list[Any], list[Watch]] | None = None
         pending = [(root, name) for root, name in roots]
         while pending and len(self._seen) < _MAX_ITEMS:
             value, name = pending.pop()
             pending.extend(self._look(value, name))
+        if self.mentions.is_all:
+            for _, mentions in self._limited:
+                mentions.is_all = True
+        for watch, mentions in self._limited:
+            mentions.names |= self.mentions.names
+            watch.limit(mentions)
+        by_holder = {id(watch.holder): watch for watch in self.watches}
+        for holder, key in self._numbers:
+            if id(holder) in by_holder:
+                self.numbers.append((by_holder[id(holder)], key))
 
     def holds(self) -> bool:
         """Whether everything is as it was."""
@@ -187,7 +298,12 @@ class State:
                 value.update(copy)
 
     def _look(self, value: Any, name: str) -> Iterator[tuple[Any, str]]:
-        if id(value) in self._seen or isinstance(value, (*_SCALARS, types.ModuleType)):
+        if isinstance(value, Tensor):
+            self.visits[id(value)] = self.visits.get(id(value), 0) + 1
+            number = self._numbered.setdefault(id(value), len(self.tensors))
+            if number < len(self.tensors) and len(name) < len(self.tensors[number][1]):
+                self.tensors[number] = value, name  # the shortest way to it
+        if id(value) in self._seen or isinstance(value, _SCALARS):
             return
         self._seen[id(value)] = value
         if isinstance(value, Tensor):
@@ -202,15 +318,29 @@ class State:
             return
         elif isinstance(value, JitFunction):
             yield value.function, name
+        elif isinstance(value, types.ModuleType):
+            if not _is_own(value):
+                yield from self._watch_attributes(vars(value), name, Mentions())
         elif isinstance(value, functools.partial):
             yield from ((value.func, name), (value.args, name), (value.keywords, name))
         elif isinstance(value, types.MethodType):
             yield from ((value.__self__, name), (value.__func__, name))
         elif isinstance(value, types.FunctionType):
             yield from self._look_into_function(value)
+        elif isinstance(value, property):
+            yield from ((f, name) for f in (value.fget, value.fset, value.fdel))
+        elif isinstance(value, (staticmethod, classmethod)):
+            yield value.__func__, name
+        elif isinstance(value, functools.cached_property):
+            yield value.func, name
         elif isinstance(value, type):
-            if value.__module__.split(".")[0] not in (*_OWN, "builtins"):
-                yield from self._watch(vars(value), value.__name__)
+            for base in value.__mro__[1:]:
+                yield from self._look_at_class(base)
+            if not _is_own(value):
+                for method in CONSTRUCTION:  # it may be called
+                    self.mentions.names.add(method)
+                    yield from self._waiting.pop(method, ())
+                yield from self._look_at_class(value)
         elif isinstance(value, (set, frozenset)):
             if isinstance(value, set):
                 self.contents.append((value, frozenset(value), name))
@@ -224,18 +354,35 @@ class State:
         elif isinstance(value, tuple):
             yield from ((inner, f"{name}[{i}]") for i, inner in enumerate(value))
         else:
+            cls = type(value)
             if hasattr(value, "__dict__"):
-                yield from self._watch(vars(value), name)
-            slots = [n for cls in type(value).__mro__ for n in _slots(cls)]
-            if slots and type(value).__module__.split(".")[0] not in (*_OWN, "builtins"):
+                if cls.__module__.split(".")[0] in _OWN:
+                    yield from self._watch(vars(value), name)
+                else:
+                    yield from self._watch_attributes(vars(value), name, _names_of_own(cls))
+            slots = [n for base in cls.__mro__ for n in _slots(base)]
+            if slots and not _is_own(cls):
                 yield from self._watch(value, name, slots)
-            yield type(value), name
-            for cls in type(value).__mro__[1:]:
-                yield cls, name
+            if hasattr(cls, "numbers_of_steps"):
+                self._numbers.extend(value.numbers_of_steps())
+            for base in cls.__mro__:
+                yield from self._look_at_class(base)
+
+    def _look_at_class(self, cls: type) -> Iterator[tuple[Any, str]]:
+        if id(cls) in self._classes or _is_own(cls):
+            return
+        self._classes.add(id(cls))
+        yield from self._watch_attributes(vars(cls), cls.__name__, Mentions())
 
     def _look_into_function(self, value: types.FunctionType) -> Iterator[tuple[Any, str]]:
-        if value.__module__ and value.__module__.split(".")[0] in _OWN:
+        if _is_own(value):
             return
+        for new in self.mentions.add(value.__code__):
+            yield from self._waiting.pop(new, ())
+        if self.mentions.is_all:
+            for waiting in self._waiting.values():
+                yield from waiting
+            self._waiting.clear()
         for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
             watch = Watch(cell, variable, ("cell_contents",), style="")
             self.watches.append(watch)
@@ -244,6 +391,19 @@ class State:
         yield from self._watch(value.__globals__, "", value.__code__.co_names, style="")
         for inner in (value.__defaults__, value.__kwdefaults__):
             yield inner, f"a default of {value.__name__}"
+
+    def _watch_attributes(
+        self, holder: Any, name: str, mentions: Mentions
+    ) -> Iterator[tuple[Any, str]]:
+        """Watch attributes that are mentioned, by the user's code or as ``mentions`` says."""
+        watch = Watch(holder, name)
+        self.watches.append(watch)
+        self._limited.append((watch, mentions))
+        for key, value in zip(watch.keys, watch.values, strict=True):
+            if key in mentions or key in self.mentions:
+                yield value, watch.place(key)
+            else:
+                self._waiting.setdefault(key, []).append((value, watch.place(key)))
 
     def _watch(
         self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
@@ -255,6 +415,36 @@ class State:
         for key, value in zip(watch.keys, watch.values, strict=True):
             if value is not MISSING:
                 yield value, watch.place(key)
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a class, function or module is a library's, whose state is known."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+    return _is_known(name or "")
+
+
+@functools.cache
+def _is_known(name: str) -> bool:
+    """Whether a module belongs to Python, NumPy, SciPy or this package."""
+    if name.split(".")[0] in _OWN or name in sys.builtin_module_names:
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return (
+        file is not None and file.startswith(_STDLIB) and not file.startswith(tuple(_SITE_PACKAGES))
+    )
+
+
+def _names_of_own(cls: type) -> Mentions:
+    """What the library's classes among the bases of a class read."""
+    found = Mentions()
+    for base in cls.__mro__:
+        if _is_own(base):
+            for method in vars(base).values():
+                function = getattr(method, "fget", method)
+                code = getattr(getattr(function, "__func__", function), "__code__", None)
+                if code is not None:
+                    found.names.update(mentioned(code))
+    return found
 
 
 def _slots(cls: type) -> tuple[str, ...]:

@@ -19,14 +19,11 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.hooks import move_retain
+from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import (
-    GraphNode,
-    Guard,
-    edge_of,
-    map_residuals,
-    running,
-)
+from functrans.autograd.nodes import GraphNode, running
+from functrans.autograd.quiet import quietly
+from functrans.autograd.residuals import Guard, map_residuals
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.control.custom_rules import stop_gradient
 from functrans.errors import ShapeError, TensorShapeError
@@ -34,6 +31,7 @@ from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
+from functrans.state import open_traces
 from functrans.trace import Trace, Tracer, elementwise
 from functrans.traces.common import explained
 from functrans.traces.recording import RecordingTracer
@@ -111,7 +109,10 @@ class ImperativeTrace(Trace):
         family = primitive.elementwise
         assert family is not None
         try:
-            out = family.function(*values) if self.is_plain else elementwise(primitive, *values)
+            if self.is_plain:
+                out = quietly(family.function, *values)
+            else:
+                out = elementwise(primitive, *values)
         except (ValueError, TypeError) as error:
             raise _clearer(primitive, values, {}, error) from error
         if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
@@ -184,7 +185,8 @@ class ImperativeTrace(Trace):
         if not modes.grad:
             parents = [None] * len(parents)
         try:
-            outs, nodes = record(
+            outs, nodes = quietly(
+                record,
                 primitive,
                 values,
                 params,
@@ -258,6 +260,12 @@ def enter_session(*tensors: Any) -> None:
         modes.session.take(tensors)
 
 
+def innermost() -> ImperativeTrace:
+    """The imperative trace that was opened last; the permanent one if none is open."""
+    traces = (trace for trace in reversed(open_traces.get()) if isinstance(trace, ImperativeTrace))
+    return next(traces, PERMANENT)
+
+
 def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
     """Whether one of several residuals is a value, or a part of its memory."""
     if not isinstance(value, np.ndarray):
@@ -281,7 +289,32 @@ def _unrecorded(value: Any) -> Any:
 
 
 def guard_of(tensor: Tensor, origin: str = "") -> Guard:
-    """A guard of a tensor's memory as it is now."""
+    """A guard of a tensor's memory as it is now.
+
+    Raises:
+      RuntimeError: it is an inference tensor.
+    """
+    if tensor._inference:
+        refuse_inference()
+    return unsaved_guard(tensor, origin)
+
+
+def refuse_inference() -> None:
+    """Refuse to save a tensor that was made in ``inference_mode``.
+
+    Raises:
+      RuntimeError: always.
+    """
+    raise RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in computation tracked by autograd. To work around this, you can make "
+        "a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+        "instead of `torch.inference_mode()`."
+    )
+
+
+def unsaved_guard(tensor: Tensor, origin: str = "") -> Guard:
+    """A guard of an operand that the first derivative may not need."""
     storage = tensor._storage
     if storage is None:
         storage = tensor._stored()
@@ -330,11 +363,19 @@ def note_node(node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) 
 
 
 def renew(view: Tensor) -> None:
-    """Give a view the node that its base has now, after its memory was written to."""
+    """Give a view the node that its base has now, after its memory was written to.
+
+    Raises:
+      RuntimeError: the view was made by a ``Function``, or while nothing was recorded.
+    """
     how = view._view
     assert how is not None
     storage = view._stored()
     node = view._node
+    if how.is_unrecorded and how.base._node is not None:
+        if not modes.grad:
+            return
+        raise RuntimeError(how.of_both_modes("its base or another view of its base has been"))
     if how.is_custom and node is not None:
         raise RuntimeError(
             f"Output 0 of {how.creator} is a view and its base or another view of its base has "

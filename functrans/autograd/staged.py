@@ -1,17 +1,18 @@
 """``jit`` of functions that work on tensors: whole steps with ``backward`` and optimizers.
 
-Here: ``Session``, which makes the tensors that a function reaches arguments of the program while it
-is traced, and ``StepPrograms``, the programs of a jitted function with what each depends on. Not
-here: the Python state that a function reaches (``autograd.reachable``), the trace
-(``autograd.recording``), the compiler, the cache of programs without tensors (``control.jit``).
+Here: how a step becomes a program, and ``StepPrograms``, the programs of a jitted function with
+what each depends on. Not here: the tensors of the trace (``autograd.session``), calling a program
+(``autograd.steps``), the Python state that a function reaches (``autograd.reachable``), the
+compiler, the cache of programs without tensors (``control.jit``).
 
-While a step is traced, every permanent tensor that an operation meets becomes a hidden argument:
-its value is a tracer until the trace ends. If it then holds another value, that is a hidden result,
-written back after each call; so is its ``.grad``. The Python state that the function can reach
-(attributes, dictionaries, lists, variables of enclosing functions) is compared before and after: a
-number that the step itself changes cannot be a part of the program, and is refused; one that
-somebody else changes leads to another program. A step that creates tensors in that state (an
-optimizer's, in its first step) is staged once more, with these as arguments.
+If a tensor that is an argument, hidden or not, holds another value when the trace ends, that is a
+hidden result, written back after each call; so is its ``.grad``. The Python state that the function
+can reach (attributes, dictionaries, lists, variables of enclosing functions) is compared before and
+after: a tensor that the step puts in the place of another one is a result that is put there after
+each call. A number that the step itself changes cannot be a part of the program, and is refused;
+one that somebody else changes leads to another program, but for those that are arguments. A step
+that creates tensors in that state (an optimizer's, in its first step) is staged once more, with
+these as arguments.
 
 Layer: ``autograd``.
 """
@@ -19,10 +20,10 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,279 +31,28 @@ import numpy as np
 from functrans import tree
 from functrans.autograd.modes import modes
 from functrans.autograd.reachable import HOOK_TABLES, MISSING, State
-from functrans.autograd.recording import PERMANENT, ImperativeTrace
+from functrans.autograd.recording import PERMANENT
+from functrans.autograd.session import Entry, Session
+from functrans.autograd.steps import Gradient, Memory, Place, Result, Slot, Step, plain
 from functrans.autograd.tensors import Tensor
-from functrans.control.explanations import Origin, origin
+from functrans.control.explanations import Origin, explain, origin
 from functrans.control.inline import inline_calls
 from functrans.control.jit import JitFunction, for_compiler, install_tensors
-from functrans.control.native import call_program, jit_p
+from functrans.control.lowered import LoweredStep
+from functrans.control.native import jit_p
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.source import here
 from functrans.passes.nodes import ordered_nodes
 from functrans.passes.simplify import simplify
 from functrans.staging import StagingTrace, StagingTracer
 from functrans.state import current_config
-from functrans.trace import aval_of, bind, tracing
+from functrans.trace import aval_of, tracing
 
 _MAX_PROGRAMS = 64
+_MANY_PROGRAMS = 8
+"""Programs for one kind of call with which a warning says what changes between calls."""
 _SETTLED = 3
 """Calls of one kind that may create state before it is an error."""
-
-# tracing -----------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """A permanent tensor that a step reached.
-
-    Attributes:
-      tensor: the tensor.
-      value: its array before the step.
-      node: its node before the step.
-      grad: its gradient before the step.
-      argument: what stands for the array in the trace; ``None`` if only the gradient was asked for.
-      version: of its storage before the step.
-      view: how it is a view of another tensor.
-    """
-
-    tensor: Tensor
-    value: Any
-    node: Any
-    grad: Any
-    argument: StagingTracer | None
-    version: int
-    view: Any
-
-
-class StagedTrace(ImperativeTrace):
-    """The imperative trace of a step that is being staged.
-
-    Attributes:
-      session: what it belongs to.
-    """
-
-    __slots__ = ("session",)
-    session: Session
-
-    def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
-        self.session.take(operands)
-        return super()._taken_apart(operands)
-
-
-class Session:
-    """The tensors of a step that is being traced.
-
-    Attributes:
-      staging: the trace of values.
-      trace: the trace of tensors.
-      entries: permanent tensors that were reached, by identity.
-    """
-
-    def __init__(self, staging: StagingTrace, label: str) -> None:
-        self.staging = staging
-        self.trace = StagedTrace(label, is_plain=False)
-        self.trace.stops = True
-        self.trace.session = self
-        self.entries: dict[int, _Entry] = {}
-
-    def take(self, operands: Sequence[Any]) -> StagedTrace:
-        """Adopt the permanent tensors among operands; the trace that they belong to now."""
-        for operand in operands:
-            if isinstance(operand, Tensor) and operand._trace is PERMANENT:
-                self.adopt(operand)
-        return self.trace
-
-    def touch(self, tensor: Tensor) -> _Entry:
-        """Note a permanent tensor whose gradient may change."""
-        entry = self.entries.get(id(tensor))
-        if entry is None:
-            entry = self.entries[id(tensor)] = _Entry(
-                tensor,
-                tensor._value,
-                tensor._node,
-                tensor._grad,
-                None,
-                tensor._stored().version,
-                tensor._view,
-            )
-        return entry
-
-    def adopt(self, tensor: Tensor) -> None:
-        """Make a permanent tensor's value an argument.
-
-        Raises:
-          UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
-        """
-        node = tensor._node
-        if node is not None and node.primitive is not None:
-            raise UnsupportedOperationError(
-                f"{self.staging.label}: a tensor that was computed outside of the jitted step "
-                f"requires a gradient{here()}; its graph is no part of the program. Compute it "
-                "inside, or pass tensor.detach()."
-            )
-        if tensor._view is not None:
-            self._adopt_view(tensor)
-            return
-        entry = self.touch(tensor)
-        if entry.argument is None:
-            value = tensor._memory()
-            entry.value = value
-            entry.argument = self.staging.argument(aval_of(value))
-            tensor._value = StagingTracer(self.staging, entry.argument._var)
-            tensor._trace = self.trace
-
-    def _adopt_view(self, tensor: Tensor) -> None:
-        """A view of a permanent tensor: the same view of what stands for its base."""
-        how = tensor._view
-        assert how is not None
-        entry = self.touch(tensor)
-        base = how.base
-        if base._trace is PERMANENT:
-            self.adopt(base)
-        current = base
-        for step in how.steps:
-            current = step(current)
-        entry.argument = None
-        tensor._value = current._value
-        tensor._trace = self.trace
-
-    def restore(self) -> None:
-        """Give all tensors their arrays back."""
-        for entry in self.entries.values():
-            tensor = entry.tensor
-            tensor._value = entry.value
-            tensor._node = entry.node
-            tensor._grad = entry.grad
-            tensor._view = entry.view
-            tensor.__dict__.pop("_trace", None)
-            if tensor._storage is not None:
-                tensor._storage.version = entry.version
-
-
-# programs ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Hidden:
-    """A hidden argument: a tensor's array, or that of its gradient.
-
-    Attributes:
-      tensor: the tensor.
-      is_grad: whether its gradient is meant.
-    """
-
-    tensor: Tensor
-    is_grad: bool
-
-    def place(self) -> Any:
-        """The tensor whose array it is now."""
-        return self.tensor._grad if self.is_grad else self.tensor
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Step:
-    """A staged step.
-
-    Attributes:
-      jaxpr: ``(*captured, *hidden, *leaves) -> (*written, *results)``.
-      captured: arrays that it refers to.
-      hidden: hidden arguments.
-      treedef: structure of the results.
-      is_tensor: whether each result is a tensor, with whether it is one of its arguments.
-      written: what each of the first results is written to.
-      cleared: tensors whose gradient is ``None`` afterwards.
-      guards: what must be as it was.
-      given: positions of operands that results may take over.
-      is_recorded: whether gradients flow through a result.
-      reached: identities of tensors that the function reaches by itself.
-      captured_leaves: which arguments were among them.
-      origin: the kind of call that it was staged for.
-    """
-
-    jaxpr: Jaxpr
-    captured: tuple[Any, ...]
-    hidden: tuple[_Hidden, ...]
-    treedef: Any
-    is_tensor: tuple[bool, ...]
-    written: tuple[_Hidden, ...]
-    cleared: tuple[Tensor, ...]
-    guards: tuple[Callable[[], bool], ...]
-    given: tuple[int, ...]
-    is_recorded: bool
-    reached: frozenset[int]
-    captured_leaves: tuple[bool, ...]
-    origin: Origin
-
-    def fits(self, leaves: Sequence[Any]) -> bool:
-        """Whether the program may be used now."""
-        return self.captures(leaves) == self.captured_leaves and all(
-            guard() for guard in self.guards
-        )
-
-    def captures(self, leaves: Sequence[Any]) -> tuple[bool, ...]:
-        """Which arguments are tensors that the function reaches by itself, too."""
-        return tuple([id(leaf) in self.reached for leaf in leaves])
-
-    def _check_shared(self, operands: Sequence[Any]) -> None:
-        """Refuse a write to memory that another operand shares.
-
-        Raises:
-          UnsupportedOperationError: it does.
-        """
-        targets = [place.tensor._value for place in self.written if not place.is_grad]
-        arrays = [x for x in operands if isinstance(x, np.ndarray)]
-        if not targets:
-            return
-        if all(x.base is None for x in arrays) and len(set(map(id, arrays))) == len(arrays):
-            return
-        for target in targets:
-            for x in arrays:
-                if x is not target and np.may_share_memory(x, target):
-                    raise UnsupportedOperationError(
-                        f"the jitted step writes to a tensor of shape {target.shape}, whose memory "
-                        f"another operand of shape {x.shape} shares; pass copies"
-                    )
-
-    def run(self, leaves: Sequence[Any], name: str) -> Any:
-        """Call the program, write back what changed, and return the results."""
-        hidden = [place.place() for place in self.hidden]
-        if self.is_recorded and modes.grad:
-            operands = (*self.captured, *hidden, *leaves)
-            outs = bind(jit_p, *operands, jaxpr=self.jaxpr, name=name)
-        else:
-            operands = (*self.captured, *map(plain, (*hidden, *leaves)))
-            self._check_shared(operands)
-            outs = tuple(call_program(self.jaxpr, operands, name, self.given))
-        n = len(self.written)
-        # A result may have taken over the memory that another one is to be written to.
-        memory = {id(place.tensor._value) for place in self.written if not place.is_grad}
-        changed = []
-        for place, out in zip(self.written, outs, strict=False):
-            value = plain(out)
-            is_there = not place.is_grad and value is place.tensor._value
-            changed.append(value.copy() if id(value) in memory and not is_there else value)
-        results = []
-        for out, flag in zip(outs[n:], self.is_tensor, strict=True):
-            value = out if id(plain(out)) not in memory else plain(out).copy()
-            is_done = isinstance(value, Tensor)
-            results.append((value if is_done else Tensor.of(value)) if flag else plain(value))
-        for place, value in zip(self.written, changed, strict=True):
-            _store(place, value)
-        for tensor in self.cleared:
-            tensor._grad = None
-        return tree.unflatten(self.treedef, results)
-
-
-def _store(place: _Hidden, value: Any) -> None:
-    tensor = place.tensor
-    if place.is_grad:
-        tensor._grad = Tensor.of(np.asarray(value))
-        return
-    memory = tensor._memory()
-    if memory is not value:
-        np.copyto(memory, value)
-    tensor._stored().bump("a jitted step", None)
 
 
 class StepPrograms:
@@ -310,7 +60,7 @@ class StepPrograms:
 
     def __init__(self, function: JitFunction) -> None:
         self._function = weakref.ref(function)
-        self._programs: dict[Hashable, list[_Step]] = {}
+        self._programs: dict[Hashable, list[Step]] = {}
         self._unsettled: dict[Hashable, int] = {}
         """Calls in a row, by kind, that changed the state that they depend on."""
 
@@ -340,11 +90,35 @@ class StepPrograms:
             self._unsettled[key] = count + 1
         else:
             self._unsettled.pop(key, None)
-            known.insert(0, program)
-            del known[_MAX_PROGRAMS:]
+            self._keep(known, program)
         return program.run(leaves, name)
 
-    def kept(self) -> list[_Step]:
+    def _keep(self, known: list[Step], program: Step) -> None:
+        known.insert(0, program)
+        del known[_MAX_PROGRAMS:]
+        if len(known) == _MANY_PROGRAMS:
+            function = self._function()
+            label = repr(function)[1:-1]
+            programs = sorted(known, key=lambda step: step.origin.number)
+            report = explain(label, [(p.origin, p.jaxpr) for p in programs], current_config.get())
+            warnings.warn(
+                f"{label} was compiled {_MANY_PROGRAMS} times for the same kinds of arguments; the "
+                f"last time because of {'; '.join(report[-1].changes) or 'replaced state'}. A "
+                "number that changes between calls is better a tensor; explain() tells of all "
+                "programs",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+
+    def lower(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> LoweredStep:
+        """The program of a call, which is not run."""
+        function = self._function()
+        assert function is not None
+        leaves, treedef, _ = function.split(args, kwargs)
+        program, changed = _staged(function, args, kwargs, leaves, treedef, True, is_kept=False)
+        return LoweredStep(function, program.jaxpr, program.captured, changed)
+
+    def kept(self) -> list[Step]:
         """All programs."""
         return [program for programs in self._programs.values() for program in programs]
 
@@ -361,11 +135,6 @@ def _repeats(leaves: Sequence[Any]) -> Hashable:
     )
 
 
-def plain(leaf: Any) -> Any:
-    """The array of an argument."""
-    return leaf._memory() if isinstance(leaf, Tensor) else leaf
-
-
 def _leaf_key(leaf: Any) -> Hashable:
     if isinstance(leaf, Tensor):
         return Tensor, leaf.shape, leaf.dtype, leaf._node is None
@@ -380,8 +149,19 @@ def _staged(
     leaves: Sequence[Any],
     treedef: Any,
     may_change: bool,
-) -> tuple[_Step, str]:
-    """The program of a call, and what state it creates, so that the next is another."""
+    is_kept: bool = True,
+) -> tuple[Step, str]:
+    """The program of a call, and what state it creates, so that the next is another.
+
+    Args:
+      function: the jitted function.
+      args: its arguments.
+      kwargs: its arguments by name.
+      leaves: their leaves.
+      treedef: their structure.
+      may_change: whether it may create state.
+      is_kept: whether state that it creates is to stay, for the program to fill.
+    """
     label = repr(function)[1:-1]
     start = time.perf_counter()
     fun = function.function
@@ -401,10 +181,12 @@ def _staged(
                     argument = staging.argument(aval_of(plain(leaf)))
                     arguments.append(argument)
                     if isinstance(leaf, Tensor):
-                        _adopt_argument(session, leaf, argument)
+                        session.adopt_argument(leaf, argument)
                         inner.append(leaf)
                     else:
                         inner.append(argument)
+                for watch, key in before.numbers:
+                    session.adopt_number(watch, key)
                 for reached, _ in before.tensors:  # arrays among the arguments may meet them
                     if _is_free(reached):
                         session.adopt(reached)
@@ -417,7 +199,7 @@ def _staged(
                         f"{label}: each call changes {changed}, so that no program could be used "
                         "twice; do that outside of the jitted step"
                     )
-                is_done = True
+                is_done = is_kept
                 return step, changed
             finally:
                 modes.update(session=outer)
@@ -435,23 +217,6 @@ def _is_free(tensor: Tensor) -> bool:
     )
 
 
-def _adopt_argument(session: Session, leaf: Tensor, argument: StagingTracer) -> None:
-    node = leaf._node
-    if node is not None and node.primitive is not None:
-        raise UnsupportedOperationError(
-            f"{session.staging.label}: an argument is a tensor that was computed outside and "
-            f"requires a gradient{here()}; pass tensor.detach(), or compute it inside the step"
-        )
-    if id(leaf) in session.entries:  # it came before: the first argument stands for it
-        return
-    entry = session.touch(leaf)
-    entry.value = leaf._memory()
-    entry.argument = argument
-    leaf._view = None  # a write reaches its base through the memory
-    leaf._value = StagingTracer(session.staging, argument._var)
-    leaf._trace = session.trace
-
-
 def _closed(
     function: JitFunction,
     session: Session,
@@ -461,56 +226,68 @@ def _closed(
     arguments: Sequence[StagingTracer],
     result: Any,
     start: float,
-) -> tuple[_Step, str]:
+) -> tuple[Step, str]:
     """Close the program over its results and over what it changed."""
     label = session.staging.label
-    created = _check_changes(label, session, before)
+    session.restore_numbers()
+    created, changed = _changes(label, session, before, leaves)
     for entry in list(session.entries.values()):
         if isinstance(entry.tensor._grad, Tensor) and entry.tensor._grad is not entry.grad:
             session.take((entry.tensor._grad,))
-    flat, treedef = tree.flatten(result)
-    session.take(flat)
-    outs = [x._value if isinstance(x, Tensor) else x for x in flat]
     by_identity = {id(leaf): i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
-    grads = {
-        id(entry.grad): entry.tensor for entry in session.entries.values() if entry.grad is not None
-    }
-    hidden: list[_Hidden] = []
+    slots = {id(was): slot for slot, was, _ in changed}
+    hidden: list[Place] = []
     variables: list[Any] = []
-    written: list[_Hidden] = []
+    written: list[Place] = []
     values: list[Any] = []
     cleared: list[Tensor] = []
     given: list[int] = []
+    grads = {
+        id(entry.grad): entry.tensor for entry in session.entries.values() if entry.grad is not None
+    }
+    flat, treedef = tree.flatten(result)
+    session.take([x for x in flat if id(x) not in by_identity])
     for entry in session.entries.values():
         tensor = entry.tensor
+        owner = grads.get(id(tensor))
+        place: Place = Memory(tensor) if owner is None else Gradient(owner)
+        place = slots.get(id(tensor), place)
         if entry.argument is not None and id(tensor) not in by_identity:
-            owner = grads.get(id(tensor))
-            hidden.append(_Hidden(tensor if owner is None else owner, owner is not None))
+            hidden.append(place)
             variables.append(entry.argument._var)
-        if entry.argument is not None and _var(tensor._value) is not entry.argument._var:
-            owner = grads.get(id(tensor))
-            if owner is None or owner._grad is tensor:
-                written.append(_Hidden(tensor if owner is None else owner, owner is not None))
-                values.append(tensor._value)
-                if id(tensor) not in by_identity and owner is None:
-                    given.append(len(hidden) - 1)
+        if (
+            entry.argument is not None
+            and _var(tensor._value) is not entry.argument._var
+            and (owner is None or owner._grad is tensor)
+        ):
+            written.append(place)
+            values.append(tensor._value)
+            if id(tensor) not in by_identity and owner is None:
+                given.append(len(hidden) - 1)
         now = tensor._grad
         if now is not entry.grad:
             if now is None:
                 cleared.append(tensor)
             else:
-                written.append(_Hidden(tensor, True))
+                written.append(Gradient(tensor))
                 values.append(now._value)
     _refuse_shared(label, session)
     known = set(session.entries)
     fresh = [
         (tensor, name)
         for tensor, name in after.tensors
-        if tensor._trace is session.trace and id(tensor) not in known
+        if tensor._trace is session.trace
+        and id(tensor) not in known
+        and not any(tensor is new for *_, new in changed)
     ]
     for tensor, _ in fresh:
-        written.append(_Hidden(tensor, False))
+        written.append(Memory(tensor))
         values.append(tensor._value)
+    values.extend(new._value for *_, new in changed)
+    results, outs = _results(flat, by_identity, before, changed, session)
+    for watch, key, _, argument in session.numbers:
+        hidden.append(Slot(watch, key))
+        variables.append(argument._var)
     # Tensors that were made arguments just in case are let go of.
     used: set[Any] = {atom for eqn in session.staging.eqns for atom in eqn.inputs}
     used.update(map(_var, (*values, *outs)))
@@ -525,69 +302,133 @@ def _closed(
     )
     for tensor, _ in fresh:  # their arrays come when the program has run
         tensor._value = np.empty(tensor.shape, tensor.dtype)
-        tensor._node = None
+        tensor._node = tensor._view = None
         tensor.__dict__.pop("_trace", None)
+    for slot, was, _ in changed:
+        slot.watch.put(slot.key, was)  # until the program has run
     hoisted, captured = for_compiler(simplify(inline_calls(jaxpr, jit_p)))
-    reached = frozenset(id(tensor) for tensor, _ in before.tensors)
+    reached = frozenset(id(tensor) for tensor, _ in before.tensors if id(tensor) not in slots)
     hoisted.cache["gives_what_it_can"] = True  # of its own accord: nothing to be warned of
-    step = _Step(
+    step = Step(
         hoisted,
         captured,
         tuple(hidden),
         treedef,
-        tuple(isinstance(x, Tensor) for x in flat),
+        tuple(results),
         tuple(written),
+        tuple([slot for slot, *_ in changed]),
         tuple(cleared),
-        tuple(_guards(session, before)),
+        tuple(_guards(session, before, changed)),
         tuple(len(captured) + i for i in given),
         any(isinstance(x, Tensor) and _is_live(x._node) for x in flat),
         reached,
         tuple([id(leaf) in reached for leaf in leaves]),
-        _origin(before, hidden, hoisted, len(captured), start),
+        _origin(before, session, hidden, hoisted, len(captured), start),
     )
     return step, ", ".join(dict.fromkeys([*created, *(name for _, name in fresh)]))
 
 
+_Changed = Sequence[tuple[Slot, Tensor, Tensor]]
+"""Slots with the tensors before and after the step."""
+
+
+def _results(
+    flat: Sequence[Any],
+    by_identity: Mapping[int, int],
+    before: State,
+    changed: _Changed,
+    session: Session,
+) -> tuple[list[Result], list[Any]]:
+    """What each leaf of the result is, and the values that the program returns for them."""
+    new = {id(tensor): i for i, (*_, tensor) in enumerate(changed)}
+    there = {id(tensor) for tensor, _ in before.tensors} - {id(was) for _, was, _ in changed}
+    results: list[Result] = []
+    outs: list[Any] = []
+    for x in flat:
+        if isinstance(x, Tensor) and id(x) in by_identity:
+            results.append(Result("argument", by_identity[id(x)]))
+        elif isinstance(x, Tensor) and id(x) in new:
+            results.append(Result("replaced", new[id(x)]))
+        elif isinstance(x, Tensor) and id(x) in there and id(x) in session.entries:
+            results.append(Result("place", place=Memory(x)))
+        else:
+            results.append(Result("tensor" if isinstance(x, Tensor) else "array"))
+            outs.append(x._value if isinstance(x, Tensor) else x)
+    return results, outs
+
+
 def _origin(
-    before: State, hidden: Sequence[_Hidden], jaxpr: Jaxpr, n_captured: int, start: float
+    before: State,
+    session: Session,
+    hidden: Sequence[Place],
+    jaxpr: Jaxpr,
+    n_captured: int,
+    start: float,
 ) -> Origin:
     """What a program depends on: the tensors that it takes, and the numbers around it."""
     names = {id(tensor): name for tensor, name in before.tensors}
     paths = [f"a captured array {i}" for i in range(n_captured)]
     for i, place in enumerate(hidden):
-        name = names.get(id(place.tensor), f"tensor {i}")
-        paths.append(f"{name}.grad" if place.is_grad else name)
+        if isinstance(place, Slot):
+            paths.append(place.watch.place(place.key))
+        else:
+            name = names.get(id(place.tensor), f"tensor {i}")
+            paths.append(f"{name}.grad" if isinstance(place, Gradient) else name)
     paths += [f"argument {i}" for i in range(len(jaxpr.invars) - len(paths))]
     numbers = {
-        watch.place(key): value
-        for watch in before.watches
-        for key, value in zip(watch.keys, watch.values, strict=True)
-        if isinstance(value, (bool, int, float, complex))
+        watch.place(key): value for watch in before.watches for key, value in watch.numbers()
     }
+    for entry in session.entries.values():
+        if entry.node is not None and id(entry.tensor) in names:
+            numbers[f"{names[id(entry.tensor)]}.grad is None"] = entry.grad is None
     staging_s = time.perf_counter() - start
     return origin(paths, jaxpr.in_avals, numbers, current_config.get(), (), staging_s)
 
 
-def _check_changes(label: str, session: Session, before: State) -> list[str]:
-    """Refuse changes of the Python state that a program cannot repeat.
+def _changes(
+    label: str, session: Session, before: State, leaves: Sequence[Any]
+) -> tuple[list[str], list[tuple[Slot, Tensor, Tensor]]]:
+    """What the step changed in the Python state; a change that no program can repeat is refused.
 
     Returns:
-      Where state was created, which the next call finds.
+      Where state was created, which the next call finds; and slots with other tensors than before.
 
     Raises:
-      UnsupportedOperationError: something was replaced.
+      UnsupportedOperationError: a number, an array or a set was changed, or a tensor was replaced
+        in a way that a program cannot repeat.
     """
-    created = []
     for watch in before.watches:
-        for name, was, now in watch.changes():
+        for _, _, now in watch.changes():
+            if isinstance(now, Tensor) and id(now) in session.born:
+                session.take((now,))
+    created: list[str] = []
+    replaced: list[tuple[Slot, Tensor, Tensor]] = []
+    for watch in before.watches:
+        for key, was, now in watch.changes():
+            name = watch.place(key)
             if was is MISSING or (was is None and isinstance(now, Tensor)):
+                if isinstance(now, Tensor):
+                    _refuse_graph(label, name, now)
+                    if now._view is not None and id(now._view.base) in session.entries:
+                        raise UnsupportedOperationError(
+                            f"{label}: the step keeps a view of a tensor in {name}; the memory of "
+                            "what a program makes is its own: keep a clone()"
+                        )
                 created.append(name)
                 continue
             if isinstance(was, Tensor) and isinstance(now, Tensor):
-                raise UnsupportedOperationError(
-                    f"{label}: the step puts another tensor into {name}; a program writes to "
-                    f"the tensors that there are: use {name}.copy_(...), or return the tensor"
-                )
+                _refuse_graph(label, name, now)
+                reason = _why_not_replaced(session, before, was, now, leaves)
+                if any(now is new for *_, new in replaced):
+                    reason = "the step puts it into two places"
+                if reason:
+                    raise UnsupportedOperationError(
+                        f"{label}: the step puts another tensor into {name}, which a program "
+                        f"cannot do here ({reason}); write to the tensor that there is: use "
+                        f"{name}.copy_(...), or return the tensor"
+                    )
+                replaced.append((Slot(watch, key), was, now))
+                continue
             old = "nothing" if now is MISSING else repr(was)
             raise UnsupportedOperationError(
                 f"{label}: the step changes {name} (it was {old}), a Python value, which a "
@@ -601,7 +442,37 @@ def _check_changes(label: str, session: Session, before: State) -> list[str]:
                 f"{label}: the step writes to {name}, {what}, which a program cannot do; use a "
                 "tensor, or do it outside of the step"
             )
-    return created
+    return created, replaced
+
+
+def _refuse_graph(label: str, name: str, tensor: Tensor) -> None:
+    """Refuse to keep a tensor together with the graph that it was computed by.
+
+    Raises:
+      UnsupportedOperationError: gradients flow to it.
+    """
+    if tensor._node is not None and tensor._node.primitive is not None and _is_live(tensor._node):
+        raise UnsupportedOperationError(
+            f"{label}: the step keeps a tensor in {name} that requires a gradient; its graph ends "
+            "with the step: keep tensor.detach()"
+        )
+
+
+def _why_not_replaced(
+    session: Session, before: State, was: Tensor, now: Tensor, leaves: Sequence[Any]
+) -> str:
+    """Why a program cannot put one tensor in the place of another; empty if it can."""
+    if id(now) in session.entries or now._trace is not session.trace:
+        return "the new one was there before the step, or is no result of an operation"
+    if now._view is not None and id(now._view.base) in session.entries:
+        return "the new one is a view of a tensor that was there before"
+    if was._node is not None or was._grad is not None or was._view is not None:
+        return "the old one requires a gradient, or is a view"
+    if now._node is not None and now._node.primitive is None:
+        return "the new one requires a gradient"
+    if before.visits.get(id(was), 0) != 1 or any(was is leaf for leaf in leaves):
+        return "the old one is reached in other ways, too"
+    return ""
 
 
 def _is_live(node: Any) -> bool:
@@ -635,14 +506,44 @@ def _var(value: Any) -> Any:
     return value._var if isinstance(value, StagingTracer) else None
 
 
-def _guards(session: Session, before: State) -> Iterator[Callable[[], bool]]:
+def _guards(session: Session, before: State, changed: _Changed) -> Iterator[Callable[[], bool]]:
     """What a program depends on beside its arguments."""
+    for watch, key, *_ in session.numbers:
+        watch.free[key] = _is_float
+    for slot, was, _ in changed:
+        slot.watch.free[slot.key] = _like(session.entries.get(id(was)), was)
     yield before.holds
+    slots = {id(was) for _, was, _ in changed}
     for entry in session.entries.values():
-        yield _same_tensor(entry)
+        if id(entry.tensor) not in slots:
+            yield _same_tensor(entry)
 
 
-def _same_tensor(entry: _Entry) -> Callable[[], bool]:
+def _is_float(value: Any) -> bool:
+    return type(value) is float
+
+
+def _like(entry: Entry | None, was: Tensor) -> Callable[[Any], bool]:
+    """Whether a tensor may take the place of another one in a slot."""
+    shape, dtype = was.shape, was.dtype
+    if entry is not None:
+        shape, dtype = entry.value.shape, entry.value.dtype
+
+    def fits(value: Any) -> bool:
+        return (
+            type(value) is Tensor
+            and value._trace is PERMANENT
+            and value._node is None
+            and value._grad is None
+            and value._view is None
+            and value._value.shape == shape
+            and value._value.dtype == dtype
+        )
+
+    return fits
+
+
+def _same_tensor(entry: Entry) -> Callable[[], bool]:
     tensor, had_grad, requires = entry.tensor, entry.grad is not None, entry.node is not None
     shape, dtype = entry.value.shape, entry.value.dtype
     hooks = _hooks_of(entry.node)
@@ -681,6 +582,11 @@ class _Probe:
     def trace(self) -> Any:
         """Leave the trace."""
         raise _NeedsTensors
+
+    @property
+    def born(self) -> dict[int, Tensor]:
+        """Nothing: constants are none of its business."""
+        return {}
 
     def take(self, operands: Sequence[Any]) -> Any:
         """Leave the trace."""
@@ -737,7 +643,14 @@ class Imperative:
             programs = self._programs[function] = StepPrograms(function)
         return programs.call(args, kwargs)
 
-    def programs(self, function: JitFunction) -> list[_Step]:
+    def lower(self, function: JitFunction, args: Any, kwargs: Any) -> LoweredStep:
+        """The program of a call of a function that works on tensors."""
+        programs = self._programs.get(function)
+        if programs is None:
+            programs = self._programs[function] = StepPrograms(function)
+        return programs.lower(args, kwargs)
+
+    def programs(self, function: JitFunction) -> list[Step]:
         """The programs of a function that are kept."""
         programs = self._programs.get(function)
         return [] if programs is None else programs.kept()

@@ -9,12 +9,15 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import inspect
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.modes import modes
 from functrans.ir.avals import ShapedArray
 from functrans.state import current_config
 from functrans.trace import Tracer, aval_of
@@ -61,6 +64,7 @@ class View:
       is_detached: whether it is the same memory outside of the graph (only where values are
         traced; others share an array).
       is_unrecorded: whether it was made while nothing was recorded (``no_grad``).
+      is_inferred: whether that was in inference mode.
     """
 
     __slots__ = (
@@ -68,6 +72,7 @@ class View:
         "creator",
         "is_custom",
         "is_detached",
+        "is_inferred",
         "is_multiple",
         "is_unrecorded",
         "steps",
@@ -91,6 +96,24 @@ class View:
         self.is_detached = is_detached
         self.is_custom = False
         self.is_unrecorded = False
+        self.is_inferred = False
+
+    def of_both_modes(self, event: str) -> str:
+        """Why an unrecorded view has no place in a graph that is recorded.
+
+        Args:
+          event: what was written to, for the message.
+        """
+        block = "inference_mode" if self.is_inferred else "no_grad"
+        made = "inference mode" if self.is_inferred else "no_grad mode"
+        now = "in normal mode" if self.is_inferred else "with grad mode enabled"
+        return (
+            f"A view was created in {made} and {event} modified inplace {now}. Given that this use "
+            "case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+            f"moving both the view and the inplace either both inside the {block} block (if you "
+            "don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+            "tracked)."
+        )
 
 
 class Tensor(Tracer):
@@ -142,6 +165,8 @@ class Tensor(Tracer):
             self._trace = trace
             if trace.keeps_account:
                 trace.note(self)
+        elif modes.session is not None:
+            modes.session.born[id(self)] = self
         return self
 
     # what all tracers have ------------------------------------------------------------------------
@@ -214,10 +239,71 @@ class Tensor(Tracer):
 _new = object.__new__
 
 
+MEANINGLESS = frozenset(
+    {"device", "layout", "memory_format", "names", "non_blocking", "pin_memory"}
+)
+"""Keywords of torch that mean nothing here; functions take them as ``**_``."""
+
+
+def called(function: Any, name: str) -> Any:
+    """A function under the name by which it is called, which Python's own messages show.
+
+    Of a function that ignores keywords (``**_``) only those are accepted which mean nothing.
+
+    Args:
+      function: anything; what is no Python function is returned as it is.
+      name: the name.
+
+    Example:
+      >>> twice = called(lambda x: 2 * x, "twice")
+      >>> twice(y=1)
+      Traceback (most recent call last):
+      TypeError: twice() got an unexpected keyword argument 'y'
+    """
+    if not isinstance(function, (FunctionType, MethodType)):
+        return function
+    code = function.__code__
+    arguments = code.co_argcount + code.co_kwonlyargcount
+    takes_more = bool(code.co_flags & inspect.CO_VARARGS)
+    if code.co_flags & inspect.CO_VARKEYWORDS and code.co_varnames[arguments + takes_more] == "_":
+        return _checked(function, name, MEANINGLESS.union(code.co_varnames[:arguments]))
+    if function.__qualname__ == name:
+        return function
+    if isinstance(function, MethodType):
+        return MethodType(called(function.__func__, name), function.__self__)
+    renamed = FunctionType(
+        code, function.__globals__, name, function.__defaults__, function.__closure__
+    )
+    _take_over(renamed, function, name)
+    renamed.__kwdefaults__ = function.__kwdefaults__
+    return renamed
+
+
+def _checked(function: Any, name: str, known: Set[str]) -> Any:
+    """A function of known keywords only."""
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for keyword in kwargs:
+            if keyword not in known:
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+        return function(*args, **kwargs)
+
+    _take_over(checked, function, name)
+    checked.__wrapped__ = function  # type: ignore[attr-defined]  # as functools.wraps does
+    return checked
+
+
+def _take_over(new: Any, function: Any, name: str) -> None:
+    new.__dict__.update(function.__dict__)
+    for attribute in ("__module__", "__doc__", "__annotations__"):
+        setattr(new, attribute, getattr(function, attribute))
+    new.__name__ = new.__qualname__ = name
+
+
 def install(methods: Mapping[str, Any]) -> None:
     """Give ``Tensor`` methods and properties."""
     for name, method in methods.items():
-        setattr(Tensor, name, method)
+        setattr(Tensor, name, called(method, name))
 
 
 def plain_of(x: Any) -> Any:

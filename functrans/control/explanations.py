@@ -22,6 +22,7 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.state import Config
 
 _MAX_VALUE = 60
+_MAX_FACTS = 16
 _WEAK = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
@@ -103,7 +104,9 @@ class ProgramReport:
 
     def __str__(self) -> str:
         """Some lines of text."""
-        given = ", ".join(f"{name}: {kind}" for name, kind in self.arguments.items())
+        facts = [f"{name}: {kind}" for name, kind in self.arguments.items()]
+        more = len(facts) - _MAX_FACTS
+        given = ", ".join(facts[:_MAX_FACTS]) + (f", and {more} more" if more > 0 else "")
         lines = [given or "no arguments"]
         if self.nearest is None:
             lines.append("  the first program")

@@ -35,7 +35,7 @@ from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.explanations import Explanation, Origin, explain, origin
 from functrans.control.inline import inline_calls
-from functrans.control.lowered import CallKind, Lowered
+from functrans.control.lowered import CallKind, Lowered, LoweredStep
 from functrans.control.native import PRIMITIVES as PRIMITIVES
 from functrans.control.native import as_compiled, call_program
 from functrans.control.native import jit_p as jit_p
@@ -532,10 +532,31 @@ class JitFunction:
     # inspection
 
     def jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
-        """The simplified program for arguments like these; captured arrays are its constants."""
-        return self._stage_closed(args, kwargs)[0]
+        """The simplified program for arguments like these; captured arrays are its constants.
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        That of a function on tensors has the tensors that it reaches as first arguments.
+        """
+        staged = self._closed_or_step(args, kwargs)
+        return staged.jaxpr if isinstance(staged, LoweredStep) else staged[0]
+
+    def _closed_or_step(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Jaxpr, Any] | LoweredStep:
+        """The program of a call; that of a step if the function works on tensors."""
+        tensors = _tensors[0] if _tensors else None
+        if tensors is None:
+            return self._stage_closed(args, kwargs)
+        if not tensors.is_known(self) and not any(map(tensors.is_own, tree.leaves((args, kwargs)))):
+            closed = None
+            with tensors.looking_for_tensors(self) as found:
+                closed = self._stage_closed(args, kwargs)
+            if not found:
+                assert closed is not None
+                return closed
+        step: LoweredStep = tensors.lower(self, args, kwargs)
+        return step
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered | LoweredStep:
         """Stage the function for arguments like these, without running it.
 
         Args:
@@ -544,9 +565,12 @@ class JitFunction:
 
         Returns:
           An object with the attributes ``jaxpr``, ``plan``, ``llvm`` and ``asm``, and the method
-          ``compile()``.
+          ``compile()``; this only for functions without tensors.
         """
-        jaxpr, treedef = self._stage_closed(args, kwargs)
+        staged = self._closed_or_step(args, kwargs)
+        if isinstance(staged, LoweredStep):
+            return staged
+        jaxpr, treedef = staged
         _, in_treedef, static = self.split(args, kwargs)
         kind = CallKind(in_treedef, static, treedef, self._donated(args, kwargs))
         return Lowered(self, jaxpr, kind, *for_compiler(jaxpr))
@@ -618,7 +642,13 @@ class JitFunction:
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
           8.0
         """
-        jaxpr, captured = for_compiler(self._stage_closed(args, kwargs)[0])
+        staged = self._closed_or_step(args, kwargs)
+        if isinstance(staged, LoweredStep):
+            raise UnsupportedOperationError(
+                f"{self._label} works on tensors, which a C function cannot; write it as a "
+                "function of arrays"
+            )
+        jaxpr, captured = for_compiler(staged[0])
         return CFunction(as_compiled(jaxpr), captured, self._name)
 
     def kept_programs(self) -> list[_Program]:

@@ -134,6 +134,36 @@ class Lowered(_Staged):
         return Executable(self, donated, compile_now(self._hoisted, donated))
 
 
+class LoweredStep(_Staged):
+    """A jitted function that works on tensors, staged for one call, which is not made.
+
+    Attributes:
+      jaxpr: its program: first come arrays and tensors that the function reaches, then its
+        arguments; tensors that are written to are the first results.
+      creates: what state the call would create, so that the next one has another program; empty
+        for most.
+
+    Example:
+      >>> import functrans as ft
+      >>> w = ft.tensor([1.0, 2.0], requires_grad=True)
+      >>> ft.jit(lambda x: (w * x).sum()).lower(ft.tensor([3.0, 4.0])).jaxpr
+      { lambda ; a:f64[2] b:f64[2]. let
+          c:f64[2] = multiply a b
+          d:f64[] = reduce_sum[axes=(0,)] c
+        in (d,) }
+    """
+
+    def __init__(
+        self, function: JitFunction, hoisted: Jaxpr, captured: tuple[Any, ...], creates: str
+    ) -> None:
+        super().__init__(function, hoisted, CallKind(None, None, None, ()), hoisted, captured)
+        self.creates = creates
+
+    def as_text(self) -> str:
+        """The program as text."""
+        return str(self.jaxpr)
+
+
 class Executable(_Staged):
     """A jitted function compiled for one kind of arguments.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
@@ -23,18 +24,11 @@ from functrans.autograd.methods.rows import (
     overwrite,
     plain,
 )
-from functrans.autograd.operations import (
-    as_tensor,
-    composite,
-    default_of,
-    named,
-    result_dtype,
-    to_dtype,
-    torch_kind,
-)
+from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
 from functrans.trace import Tracer, elementwise
 
@@ -122,7 +116,7 @@ def binary(
             )
         return named(apply(primitive, input, other, true), label)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``{name}`` of two tensors, or of a tensor and a number, which broadcast."
     return operation
 
@@ -319,13 +313,16 @@ def _rounded_label(other: Any) -> str:
     return "DivBackward2" if isinstance(other, Tensor) else "DivBackward3"
 
 
+_NEVER = np.zeros((), bool)
+
+
 def stepwise(label: str, function: Callable[..., Any], *operands: Any) -> Tensor:
     """A piecewise constant operation: it is recorded, with derivative 0."""
 
     def of(*xs: Any) -> Any:
         made = function(*xs)
         for x in xs:
-            made = made + 0 * ew.where(ew.isfinite(x), x, 0)
+            made = ew.where(_NEVER, x, made)  # depends on x, with derivative 0 whatever comes
         return made
 
     return composite(label, of, *operands)  # type: ignore[no-any-return]  # a tensor
@@ -359,7 +356,7 @@ def remainder(input: Any, other: Any) -> Tensor:  # torch's name
     if result_dtype(a, b).kind in "iub":
         _refuse_zero(b)
     label = "RemainderBackward1" if isinstance(other, Tensor) else "Remainder"
-    return named(elementwise(ew.remainder_p, a, b), label)
+    return named(elementwise(te.torch_remainder_p, a, b), label)
 
 
 def fmod(input: Tensor, other: Any) -> Tensor:  # torch's name
@@ -383,12 +380,15 @@ def power(input: Any, exponent: Any) -> Any:  # torch's name
     """
     if not isinstance(input, Tensor):
         check_tensor("pow", exponent, "exponent", 2)
-        return named(apply(ew.power_p, input, exponent), "PowBackward2")
+        primitive = ew.power_p if input else te.torch_power_p  # they differ at base 0
+        return named(apply(primitive, input, exponent), "PowBackward2")
     exponent = _checked("pow", input, exponent)
     if not isinstance(exponent, Tensor):
         if result_dtype(input, exponent).kind in "iu" and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
-        return named(apply(ew.power_p, input, exponent), "Pow")
+        is_whole = not isinstance(exponent, float) or exponent.is_integer()  # they differ at roots
+        primitive = ew.power_p if is_whole else te.torch_power_p
+        return named(apply(primitive, input, exponent), "Pow")
     if result_dtype(input, exponent).kind in "iu":
         with np.errstate(all="ignore"):
             a, b = promoted(input, exponent)
@@ -396,7 +396,7 @@ def power(input: Any, exponent: Any) -> Any:  # torch's name
             inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
             value = np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
         return constant(value.astype(result_dtype(input, exponent)), input, exponent)
-    return named(apply(ew.power_p, input, exponent), "PowBackward1")
+    return named(apply(te.torch_power_p, input, exponent), "PowBackward1")
 
 
 def float_power(input: Any, exponent: Any) -> Any:  # torch's name
@@ -440,20 +440,20 @@ ROWS: tuple[Row, ...] = (
     Row("fmod", fmod, (), "mfi"),
     Row("pow", power, (), "mi"),
     Row("float_power", float_power, (), "mi"),
-    _two("maximum", "Maximum", ew.maximum_p, refuses="c"),
-    _two("minimum", "Minimum", ew.minimum_p, refuses="c"),
-    _two("fmax", "Fmax", ew.fmax_p, refuses="c"),
-    _two("fmin", "Fmin", ew.fmin_p, refuses="c"),
+    _two("maximum", "Maximum", te.torch_maximum_p, refuses="c"),
+    _two("minimum", "Minimum", te.torch_minimum_p, refuses="c"),
+    _two("fmax", "Fmax", te.torch_fmax_p, refuses="c"),
+    _two("fmin", "Fmin", te.torch_fmin_p, refuses="c"),
     Row(
         "atan2",
-        binary("atan2", "Atan2", ew.arctan2_p, true=True, refuses="c"),
+        binary("atan2", "Atan2", te.torch_arctan2_p, true=True, refuses="c"),
         ("arctan2",),
         "mfi",
     ),
-    _two("hypot", "Hypot", ew.hypot_p, "mfi"),
-    _two("logaddexp", "Logaddexp", ew.logaddexp_p, true=True),
-    _two("logaddexp2", "Logaddexp2", ew.logaddexp2_p, true=True),
-    _two("copysign", "Copysign", ew.copysign_p, "mfi", true=True),
+    _two("hypot", "Hypot", te.torch_hypot_p, "mfi"),
+    _two("logaddexp", "Logaddexp", te.torch_logaddexp_p, true=True),
+    _two("logaddexp2", "Logaddexp2", te.torch_logaddexp2_p, true=True),
+    _two("copysign", "Copysign", te.torch_copysign_p, "mfi", true=True),
     _two("nextafter", "Nextafter", ew.nextafter_p, "mfi"),
     Row("bitwise_and", bitwise_and, (), "mfi"),
     Row("bitwise_or", bitwise_or, (), "mfi"),

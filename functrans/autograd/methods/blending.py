@@ -7,11 +7,11 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.arithmetic import in_dtype, joined
 from functrans.autograd.methods.rows import (
     Row,
@@ -23,9 +23,10 @@ from functrans.autograd.methods.rows import (
     plain,
     refuse_out,
 )
-from functrans.autograd.operations import composite, default_of, named, result_dtype, to_dtype
+from functrans.autograd.promotion import default_of, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
 from functrans.trace import elementwise
 
@@ -40,17 +41,24 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:  # torch's name
         if isinstance(x, Tensor) and x.dtype != input.dtype:
             raise RuntimeError(f"expected dtype {input.dtype} for `{name}` but got dtype {x.dtype}")
     if isinstance(weight, Tensor):
-        return joined("LerpBackward1", lambda a, b, w: a + w * (b - a), input, end, weight)
+        return joined("LerpBackward1", _blended, input, end, weight)
     if abs(weight) < 0.5:
         return joined("Lerp", lambda a, b: a + weight * (b - a), input, end)
     return joined("Lerp", lambda a, b: b - (b - a) * (1 - weight), input, end)
+
+
+def _blended(a: Any, b: Any, weight: Any) -> Any:
+    """Computed from the end that is nearer."""
+    step = b - a
+    is_near = (weight < 0.5) & (weight > -0.5)
+    return ew.where(is_near, a + weight * step, b - step * (1 - weight))
 
 
 def addcmul(
     input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1
 ) -> Tensor:  # torch's name
     """``input + value * tensor1 * tensor2``."""
-    return joined("Addcmul", lambda x, a, b: x + value * (a * b), input, tensor1, tensor2)
+    return joined("Addcmul", lambda x, a, b: x + (value * a) * b, input, tensor1, tensor2)
 
 
 def addcdiv(
@@ -70,7 +78,7 @@ def addcdiv(
             "future addcdiv behavior is just the latter implementation: (input + value * tensor1 / "
             "tensor2), for all dtypes."
         )
-    return joined("Addcdiv", lambda x, a, b: x + value * (a / b), input, tensor1, tensor2)
+    return joined("Addcdiv", lambda x, a, b: x + (value * a) / b, input, tensor1, tensor2)
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:  # torch's name
@@ -92,29 +100,19 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:  # torch's
     def clamped(x: Any) -> Any:
         x = cast(x, dtype)
         if low is not None and high is not None:
-            return ew.clip(x, low, high)
-        if low is not None:
-            return ew.where((x >= low) | (x != x), x, low)
-        return ew.where((x <= high) | (x != x), x, high)
+            return te.clamp(x, low, high)
+        return te.clamp_max(x, high) if low is None else te.clamp_min(x, low)
 
     return composite("ClampBackward1", clamped, input)  # type: ignore[no-any-return]  # a tensor
 
 
 def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
     """Bounds that are tensors get the gradient where they are the result, and ``x`` at ties."""
-    operands = [x, *[b for b in (low, high) if b is not None]]
-
-    def clamped(x: Any, *bounds: Any) -> Any:
-        rest = list(bounds)
-        if low is not None:
-            bound = rest.pop(0)
-            x = ew.where((x >= bound) | (x != x), x, bound)
-        if high is not None:
-            bound = rest.pop(0)
-            x = ew.where((x <= bound) | (x != x), x, bound)
-        return x
-
-    return joined(label, clamped, *operands)
+    if high is None:
+        return joined(label, te.clamp_min, x, low)
+    if low is None:
+        return joined(label, te.clamp_max, x, high)
+    return joined(label, te.clamp, x, low, high)
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:  # torch's name
@@ -192,11 +190,6 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:  # torch's n
     )
 
 
-def _xlogy(a: Any, b: Any) -> Any:
-    is_limit = (a == 0) & ((b <= 0) | (b == math.inf))
-    return a * ew.log(ew.where(is_limit, 1, b))
-
-
 def ldexp(input: Tensor, other: Any) -> Tensor:  # torch's name
     """``input * 2 ** other``."""
     return joined("Ldexp", lambda x, n: x * ew.exp2(n), input, other, true=True)
@@ -204,7 +197,7 @@ def ldexp(input: Tensor, other: Any) -> Tensor:  # torch's name
 
 def xlogy(input: Any, other: Any) -> Tensor:  # torch's name
     """``input * log(other)``, 0 where ``input`` is 0."""
-    return joined("Xlogy", _xlogy, input, other, true=True)
+    return joined("Xlogy", te.xlogy, input, other, true=True)
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:  # torch's name

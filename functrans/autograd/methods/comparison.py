@@ -12,7 +12,7 @@ import numpy as np
 
 from functrans.autograd.methods.arithmetic import apply, other_operand
 from functrans.autograd.methods.rows import Row, constant, functions_of, methods_of, plain
-from functrans.autograd.operations import torch_kind
+from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
 from functrans.trace import elementwise
@@ -25,7 +25,7 @@ def _comparison(name: str, primitive: Any) -> Callable[..., Any]:
             return NotImplemented
         return apply(primitive, input, other)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``{name}`` of two tensors, or of a tensor and a number."
     return operation
 
@@ -34,7 +34,7 @@ def _logical(name: str, primitive: Any) -> Callable[..., Any]:
     def operation(input: Tensor, other: Tensor) -> Any:  # torch's name
         return elementwise(primitive, *(apply(ew.not_equal_p, x, 0) for x in (input, other)))
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``{name}`` of two tensors; numbers other than 0 are true."
     return operation
 
@@ -61,7 +61,7 @@ def _test(name: str, primitive: Any) -> Callable[..., Any]:
     def operation(input: Tensor) -> Any:  # torch's name
         return elementwise(primitive, input)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``{name}`` of each element."
     return operation
 

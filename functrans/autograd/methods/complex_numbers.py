@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite, named
+from functrans.autograd.methods.arithmetic import stepwise
 from functrans.autograd.methods.rows import (
     Row,
     copied,
@@ -17,10 +19,12 @@ from functrans.autograd.methods.rows import (
     functions_of,
     methods_of,
 )
-from functrans.autograd.operations import composite, named, torch_kind, view
+from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import view
 from functrans.primitives import complex_parts, movement
 from functrans.primitives import elementwise as ew
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather
 from functrans.trace import dtype_of, shape_of
 
@@ -66,15 +70,15 @@ def angle(input: Tensor) -> Tensor:  # torch's name
     """The argument of complex numbers; 0 or pi for real ones."""
     if input.dtype.kind == "c":
         return composite(  # type: ignore[no-any-return]  # a tensor
-            "Angle", lambda z: ew.arctan2(complex_parts.imag(z), complex_parts.real(z)), input
+            "Angle", lambda z: te.angle_of(complex_parts.imag(z), complex_parts.real(z)), input
         )
     x = floating(input)
 
     def of(x: Any) -> Any:
         side = ew.where(x < 0, dtype_of(x).type(math.pi), dtype_of(x).type(0))
-        return ew.where(x != x, x, side) + 0 * ew.where(ew.isfinite(x), x, 0)
+        return ew.where(x == x, side, dtype_of(x).type(math.nan))
 
-    return composite("Angle", of, x)  # type: ignore[no-any-return]  # a tensor
+    return stepwise("Angle", of, x)
 
 
 def view_as_real(input: Tensor) -> Tensor:  # torch's name

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.factories import FLOAT64, array_of, laid_out
+from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.reductions import sum_of
 from functrans.autograd.methods.rows import constant, plain
 from functrans.autograd.methods.shaping import extents
-from functrans.autograd.nodes import torch_type
-from functrans.autograd.operations import default_of, with_default
+from functrans.autograd.promotion import default_of, with_default
 from functrans.autograd.tensors import Tensor
 
 
@@ -122,13 +122,21 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
     def method(
-        self: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, **options: Any
+        self: Tensor,
+        *sizes: Any,
+        size: Any = None,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **options: Any,
     ) -> Tensor:
-        shape = extents(size or (options["size"],))
+        if not sizes and size is None:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+        device(options.get("device") or "cpu")  # refuses others
+        shape = extents(sizes or (size,))
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
         return with_default(result, [self])
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = "A tensor of other extents in the same dtype."
     return method
 
@@ -140,18 +148,20 @@ def new_full(
     *,
     dtype: Any = None,
     requires_grad: bool = False,
-    **_: Any,
+    **options: Any,
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
+    device(options.get("device") or "cpu")
     shape = extents((size,))
     value = np.full(shape, plain(fill_value), dtype or self.dtype)
     return with_default(FLOAT64.made(value, requires_grad), [self])
 
 
 def new_tensor(
-    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False, **options: Any
 ) -> Tensor:
     """A tensor of data; without a dtype in that of this one."""
+    device(options.get("device") or "cpu")
     value = array_of(data, dtype or self.dtype, default_of(self))
     return with_default(FLOAT64.made(value, requires_grad), [self])
 

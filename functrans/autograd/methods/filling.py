@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd import factories
+from functrans.autograd.composites import alias, named
 from functrans.autograd.methods.rows import constant, drawn, lifted, plain
-from functrans.autograd.operations import alias, check_write, named, to_dtype, torch_kind, write
-from functrans.autograd.random import Generator, stream
+from functrans.autograd.promotion import to_dtype, torch_kind
+from functrans.autograd.random import Generator, scaled, stream
 from functrans.autograd.recording import enter_session
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, called
+from functrans.autograd.writes import check_write, write
 from functrans.primitives.structural import broadcast_to
 
 
@@ -95,6 +97,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
       name: torch's name.
       draw: from the tensor, a generator and the parameters to numbers.
     """
+    draw = called(draw, name)
 
     def method(
         self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any
@@ -106,7 +109,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
         new = drawn(lambda: draw(sample, generator, *args, **kwargs), self.shape, self.dtype)
         return write(name, self, new)
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = draw.__doc__
     return method
 
@@ -124,20 +127,31 @@ def _normal(self: _Sample, generator: Any, mean: float = 0.0, std: float = 1.0) 
     return factories.normal(generator, self.shape, self.dtype) * std + mean
 
 
+def _interval(name: str, a: Any, b: Any, **bounds: Any) -> tuple[Any, Any]:
+    """Bounds by position or by torch's names, of which one is a keyword of Python."""
+    low, high = bounds.pop("from", a), bounds.pop("to", b)
+    for keyword in bounds:
+        raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+    return low, high
+
+
 def _uniform(self: _Sample, generator: Any, a: float = 0.0, b: float = 1.0, **bounds: Any) -> Any:
     """Write numbers that are uniform in an interval."""
-    low, high = bounds.get("from", a), bounds.get("to", b)
+    low, high = _interval("uniform_", a, b, **bounds)
     _check_floating("check_uniform_bounds", self)
     if low > high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
-    return factories.uniform(generator, self.shape, self.dtype) * (high - low) + low
+    numbers = factories.uniform(generator, self.shape, self.dtype)
+    kind = numbers.dtype.type
+    with np.errstate(all="ignore"):
+        return scaled(numbers, kind(high) - kind(low), low)
 
 
 def _integers(self: _Sample, generator: Any, a: Any = None, b: Any = None, **bounds: Any) -> Any:
     """Write integers: below a number, in an interval, or all that the dtype holds."""
-    low, high = bounds.get("from", a), bounds.get("to", b)
+    low, high = _interval("random_", a, b, **bounds)
     if low is not None and high is None:
         low, high = 0, low
     count = math.prod(self.shape)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import check_tensor, constant, floating, refuse_out
-from functrans.autograd.operations import composite, torch_defaults
+from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
 from functrans.trace import dtype_of
 
@@ -44,7 +45,7 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
             _label(label, input), lambda x: _narrowed(function(x, n, dim, norm), x), floating(input)
         )
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``np.fft.{name}`` of a tensor along an axis."
     return operation
 
@@ -80,7 +81,7 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
             label, lambda x: _narrowed(function(x, s, axes, norm), x), floating(input)
         )
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``np.fft.{name}`` of a tensor along axes."
     return operation
 
@@ -92,7 +93,7 @@ def _shift(name: str) -> Callable[..., Any]:
         check_tensor(f"fft_{name}", input)
         return composite("Roll", lambda x: function(x, dim), input)  # type: ignore[no-any-return]  # a tensor
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``np.fft.{name}`` of a tensor."
     return operation
 
@@ -103,7 +104,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
     def operation(n: int, d: float = 1.0, *, dtype: Any = None, **_: Any) -> Tensor:
         return constant(function(n, d).astype(dtype or torch_defaults.dtype))
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``np.fft.{name}`` as a tensor."
     return operation
 

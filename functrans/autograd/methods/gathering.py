@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite
 from functrans.autograd.methods.blending import where
 from functrans.autograd.methods.indexing import plain_index
 from functrans.autograd.methods.rows import (
@@ -24,7 +25,6 @@ from functrans.autograd.methods.rows import (
     plain,
 )
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import composite
 from functrans.autograd.tensors import Tensor
 from functrans.indexing import index_value, updated
 from functrans.primitives import elementwise as ew

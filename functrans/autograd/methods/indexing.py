@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import overwrite
-from functrans.autograd.operations import as_tensor, check_write, composite, view, write
+from functrans.autograd.promotion import as_tensor
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import view
+from functrans.autograd.writes import check_write, write
 from functrans.indexing import index_value, updated
 from functrans.trace import Tracer
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import (
     Row,
     constant,
@@ -23,7 +24,7 @@ from functrans.autograd.methods.rows import (
     refuse_out,
 )
 from functrans.autograd.methods.shaping import axis_of, expand, extents, reshape, reshaped
-from functrans.autograd.operations import composite, result_dtype
+from functrans.autograd.promotion import result_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import creation, movement, structural
 from functrans.trace import shape_of
@@ -376,7 +377,7 @@ def _triangle(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
         return composite(label, lambda x: function(x, int(diagonal)), self)  # type: ignore[no-any-return]  # a tensor
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = "A triangle of matrices, 0 elsewhere."
     return operation
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.autograd.composites import composite
 from functrans.autograd.methods import products
 from functrans.autograd.methods.reductions import axes_of, norm, reduced, vector_norm_of
 from functrans.autograd.methods.rows import (
@@ -28,7 +29,7 @@ from functrans.autograd.methods.rows import (
     results,
 )
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import composite, to_dtype, torch_kind
+from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import creation, linalg_solve, linalg_triangular, reduction, structural
 from functrans.trace import dtype_of, shape_of

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.autograd.composites import composite
 from functrans.autograd.methods import arithmetic
 from functrans.autograd.methods.reductions import axes_of, reduced
 from functrans.autograd.methods.rows import (
@@ -25,7 +26,7 @@ from functrans.autograd.methods.rows import (
     results,
 )
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import composite, torch_kind
+from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction, sorting, structural
@@ -108,7 +109,7 @@ def _extremum(name: str, of_two: Callable[..., Any], of_axes: Any, position: Any
             return reduced(f"{label}Backward1", input, of_axes)
         return _selected(name, label, input, position, dim, keepdim)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = (
         f"The {name}imum of all elements, which share the derivative at ties; of each line along "
         "an axis with its position; or of two tensors."
@@ -123,7 +124,7 @@ def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
         return reduced(name.capitalize(), input, function, dim, keepdim)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = "The extremum over axes; elements at a tie share the derivative evenly."
     return operation
 
@@ -157,7 +158,7 @@ def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return constant(np.zeros((), np.int64), input)
         return reduced("", input, lambda x, axes: function(x, axes[0]), axis, keepdim)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = "The position of the extremum, of all elements or along an axis."
     return operation
 
@@ -176,7 +177,7 @@ def _cumulative(name: str, function: Any, at_least: Any) -> Callable[..., Any]:
         values = composite(label, lambda x: take_along_axis(x, index, axis), input)
         return _pair(name, values, constant(index, input))
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = "Running extrema along an axis, and the position of each."
     return operation
 
@@ -305,7 +306,7 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
             return constant(middle, input)
         return composite(label, of, input)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = "The lower median, of all elements or of each line with its position."
     return operation
 
@@ -314,12 +315,19 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:  # torch's
     """The most frequent element of each line, the smallest of several, and its last position."""
 
     def position(x: Any, axis: int) -> Any:
-        value = np.moveaxis(np.asarray(plain(x)), axis, -1)
-        counts = (value[..., :, None] == value[..., None, :]).sum(-1)
-        is_top = counts == counts.max(-1, keepdims=True)
-        least = np.where(is_top, value, value.max(-1, keepdims=True)).min(-1, keepdims=True)
-        n = value.shape[-1]
-        return n - 1 - np.argmax((is_top & (value == least))[..., ::-1], -1)
+        order = sorting.argsort(x, axis)
+        values = sorting.select_along(x, order, axis)
+        n, last = shape_of(x)[axis], len(shape_of(x)) - 1
+        values, order = (structural.moveaxis(part, axis, last) for part in (values, order))
+        column = structural.reshape(values, (*shape_of(values), 1))
+        row = structural.reshape(values, (*shape_of(values)[:-1], 1, n))
+        counts = structural.reduce_sum(structural.cast(column == row, np.int64), (last + 1,))
+        # the last of the first group of that size; NaN, which equal nothing, count as none
+        first = reduction.argmax(counts, last)
+        place = first + ew.maximum(reduction.reduce_max(counts, (last,)), 1) - 1
+        place = structural.reshape(place, (*shape_of(place), 1))
+        found = take_along_axis(order, place, last)
+        return structural.reshape(found, shape_of(found)[:-1])
 
     return _selected("mode", "Mode", input, position, dim, keepdim)
 
@@ -332,8 +340,8 @@ def quantile(
     *,
     interpolation: str = "linear",
 ) -> Tensor:
-    """Quantiles of all elements or along an axis."""
-    return _quantile("quantile", fnp.quantile, input, q, dim, keepdim, interpolation)
+    """Quantiles of all elements or along an axis; NaN where one of them is."""
+    return _quantile("quantile", False, input, q, dim, keepdim, interpolation)
 
 
 def nanquantile(
@@ -345,25 +353,76 @@ def nanquantile(
     interpolation: str = "linear",
 ) -> Tensor:
     """Quantiles of the elements that are numbers."""
-    return _quantile("nanquantile", fnp.nanquantile, input, q, dim, keepdim, interpolation)
+    return _quantile("nanquantile", True, input, q, dim, keepdim, interpolation)
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile(
-    name: str, function: Any, x: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str
+    name: str, skips_nan: bool, x: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str
 ) -> Tensor:
+    """Quantiles by interpolation between the two elements next to a place in the order.
+
+    Raises:
+      RuntimeError: the tensor is not of floating numbers or has no elements, a quantile is not
+        between 0 and 1, or there is no such interpolation.
+    """
     if x.dtype.kind not in "fV":
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
+        )
     at = np.asarray(plain(q), x.dtype)
     if np.any((at < 0) | (at > 1)):
         raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {at}")
-    axis = None if dim is None else axis_of(dim, len(x.shape))
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "SqueezeBackward4",
-        lambda v: fnp.asarray(
-            function(v, at, axis=axis, keepdims=keepdim, method=interpolation), x.dtype
-        ),
-        x,
+    if not math.prod(x.shape):
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    ndim = len(x.shape)
+    axis = None if dim is None else axis_of(dim, ndim)
+
+    def of(v: Any) -> Any:
+        shape = shape_of(v)
+        if axis is None or not shape:
+            lines = structural.reshape(v, (math.prod(shape),))
+            kept = (1,) * ndim
+        else:
+            lines = structural.moveaxis(v, axis, ndim - 1)
+            kept = (*shape[:axis], 1, *shape[axis + 1 :])
+        found = _interpolated(lines, np.atleast_1d(at), skips_nan, interpolation)
+        last = len(shape_of(found)) - 1
+        found = structural.moveaxis(found, last, 0)
+        short = kept if keepdim else shape_of(found)[1:]
+        return structural.reshape(found, (*at.shape, *short))
+
+    return composite("SqueezeBackward4", of, x)  # type: ignore[no-any-return]  # a tensor
+
+
+def _interpolated(lines: Any, at: np.ndarray, skips_nan: bool, interpolation: str) -> Any:
+    """Quantiles along the last axis, which becomes that of the quantiles."""
+    *lead, n = shape_of(lines)
+    last = len(lead)
+    order = sorting.select_along(lines, sorting.argsort(lines, last), last)  # NaN last
+    is_nan = lines != lines
+    if skips_nan:
+        numbers = structural.reduce_sum(structural.cast(lines == lines, at.dtype), (last,))
+        end = ew.maximum(structural.reshape(numbers, (*lead, 1)) - 1, 0.0)
+        rank = end * at
+    else:
+        has_nan = structural.reshape(reduction.reduce_any(is_nan, (last,)), (*lead, 1))
+        rank = ew.where(has_nan, at.dtype.type(n - 1), at * (n - 1))
+    if interpolation in ("lower", "higher", "nearest"):
+        rounding = {"lower": ew.floor, "higher": ew.ceil, "nearest": ew.rint}[interpolation]
+        return take_along_axis(order, structural.cast(rounding(rank), np.int64), last)
+    below, above = ew.floor(rank), ew.ceil(rank)
+    weight = 0.5 if interpolation == "midpoint" else rank - below
+    low, high = (
+        take_along_axis(order, structural.cast(place, np.int64), last) for place in (below, above)
     )
+    step = high - low
+    return ew.where(weight < 0.5, low + weight * step, high - step * (1 - weight))
 
 
 # counting ----------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ import numpy as np
 
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.methods.shaping import Shape, axis_of
-from functrans.autograd.operations import view, views
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import view, views
 from functrans.indexing import index_value
 from functrans.primitives import creation, structural
 from functrans.primitives.indexing import gather

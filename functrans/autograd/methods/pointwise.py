@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.arithmetic import stepwise
 from functrans.autograd.methods.rows import (
     Row,
@@ -20,11 +21,12 @@ from functrans.autograd.methods.rows import (
     methods_of,
     plain,
 )
-from functrans.autograd.operations import composite, named, torch_kind
+from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives import special as sf
+from functrans.primitives import torch_elementwise as te
 from functrans.trace import dtype_of
 
 # how integers are taken
@@ -73,7 +75,7 @@ def unary(
             return named(function(input), label)
         return composite(label, function, input)  # type: ignore[no-any-return]  # a tensor
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``{name}`` of each element."
     return operation
 
@@ -94,16 +96,12 @@ def neg(input: Tensor) -> Tensor:  # torch's name
 
 def absolute(input: Tensor) -> Tensor:  # torch's name
     """The absolute value."""
-    return named(complex_parts.absolute(input), "Abs")
+    return named(te.absolute(input), "Abs")
 
 
 def square(input: Tensor) -> Tensor:  # torch's name
     """The square."""
     return named(ew.power(input, 2), "Pow")
-
-
-def _sign(x: Any) -> Any:
-    return ew.sign(x)
 
 
 def sign(input: Tensor) -> Tensor:  # torch's name
@@ -115,7 +113,7 @@ def sign(input: Tensor) -> Tensor:  # torch's name
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
             "torch.sgn instead."
         )
-    return stepwise("Sign", _sign, input)
+    return stepwise("Sign", te.sign, input)
 
 
 def sgn(input: Tensor) -> Tensor:  # torch's name
@@ -124,7 +122,7 @@ def sgn(input: Tensor) -> Tensor:  # torch's name
         return constant(plain(input).copy(), input)
     if input.dtype.kind == "c":
         return composite("Sgn", complex_parts.sign, input)  # type: ignore[no-any-return]  # a tensor
-    return stepwise("Sgn", _sign, input)
+    return stepwise("Sgn", te.sign, input)
 
 
 def round_(input: Tensor, *, decimals: int = 0) -> Tensor:  # torch's name
@@ -147,7 +145,7 @@ def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[.
             return constant(plain(input).copy(), input)
         return stepwise(label, function, input)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``{name}`` of each element."
     return operation
 
@@ -187,17 +185,24 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:  # torch's name
     def of(x: Any) -> Any:
         if eps is not None:
             number = dtype_of(x).type
-            x = ew.clip(x, number(eps), number(1 - eps))
-        return ew.log(x / (1 - x))
+            x = te.clamp(x, number(eps), number(1 - eps))
+        return te.logit(x)
 
     return composite("Logit", of, floating(input))  # type: ignore[no-any-return]  # a tensor
 
 
-def _sinc(x: Any) -> Any:
-    is_zero = x == 0
-    angle = math.pi * ew.where(is_zero, 1, x)
-    series = 1 - (math.pi * x) ** 2 / 6  # its derivatives at 0 are those of sinc up to the third
+def _complex_sinc(z: Any) -> Any:
+    is_zero = z == 0
+    angle = math.pi * ew.where(is_zero, 1, z)
+    series = 1 - (math.pi * z) ** 2 / 6  # its derivatives at 0 are those of sinc up to the third
     return ew.where(is_zero, series, ew.sin(angle) / angle)
+
+
+def sinc(input: Tensor) -> Tensor:  # torch's name
+    """``sin(pi x) / (pi x)``, 1 at 0."""
+    if input.dtype.kind == "c":
+        return composite("Sinc", _complex_sinc, input)  # type: ignore[no-any-return]  # a tensor
+    return named(te.sinc(floating(input)), "Sinc")
 
 
 def _degrees(x: Any) -> Any:
@@ -222,9 +227,14 @@ def signbit(input: Tensor) -> Tensor:  # torch's name
 
 def frexp(input: Tensor) -> Any:  # torch's name
     """Mantissa and exponent."""
-    exponent = constant(np.frexp(plain(input))[1].astype(np.int32), input)
-    scale = np.ldexp(np.ones((), input.dtype), -np.asarray(exponent._value))
-    mantissa = composite("Frexp", lambda x: x * scale.astype(input.dtype), input)
+    power = np.asarray(np.frexp(plain(input))[1])
+    exponent = constant(power.astype(np.int32), input)
+    # in two steps: the scale of a subnormal number overflows
+    first, second = (
+        np.ldexp(np.ones((), input.dtype), -part).astype(input.dtype)
+        for part in (power // 2, power - power // 2)
+    )
+    mantissa = composite("Frexp", lambda x: x * first * second, input)
     return mantissa, exponent
 
 
@@ -267,10 +277,10 @@ ROWS: tuple[Row, ...] = (
     _one("erf", "Erf", sf.erf, complex_=False),
     _one("erfc", "Erfc", sf.erfc, complex_=False),
     _one("erfinv", "Erfinv", sf.erfinv, complex_=False),
-    _one("lgamma", "Lgamma", sf.lgamma, complex_=False),
+    _one("lgamma", "Lgamma", te.lgamma, complex_=False),
     _one("digamma", "Digamma", sf.digamma, complex_=False),
     _one("i0", "I0", sf.i0, complex_=False),
-    _one("sinc", "Sinc", _sinc, is_one=False),
+    Row("sinc", sinc, (), "mfi"),
     _one("deg2rad", "Deg2Rad", _radians, is_one=False, complex_=False),
     _one("rad2deg", "Rad2Deg", _degrees, is_one=False, complex_=False),
     Row("neg", neg, ("negative",), "mfi"),

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans import numpy as fnp
+from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.rows import Row, check_tensor, functions_of, methods_of
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import as_tensor, composite, named, result_dtype
+from functrans.autograd.promotion import as_tensor, result_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import dot as dot_primitives
 from functrans.primitives import structural
@@ -151,7 +152,7 @@ def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., An
         _check_factors(input, other)
         return named(dot_primitives.matmul(input, other), label)
 
-    operation.__name__ = name
+    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"The product of a {kinds[ranks[0]]} and a {kinds[ranks[1]]}."
     return operation
 
@@ -210,9 +211,16 @@ def _adding(
         return _plus_product(label, product, input, first, second, beta, alpha)
 
     def renamed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # torch's name
+        missing = [name for name in names[len(args) :] if name not in kwargs]
+        if missing:
+            raise TypeError(
+                f"{label.lower()}() missing {len(missing)} required positional arguments: "
+                f"{', '.join(map(repr, missing))}"
+            )
         given = [*args, *(kwargs.pop(name) for name in names[len(args) :])]
         return operation(input, *given, **kwargs)
 
+    operation.__qualname__ = label.lower()
     renamed.__doc__ = "``beta * input + alpha * product``, where the product is that of the others."
     return renamed
 

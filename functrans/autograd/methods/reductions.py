@@ -9,11 +9,13 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.rows import (
     Row,
     copied,
@@ -22,10 +24,11 @@ from functrans.autograd.methods.rows import (
     methods_of,
 )
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import composite, named, to_dtype, torch_kind
+from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.linalg_lstsq import norm_sqrt
 from functrans.trace import bind, dtype_of, shape_of
 
@@ -180,15 +183,25 @@ def _deviations(x: Any, axes: Axes) -> Any:
 
 
 def _variance(x: Any, axes: Axes, correction: float) -> Any:
+    if count_of(shape_of(x), axes) <= correction:
+        return _degenerate_variance(x, axes)
     d = _deviations(x, axes)
     squares = d * d
     if dtype_of(x).kind == "c":
         squares = complex_parts.real(d * complex_parts.conjugate(d))
-    count = max(0.0, count_of(shape_of(x), axes) - correction)
-    if not count:
-        total = structural.reduce_sum(squares, axes)
-        return ew.where(total == 0, math.nan, math.inf * ew.where(total == 0, 1, total))
+    count = count_of(shape_of(x), axes) - correction
     return structural.reduce_sum(squares, axes) / count
+
+
+def _degenerate_variance(x: Any, axes: Axes) -> Any:
+    """The variance without degrees of freedom: NaN or infinite, and so is its slope."""
+    d = bind(structural.stop_gradient_p, _deviations(x, axes))[0]
+    slope = ew.where(complex_parts.absolute(d) > 0, math.inf, math.nan)
+    if _is_complex(x):
+        x = complex_parts.real(x)
+    slope = structural.cast(slope, dtype_of(x))
+    value = structural.reduce_sum(complex_parts.absolute(d) ** 2, axes) / 0.0
+    return te.with_slope(value, structural.reduce_sum(x * slope, axes))
 
 
 def _arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
@@ -198,6 +211,16 @@ def _arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     return dim, float(correction)
+
+
+def _warn_of_freedom(name: str, self: Tensor, dim: Any, correction: float) -> None:
+    """Warn where elements are too few for a variance, as torch does."""
+    if count_of(self.shape, axes_of(self, dim)) <= correction:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "reduction factor (input numel divided by output numel).",
+            stacklevel=4,
+        )
 
 
 def var(
@@ -215,6 +238,7 @@ def var(
     """
     dim, less = _arguments(dim, unbiased, correction)
     _check_floating("var", self)
+    _warn_of_freedom("var", self, dim, less)
     return reduced("Var", self, lambda x, axes: _variance(x, axes, less), dim, keepdim)
 
 
@@ -233,6 +257,7 @@ def std(
     """
     dim, less = _arguments(dim, unbiased, correction)
     _check_floating("std", self)
+    _warn_of_freedom("std", self, dim, less)
     return reduced("Std", self, lambda x, axes: norm_sqrt(_variance(x, axes, less)), dim, keepdim)
 
 
@@ -262,6 +287,7 @@ def var_mean(
     """Variance and mean."""
     dim, less = _arguments(dim, unbiased, correction)
     _check_floating("var_mean", self)
+    _warn_of_freedom("var_mean", self, dim, less)
     return _with_mean("VarMean", self, lambda x, axes: _variance(x, axes, less), dim, keepdim)
 
 
@@ -276,6 +302,7 @@ def std_mean(
     """Standard deviation and mean."""
     dim, less = _arguments(dim, unbiased, correction)
     _check_floating("std_mean", self)
+    _warn_of_freedom("std_mean", self, dim, less)
     return _with_mean(
         "StdMean", self, lambda x, axes: norm_sqrt(_variance(x, axes, less)), dim, keepdim
     )
@@ -289,7 +316,7 @@ def vector_norm_of(x: Any, axes: Axes, p: float) -> Any:
     if p == 2:
         size = complex_parts.real(x * complex_parts.conjugate(x)) if _is_complex(x) else x * x
         return norm_sqrt(structural.reduce_sum(size, axes))
-    a = complex_parts.absolute(x)
+    a = te.absolute(x)
     if p == math.inf:
         return reduction.reduce_max(a, axes)
     if p == -math.inf:
@@ -300,9 +327,10 @@ def vector_norm_of(x: Any, axes: Axes, p: float) -> Any:
         )
     if p == 1:
         return structural.reduce_sum(a, axes)
-    if p < 0:
-        return ew.power(structural.reduce_sum(ew.power(a, p), axes), 1 / p)
     is_zero = a == 0
+    if p < 0:
+        powers = ew.where(is_zero, math.inf, ew.power(ew.where(is_zero, 1, a), p))
+        return ew.power(structural.reduce_sum(powers, axes), 1 / p)
     total = structural.reduce_sum(ew.where(is_zero, 0, ew.power(ew.where(is_zero, 1, a), p)), axes)
     is_zero = total == 0
     return ew.where(is_zero, 0, ew.power(ew.where(is_zero, 1, total), 1 / p))
@@ -368,12 +396,34 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, without overflow."""
-    return reduced("Logsumexp", floating(self), reduction.logsumexp, dim, keepdim)
+    return reduced("Logsumexp", floating(self), _logsumexp, dim, keepdim)
 
 
-def _shifted(x: Any, axis: Axes) -> Any:
+def _top(x: Any, axes: Axes) -> Any:
+    """The largest elements, for exponentials without overflow: what is taken off cancels."""
+    if dtype_of(x).kind == "c":
+        x = complex_parts.real(x)
+    return bind(structural.stop_gradient_p, reduction.reduce_max(x, axes))[0]
+
+
+def _logsumexp(x: Any, axes: Axes) -> Any:
+    shape = shape_of(x)
+    if not count_of(shape, axes):
+        return reduction.logsumexp(x, axes)
+    top = _top(x, axes)
+    top = ew.where(complex_parts.absolute(top) == math.inf, 0.0, top)
+    powers = ew.exp(x - structural.expand_reduced(top, shape, axes))
+    return ew.log(structural.reduce_sum(powers, axes)) + top
+
+
+def _shifted(x: Any, axes: Axes) -> Any:
     """``x`` minus the logarithm of the sum of exponentials."""
-    return x - structural.expand_reduced(reduction.logsumexp(x, axis), shape_of(x), axis)
+    shape = shape_of(x)
+    if not all(shape):
+        return x
+    x = x - structural.expand_reduced(_top(x, axes), shape, axes)
+    total = structural.reduce_sum(ew.exp(x), axes)
+    return x - structural.expand_reduced(ew.log(total), shape, axes)
 
 
 def _softmax_operand(name: str, self: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, Axes]:
@@ -402,8 +452,7 @@ def _normalized(x: Any, axes: Axes) -> Any:
     shape = shape_of(x)
     if not all(shape):
         return ew.exp(x)
-    top = bind(structural.stop_gradient_p, reduction.reduce_max(x, axes))[0]
-    powers = ew.exp(x - structural.expand_reduced(top, shape, axes))
+    powers = ew.exp(x - structural.expand_reduced(_top(x, axes), shape, axes))
     return powers / structural.expand_reduced(structural.reduce_sum(powers, axes), shape, axes)
 
 

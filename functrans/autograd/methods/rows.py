@@ -20,20 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import CompositeNode, named
 from functrans.autograd.modes import modes
-from functrans.autograd.operations import (
-    CompositeNode,
-    check_write,
-    default_of,
-    named,
-    to_dtype,
-    with_default,
-    write,
-)
-from functrans.autograd.recording import enter_session, node_of
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.promotion import default_of, to_dtype, with_default
+from functrans.autograd.recording import enter_session, innermost, node_of
+from functrans.autograd.tensors import Tensor, called
+from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
-from functrans.passes.nodes import OUTPUT
+from functrans.passes.nodes import OUTPUT, kept
 from functrans.primitives.structural import copy_p
 from functrans.trace import Tracer, bind
 from functrans.transforms.arguments import ShapeDtypeStruct
@@ -60,10 +54,9 @@ def methods_of(rows: Iterable[Row]) -> dict[str, Any]:
     """Methods, in-place ones included, by name."""
     table: dict[str, Any] = {}
     for row in rows:
-        method = with_numpy_names(row.function)
         for name in (row.name, *row.aliases):
             if "m" in row.forms:
-                table[name] = method
+                table[name] = with_numpy_names(called(row.function, name))
             if "i" in row.forms:
                 table[f"{name}_"] = in_place(f"{name}_", row.function)
     return table
@@ -116,7 +109,7 @@ def refuse_out(name: str, out: Any) -> None:
 
 def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a method: its first argument is the tensor, by position or as ``input``."""
-    method = with_numpy_names(method)
+    method = with_numpy_names(called(method, name))
 
     @functools.wraps(method)
     def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -148,14 +141,21 @@ def check_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
       TypeError: with torch's message.
     """
     if not isinstance(x, Tensor):
+        hint = ""
+        if isinstance(x, Tracer):
+            hint = (
+                ": it is an array of a transform of functions of arrays (ft.grad, ft.vmap, ...); "
+                "functions of tensors are transformed by torch.func (functrans.autograd.func)"
+            )
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(x).__name__}"
+            f"{type(x).__name__}{hint}"
         )
 
 
 def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The form of a method that writes its result into the tensor."""
+    method = called(method, name)
 
     @functools.wraps(method)
     def write_result(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -242,7 +242,7 @@ def drawn(draw: Callable[[], np.ndarray], shape: tuple[int, ...], dtype: np.dtyp
         return constant(typed())
     modes.session.take(())  # leaves a trace that knows of no tensors
     value = io_callback(typed, ShapeDtypeStruct(shape, dtype))
-    return Tensor.of(value, None, modes.session.trace)
+    return innermost().tensor(value)
 
 
 def floating(x: Tensor) -> Tensor:
@@ -256,4 +256,6 @@ def lifted(x: Any, like: Tensor, dtype: Any = None) -> Any:
         return x
     if isinstance(x, Tracer):
         return like._trace.lift(x)
-    return like._trace.lift(np.asarray(x, dtype))
+    value = np.asarray(x, dtype)
+    copies = modes.grad and modes.session is None and isinstance(x, np.ndarray)
+    return like._trace.lift(kept(value) if copies else value)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import named
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
-from functrans.autograd.operations import named, view
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import view
 from functrans.primitives import structural
 from functrans.trace import Tracer
 

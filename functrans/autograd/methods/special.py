@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from functrans.autograd.composites import composite
 from functrans.autograd.methods import blending, pointwise, reductions
 from functrans.autograd.methods.arithmetic import joined
 from functrans.autograd.methods.pointwise import unary
-from functrans.autograd.methods.rows import Row, constant, floating, functions_of, methods_of
-from functrans.autograd.operations import composite
+from functrans.autograd.methods.rows import Row, floating, functions_of, methods_of
 from functrans.autograd.tensors import Tensor
-from functrans.primitives import elementwise as ew
 from functrans.primitives import special as sf
+from functrans.primitives import torch_elementwise as te
 
 
 def _of_order(n: int) -> Callable[..., Any]:
@@ -51,20 +51,9 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:  # torch's name
     return composite("Mvlgamma", of, floating(input))  # type: ignore[no-any-return]  # a tensor
 
 
-def _xlog1py(a: Any, b: Any) -> Any:
-    is_limit = (a == 0) & ((b <= -1) | (b == math.inf))
-    return a * ew.log1p(ew.where(is_limit, 0, b))
-
-
 def xlog1py(input: Any, other: Any) -> Tensor:  # torch's name
     """``input * log1p(other)``, 0 where ``input`` is 0."""
-    return joined("SpecialXlog1Py", _xlog1py, input, other, true=True)
-
-
-def _entropy(x: Any) -> Any:
-    is_positive = x > 0
-    value = -x * ew.log(ew.where(is_positive, x, 1))
-    return ew.where(is_positive | (x != x), value, ew.where(x == 0, 0, -math.inf))
+    return joined("SpecialXlog1Py", te.xlog1py, input, other, true=True)
 
 
 def zeta(input: Any, other: Any) -> Tensor:  # torch's name
@@ -82,17 +71,6 @@ def gammaincc(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     return joined("Igammac", sf.gammaincc, input, other, true=True)
 
 
-def _plain_function(name: str, routine: str) -> Callable[..., Any]:
-    function = sf.without_derivative(name, routine)
-
-    def operation(input: Tensor) -> Tensor:  # torch's name
-        return constant(function(floating(input)._value), input)
-
-    operation.__name__ = name
-    operation.__doc__ = f"``{name}`` of each element; without derivative."
-    return operation
-
-
 _UNARY: tuple[tuple[str, str, Callable[..., Any], bool], ...] = (
     ("erfcx", "SpecialErfcx", sf.erfcx, True),
     ("ndtr", "MulBackward1", sf.ndtr, True),
@@ -101,19 +79,17 @@ _UNARY: tuple[tuple[str, str, Callable[..., Any], bool], ...] = (
     ("i0e", "SpecialI0E", sf.i0e, True),
     ("i1", "SpecialI1", sf.i1, True),
     ("i1e", "SpecialI1E", sf.i1e, True),
-    ("entr", "SpecialEntr", _entropy, False),
-)
-_NO_DERIVATIVE = (
-    ("bessel_j0", "j0"),
-    ("bessel_j1", "j1"),
-    ("bessel_y0", "y0"),
-    ("bessel_y1", "y1"),
-    ("modified_bessel_i0", "i0"),
-    ("modified_bessel_i1", "i1"),
-    ("modified_bessel_k0", "k0"),
-    ("modified_bessel_k1", "k1"),
-    ("scaled_modified_bessel_k0", "k0e"),
-    ("scaled_modified_bessel_k1", "k1e"),
+    ("entr", "SpecialEntr", te.entropy, True),
+    ("bessel_j0", "SpecialBesselJ0", sf.j0, True),
+    ("bessel_j1", "SpecialBesselJ1", sf.j1, True),
+    ("bessel_y0", "SpecialBesselY0", sf.y0, True),
+    ("bessel_y1", "SpecialBesselY1", sf.y1, True),
+    ("modified_bessel_i0", "SpecialModifiedBesselI0", sf.i0, True),
+    ("modified_bessel_i1", "SpecialModifiedBesselI1", sf.i1, True),
+    ("modified_bessel_k0", "SpecialModifiedBesselK0", sf.k0, True),
+    ("modified_bessel_k1", "SpecialModifiedBesselK1", sf.k1, True),
+    ("scaled_modified_bessel_k0", "SpecialScaledModifiedBesselK0", sf.k0e, True),
+    ("scaled_modified_bessel_k1", "SpecialScaledModifiedBesselK1", sf.k1e, True),
 )
 
 ROWS: tuple[Row, ...] = (
@@ -137,7 +113,6 @@ SPECIAL: dict[str, Any] = {
         Row(name, unary(name, label, function, complex_=False, is_one=is_one), (), "f")
         for name, label, function, is_one in _UNARY
     ),
-    **functions_of(Row(name, _plain_function(name, r), (), "f") for name, r in _NO_DERIVATIVE),
     "softmax": reductions.FUNCTIONS["softmax"],
     "log_softmax": reductions.FUNCTIONS["log_softmax"],
     "logsumexp": reductions.FUNCTIONS["logsumexp"],

@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd import api
+from functrans.autograd.composites import named
 from functrans.autograd.hooks import RemovableHandle, add_hook, add_tensor_hook, retain
+from functrans.autograd.labels import edge_of
+from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import LeafNode, edge_of
-from functrans.autograd.operations import detached, named, to_dtype
+from functrans.autograd.nodes import LeafNode, leaf_like
+from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import detached
 from functrans.errors import ConcretizationError
+from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.primitives.structural import copy_p
 from functrans.trace import Tracer, bind
@@ -33,6 +38,12 @@ def _get_requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
+    if not isinstance(value, bool):
+        raise RuntimeError("requires_grad must be a bool")
+    if value and not is_leaf(self):
+        raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+    if value and not is_differentiable_dtype(self.dtype):
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     requires_grad_(self, value)
 
 
@@ -83,7 +94,21 @@ def _get_grad(self: Tensor) -> Any:
     """The accumulated gradient, or ``None``."""
     if modes.session is not None:
         modes.session.touch(self)
+    if self._grad is None and not self._retains and not is_leaf(self):
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
+            f"{here()}. Its .grad attribute won't be populated during autograd.backward(). If you "
+            "indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
+            "on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+            "access the leaf Tensor instead.",
+            UserWarning,
+            stacklevel=2,
+        )
     return self._grad
+
+
+def _delete_grad(self: Tensor) -> None:
+    _set_grad(self, None)
 
 
 def _set_grad(self: Tensor, value: Any) -> None:
@@ -101,12 +126,15 @@ def _set_grad(self: Tensor, value: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if value.shape != self.shape:
         raise RuntimeError(
-            f"assigned grad has data of a different size: got {list(value.shape)}, expected "
-            f"{list(self.shape)}"
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+            f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same "
+            "size"
         )
     if value.dtype != self.dtype:
         raise RuntimeError(
-            f"assigned grad has data of a different type: got {value.dtype}, expected {self.dtype}"
+            f"attempting to assign a gradient with dtype '{torch_kind(value.dtype).lower()}' to a "
+            f"tensor with grad_dtype '{torch_kind(self.dtype)}'. The gradient must match the "
+            "tensor's grad_dtype (defaults to the tensor's dtype)."
         )
     self._grad = value
 
@@ -119,7 +147,21 @@ def _get_data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self._node is not None and not is_differentiable_dtype(value.dtype):
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
+    node = self._node
+    if node is not None and (value.shape, value.dtype) != (node.shape, node.dtype):
+        if node.primitive is not None:
+            raise RuntimeError(
+                f"data of shape {list(value.shape)} and dtype {value.dtype} set to a tensor that "
+                f"was computed with shape {list(node.shape)} and dtype {node.dtype}; its gradient "
+                "would not fit. Use detach() first, or set the data of a leaf."
+            )
+        node = leaf_like(node, value)
     enter_session(self, value)
+    self._node = node
     self._value = value._value
     if isinstance(value._value, Tracer):
         self._stored().bump("data", None)
@@ -295,18 +337,25 @@ def _warn_of_loss(self: Tensor) -> None:
         )
 
 
+def _number(self: Tensor) -> Any:
+    value = plain(self, "a Python number")
+    if value.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return value.item()
+
+
 def _float(self: Tensor) -> float:
     _warn_of_loss(self)
-    return float(item(self))
+    return float(_number(self))
 
 
 def _int(self: Tensor) -> int:
-    return int(item(self))
+    return int(_number(self))
 
 
 def _complex(self: Tensor) -> complex:
     _warn_of_loss(self)
-    return complex(item(self))
+    return complex(_number(self))
 
 
 def _index(self: Tensor) -> int:
@@ -381,9 +430,17 @@ def contiguous(self: Tensor, *, memory_format: Any = None) -> Tensor:
     return _copied(self, "C")
 
 
-def to(self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: Any) -> Tensor:
-    """Convert to a dtype, or to that of another tensor; devices are accepted and ignored."""
-    for arg in args:
+def to(
+    self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None, **_: Any
+) -> Tensor:
+    """Convert to a dtype, or to that of another tensor; the only device is the CPU.
+
+    Raises:
+      RuntimeError: another device is asked for.
+    """
+    for arg in (device, *args):
+        if isinstance(arg, str) and arg.partition(":")[0] not in ("cpu", "meta"):
+            raise RuntimeError(f"device {arg!r} is not available: functrans computes on the CPU")
         if isinstance(arg, Tensor):
             dtype = arg.dtype
         elif isinstance(arg, (np.dtype, type)):
@@ -406,8 +463,9 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return known  # type: ignore[no-any-return]  # a tensor
     result = object.__new__(type(self))
     memo[id(self)] = result
-    result._value = self._memory().copy()
+    result._value = _copied_memory(self, memo)
     result._node = None
+    result._follows = self._follows
     for name, value in self.__dict__.items():
         if not name.startswith("_"):
             setattr(result, name, copy.deepcopy(value, memo))
@@ -418,31 +476,108 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
+def _copied_memory(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
+    """A copy of the memory; tensors that share it share the copy."""
+    own = self._memory()
+    if isinstance(own, Tracer):
+        raise ConcretizationError(
+            f"deepcopy of a tensor of type {own.aval}{here()}, which is traced"
+        )
+    whole = own if self._view is None else self._view.base._memory()
+    while isinstance(whole.base, np.ndarray) and id(whole.base) in memo:
+        whole = whole.base
+    copied = memo.get(id(whole))
+    if copied is None:
+        copied = memo[id(whole)] = whole.copy("K")
+    if whole is own:
+        return copied  # type: ignore[no-any-return]  # an array
+    offset = own.ctypes.data - whole.ctypes.data
+    if copied.strides != whole.strides or offset < 0 or not own.size:
+        return np.array(own, order="K")  # gaps, or reversed: the copy lies in another way
+    return _part(copied, own.shape, own.dtype, offset, own.strides)
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A leaf on the same memory; a recorded copy of what is no leaf."""
+    if not is_leaf(self) or isinstance(self._value, Tracer):
+        return clone(self)
+    make, args = _reduce(self)
+    result: Tensor = make(*args)
+    return result
+
+
 def _reduce(self: Tensor) -> Any:
-    if not is_leaf(self):
-        raise RuntimeError("only leaves of the graph can be pickled; call detach() first")
     extra = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
-    return _unpickled, (type(self), self._memory(), self._node is not None, extra)
+    value = plain(self, "pickle")
+    part = None
+    if isinstance(self._value, Tracer):
+        value = np.asarray(value)
+    else:
+        value, part = _part_of_memory(self)
+    return _unpickled, (type(self), value, node_of(self) is not None, extra, self._follows, part)
 
 
-def _unpickled(cls: type, value: np.ndarray, requires_grad: bool, extra: dict[str, Any]) -> Tensor:
+def _part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
+    """The memory of the tensor that this one is a view of, and which part it is.
+
+    Pickle writes an array once, so that tensors which share memory do so again. Of memory with
+    gaps, which pickle would not keep, the tensor has its own part alone.
+
+    Returns:
+      An array, and the arguments of ``_part``; ``None`` for all of the array.
+    """
+    own = self._memory()
+    whole = own if self._view is None else self._view.base._memory()
+    if whole is own or not own.size:
+        return own, None
+    if not (whole.flags.c_contiguous or whole.flags.f_contiguous):
+        return own, None
+    offset = own.ctypes.data - whole.ctypes.data
+    return whole, (own.shape, own.dtype, offset, own.strides)
+
+
+def _part(
+    whole: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: Any
+) -> np.ndarray:
+    """A part of the memory of an array without gaps.
+
+    Args:
+      whole: the array.
+      shape: of the part.
+      dtype: of the part.
+      offset: bytes from the first element of the array.
+      strides: of the part, in bytes.
+    """
+    return np.ndarray(shape, dtype, whole.ravel("K"), offset, strides)
+
+
+def _unpickled(
+    cls: type,
+    value: np.ndarray,
+    requires_grad: bool,
+    extra: dict[str, Any],
+    follows: bool = False,
+    part: Any = None,
+) -> Tensor:
+    """A leaf; gradient, hooks and graph are not pickled."""
     result: Tensor = object.__new__(cls)
-    result._value = value
+    result._value = value if part is None else _part(value, *part)
     result._node = None
+    result._follows = follows
     result.__dict__.update(extra)
     return requires_grad_(result) if requires_grad else result
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
     """Extents, or that of one axis."""
-    return self.shape if dim is None else self.shape[dim]
+    return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """Elements from one index to the next, per axis or for one."""
     own = self._memory()
     strides = tuple(s // own.itemsize for s in own.strides)
-    return strides if dim is None else strides[dim]
+    return strides if dim is None else strides[axis_of(dim, len(strides))]
 
 
 def data_ptr(self: Tensor) -> int:
@@ -460,7 +595,7 @@ METHODS: dict[str, Any] = {
     "is_leaf": property(is_leaf),
     "grad_fn": property(_get_grad_fn),
     "output_nr": property(_get_output_nr),
-    "grad": property(_get_grad, _set_grad),
+    "grad": property(_get_grad, _set_grad, _delete_grad),
     "data": property(_get_data, _set_data),
     "backward": backward,
     "retain_grad": retain_grad,
@@ -486,6 +621,7 @@ METHODS: dict[str, Any] = {
     "clone": clone,
     "contiguous": contiguous,
     "to": to,
+    "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__reduce__": _reduce,
     "size": size,

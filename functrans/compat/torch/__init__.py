@@ -13,6 +13,7 @@ import math as _math
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from functrans.autograd.func import vmap as vmap
 from functrans.autograd.methods.conversion import device as device
 from functrans.autograd.modes import enable_grad as enable_grad
 from functrans.autograd.modes import inference_mode as inference_mode
@@ -30,6 +31,7 @@ from functrans.autograd.random import set_rng_state as set_rng_state
 from functrans.autograd.tensors import Tensor as Tensor
 from functrans.compat.torch import dtypes as _dtypes
 from functrans.compat.torch import functional_names as _functional_names
+from functrans.compat.torch import further_names as _further_names
 from functrans.compat.torch.dtypes import can_cast as can_cast
 from functrans.compat.torch.dtypes import dtype as dtype
 from functrans.compat.torch.dtypes import finfo as finfo
@@ -40,6 +42,7 @@ from functrans.compat.torch.dtypes import is_floating_point as is_floating_point
 from functrans.compat.torch.dtypes import promote_types as promote_types
 from functrans.compat.torch.dtypes import result_type as result_type
 from functrans.compat.torch.dtypes import set_default_dtype as set_default_dtype
+from functrans.compat.torch.not_offered import not_offered as _not_offered
 from functrans.compat.torch.saving import load as load
 from functrans.compat.torch.saving import save as save
 from functrans.compiler.threads import get_num_threads as get_num_threads
@@ -54,20 +57,26 @@ strided = "strided"
 contiguous_format = "contiguous_format"
 preserve_format = "preserve_format"
 channels_last = "channels_last"
+channels_last_3d = "channels_last_3d"
 
 SUBMODULES = ("nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda")
 """Imported when they are first used."""
 
 FROM_FUNCTIONAL = (
-    "adaptive_avg_pool1d", "avg_pool1d", "batch_norm", "bilinear",
-    "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "cosine_similarity", "dropout", "embedding", "group_norm", "hardshrink",
-    "hinge_embedding_loss", "instance_norm", "kl_div", "layer_norm", "margin_ranking_loss",
-    "max_pool1d", "max_pool2d", "poisson_nll_loss", "prelu", "rms_norm", "selu", "threshold",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "avg_pool1d", "batch_norm",
+    "bilinear", "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d",
+    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "dropout", "embedding",
+    "embedding_bag", "feature_alpha_dropout", "group_norm", "hardshrink", "hinge_embedding_loss",
+    "instance_norm", "kl_div", "layer_norm", "margin_ranking_loss", "max_pool1d",
+    "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist",
+    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "rms_norm", "rrelu", "rrelu_",
+    "selu", "selu_", "threshold", "threshold_", "triplet_margin_loss",
 )  # fmt: skip
 """Functions of ``nn.functional`` that torch has here, too."""
 
 globals().update(_functional_names.FUNCTIONS)
+globals().update(_further_names.FUNCTIONS)
 globals().update(_dtypes.DTYPES)  # last: ``float``, ``int`` and ``bool`` are dtypes in torch
 
 
@@ -79,7 +88,7 @@ def __getattr__(name: str) -> _Any:
         return getattr(_import_module(f"{__name__}.nn.functional"), name)
     if name == "bfloat16":
         return _dtypes.bfloat16()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _not_offered("torch", name, __name__)
 
 
 def __dir__() -> list[str]:

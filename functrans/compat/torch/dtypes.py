@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.methods.conversion import bfloat16_dtype
-from functrans.autograd.operations import result_dtype, torch_defaults
+from functrans.autograd.promotion import result_dtype, torch_defaults
 from functrans.trace import dtype_of
 
 dtype = np.dtype

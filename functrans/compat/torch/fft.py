@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans.autograd.methods.fourier import FFT
+from functrans.compat.torch.not_offered import not_offered
 
 globals().update(FFT)
 
@@ -20,4 +21,4 @@ def __getattr__(name: str) -> Any:
     Raises:
       AttributeError: always.
     """
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise not_offered("torch.fft", name, __name__)

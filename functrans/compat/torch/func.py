@@ -3,6 +3,8 @@
 Layer: ``compat``.
 """
 
+from typing import Any as _Any
+
 from functrans.autograd.func import debug_unwrap as debug_unwrap
 from functrans.autograd.func import functional_call as functional_call
 from functrans.autograd.func import grad as grad
@@ -15,3 +17,13 @@ from functrans.autograd.func import linearize as linearize
 from functrans.autograd.func import stack_module_state as stack_module_state
 from functrans.autograd.func import vjp as vjp
 from functrans.autograd.func import vmap as vmap
+from functrans.compat.torch.not_offered import not_offered as _not_offered
+
+
+def __getattr__(name: str) -> _Any:
+    """Nothing beside the names above.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise _not_offered("torch.func", name, __name__)

@@ -8,6 +8,7 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +33,9 @@ from functrans.autograd.methods import (
     state,
 )
 from functrans.autograd.methods.rows import check_tensor, function_form
-from functrans.autograd.operations import torch_defaults
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.tensors import Tensor, called
+from functrans.compat.torch.devices import check_device
 
 TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
 """The factories of ``functrans.compat.torch``: Python floats become its default dtype."""
@@ -89,6 +91,18 @@ def _legacy(name: str) -> Callable[..., Any]:
     return constructor
 
 
+def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A factory that refuses other devices."""
+
+    @functools.wraps(function)
+    def factory(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            check_device(kwargs.get("device"))
+        return function(*args, **kwargs)
+
+    return factory
+
+
 _CONSTRUCTORS = {
     "FloatTensor": "float32",
     "DoubleTensor": "float64",
@@ -101,7 +115,7 @@ _CONSTRUCTORS = {
     "BoolTensor": "bool",
 }
 
-FUNCTIONS: dict[str, Any] = {
+_TABLE: dict[str, Any] = {
     **arithmetic.FUNCTIONS,
     **blending.FUNCTIONS,
     **pointwise.FUNCTIONS,
@@ -117,7 +131,7 @@ FUNCTIONS: dict[str, Any] = {
     **linear_algebra.FUNCTIONS,
     **gathering.FUNCTIONS,
     **filling.FUNCTIONS,
-    **TORCH.table(),
+    **{name: _on_cpu(function) for name, function in TORCH.table().items()},
     **{
         name: function_form(name, state.METHODS[name])
         for name in ("clone", "detach", "detach_", "is_nonzero")
@@ -131,3 +145,5 @@ FUNCTIONS: dict[str, Any] = {
     "is_tensor": is_tensor,
     "Size": Size,
 }
+
+FUNCTIONS: dict[str, Any] = {name: called(function, name) for name, function in _TABLE.items()}

@@ -10,8 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from functrans.autograd.methods.special import SPECIAL
+from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.polynomials import POLYNOMIALS
 
 globals().update(SPECIAL)
+globals().update(POLYNOMIALS)
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +23,4 @@ def __getattr__(name: str) -> Any:
     Raises:
       AttributeError: always.
     """
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise not_offered("torch.special", name, __name__)

@@ -1,7 +1,7 @@
 """Reading and overwriting the values of tensors outside of the graph, also while a step is traced.
 
 Here: ``value_of`` and ``assign``, for what optimizers, buffers and initial values need. Not here:
-in-place methods of tensors, which are recorded (``autograd.operations``).
+in-place methods of tensors, which are recorded (``autograd.writes``).
 
 Layer: ``compat``.
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.operations import write
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.writes import write
 from functrans.trace import Tracer
 
 

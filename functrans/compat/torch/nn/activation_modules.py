@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
@@ -278,6 +279,7 @@ class PReLU(Module):
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
     ) -> None:
+        check_device(device)
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

@@ -9,19 +9,20 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.rows import overwrite
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.nodes import torch_type
-from functrans.autograd.operations import check_write, to_dtype, write
 from functrans.autograd.programs import Operation
+from functrans.autograd.promotion import to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -54,12 +55,6 @@ def short_dtype(dtype: np.dtype) -> str:
     return torch_type(dtype).removeprefix("torch.").removesuffix("Tensor")
 
 
-def _in_place(name: str, x: Tensor, function: Callable[[], Tensor]) -> Tensor:
-    """Write the result of a function of a tensor into it."""
-    check_write(x)
-    return write(name, x, function())
-
-
 # the functions on arrays --------------------------------------------------------------------------
 
 
@@ -72,7 +67,8 @@ def _relu6(x: Any) -> Any:
 
 
 def _hardtanh(x: Any, *, low: float, high: float) -> Any:
-    return ew.where(x <= low, low, ew.where(x >= high, high, x))
+    inside = (x > low) & (x < high)
+    return ew.where(inside, x, stop_gradient(ew.clip(x, low, high)))
 
 
 def _leaky_relu(x: Any, *, slope: float) -> Any:
@@ -80,8 +76,8 @@ def _leaky_relu(x: Any, *, slope: float) -> Any:
 
 
 def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
-    below = ew.where(x > 0, 0.0, x)
-    return ew.where(x > 0, x * scale, ew.expm1(below * input_scale) * (alpha * scale))
+    below = te.expm1_below(x, input_scale) * (alpha * scale)
+    return ew.where(x > 0, x * scale, below)
 
 
 def _gelu(x: Any) -> Any:
@@ -102,8 +98,7 @@ def _mish(x: Any) -> Any:
 
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
     scaled = x * beta
-    inside = ew.where(scaled > threshold, 0.0, scaled)
-    return ew.where(scaled > threshold, x, softplus_of(inside) / beta)
+    return ew.where(scaled > threshold, x, te.softplus_below(scaled, threshold) / beta)
 
 
 def _softsign(x: Any) -> Any:
@@ -115,7 +110,9 @@ def _tanhshrink(x: Any) -> Any:
 
 
 def _hardsigmoid(x: Any) -> Any:
-    return ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, 1.0, x / 6.0 + 0.5))
+    inside = (x > -3.0) & (x < 3.0)
+    line = x / 6.0 + 0.5
+    return ew.where(inside, line, stop_gradient(ew.clip(line, 0.0, 1.0)))
 
 
 def _hardswish(x: Any) -> Any:
@@ -131,7 +128,8 @@ def _softshrink(x: Any, *, lambd: float) -> Any:
 
 
 def _hardshrink(x: Any, *, lambd: float) -> Any:
-    return ew.where((x >= -lambd) & (x <= lambd), 0.0, x)
+    is_outside = (x > lambd) | (x < -lambd)
+    return ew.where(is_outside, x, stop_gradient(ew.where(x == x, 0.0, x)))  # NaN stays
 
 
 def _threshold(x: Any, *, threshold: float, value: float) -> Any:
@@ -162,7 +160,7 @@ def shifted_of(x: Any, axis: int) -> Any:
     """``x`` less its maximum along an axis, whose derivative is left out."""
     narrow = keep_axis(shape_of(x), axis)
     top = structural.reshape(reduce_max(stop_gradient(x), (axis,)), narrow)
-    return x - ew.where(absolute(top) < math.inf, top, 0.0)
+    return x - top
 
 
 def softmax_of(x: Any, axis: int) -> Any:
@@ -224,7 +222,7 @@ def _applied(name: str, operation: Operation, x: Any, inplace: bool, **static: A
     check_tensor(name, "input", 1, x)
     _check_floating(name, x)
     if inplace:
-        return _in_place(f"{name}_", x, lambda: operation(x, **static))
+        return overwrite(f"{name}_", x, lambda old: operation(old, **static))
     return operation(x, **static)  # type: ignore[no-any-return]  # a tensor
 
 
@@ -246,7 +244,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if inplace or type(input) is not Tensor:
         check_tensor("relu", "input", 1, input)
         if inplace:
-            return _in_place("relu_", input, lambda: RELU(input))
+            return overwrite("relu_", input, RELU)
     return RELU(input)  # type: ignore[no-any-return]  # a tensor
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from functrans.autograd.hooks import add_hook
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import GraphNode
-from functrans.autograd.operations import COMPOSITE
+from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import ShapedArray

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.convolutions import per_axis
 from functrans.compat.torch.nn.layer_modules import empty_parameter
@@ -109,6 +110,7 @@ class _DirectConv(_Conv):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         self._set_up(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
@@ -174,6 +176,7 @@ class _TransposedConv(_Conv):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')

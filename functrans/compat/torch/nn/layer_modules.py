@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from functrans.autograd.operations import torch_defaults
+from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.parameter import Parameter
@@ -61,6 +62,7 @@ class Linear(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -103,6 +105,7 @@ class Bilinear(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         self.in1_features = in1_features
         self.in2_features = in2_features
@@ -145,6 +148,7 @@ class Embedding(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
@@ -293,6 +297,7 @@ class LayerNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         is_sequence = isinstance(normalized_shape, (tuple, list))
         self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
@@ -333,6 +338,7 @@ class RMSNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         is_sequence = isinstance(normalized_shape, (tuple, list))
         self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
@@ -368,6 +374,7 @@ class GroupNorm(Module):
         *,
         bias: bool = True,
     ) -> None:
+        check_device(device)
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(
@@ -415,6 +422,7 @@ class _BatchNorm(Module):
         *,
         bias: bool = True,
     ) -> None:
+        check_device(device)
         super().__init__()
         self.num_features = num_features
         self.eps = eps

@@ -14,18 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite
+from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import no_grad
-from functrans.autograd.nodes import torch_type
-from functrans.autograd.operations import composite
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.nn.activations import check_tensor, short_dtype, softmax_of
+from functrans.compat.torch.nn.activations import check_tensor, keep_axis, short_dtype
 from functrans.compat.torch.nn.randomness import kept_elements
 from functrans.compat.torch.values import assign, value_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather
 from functrans.trace import Tracer, shape_of
 
@@ -402,6 +404,11 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {list(input.shape)} and num_groups={num_groups}"
         )
+    if math.prod(input.shape) == num_groups:
+        raise ValueError(
+            "Expected more than 1 value per channel when training, got input size "
+            f"{list(input.shape)}"
+        )
     return _GROUP_NORM(input, weight, bias, groups=num_groups, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
 
 
@@ -468,23 +475,50 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """``layer_norm`` of each channel of ``[n, c, *]``; running values are used, if so asked for."""
+    """``layer_norm`` of each channel of ``[n, c, *]``.
+
+    Args:
+      input: a tensor.
+      running_mean: mean over examples; moved in training, used otherwise.
+      running_var: variance over examples, likewise.
+      weight: factors of the channels.
+      bias: added to the channels.
+      use_input_stats: whether mean and variance are those of each example.
+      momentum: weight of these examples in the running values.
+      eps: added to the variance.
+
+    Raises:
+      ValueError: a channel has one value only.
+    """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    count = math.prod(input.shape[2:])
+    if count == 1:
+        raise ValueError(
+            "Expected more than 1 spatial element when training, got input size "
+            f"torch.Size([{', '.join(map(str, input.shape))}])"
+        )
+    if running_mean is not None or running_var is not None:
+        _move_by_instances(input, running_mean, running_var, momentum, count)
     return group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def _move_by_instances(
+    input: Any, running_mean: Any, running_var: Any, momentum: float, count: int
+) -> None:
+    """Move running values towards the means over examples of their means and variances."""
+    with no_grad():
+        axes = tuple(range(2, len(input.shape)))
+        mean = input.mean(axes)
+        spread = ((input - mean.reshape((*mean.shape, *(1 for _ in axes)))) ** 2).mean(axes)
+        _move(running_mean, mean.mean(0), momentum, 1.0)
+        _move(running_var, spread.mean(0), momentum, count / (count - 1))
 
 
 def _normalize(x: Any, *, p: float, axis: int, eps: float) -> Any:
     narrow = tuple(1 if i == axis else n for i, n in enumerate(shape_of(x)))
-    if p == 2.0:
-        squares = structural.reshape(structural.reduce_sum(x * x, (axis,)), narrow)
-        zero = squares == 0
-        norm = ew.where(zero, 0.0, ew.sqrt(ew.where(zero, 1.0, squares)))
-    else:
-        size = ew.where(x < 0, -x, x)
-        total = structural.reshape(structural.reduce_sum(size**p, (axis,)), narrow)
-        norm = total ** (1 / p)
-    return x / ew.maximum(norm, eps)
+    norm = structural.reshape(vector_norm_of(x, (axis,), p), narrow)
+    return x / te.clamp_min(norm, eps)
 
 
 _NORMALIZE = Operation("Div", _normalize)
@@ -497,13 +531,14 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 
 def _cosine(a: Any, b: Any, *, axis: int, eps: float) -> Any:
-    def squared(x: Any) -> Any:
-        return structural.reduce_sum(x * x, (axis,))
+    shape = np.broadcast_shapes(shape_of(a), shape_of(b))
 
-    small = eps * eps
-    return structural.reduce_sum(a * b, (axis,)) / ew.sqrt(
-        ew.maximum(squared(a), small) * ew.maximum(squared(b), small)
-    )
+    def unit(x: Any) -> Any:
+        x = structural.broadcast_to(x, shape)
+        norm = te.clamp_min(vector_norm_of(x, (axis,), 2.0), eps)
+        return x / structural.reshape(norm, keep_axis(shape, axis))
+
+    return structural.reduce_sum(unit(a) * unit(b), (axis,))
 
 
 _COSINE = Operation("Sum", _cosine)
@@ -515,7 +550,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return _COSINE(x1, x2, axis=axis, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
 
 
-# shapes, attention -------------------------------------------------------------------------------
+# shapes ------------------------------------------------------------------------------------------
 
 
 def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
@@ -583,58 +618,3 @@ def _take(x: Any, places: np.ndarray, axis: int) -> Any:
     ndim = len(shape_of(x))
     order = (*range(1, axis + 1), 0, *range(axis + 1, ndim))
     return structural.transpose(out, order)
-
-
-def _attention(q: Any, k: Any, v: Any, mask: Any, *, scale: float, causal: bool) -> Any:
-    n = len(shape_of(q))
-    lead = tuple(range(n - 2))
-    scores = dot.dot_general(q, k, ((n - 1,), (n - 1,)), (lead, lead)) * scale
-    if causal:
-        rows, columns = shape_of(q)[-2], shape_of(k)[-2]
-        scores = ew.where(np.tril(np.ones((rows, columns), bool)), scores, -math.inf)
-    if mask is not None:
-        is_bool = mask.dtype == bool
-        scores = ew.where(mask, scores, -math.inf) if is_bool else scores + mask
-    weights = softmax_of(scores, n - 1)
-    return dot.dot_general(weights, v, ((n - 1,), (n - 2,)), (lead, lead))
-
-
-_ATTENTION = Operation("ScaledDotProductAttention", _attention)
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-) -> Tensor:
-    """``softmax(query @ key.T * scale + mask) @ value``.
-
-    Args:
-      query: ``[*, l, e]``.
-      key: ``[*, s, e]``.
-      value: ``[*, s, f]``.
-      attn_mask: where to look, as truth values, or what to add.
-      dropout_p: must be 0.
-      is_causal: whether a row sees only columns up to its own number.
-      scale: by default ``1 / sqrt(e)``.
-
-    Raises:
-      NotImplementedError: dropout is asked for.
-    """
-    if dropout_p:
-        raise NotImplementedError(
-            "scaled_dot_product_attention: dropout_p is not supported; apply dropout to the result"
-        )
-    if is_causal and attn_mask is not None:
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-            "is_causal=True"
-        )
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
-    return _ATTENTION(  # type: ignore[no-any-return]  # a tensor
-        query, key, value, attn_mask, scale=factor, causal=bool(is_causal)
-    )

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.operations import result_dtype, to_dtype
 from functrans.autograd.programs import Operation
+from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, keep_axis, log_softmax_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
-from functrans.primitives.complex_parts import absolute
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -75,39 +75,30 @@ def _mse(x: Any, y: Any, *, reduction: str) -> Any:
 
 
 def _l1(x: Any, y: Any, *, reduction: str) -> Any:
-    return _reduced(absolute(x - y), reduction)
+    return _reduced(te.absolute(x - y), reduction)
 
 
 def _smooth_l1(x: Any, y: Any, *, beta: float, reduction: str) -> Any:
-    distance = absolute(x - y)
+    distance = te.absolute(x - y)
     if not beta:
         return _reduced(distance, reduction)
-    near = distance < beta
-    inside = ew.where(near, x - y, 0.0)
-    return _reduced(
-        ew.where(near, 0.5 / beta * (inside * inside), distance - 0.5 * beta), reduction
-    )
+    far = distance >= beta  # NaN is not
+    inside = ew.where(far, 0.0, x - y)
+    return _reduced(ew.where(far, distance - 0.5 * beta, 0.5 / beta * (inside * inside)), reduction)
 
 
 def _huber(x: Any, y: Any, *, delta: float, reduction: str) -> Any:
-    distance = absolute(x - y)
-    near = distance < delta
-    inside = ew.where(near, x - y, 0.0)
+    distance = te.absolute(x - y)
+    far = distance >= delta  # NaN is not
+    inside = ew.where(far, 0.0, x - y)
     return _reduced(
-        ew.where(near, 0.5 * (inside * inside), delta * (distance - 0.5 * delta)), reduction
+        ew.where(far, delta * (distance - 0.5 * delta), 0.5 * (inside * inside)), reduction
     )
 
 
 def _bce(x: Any, y: Any, weight: Any, *, reduction: str) -> Any:
-    # torch holds the logarithms above -100, and the denominator of the slope above 1e-12
-    hit = ew.maximum(ew.log(_away_from_zero(x)), -100.0)
-    miss = ew.maximum(ew.log(_away_from_zero(1.0 - x)), -100.0)
-    loss = -(y * hit + (1.0 - y) * miss)
+    loss = te.binary_cross_entropy(x, y)
     return _reduced(loss if weight is None else loss * weight, reduction)
-
-
-def _away_from_zero(x: Any) -> Any:
-    return ew.where(x > 0, x, 1e-44 if dtype_of(x) == np.float32 else 1e-300)
 
 
 def _bce_logits(x: Any, y: Any, weight: Any, pos_weight: Any, *, reduction: str) -> Any:
@@ -119,11 +110,7 @@ def _bce_logits(x: Any, y: Any, weight: Any, pos_weight: Any, *, reduction: str)
 
 
 def _kl(x: Any, y: Any, *, reduction: str, is_log: bool) -> Any:
-    if is_log:
-        loss = ew.exp(y) * (y - x)
-    else:
-        inside = ew.where(y > 0, y, 1.0)
-        loss = ew.where(y > 0, y * ew.log(inside), y * 0.0) - y * x
+    loss = ew.exp(y) * (y - x) if is_log else te.xlogy(y, y) - y * x
     if reduction == "batchmean":
         return structural.reduce_sum(loss, _all_axes(loss)) / float(max(shape_of(loss)[0], 1))
     return _reduced(loss, reduction)
@@ -143,14 +130,13 @@ def _poisson(x: Any, y: Any, *, log_input: bool, full: bool, eps: float, reducti
 
 
 def _hinge_embedding(x: Any, y: Any, *, margin: float, reduction: str) -> Any:
-    outside = margin - x
-    apart = ew.where(y != 1, ew.where(outside > 0, outside, 0.0), 0.0)
+    apart = ew.where(y != 1, te.clamp_min(margin - x, 0.0), 0.0)
     return _reduced(apart + ew.where(y != -1, x, 0.0), reduction)
 
 
 def _margin_ranking(a: Any, b: Any, y: Any, *, margin: float, reduction: str) -> Any:
     gap = -y * (a - b) + margin
-    return _reduced(ew.where(gap < 0, 0.0, gap), reduction)
+    return _reduced(te.clamp_min(gap, 0.0), reduction)
 
 
 _MSE = Operation("MseLoss", _mse)

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.hooks import Hooks, RemovableHandle
+from functrans.autograd.methods.conversion import device
 from functrans.autograd.modes import no_grad
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
 from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad, everywhere
 from functrans.compat.torch.nn.module_texts import IncompatibleKeys, indented, size_text, typename
@@ -645,10 +647,14 @@ class Module:
 
         Raises:
           TypeError: the dtype is not floating or complex.
+          RuntimeError: another device is asked for.
         """
         dtype = kwargs.get("dtype")
+        check_device(kwargs.get("device"))
         for arg in args:
-            if isinstance(arg, Tensor):
+            if isinstance(arg, (str, device)):
+                check_device(arg)
+            elif isinstance(arg, Tensor):
                 dtype = arg.dtype
             elif isinstance(arg, (np.dtype, type)):
                 dtype = arg
@@ -678,6 +684,14 @@ class Module:
     def half(self) -> Any:
         """``to(float16)``."""
         return self.to(np.float16)
+
+    def cuda(self, device: Any = None) -> Any:
+        """Refused: there is no GPU.
+
+        Raises:
+          RuntimeError: always.
+        """
+        raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
 
     def cpu(self) -> Any:
         """The module itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-from functrans.autograd.nodes import torch_type
+from functrans.autograd.labels import torch_type
 from functrans.autograd.tensors import Tensor
 
 

@@ -31,6 +31,7 @@ from functrans.compat.torch.nn.activation_modules import Softsign as Softsign
 from functrans.compat.torch.nn.activation_modules import Tanh as Tanh
 from functrans.compat.torch.nn.activation_modules import Tanhshrink as Tanhshrink
 from functrans.compat.torch.nn.activation_modules import Threshold as Threshold
+from functrans.compat.torch.nn.attention_modules import MultiheadAttention as MultiheadAttention
 from functrans.compat.torch.nn.containers import ModuleDict as ModuleDict
 from functrans.compat.torch.nn.containers import ModuleList as ModuleList
 from functrans.compat.torch.nn.containers import ParameterDict as ParameterDict
@@ -75,6 +76,21 @@ from functrans.compat.torch.nn.loss_modules import NLLLoss as NLLLoss
 from functrans.compat.torch.nn.loss_modules import PoissonNLLLoss as PoissonNLLLoss
 from functrans.compat.torch.nn.loss_modules import SmoothL1Loss as SmoothL1Loss
 from functrans.compat.torch.nn.loss_modules import SoftMarginLoss as SoftMarginLoss
+from functrans.compat.torch.nn.margin_loss_modules import CosineEmbeddingLoss as CosineEmbeddingLoss
+from functrans.compat.torch.nn.margin_loss_modules import CTCLoss as CTCLoss
+from functrans.compat.torch.nn.margin_loss_modules import GaussianNLLLoss as GaussianNLLLoss
+from functrans.compat.torch.nn.margin_loss_modules import (
+    MultiLabelMarginLoss as MultiLabelMarginLoss,
+)
+from functrans.compat.torch.nn.margin_loss_modules import (
+    MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
+)
+from functrans.compat.torch.nn.margin_loss_modules import MultiMarginLoss as MultiMarginLoss
+from functrans.compat.torch.nn.margin_loss_modules import PairwiseDistance as PairwiseDistance
+from functrans.compat.torch.nn.margin_loss_modules import TripletMarginLoss as TripletMarginLoss
+from functrans.compat.torch.nn.margin_loss_modules import (
+    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
+)
 from functrans.compat.torch.nn.module import Module as Module
 from functrans.compat.torch.nn.module_hooks import (
     register_module_forward_hook as register_module_forward_hook,
@@ -85,6 +101,30 @@ from functrans.compat.torch.nn.module_hooks import (
 from functrans.compat.torch.nn.module_hooks import (
     register_module_full_backward_hook as register_module_full_backward_hook,
 )
+from functrans.compat.torch.nn.noise_modules import AlphaDropout as AlphaDropout
+from functrans.compat.torch.nn.noise_modules import BatchNorm3d as BatchNorm3d
+from functrans.compat.torch.nn.noise_modules import Dropout3d as Dropout3d
+from functrans.compat.torch.nn.noise_modules import EmbeddingBag as EmbeddingBag
+from functrans.compat.torch.nn.noise_modules import FeatureAlphaDropout as FeatureAlphaDropout
+from functrans.compat.torch.nn.noise_modules import InstanceNorm1d as InstanceNorm1d
+from functrans.compat.torch.nn.noise_modules import InstanceNorm2d as InstanceNorm2d
+from functrans.compat.torch.nn.noise_modules import InstanceNorm3d as InstanceNorm3d
+from functrans.compat.torch.nn.noise_modules import RReLU as RReLU
+from functrans.compat.torch.nn.noise_modules import Softmax2d as Softmax2d
+from functrans.compat.torch.nn.pooling_modules import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from functrans.compat.torch.nn.pooling_modules import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from functrans.compat.torch.nn.pooling_modules import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from functrans.compat.torch.nn.pooling_modules import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from functrans.compat.torch.nn.pooling_modules import AvgPool3d as AvgPool3d
+from functrans.compat.torch.nn.pooling_modules import ConvTranspose3d as ConvTranspose3d
+from functrans.compat.torch.nn.pooling_modules import LocalResponseNorm as LocalResponseNorm
+from functrans.compat.torch.nn.pooling_modules import LPPool1d as LPPool1d
+from functrans.compat.torch.nn.pooling_modules import LPPool2d as LPPool2d
+from functrans.compat.torch.nn.pooling_modules import LPPool3d as LPPool3d
+from functrans.compat.torch.nn.pooling_modules import MaxPool3d as MaxPool3d
+from functrans.compat.torch.nn.pooling_modules import MaxUnpool1d as MaxUnpool1d
+from functrans.compat.torch.nn.pooling_modules import MaxUnpool2d as MaxUnpool2d
+from functrans.compat.torch.nn.pooling_modules import MaxUnpool3d as MaxUnpool3d
 from functrans.compat.torch.nn.recurrent_modules import GRU as GRU
 from functrans.compat.torch.nn.recurrent_modules import LSTM as LSTM
 from functrans.compat.torch.nn.recurrent_modules import RNN as RNN
@@ -93,3 +133,37 @@ from functrans.compat.torch.nn.recurrent_modules import LSTMCell as LSTMCell
 from functrans.compat.torch.nn.recurrent_modules import RNNBase as RNNBase
 from functrans.compat.torch.nn.recurrent_modules import RNNCell as RNNCell
 from functrans.compat.torch.nn.recurrent_modules import RNNCellBase as RNNCellBase
+from functrans.compat.torch.nn.resampling_modules import ChannelShuffle as ChannelShuffle
+from functrans.compat.torch.nn.resampling_modules import CircularPad1d as CircularPad1d
+from functrans.compat.torch.nn.resampling_modules import CircularPad2d as CircularPad2d
+from functrans.compat.torch.nn.resampling_modules import CircularPad3d as CircularPad3d
+from functrans.compat.torch.nn.resampling_modules import ConstantPad1d as ConstantPad1d
+from functrans.compat.torch.nn.resampling_modules import ConstantPad2d as ConstantPad2d
+from functrans.compat.torch.nn.resampling_modules import ConstantPad3d as ConstantPad3d
+from functrans.compat.torch.nn.resampling_modules import Fold as Fold
+from functrans.compat.torch.nn.resampling_modules import PixelShuffle as PixelShuffle
+from functrans.compat.torch.nn.resampling_modules import PixelUnshuffle as PixelUnshuffle
+from functrans.compat.torch.nn.resampling_modules import ReflectionPad1d as ReflectionPad1d
+from functrans.compat.torch.nn.resampling_modules import ReflectionPad2d as ReflectionPad2d
+from functrans.compat.torch.nn.resampling_modules import ReflectionPad3d as ReflectionPad3d
+from functrans.compat.torch.nn.resampling_modules import ReplicationPad1d as ReplicationPad1d
+from functrans.compat.torch.nn.resampling_modules import ReplicationPad2d as ReplicationPad2d
+from functrans.compat.torch.nn.resampling_modules import ReplicationPad3d as ReplicationPad3d
+from functrans.compat.torch.nn.resampling_modules import Unfold as Unfold
+from functrans.compat.torch.nn.resampling_modules import Upsample as Upsample
+from functrans.compat.torch.nn.resampling_modules import (
+    UpsamplingBilinear2d as UpsamplingBilinear2d,
+)
+from functrans.compat.torch.nn.resampling_modules import UpsamplingNearest2d as UpsamplingNearest2d
+from functrans.compat.torch.nn.resampling_modules import ZeroPad1d as ZeroPad1d
+from functrans.compat.torch.nn.resampling_modules import ZeroPad2d as ZeroPad2d
+from functrans.compat.torch.nn.resampling_modules import ZeroPad3d as ZeroPad3d
+from functrans.compat.torch.nn.transformer_modules import Transformer as Transformer
+from functrans.compat.torch.nn.transformer_modules import TransformerDecoder as TransformerDecoder
+from functrans.compat.torch.nn.transformer_modules import (
+    TransformerDecoderLayer as TransformerDecoderLayer,
+)
+from functrans.compat.torch.nn.transformer_modules import TransformerEncoder as TransformerEncoder
+from functrans.compat.torch.nn.transformer_modules import (
+    TransformerEncoderLayer as TransformerEncoderLayer,
+)

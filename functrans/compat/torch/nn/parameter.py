@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.operations import torch_defaults
+from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from functrans.autograd.factories import uniform
 from functrans.autograd.modes import modes
-from functrans.autograd.recording import enter_session
+from functrans.autograd.recording import enter_session, innermost
 from functrans.autograd.tensors import Tensor
 from functrans.control.callbacks import io_callback
 from functrans.transforms.arguments import ShapeDtypeStruct
@@ -38,4 +38,4 @@ def kept_elements(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     if modes.session is None:
         return Tensor.of(draw())
     value = io_callback(draw, ShapeDtypeStruct(shape, dtype))
-    return Tensor.of(value, None, modes.session.trace)
+    return innermost().tensor(value)

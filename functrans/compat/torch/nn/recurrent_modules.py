@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from functrans.autograd.operations import composite
+from functrans.autograd.composites import composite
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init, recurrent
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
@@ -52,6 +53,7 @@ class RNNBase(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         if (
             not isinstance(dropout, (int, float))
@@ -359,6 +361,7 @@ class RNNCellBase(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -435,6 +438,7 @@ class RNNCell(RNNCellBase):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_device(device)
         if nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {nonlinearity}")
         super().__init__(input_size, hidden_size, bias, device, dtype)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.composites import composite
 from functrans.autograd.modes import no_grad
-from functrans.autograd.operations import composite
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
 from functrans.primitives import elementwise as ew

@@ -3,6 +3,9 @@
 Layer: ``compat``.
 """
 
+from typing import Any as _Any
+
+from functrans.compat.torch.not_offered import not_offered as _not_offered
 from functrans.compat.torch.optim import lr_scheduler as lr_scheduler
 from functrans.compat.torch.optim.algorithms import SGD as SGD
 from functrans.compat.torch.optim.algorithms import Adadelta as Adadelta
@@ -13,5 +16,17 @@ from functrans.compat.torch.optim.algorithms import AdamW as AdamW
 from functrans.compat.torch.optim.algorithms import NAdam as NAdam
 from functrans.compat.torch.optim.algorithms import RMSprop as RMSprop
 from functrans.compat.torch.optim.algorithms import Rprop as Rprop
+from functrans.compat.torch.optim.further_algorithms import ASGD as ASGD
+from functrans.compat.torch.optim.further_algorithms import Adafactor as Adafactor
+from functrans.compat.torch.optim.further_algorithms import RAdam as RAdam
 from functrans.compat.torch.optim.lbfgs import LBFGS as LBFGS
 from functrans.compat.torch.optim.optimizer import Optimizer as Optimizer
+
+
+def __getattr__(name: str) -> _Any:
+    """Nothing beside the names above.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise _not_offered("torch.optim", name, __name__)

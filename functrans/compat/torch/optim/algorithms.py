@@ -20,7 +20,7 @@ from functrans.compat.torch.optim.optimizer import (
 from functrans.compat.torch.values import assign, value_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, sign
-from functrans.primitives.structural import cast
+from functrans.primitives.structural import broadcast_to, cast
 from functrans.trace import Tracer
 
 
@@ -61,6 +61,13 @@ def _root(x: Any) -> Any:
 def _like(x: Any, dtype: Any) -> Any:
     """A number that multiplies arrays of a dtype."""
     return cast(x, dtype) if isinstance(x, Tracer) else x
+
+
+def _filled(number: Any, like: Any) -> Any:
+    """An array of one number, shaped like another; traced if the number is."""
+    if isinstance(number, Tracer):
+        return broadcast_to(cast(number, like.dtype), like.shape)
+    return np.full(like.shape, number, like.dtype)
 
 
 class SGD(Optimizer):
@@ -629,7 +636,7 @@ class Rprop(Optimizer):
                 state["step"] = Tensor.of(np.array(0.0, np.float32))
                 state["prev"] = _zeros_like(value)
                 rate = number(group["lr"], value.dtype)
-                state["step_size"] = Tensor.of(np.full(value.shape, rate, value.dtype))
+                _kept(state, "step_size", p, _filled(rate, value))
             _next_step(state)
             agreement = grad * value_of(state["prev"])
             one = value.dtype.type(1.0)

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.hooks import Hooks, RemovableHandle
+from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import enable_grad, no_grad
-from functrans.autograd.nodes import torch_type
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad
 from functrans.compat.torch.values import value_of
@@ -173,6 +173,18 @@ class Optimizer:
                     p.grad = None
                 else:
                     clear_grad(p, False)
+
+    # jit ------------------------------------------------------------------------------------------
+
+    def numbers_of_steps(self) -> list[tuple[dict[str, Any], str]]:
+        """Where numbers stand that are arguments of a jitted step, not parts of its program.
+
+        A schedule changes learning rates between steps; the updates of this package take them as
+        they come. Those of a user's subclass may not.
+        """
+        if not type(self).update.__module__.startswith(__package__):
+            return []
+        return [(group, "lr") for group in self.param_groups]
 
     # hooks ----------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 Layer: ``compat``.
 """
 
-from functrans import functional as functional
+from typing import Any as _Any
+
 from functrans.autograd import forward_ad as forward_ad
 from functrans.autograd import function as function
 from functrans.autograd import graph as graph
@@ -20,6 +21,18 @@ from functrans.autograd.legacy import Variable as Variable
 from functrans.autograd.legacy import variable as variable
 from functrans.autograd.modes import enable_grad as enable_grad
 from functrans.autograd.modes import inference_mode as inference_mode
+from functrans.autograd.modes import is_multithreading_enabled as is_multithreading_enabled
 from functrans.autograd.modes import no_grad as no_grad
 from functrans.autograd.modes import set_grad_enabled as set_grad_enabled
 from functrans.autograd.modes import set_multithreading_enabled as set_multithreading_enabled
+from functrans.compat.torch.autograd import functional as functional
+from functrans.compat.torch.not_offered import not_offered as _not_offered
+
+
+def __getattr__(name: str) -> _Any:
+    """Nothing beside the names above.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise _not_offered("torch.autograd", name, __name__)

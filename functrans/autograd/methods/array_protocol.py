@@ -1,0 +1,75 @@
+"""What NumPy's functions and the methods of arrays ask of a tensor.
+
+Here: copies that are recorded (``x.copy()``, ``np.copy(x)``), values that a function must know
+(``np.unique(x)``), writes by NumPy's functions (``np.copyto(x, 1.0)``), names of ndarrays that
+tensors do not have. Not here: the functions (``functrans.numpy``), torch's names (the modules
+beside this one).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.methods.state import clone, plain
+from functrans.autograd.tensors import Tensor
+from functrans.autograd.writes import check_write, write
+from functrans.trace import Tracer
+
+
+def copy(self: Tensor, order: Any = "C") -> Tensor:
+    """A copy, through which gradients flow; ``clone`` with NumPy's name.
+
+    Args:
+      self: the tensor.
+      order: memory layout, as in ``np.copy``.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> x = tensor([1.0, 2.0], requires_grad=True)
+      >>> x.copy()
+      tensor([1., 2.], grad_fn=<CloneBackward0>)
+    """
+    result = clone(self)
+    if isinstance(result._value, np.ndarray):
+        result._value = np.array(result._value, order=order, copy=None)
+    return result
+
+
+def _concrete(self: Tensor, what: str) -> Any:
+    """The value, for a function whose result depends on it in kind."""
+    value = self._value
+    return value._concrete(what) if isinstance(value, Tracer) else plain(self, what)
+
+
+def _rebind(self: Tensor, other: Tensor) -> None:
+    """Take the values of another tensor over, in place."""
+    check_write(self)
+    write("copy_", self, other)
+
+
+def _missing(self: Tensor, name: str) -> Any:
+    """Say where a name of ndarrays is to be had.
+
+    Raises:
+      AttributeError: always, unless the attribute comes with NumPy's at first use.
+    """
+    load = getattr(Tracer, "__getattr__", None)
+    if load is not None:
+        return load(self, name)
+    message = f"{type(self).__name__!r} object has no attribute {name!r}"
+    if hasattr(np.ndarray, name):
+        message += f"; an array has: x.detach().numpy().{name}"
+    raise AttributeError(message, name=name, obj=self)
+
+
+METHODS: dict[str, Any] = {
+    "copy": copy,
+    "_fresh": clone,
+    "_concrete": _concrete,
+    "_rebind": _rebind,
+    "__getattr__": _missing,
+}

@@ -1,0 +1,132 @@
+"""Dtypes of results: torch's rules of promotion, and defaults of numbers and integers.
+
+Here: ``result_dtype`` (the common dtype of operands), the default floating dtypes, conversion of
+operands. Not here: dtypes as values of the torch namespace (``functrans.compat.torch.dtypes``).
+
+Layer: ``autograd``. Reference: PyTorch documentation, "Tensor Attributes", type promotion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.labels import torch_type
+from functrans.autograd.modes import modes
+from functrans.autograd.recording import follows
+from functrans.autograd.tensors import Tensor
+from functrans.passes.nodes import kept
+from functrans.primitives.structural import cast
+from functrans.trace import Tracer, inner_trace, shape_of
+
+default_dtype = np.dtype(np.float64)
+"""Of Python floats; ``functrans.compat.torch`` has its own."""
+
+
+class TorchDefaults:
+    """Settings of ``functrans.compat.torch``, for the process.
+
+    Attributes:
+      dtype: of Python floats there, and of floating results from integer tensors made there.
+    """
+
+    dtype = np.dtype(np.float32)
+
+
+torch_defaults = TorchDefaults()
+
+
+def default_of(*operands: Any) -> np.dtype:
+    """The floating dtype that integers become: by the namespace in which they were made."""
+    return torch_defaults.dtype if any(map(follows, operands)) else default_dtype
+
+
+def with_default(result: Tensor, operands: Sequence[Any]) -> Tensor:
+    """A result of integers that remembers what floating dtype its operands would become."""
+    if result.dtype.kind in "iub" and any(map(follows, operands)):
+        result._follows = True
+    return result
+
+
+CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+"""Kinds of numbers, lowest first; bfloat16 is of kind V."""
+
+
+def result_dtype(*operands: Any) -> np.dtype:
+    """Torch's common dtype: tensors with axes count before those without, these before numbers.
+
+    Args:
+      *operands: tensors, arrays, Python numbers.
+
+    Reference: PyTorch documentation, "Tensor Attributes", type promotion.
+    """
+    best: list[np.dtype | None] = [None, None, None]
+    for x in operands:
+        dtype = getattr(x, "dtype", None)
+        if dtype is None:
+            rank, dtype = 2, _NUMBERS[type(x)] or _complex_or_default(x, operands)
+        else:
+            rank = 0 if shape_of(x) else 1
+        have = best[rank]
+        best[rank] = dtype if have is None else _wider(have, dtype)
+    found: np.dtype | None = None
+    for dtype in best:
+        if dtype is None:
+            continue
+        if found is None:
+            found = dtype
+        elif CATEGORY[dtype.kind] > CATEGORY[found.kind]:
+            if CATEGORY[dtype.kind] == 3 and found.kind == "f":
+                found = np.result_type(found, np.complex64)
+            else:
+                found = dtype
+    assert found is not None
+    return found
+
+
+def _wider(a: np.dtype, b: np.dtype) -> np.dtype:
+    """The common dtype of two of one rank: the kind counts first, then the size."""
+    kinds = CATEGORY[a.kind], CATEGORY[b.kind]
+    if kinds[0] == kinds[1] or kinds in ((2, 3), (3, 2)):
+        return np.promote_types(a, b)
+    return a if kinds[0] > kinds[1] else b
+
+
+_NUMBERS: dict[type, Any] = {
+    bool: np.dtype(bool),
+    int: np.dtype(np.int64),
+    float: None,
+    complex: None,
+}
+
+
+def _complex_or_default(x: Any, operands: Sequence[Any]) -> np.dtype:
+    default = default_of(*operands)
+    return np.result_type(default, np.complex64) if type(x) is complex else default
+
+
+def to_dtype(x: Any, dtype: np.dtype) -> Any:
+    """A tensor of another dtype; the same where it has it already."""
+    return x if x.dtype == dtype else cast(x, dtype)
+
+
+def as_tensor(x: Any, like: Tensor) -> Any:
+    """A plain array among operands as a tensor; tensors and numbers as they are.
+
+    A traced array is one for a tensor of a trace inside its own; else the operation is the array's.
+    An array that may change is copied: its later contents are not what a derivative reads.
+    """
+    if isinstance(x, (np.ndarray, np.generic)):
+        # A step under jit looks itself at the arrays that it reads.
+        return like._trace.lift(kept(x) if modes.grad and modes.session is None else x)
+    if isinstance(x, Tracer) and not isinstance(x, Tensor):
+        trace = like._trace
+        return trace.lift(x) if inner_trace(trace, x._trace) is trace else x
+    return x
+
+
+def torch_kind(dtype: np.dtype) -> str:
+    """Torch's short name of a dtype: ``Double``."""
+    return torch_type(dtype).removeprefix("torch.").removesuffix("Tensor")

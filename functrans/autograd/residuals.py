@@ -1,0 +1,175 @@
+"""What nodes keep of the forward pass: values with guards, or what pack hooks made of them.
+
+Here: ``Guard`` (the version of the memory that a value lies in), ``Packed`` (a value that a hook
+has taken), and the errors for values that were given up or written to. Not here: which values are
+kept (``autograd.recording``), their names in torch (``autograd.saved_values``).
+
+Residuals are values and not tensors. A residual's place in the graph is that of the operand
+(``parents``) or of the result (the node itself), so that nothing more is kept for it.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans.autograd.labels import edge_of, torch_type
+from functrans.autograd.modes import modes
+from functrans.autograd.tensors import Storage, Tensor
+from functrans.ir.source import resolve
+from functrans.passes.nodes import OUTPUT, Node
+
+
+class Guard:
+    """A residual, the storage that it lies in, and its version when it was saved.
+
+    Attributes:
+      storage: where it lies.
+      version: the version that the derivative needs.
+      value: the residual.
+      origin: the node that made it, or that node's name; empty for leaves and constants.
+    """
+
+    __slots__ = ("origin", "storage", "value", "version")
+
+    def __init__(self, storage: Storage, value: Any, origin: Any) -> None:
+        self.storage = storage
+        self.version = storage.version
+        self.value = value
+        self.origin = origin
+
+
+class Packed:
+    """A residual that a pack hook has taken.
+
+    Attributes:
+      held: what the hook returned.
+      unpack: gives the tensor back.
+      shape: of the residual.
+    """
+
+    __slots__ = ("held", "shape", "unpack")
+
+    def __init__(self, held: Any, unpack: Callable[[Any], Any], shape: Any) -> None:
+        self.held = held
+        self.unpack = unpack
+        self.shape = shape
+
+    def value(self) -> Any:
+        """The residual.
+
+        Raises:
+          TypeError: the unpack hook returned something else than a tensor.
+          RuntimeError: it returned one of another shape.
+        """
+        tensor = self.unpack(self.held)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(tensor).__name__}"
+            )
+        if tensor.shape != self.shape:
+            raise RuntimeError(
+                f"Output of saved tensor unpack_hook has shape {list(tensor.shape)}, but the "
+                f"tensor that was saved had shape {list(self.shape)}"
+            )
+        return tensor._value
+
+
+def pack_tensor(tensor: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
+    """Hand a tensor to a pack hook.
+
+    Raises:
+      RuntimeError: the hook wrote to it.
+    """
+    storage = tensor._stored()
+    version = storage.version
+    packers, grad = modes.packers, modes.grad
+    modes.update(packers=(), grad=False)
+    try:
+        held = pack(tensor)
+    finally:
+        modes.update(packers=packers, grad=grad)
+    if storage.version != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
+            "to pack hook cannot be modified by in-place operations as this can lead to unexpected "
+            "side-effects. Work on a copy in the hook."
+        )
+    return Packed(held, unpack, tensor.shape)
+
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you call "
+    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved tensors after calling backward."
+)
+
+
+def modified(guard: Guard, node: Any) -> RuntimeError:
+    """The error for a residual that was written to."""
+    shape = ", ".join(map(str, guard.value.shape))
+    saved_at = resolve(node.source)
+    origin = guard.origin if isinstance(guard.origin, str) else edge_of(guard.origin)[0].name()
+    message = (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{torch_type(guard.value.dtype)} [{shape}]]"
+        f"{f', which is output 0 of {origin},' if origin else ','} is at "
+        f"version {guard.storage.version}; expected version {guard.version} instead."
+    )
+    message += f" It was saved by {node.name()}{f' at {saved_at}' if saved_at else ''}"
+    writer = guard.storage.writer
+    if writer is not None:
+        line = resolve(writer[1])
+        message += f" and written to by {writer[0]}{f' at {line}' if line else ''}"
+    return RuntimeError(
+        f"{message}. Hint: work on a copy (x = x.clone()), or use the operation without the "
+        "underscore."
+    )
+
+
+def map_residuals(saved: Any, function: Callable[[Any, Any], Any], node: Any) -> Any:
+    """Residuals, each replaced by a function of it and its place in the graph.
+
+    Args:
+      saved: by kind of node; see ``passes.nodes``.
+      function: called with each value and the node that made it (``None`` for a constant).
+      node: the node that holds them.
+    """
+    parents = node.parents
+    primitive = node.primitive
+    if primitive is not None and primitive.elementwise is not None and type(saved) is list:
+        *operands, out = saved
+        mapped = [
+            None if x is None else function(x, parent)
+            for x, parent in zip(operands, parents, strict=True)
+        ]
+        return [*mapped, None if out is None else function(out, node)]
+    if len(saved) == 2 and type(saved[0]) is tuple and type(saved[1]) is tuple:  # derived
+        operands, outs = saved
+        sources = [node] if node.shape is not None else outputs_of(node)
+        return (
+            tuple([function(x, p) for x, p in zip(operands, parents, strict=True)]),
+            tuple([function(x, source) for x, source in zip(outs, sources, strict=True)]),
+        )
+    return tuple(
+        [None if x is None else function(x, p) for x, p in zip(saved, parents, strict=False)]
+    )
+
+
+def outputs_of(node: Any) -> list[Node]:
+    """Nodes that stand for the results of a node with several."""
+    return [
+        Node(OUTPUT, {"index": i}, None, (node,), aval.shape, aval.dtype, node.source)
+        for i, aval in enumerate(node.dtype)
+    ]
+
+
+def has_residuals(saved: Any) -> bool:
+    """Whether any value is kept."""
+    if isinstance(saved, (list, tuple)):
+        return any(map(has_residuals, saved))
+    return saved is not None

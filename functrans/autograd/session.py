@@ -1,0 +1,202 @@
+"""The tensors of a step that ``jit`` is tracing.
+
+Here: ``Session``, which makes the tensors that a function reaches arguments of its program while
+it is traced. Not here: closing the program (``autograd.staged``), running it (``autograd.steps``),
+the trace itself (``autograd.recording``).
+
+While a step is traced, every permanent tensor that an operation meets becomes a hidden argument:
+its value is a tracer until the trace ends, and so is every number that an object offers as one (an
+optimizer its learning rates).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.autograd.reachable import Watch
+from functrans.autograd.recording import PERMANENT, ImperativeTrace
+from functrans.autograd.tensors import Tensor
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.staging import StagingTrace, StagingTracer
+from functrans.trace import Tracer, aval_of
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A permanent tensor that a step reached.
+
+    Attributes:
+      tensor: the tensor.
+      value: its array before the step.
+      node: its node before the step.
+      grad: its gradient before the step.
+      argument: what stands for the array in the trace; ``None`` if only the gradient was asked for.
+      version: of its storage before the step.
+      view: how it is a view of another tensor.
+    """
+
+    tensor: Tensor
+    value: Any
+    node: Any
+    grad: Any
+    argument: StagingTracer | None
+    version: int
+    view: Any
+
+
+class StagedTrace(ImperativeTrace):
+    """The imperative trace of a step that is being staged.
+
+    Attributes:
+      session: what it belongs to.
+    """
+
+    __slots__ = ("session",)
+    session: Session
+
+    def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
+        self.session.take(operands)
+        return super()._taken_apart(operands)
+
+
+class Session:
+    """The tensors of a step that is being traced.
+
+    Attributes:
+      staging: the trace of values.
+      trace: the trace of tensors.
+      entries: permanent tensors that were reached, by identity.
+      born: tensors that were made while it is traced, by identity: constants of the program.
+      numbers: numbers that are arguments: where each stands, what it is, and what stands for it.
+    """
+
+    def __init__(self, staging: StagingTrace, label: str) -> None:
+        self.staging = staging
+        self.trace = StagedTrace(label, is_plain=False)
+        self.trace.stops = True
+        self.trace.session = self
+        self.entries: dict[int, Entry] = {}
+        self.born: dict[int, Tensor] = {}
+        self.numbers: list[tuple[Watch, Any, float, StagingTracer]] = []
+
+    def take(self, operands: Sequence[Any]) -> StagedTrace:
+        """Adopt the permanent tensors among operands; the trace that they belong to now."""
+        for operand in operands:
+            if isinstance(operand, Tensor) and operand._trace is PERMANENT:
+                self.adopt(operand)
+        return self.trace
+
+    def touch(self, tensor: Tensor) -> Entry:
+        """Note a permanent tensor whose gradient may change."""
+        entry = self.entries.get(id(tensor))
+        if entry is None:
+            entry = self.entries[id(tensor)] = Entry(
+                tensor,
+                tensor._value,
+                tensor._node,
+                tensor._grad,
+                None,
+                tensor._stored().version,
+                tensor._view,
+            )
+        return entry
+
+    def adopt(self, tensor: Tensor) -> None:
+        """Make a permanent tensor's value an argument.
+
+        Raises:
+          UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
+        """
+        node = tensor._node
+        if node is not None and node.primitive is not None:
+            raise UnsupportedOperationError(
+                f"{self.staging.label}: a tensor that was computed outside of the jitted step "
+                f"requires a gradient{here()}; its graph is no part of the program. Compute it "
+                "inside, or pass tensor.detach()."
+            )
+        if tensor._view is not None:
+            self._adopt_view(tensor)
+            return
+        if id(tensor) in self.born and not isinstance(tensor._value, Tracer):
+            tensor._value = self.staging.lift(tensor._memory())
+            tensor._trace = self.trace
+            return
+        entry = self.touch(tensor)
+        if entry.argument is None:
+            value = tensor._memory()
+            entry.value = value
+            entry.argument = self.staging.argument(aval_of(value))
+            tensor._value = StagingTracer(self.staging, entry.argument._var)
+            tensor._trace = self.trace
+
+    def share(self, tensor: Tensor) -> None:
+        """Note that a new tensor lies in the memory of an array: it is no constant."""
+        self.born.pop(id(tensor), None)
+
+    def adopt_argument(self, leaf: Tensor, argument: StagingTracer) -> None:
+        """Let an argument of the function stand for the tensor that was given.
+
+        Raises:
+          UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
+        """
+        node = leaf._node
+        if node is not None and node.primitive is not None:
+            raise UnsupportedOperationError(
+                f"{self.staging.label}: an argument is a tensor that was computed outside and "
+                f"requires a gradient{here()}; pass tensor.detach(), or compute it inside the step"
+            )
+        if id(leaf) in self.entries:  # it came before: the first argument stands for it
+            return
+        entry = self.touch(leaf)
+        entry.value = leaf._memory()
+        entry.argument = argument
+        leaf._view = None  # a write reaches its base through the memory
+        leaf._value = StagingTracer(self.staging, argument._var)
+        leaf._trace = self.trace
+
+    def adopt_number(self, watch: Watch, key: Any) -> None:
+        """Make a number an argument, if it is one now."""
+        value = watch.now(key)
+        if type(value) is float:
+            argument = self.staging.argument(aval_of(value))
+            self.numbers.append((watch, key, value, argument))
+            watch.put(key, argument)
+
+    def restore_numbers(self) -> None:
+        """Put the numbers back, where the step did not put others."""
+        for watch, key, value, argument in self.numbers:
+            if watch.now(key) is argument:
+                watch.put(key, value)
+
+    def _adopt_view(self, tensor: Tensor) -> None:
+        """A view of a permanent tensor: the same view of what stands for its base."""
+        how = tensor._view
+        assert how is not None
+        entry = self.touch(tensor)
+        base = how.base
+        if base._trace is PERMANENT:
+            self.adopt(base)
+        current = base
+        for step in how.steps:
+            current = step(current)
+        entry.argument = None
+        tensor._value = current._value
+        tensor._trace = self.trace
+
+    def restore(self) -> None:
+        """Give all tensors their arrays back, and numbers their places."""
+        self.restore_numbers()
+        for entry in self.entries.values():
+            tensor = entry.tensor
+            tensor._value = entry.value
+            tensor._node = entry.node
+            tensor._grad = entry.grad
+            tensor._view = entry.view
+            tensor.__dict__.pop("_trace", None)
+            if tensor._storage is not None:
+                tensor._storage.version = entry.version

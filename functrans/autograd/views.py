@@ -1,0 +1,149 @@
+"""Tensors that share the memory of others.
+
+Here: ``view``, ``views`` (several, as results of one node) and ``detached``. Not here: which
+operations are views (``autograd.methods``), writes to shared memory (``autograd.writes``), how a
+view gets a new node after a write (``autograd.recording.renew``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.composites import alias, composite, named
+from functrans.autograd.modes import modes
+from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.tensors import Tensor, View
+from functrans.control.custom_rules import stop_gradient
+from functrans.trace import Tracer
+
+
+def view(
+    label: str,
+    x: Tensor,
+    step: Callable[[Any], Any],
+    memory: Callable[[np.ndarray], np.ndarray],
+) -> Tensor:
+    """A tensor that shares the memory of another one.
+
+    Args:
+      label: torch's name of the operation.
+      x: the other one.
+      step: the view as a functrans operation on tensors.
+      memory: the view as NumPy has it.
+
+    Returns:
+      The view; a tensor of its own where NumPy cannot share.
+    """
+    enter_session(x)
+    if isinstance(x._value, Tracer):
+        return _traced_view(label, x, step, memory)
+    own = x._memory()
+    value = memory(own)
+    node = node_of(x)
+    is_recorded = node is not None and modes.grad
+    result = _labelled(step, label)(x) if is_recorded else Tensor.of(value)
+    result._follows = x._follows
+    result._value = value
+    if not np.may_share_memory(value, own):
+        return result
+    storage = x._stored()
+    result._storage = storage
+    how = x._view
+    base, steps = (x, ()) if how is None else (how.base, how.steps)
+    both = _on_either(_labelled(step, label), memory)
+    result._view = View(base, (*steps, both), storage.version, label)
+    result._view.is_unrecorded = not modes.grad or (how is not None and how.is_unrecorded)
+    result._view.is_inferred = modes.inference or (how is not None and how.is_inferred)
+    result._inference = x._inference
+    return result
+
+
+def _traced_view(
+    label: str,
+    x: Tensor,
+    step: Callable[[Any], Any],
+    memory: Callable[[np.ndarray], np.ndarray],
+) -> Tensor:
+    """A view whose value is traced: writes to it are written to its base, functionally."""
+    result: Tensor = _labelled(step, label)(x)
+    storage = x._stored()
+    result._storage = storage
+    how = x._view
+    base, steps = (x, ()) if how is None else (how.base, how.steps)
+    both = _on_either(_labelled(step, label), memory)
+    result._view = View(base, (*steps, both), storage.version, label)
+    return result
+
+
+def detached(x: Tensor) -> Tensor:
+    """The memory of a tensor outside of the graph; a write to either is seen in the other."""
+    enter_session(x)
+    trace = x.__dict__.get("_trace")
+    value = x._value
+    if not isinstance(value, Tracer):
+        result = Tensor.of(x._memory(), None, trace)
+        result._inference = x._inference
+        return result
+    result = Tensor.of(stop_gradient(value), None, trace)
+    how = x._view
+    base, steps = (x, ()) if how is None else (how.base, how.steps)
+    storage = result._storage = x._stored()
+    result._view = View(base, steps, storage.version, "Detach", is_detached=True)
+    return result
+
+
+def views(
+    label: str,
+    x: Tensor,
+    parts: Sequence[tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]],
+) -> tuple[Tensor, ...]:
+    """Several tensors that share the memory of another one, as results of one node.
+
+    Args:
+      label: torch's name of the operation.
+      x: the other one.
+      parts: step and memory of each, as ``view`` takes them.
+    """
+    steps = [step for step, _ in parts]
+    results: tuple[Tensor, ...] = composite(label, lambda v: tuple([s(v) for s in steps]), x)
+    if isinstance(x._value, Tracer):
+        return results
+    own, storage, how = x._memory(), x._stored(), x._view
+    base, before = (x, ()) if how is None else (how.base, how.steps)
+    for result, (step, memory) in zip(results, parts, strict=True):
+        result._value = memory(own)
+        result._storage = storage
+        both = _on_either(step, memory)
+        result._view = View(base, (*before, both), storage.version, label, is_multiple=True)
+        result._view.is_unrecorded = not modes.grad or (how is not None and how.is_unrecorded)
+        result._view.is_inferred = modes.inference or (how is not None and how.is_inferred)
+        result._inference = x._inference
+    return results
+
+
+def _labelled(step: Callable[[Any], Any], label: str) -> Callable[[Any], Any]:
+    """A view whose node goes by torch's name, also when it is made anew."""
+
+    def labelled(part: Any) -> Any:
+        result = step(part)
+        if not isinstance(result, Tensor):
+            return result
+        return named(alias(result) if result is part else result, label)
+
+    return labelled
+
+
+def _on_either(
+    step: Callable[[Any], Any], memory: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[Any], Any]:
+    """A view as a function of arrays and of tensors."""
+
+    def both(part: Any) -> Any:
+        return memory(part) if isinstance(part, np.ndarray) else step(part)
+
+    return both

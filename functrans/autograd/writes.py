@@ -1,0 +1,279 @@
+"""Writes to the memory of tensors, and what they do to the graph.
+
+Here: ``check_write`` (may it be written to), ``write`` (write, count it, give the tensor its new
+node), and the nodes of what was written to. Not here: the in-place operations
+(``autograd.methods``), how views of the same memory follow (``autograd.recording.renew``).
+
+An in-place operation calls ``check_write``, computes its result as if it were not in place, and
+hands that to ``write``.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.hooks import move_retain
+from functrans.autograd.labels import edge_of
+from functrans.autograd.modes import modes
+from functrans.autograd.nodes import COMPOSITE, GraphNode
+from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
+from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
+from functrans.indexing import updated
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Jaxpr
+from functrans.ir.source import capture
+from functrans.passes.cotangents import materialize
+from functrans.primitives.elementwise import where
+from functrans.primitives.structural import broadcast_to, reshape
+from functrans.staging import stage
+from functrans.trace import Tracer, inner_trace
+from functrans.transforms.vectorize import vmap
+
+# nodes of what was written to --------------------------------------------------------------------
+
+
+class CopySlices(GraphNode):
+    """The base of a view after the view was written to.
+
+    Attributes:
+      region: from an array of the base's shape to the part that was written to.
+    """
+
+    label = "CopySlices"
+    region: Any = None
+
+    def name(self) -> str:
+        """``CopySlices``."""
+        return "CopySlices"
+
+    def subprogram(self) -> Jaxpr:
+        """The write as a program of the base and of what was written."""
+        places = np.arange(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
+        region = np.array(self.region(places))
+
+        def write_part(base: Any, part: Any) -> Any:
+            flat = reshape(base, (region_size,))
+            return reshape(updated(flat, region, part), self.shape)
+
+        region_size = places.size
+        avals = [ShapedArray(self.shape, self.dtype), ShapedArray(region.shape, self.dtype)]
+        return stage(lambda *args: [write_part(*args)], avals, "CopySlices", name="CopySlices")
+
+    def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
+        """The cotangent outside of the part for the base, inside for what was written."""
+        lead = () if size is None else (size,)
+        full = materialize(ct, (*lead, *self.shape))
+        inside = np.zeros(self.shape, bool)
+        self.region(inside)[...] = True
+        if isinstance(full, Tracer):
+            part = self.region(full) if size is None else _each(self.region, full)
+        elif size is None:
+            part = self.region(np.asarray(full)).copy()
+        else:
+            part = np.stack([self.region(np.asarray(one)) for one in full])
+        return [where(inside, 0, full), part]
+
+
+def _each(region: Callable[[Any], Any], full: Any) -> Any:
+    return vmap(region)(full)
+
+
+class Overwritten(GraphNode):
+    """A tensor of the graph after all of it was overwritten by a constant."""
+
+    def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
+        """Zeros."""
+        lead = () if size is None else (size,)
+        return [np.zeros((*lead, *self.shape), self.dtype)]
+
+
+# writes ------------------------------------------------------------------------------------------
+
+
+def _index_of(x: Tensor) -> int:
+    return edge_of(x._node)[1]
+
+
+def check_view(x: Tensor) -> None:
+    """Refuse to write to a view whose place in the graph would be lost.
+
+    Args:
+      x: a view.
+
+    Raises:
+      RuntimeError: it was made while nothing was recorded, by a ``Function``, or by a call that
+        made several views.
+    """
+    how, node = x._view, x._node
+    assert how is not None
+    base = how.base._node
+    if how.is_unrecorded and base is not None:
+        raise RuntimeError(how.of_both_modes("is being"))
+    if how.is_custom and node is not None:
+        raise RuntimeError(
+            f"Output 0 of {how.creator} is a view and is being modified inplace. "
+            f"{IN_CUSTOM_FUNCTION}"
+        )
+    if how.is_multiple and (base is not None or node is not None):
+        raise RuntimeError(
+            f"Output {_index_of(x)} of {how.creator} is a view and is being modified "
+            "inplace. This view is the output of a function that returns multiple views. "
+            "Such functions do not allow the output views to be modified inplace. You "
+            "should replace the inplace operation by an out-of-place one."
+        )
+
+
+def check_write(x: Tensor) -> None:
+    """Refuse a write that would spoil the graph, before anything is changed.
+
+    Raises:
+      RuntimeError: a leaf that requires a gradient, or a view of one; an inference tensor outside
+        of inference mode; memory that several elements share.
+    """
+    enter_session(x)
+    if x._inference and not modes.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
+            "a clone to get a normal tensor before doing inplace update."
+        )
+    if modes.grad:
+        node = x._node
+        if x._view is not None:
+            check_view(x)
+            base = x._view.base._node
+            if base is not None and base.primitive is None:
+                raise RuntimeError(
+                    "a view of a leaf Variable that requires grad is being used in an in-place "
+                    "operation."
+                )
+        elif node is not None and node.primitive is None:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+    memory = x._memory()
+    if isinstance(memory, np.ndarray) and not memory.flags.writeable:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def write(label: str, x: Tensor, new: Any) -> Tensor:
+    """Store a result in a tensor's memory, and put it into the graph.
+
+    Args:
+      label: name of the operation, with its underscore.
+      x: what is written to; ``check_write`` was called.
+      new: a tensor of its shape, or one that broadcasts to it.
+
+    Returns:
+      ``x``.
+
+    Raises:
+      RuntimeError: shape or dtype do not fit.
+    """
+    if tuple(np.broadcast_shapes(new.shape, x.shape)) != x.shape:
+        raise RuntimeError(
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape "
+            f"{list(np.broadcast_shapes(new.shape, x.shape))}"
+        )
+    if CATEGORY[new.dtype.kind] > CATEGORY[x.dtype.kind]:
+        raise RuntimeError(
+            f"result type {torch_kind(new.dtype)} can't be cast to the desired output type "
+            f"{torch_kind(x.dtype)}"
+        )
+    source = capture(2)
+    if new.shape != x.shape:
+        new = broadcast_to(new, x.shape)
+    new = to_dtype(new, x.dtype)
+    written = node_of(new)  # before the write: it may be a view of the same memory
+    memory = x._memory()
+    if modes.mutation is not None:
+        modes.mutation.before_write(x._stored())
+    if isinstance(memory, Tracer) or isinstance(new._value, Tracer):
+        _write_traced(x, new._value if new._trace is x._trace else _from_other_trace(x, new))
+    else:
+        np.copyto(memory, new._value)
+    storage = x._stored()
+    storage.bump(label, source)
+    how = x._view
+    if how is None:
+        if modes.grad:
+            node = written
+            if node is None and x._node is not None:
+                node = Overwritten(COMPOSITE, {}, None, (x._node,), x.shape, x.dtype, source)
+                node.label = "".join([part.capitalize() for part in label.split("_")])
+            _move(x, node)
+        return x
+    if how.is_detached:
+        return x
+    base = how.base
+    if modes.grad and (written is not None or base._node is not None):
+        node = CopySlices(
+            COMPOSITE, {}, None, (base._node, written), base.shape, base.dtype, source
+        )
+        node.region = _region(how.steps)
+        _move(base, node)
+    elif modes.grad:
+        x._node = None
+    return x
+
+
+def _move(x: Tensor, node: Any) -> None:
+    """Give a tensor another node; ``retain_grad`` goes with it."""
+    if x._retains:
+        move_retain(x, x._node, node)
+    x._node = node
+
+
+def _region(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def region(x: Any) -> Any:
+        for step in steps:
+            x = step(x)
+        return x
+
+    return region
+
+
+def _from_other_trace(x: Tensor, new: Tensor) -> Any:
+    """The value to be written, where the tensors belong to different traces.
+
+    Raises:
+      RuntimeError: a tensor would get a value of a transform inside of its own trace.
+    """
+    trace: Any = new._trace
+    if inner_trace(x._trace, trace) is x._trace:  # a constant, whose derivatives are kept below
+        is_constant = node_of(new) is None and not isinstance(new._value, Tracer)
+        return new._value if is_constant else new
+    if not trace.keeps_account or x._view is not None:
+        raise RuntimeError(
+            f"a tensor made outside of {trace.label} is being modified inplace by one that belongs "
+            "to it; the write would outlive the transform. Write to a copy (x = x.clone()) made "
+            "inside, or use the operation without the underscore."
+        )
+    x._trace = trace  # it gets a tangent
+    trace.note(x)
+    return new._value
+
+
+def _write_traced(x: Tensor, value: Any) -> None:
+    """Give a tensor, and the base that it is a view of, another traced value."""
+    x._value = value
+    how = x._view
+    if how is None:
+        return
+    base = how.base
+    if not how.steps:
+        base._value = value
+        return
+    places = np.arange(int(np.prod(base.shape, dtype=np.int64))).reshape(base.shape)
+    for step in how.steps:
+        places = step(places)
+    flat = reshape(base._value, (int(np.prod(base.shape, dtype=np.int64)),))
+    base._value = reshape(updated(flat, places, value), base.shape)

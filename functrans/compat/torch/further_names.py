@@ -1,0 +1,446 @@
+"""Functions of ``torch`` beyond those that are methods of tensors, and settings.
+
+Here: windows, ``gradient``, ``cumulative_trapezoid``, ``histogram``, ``stft``; settings that
+programs make before they begin. Not here: the others (``functional_names``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.anomaly import is_anomaly_enabled
+from functrans.autograd.composites import composite
+from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.conversion import CPU, device
+from functrans.autograd.methods.linear_algebra import LINALG
+from functrans.autograd.methods.rows import check_tensor, plain, results
+from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.random import default_generator
+from functrans.autograd.tensors import Tensor
+
+# windows -----------------------------------------------------------------------------------------
+
+
+def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -> Any:
+    """A function that makes windows; ``make`` gives the values at shares of the whole length."""
+    keys = list(defaults)
+
+    def window(window_length: int, periodic: bool = True, *args: float, **options: Any) -> Tensor:
+        dtype = options.pop("dtype", None) or torch_defaults.dtype
+        requires_grad = options.pop("requires_grad", False)
+        device(options.pop("device", None) or "cpu")
+        shape = {**defaults, **dict(zip(keys, args, strict=False))}
+        shape.update({key: options.pop(key) for key in keys if key in options})
+        n = int(window_length)
+        if n < 0:
+            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
+        count = n if periodic else n - 1
+        places = np.arange(n) / count if n > 1 else np.full(n, 0.5)
+        values = np.ones(n) if n == 1 else make(places, **shape)
+        result: Any = Tensor.of(np.asarray(values, dtype))
+        return result.requires_grad_(requires_grad)  # type: ignore[no-any-return]  # a tensor
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = text
+    return window
+
+
+def _cosines(share: np.ndarray, *weights: float) -> np.ndarray:
+    total = np.zeros_like(share)
+    for k, weight in enumerate(weights):
+        total += (-1) ** k * weight * np.cos(2 * math.pi * k * share)
+    return total
+
+
+WINDOWS = {
+    "hann_window": _window("hann_window", "A wave of the cosine.", lambda t: _cosines(t, 0.5, 0.5)),
+    "hamming_window": _window(
+        "hamming_window",
+        "A wave of the cosine that does not reach 0.",
+        lambda t, alpha, beta: _cosines(t, alpha, beta),
+        alpha=0.54,
+        beta=0.46,
+    ),
+    "blackman_window": _window(
+        "blackman_window", "Three terms of a cosine series.", lambda t: _cosines(t, 0.42, 0.5, 0.08)
+    ),
+    "bartlett_window": _window("bartlett_window", "A triangle.", lambda t: 1 - np.abs(2 * t - 1)),
+    "kaiser_window": _window(
+        "kaiser_window",
+        "Modified Bessel functions of a half circle.",
+        lambda t, beta: np.i0(beta * np.sqrt(np.maximum(1 - (2 * t - 1) ** 2, 0))) / np.i0(beta),
+        beta=12.0,
+    ),
+}
+
+# differences and sums ----------------------------------------------------------------------------
+
+
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """Slopes along axes by differences of neighbours.
+
+    Args:
+      input: values on a grid.
+      spacing: distance of the values, coordinates, or one of these for each axis.
+      dim: axes, by default all.
+      edge_order: 1 or 2: order of the differences at the ends.
+
+    Returns:
+      One tensor for each axis.
+
+    Raises:
+      RuntimeError: the numbers of axes and spacings differ.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> gradient(tensor([1.0, 2.0, 4.0]))
+      (tensor([1. , 1.5, 2. ]),)
+    """
+    check_tensor("gradient", input)
+    dims = (
+        range(len(input.shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else [dim]
+    )
+    axes = [axis_of(d, len(input.shape)) for d in dims]
+    many = isinstance(spacing, (tuple, list))
+    given = list(spacing) if many else [spacing] * len(axes)
+    if len(given) != len(axes):
+        raise RuntimeError(
+            f"torch.gradient expected spacing to be unspecified, a scalar or a list of length "
+            f"{len(axes)}, but got a list of length {len(given)}"
+        )
+    steps = [plain(x) if isinstance(x, Tensor) else x for x in given]
+
+    def slopes(x: Any) -> Any:
+        found = [
+            fnp.gradient(x, step, axis=axis, edge_order=edge_order)
+            for step, axis in zip(steps, axes, strict=True)
+        ]
+        return tuple(found)
+
+    return composite("Gradient", slopes, input)  # type: ignore[no-any-return]  # tensors
+
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
+) -> Tensor:
+    """Integrals from the first place to each other one, by the trapezoid rule.
+
+    Args:
+      y: values.
+      x: their places.
+      dx: distance of the places, by default 1.
+      dim: the axis.
+
+    Raises:
+      RuntimeError: both ``x`` and ``dx`` are given.
+    """
+    if x is not None and dx is not None:
+        raise RuntimeError("cumulative_trapezoid() got both x and dx; give one of them")
+    whole: Any = y
+    axis = axis_of(dim, len(whole.shape))
+    n = whole.shape[axis]
+    mean = (whole.narrow(axis, 1, n - 1) + whole.narrow(axis, 0, n - 1)) / 2
+    if x is None:
+        return (mean * (1.0 if dx is None else dx)).cumsum(axis)  # type: ignore[no-any-return]  # a tensor
+    places: Any = x
+    if len(places.shape) == 1:
+        widths = places[1:] - places[:-1]
+        widths = widths.reshape(-1, *(1 for _ in whole.shape[axis + 1 :]))
+    else:
+        widths = places.narrow(axis, 1, n - 1) - places.narrow(axis, 0, n - 1)
+    return (mean * widths).cumsum(axis)  # type: ignore[no-any-return]  # a tensor
+
+
+_HISTOGRAM = results("histogram", "hist", "bin_edges")
+
+
+def histogram(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """How many elements lie in each of several intervals, and the bounds of these.
+
+    Args:
+      input: a tensor.
+      bins: number of intervals, or their bounds.
+      range: bounds of all intervals together.
+      weight: what each element counts.
+      density: whether the integral is 1.
+    """
+    check_tensor("histogram", input)
+    value = np.asarray(plain(input)).ravel()
+    edges = np.asarray(plain(bins)) if isinstance(bins, Tensor) else bins
+    weights = None if weight is None else np.asarray(plain(weight)).ravel()
+    ends = None if range is None else (float(range[0]), float(range[1]))
+    counts, bounds = np.histogram(value, edges, ends, density, weights)
+    return _HISTOGRAM(Tensor.of(counts.astype(input.dtype)), Tensor.of(bounds.astype(input.dtype)))
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Indices along each axis of places in a flattened tensor."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    found = np.unravel_index(np.asarray(plain(indices)), sizes)
+    return tuple([Tensor.of(np.asarray(index)) for index in found])
+
+
+# short-time transforms ---------------------------------------------------------------------------
+
+
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """Fourier transforms of overlapping parts of signals.
+
+    Args:
+      input: ``[l]`` or ``[n, l]``.
+      n_fft: length of the transforms.
+      hop_length: distance of the parts, by default a quarter of that.
+      win_length: length of the window, by default ``n_fft``.
+      window: factors, by default 1.
+      center: whether parts are centred, and the signal is continued at its ends.
+      pad_mode: how: ``"reflect"``, ``"constant"``, ``"replicate"`` or ``"circular"``.
+      normalized: whether the result is divided by the root of ``n_fft``.
+      onesided: whether negative frequencies are left out, by default for real signals.
+      return_complex: must be true for real signals.
+      align_to_window: must be ``None``.
+
+    Returns:
+      ``[n, frequencies, parts]``.
+
+    Raises:
+      RuntimeError: lengths do not fit; a real result is asked for.
+      NotImplementedError: ``align_to_window``.
+    """
+    check_tensor("stft", input)
+    if align_to_window is not None:
+        raise NotImplementedError("stft: align_to_window is not supported")
+    x: Any = input
+    is_complex = x.dtype.kind == "c"
+    if (
+        not return_complex
+        and not is_complex
+        and not (window is not None and window.dtype.kind == "c")
+    ):
+        raise RuntimeError(
+            "stft requires the return_complex parameter be given for real inputs, and will further "
+            "require that return_complex=True in a future PyTorch release."
+        )
+    hop = n_fft // 4 if hop_length is None else int(hop_length)
+    width = n_fft if win_length is None else int(win_length)
+    if len(x.shape) not in (1, 2):
+        raise RuntimeError(f"stft: expected a 1D or 2D tensor, got {len(x.shape)}D")
+    if hop <= 0 or not 0 < width <= n_fft:
+        raise RuntimeError(
+            f"stft: expected hop_length > 0 and 0 < win_length <= n_fft, but got hop_length={hop}, "
+            f"win_length={width} and n_fft={n_fft}"
+        )
+    if window is not None and window.shape != (width,):
+        raise RuntimeError(
+            f"stft: expected a 1D window tensor of size equal to win_length={width}, but got "
+            f"window with size {list(window.shape)}"
+        )
+    places = _part_places(x.shape[-1], n_fft, hop, center, pad_mode)
+    half = (onesided is None or onesided) and not is_complex
+    left = (n_fft - width) // 2
+
+    def transformed(v: Any, w: Any = None) -> Any:
+        parts = v[..., np.maximum(places, 0)] * (places >= 0).astype(v.dtype)
+        if w is not None:
+            parts = parts * fnp.pad(w, (left, n_fft - width - left))
+        elif width < n_fft:
+            parts = parts * np.pad(np.ones(width, v.dtype), (left, n_fft - width - left))
+        spectrum = fnp.fft.rfft(parts) if half else fnp.fft.fft(parts)
+        spectrum = fnp.moveaxis(spectrum, -1, -2)
+        narrow = v.dtype.itemsize < (16 if v.dtype.kind == "c" else 8)
+        spectrum = fnp.astype(spectrum, np.complex64) if narrow else spectrum
+        return spectrum / math.sqrt(n_fft) if normalized else spectrum
+
+    operands = (x,) if window is None else (x, window)
+    return composite("Stft", transformed, *operands)  # type: ignore[no-any-return]  # a tensor
+
+
+def _part_places(length: int, n_fft: int, hop: int, center: bool, mode: str) -> np.ndarray:
+    """Where the elements of each part lie, ``[parts, n_fft]``; -1 is outside.
+
+    Raises:
+      RuntimeError: the signal is too short.
+    """
+    places = np.arange(length)
+    if center:
+        ends = n_fft // 2
+        names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+        if mode == "reflect" and ends >= length:
+            raise RuntimeError(
+                "Argument #4: Padding size should be less than the corresponding input dimension, "
+                f"but got: padding ({ends}, {ends}) at dimension 2 of input [1, 1, {length}]"
+            )
+        if mode == "constant":
+            places = np.pad(places, ends, constant_values=-1)
+        elif mode in names:
+            places = np.pad(places, ends, mode=names[mode])  # type: ignore[call-overload]  # a word NumPy knows
+        else:
+            raise RuntimeError(f"stft: unknown pad_mode {mode!r}")
+    count = 1 + (len(places) - n_fft) // hop
+    if len(places) < n_fft:
+        raise RuntimeError(f"stft: expected 0 < n_fft <= {len(places)}, but got n_fft={n_fft}")
+    found: np.ndarray = places[np.arange(count)[:, None] * hop + np.arange(n_fft)]
+    return found
+
+
+# settings and questions --------------------------------------------------------------------------
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """The memory of a buffer as a tensor, of one axis."""
+    result: Any = Tensor.of(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+    return result.requires_grad_(requires_grad)  # type: ignore[no-any-return]  # a tensor
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """The memory of an object with ``__dlpack__``, on the CPU, as a tensor."""
+    return Tensor.of(np.from_dlpack(ext_tensor))
+
+
+def nuclear_norm(input: Tensor, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of a matrix."""
+    norm: Any = LINALG["matrix_norm"](input, "nuc")
+    return norm.reshape(1, 1) if keepdim else norm  # type: ignore[no-any-return]  # a tensor
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element of a tensor is not 0.
+
+    Raises:
+      RuntimeError: there are more or none.
+    """
+    return input.is_nonzero()  # type: ignore[attr-defined,no-any-return]  # a method
+
+
+def is_storage(obj: Any) -> bool:
+    """``False``: memory is that of ndarrays."""
+    return False
+
+
+def typename(obj: Any) -> str:
+    """Torch's name of the type of a tensor; of others module and class."""
+    if isinstance(obj, Tensor):
+        return torch_type(obj.dtype)
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = "" if kind.__module__ in ("builtins", "__builtin__") else f"{kind.__module__}."
+    return f"{module}{kind.__qualname__}"
+
+
+def get_default_device() -> device:
+    """The CPU."""
+    return CPU
+
+
+def set_default_device(device: Any) -> None:
+    """Accepted for the CPU.
+
+    Raises:
+      RuntimeError: another device.
+    """
+    _device("cpu" if device is None else device)
+
+
+_device = device
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted: all results are the same in each run."""
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """``True``."""
+    return True
+
+
+def get_float32_matmul_precision() -> str:
+    """``"highest"``: products are not rounded more than their dtype."""
+    return "highest"
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accepted: products are not rounded more than their dtype.
+
+    Raises:
+      RuntimeError: there is no such word.
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor was made in ``inference_mode``."""
+    return input.is_inference()
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether a tensor's dtype has negative numbers."""
+    return input.dtype.kind not in "ub"
+
+
+def is_conj(input: Tensor) -> bool:
+    """``False``: conjugates are computed at once."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """``False``: negatives are computed at once."""
+    return False
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
+    """The default stream of random numbers goes on afterwards as if nothing was drawn."""
+    state = default_generator.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.set_state(state)
+
+
+FUNCTIONS: dict[str, Any] = {
+    **WINDOWS,
+    **{
+        function.__name__: function
+        for function in (
+            gradient, cumulative_trapezoid, histogram, unravel_index, stft, frombuffer,
+            from_dlpack, nuclear_norm,
+            is_nonzero, is_storage, typename,
+            get_default_device, set_default_device, use_deterministic_algorithms,
+            are_deterministic_algorithms_enabled, get_float32_matmul_precision,
+            set_float32_matmul_precision, is_inference, is_signed, is_conj, is_neg,
+            is_anomaly_enabled,
+        )
+    },
+}  # fmt: skip

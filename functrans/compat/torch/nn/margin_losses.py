@@ -1,0 +1,560 @@
+"""Losses of distances and margins, and of sequences, one node each.
+
+Here: ``triplet_margin_loss``, ``cosine_embedding_loss``, multi-label losses,
+``gaussian_nll_loss``, ``ctc_loss``, distances. Not here: the usual losses (``nn.losses``), the
+classes (``nn.margin_loss_modules``).
+
+Layer: ``compat``. Reference: Graves et al., Connectionist temporal classification, ICML 2006.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.programs import Operation
+from functrans.autograd.tensors import Tensor, plain_of
+from functrans.compat.torch.nn.losses import reduction_of
+from functrans.control.custom_rules import stop_gradient
+from functrans.lax import scan
+from functrans.primitives import elementwise as ew
+from functrans.primitives import movement, structural
+from functrans.primitives import torch_elementwise as te
+from functrans.primitives.complex_parts import absolute
+from functrans.primitives.indexing import take_along_axis
+from functrans.primitives.reduction import reduce_max
+from functrans.primitives.special import softplus
+from functrans.trace import shape_of
+
+
+def _reduced(x: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return x
+    shape = shape_of(x)
+    total = structural.reduce_sum(x, tuple(range(len(shape))))
+    return total if reduction == "sum" else total / float(math.prod(shape))
+
+
+def _relu(x: Any) -> Any:
+    return ew.where(x > 0, x, 0.0)
+
+
+# distances ---------------------------------------------------------------------------------------
+
+
+def _norm(d: Any, order: float) -> Any:
+    """The norm along the last axis; its derivative at 0 is 0."""
+    last = len(shape_of(d)) - 1
+    size = absolute(d)
+    if order == math.inf:
+        return reduce_max(size, (last,))
+    if order == 1.0:
+        return structural.reduce_sum(size, (last,))
+    powers = d * d if order == 2.0 else ew.where(size > 0, size, 1.0) ** order * (size > 0)
+    if order == 0.0:
+        return structural.reduce_sum(structural.cast(size > 0, size.dtype), (last,))
+    total = structural.reduce_sum(powers, (last,))
+    is_zero = total == 0
+    safe = ew.where(is_zero, 1.0, total)
+    return ew.where(is_zero, 0.0, ew.sqrt(safe) if order == 2.0 else safe ** (1.0 / order))
+
+
+def _distance(a: Any, b: Any, *, p: float, eps: float, keepdim: bool) -> Any:
+    out = _norm(a - b + eps, p)
+    return structural.reshape(out, (*shape_of(out), 1)) if keepdim else out
+
+
+_DISTANCE = Operation("Norm", _distance)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Norms of the differences of vectors along the last axis.
+
+    Args:
+      x1: ``[*, d]``.
+      x2: ``[*, d]``.
+      p: order of the norm.
+      eps: added to the differences.
+      keepdim: whether the last axis stays, with extent 1.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> pairwise_distance(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]]), eps=0.0)
+      tensor([5.])
+    """
+    return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))  # type: ignore[no-any-return]  # a tensor
+
+
+def _pdist(x: Any, *, p: float) -> Any:
+    rows, columns = np.triu_indices(shape_of(x)[0], 1)
+    return _norm(x[rows] - x[columns], p)
+
+
+_PDIST = Operation("PdistForward", _pdist)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Norms of the differences of all pairs of rows.
+
+    Raises:
+      RuntimeError: the input has not two axes, or ``p`` is negative.
+    """
+    if len(input.shape) != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(input.shape)}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    return _PDIST(input, p=float(p))  # type: ignore[no-any-return]  # a tensor
+
+
+# margins -----------------------------------------------------------------------------------------
+
+
+def _triplet(
+    a: Any, b: Any, c: Any, *, margin: float, p: float, eps: float, swap: bool, reduction: str
+) -> Any:
+    near, far = _norm(a - b + eps, p), _norm(a - c + eps, p)
+    if swap:
+        far = ew.minimum(far, _norm(b - c + eps, p))
+    return _reduced(te.clamp_min(margin + near - far, 0.0), reduction)
+
+
+_TRIPLET = Operation("TripletMarginLoss", _triplet)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much vectors are not nearer to one than to another, by a margin.
+
+    Args:
+      anchor: ``[*, d]``.
+      positive: what should be near.
+      negative: what should be far.
+      margin: by how much.
+      p: order of the norm.
+      eps: added to differences.
+      swap: whether the distance of ``positive`` and ``negative`` counts, too.
+      size_average: deprecated.
+      reduce: deprecated.
+      reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+      ValueError: there is no such reduction, or the margin is not positive.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return _TRIPLET(  # type: ignore[no-any-return]  # a tensor
+        anchor, positive, negative, margin=float(margin), p=float(p), eps=float(eps),
+        swap=bool(swap), reduction=reduction,
+    )  # fmt: skip
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[..., Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``triplet_margin_loss`` with a distance of the user's.
+
+    Raises:
+      ValueError: there is no such reduction, or the margin is not positive.
+    """
+    reduction = reduction_of(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or pairwise_distance
+    near: Any = distance(anchor, positive)
+    far: Any = distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    loss: Any = (margin + near - far).clamp(min=0.0)
+    if reduction == "none":
+        return loss  # type: ignore[no-any-return]  # a tensor
+    return loss.mean() if reduction == "mean" else loss.sum()  # type: ignore[no-any-return]  # a tensor
+
+
+def _cosine(a: Any, b: Any, y: Any, *, margin: float, reduction: str) -> Any:
+    last = len(shape_of(a)) - 1
+    eps = 1e-12  # as in torch: keeps the derivative finite at 0
+    aa = structural.reduce_sum(a * a, (last,)) + eps
+    bb = structural.reduce_sum(b * b, (last,)) + eps
+    cosine = structural.reduce_sum(a * b, (last,)) / ew.sqrt(aa * bb)
+    loss = ew.where(
+        y == 1, 1.0 - cosine, ew.where(y == -1, te.clamp_min(cosine - margin, 0.0), 0.0)
+    )
+    return _reduced(loss, reduction)
+
+
+_COSINE = Operation("CosineEmbeddingLoss", _cosine)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much the cosine of vectors is not 1 (target 1), or above a margin (target -1).
+
+    Raises:
+      RuntimeError: the numbers of axes do not fit.
+      ValueError: there is no such reduction.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if len(target.shape) not in (0, 1) or len(input1.shape) != len(target.shape) + 1:
+        raise RuntimeError(
+            f"{len(target.shape)}D target tensor expects {len(target.shape) + 1}D input tensors, "
+            f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
+    return _COSINE(input1, input2, target, margin=float(margin), reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+
+
+def _multi_margin(x: Any, y: Any, weight: Any, *, p: int, margin: float, reduction: str) -> Any:
+    rows, classes = shape_of(x)
+    column = structural.reshape(y, (rows, 1))
+    own = take_along_axis(x, column, 1)
+    loss = _relu(margin - own + x) ** p
+    if weight is not None:
+        loss = loss * structural.reshape(weight[y], (rows, 1))
+    loss = ew.where(np.arange(classes) == column, 0.0, loss)
+    return _reduced(structural.reduce_sum(loss, (1,)) / float(classes), reduction)
+
+
+_MULTI_MARGIN = Operation("MultiMarginLoss", _multi_margin)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much scores of other classes are not below that of the right one, by a margin.
+
+    Args:
+      input: ``[n, c]`` or ``[c]``.
+      target: classes.
+      p: power, 1 or 2.
+      margin: by how much.
+      weight: factors of the classes.
+      size_average: deprecated.
+      reduce: deprecated.
+      reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+      ValueError: there is no such reduction or power.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    x: Any = input
+    y: Any = target
+    if len(x.shape) == 1:
+        x, y = x.reshape(1, -1), y.reshape(1)
+    out = _MULTI_MARGIN(x, y, weight, p=int(p), margin=float(margin), reduction=reduction)
+    alone = reduction == "none" and len(input.shape) == 1
+    return out.reshape(()) if alone else out  # type: ignore[no-any-return]  # a tensor
+
+
+def _multilabel_margin(x: Any, y: Any, *, reduction: str) -> Any:
+    rows, classes = shape_of(x)
+    before = _all_so_far(y >= 0)
+    safe = ew.where(before, y, 0)
+    hits = structural.reshape(safe, (rows, classes, 1)) == np.arange(classes)
+    hits = hits & structural.reshape(before, (rows, classes, 1))
+    is_target = reduce_max(structural.cast(hits, np.int64), (1,)) > 0
+    own = take_along_axis(x, safe, 1)
+    gaps = (
+        1.0
+        - structural.reshape(own, (rows, classes, 1))
+        + structural.reshape(x, (rows, 1, classes))
+    )
+    counted = structural.reshape(before, (rows, classes, 1)) & ~structural.reshape(
+        is_target, (rows, 1, classes)
+    )
+    loss = ew.where(counted, _relu(gaps), 0.0)
+    return _reduced(structural.reduce_sum(loss, (1, 2)) / float(classes), reduction)
+
+
+def _all_so_far(x: Any) -> Any:
+    """Whether a truth value and all before it along the last axis hold."""
+    parts = []
+    so_far: Any = None
+    for i in range(shape_of(x)[-1]):
+        now = x[..., i]
+        so_far = now if so_far is None else so_far & now
+        parts.append(so_far)
+    return movement.stack(parts, axis=-1)
+
+
+_MULTILABEL_MARGIN = Operation("MultilabelMarginLoss", _multilabel_margin)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much scores of other classes are not below those of the right ones.
+
+    Args:
+      input: ``[n, c]`` or ``[c]``.
+      target: per row the right classes, then -1.
+      size_average: deprecated.
+      reduce: deprecated.
+      reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+      ValueError: there is no such reduction.
+      RuntimeError: the extents differ.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input.shape != target.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    x: Any = input
+    y: Any = target
+    if len(x.shape) == 1:
+        x, y = x.reshape(1, -1), y.reshape(1, -1)
+    out = _MULTILABEL_MARGIN(x, y, reduction=reduction)
+    alone = reduction == "none" and len(input.shape) == 1
+    return out.reshape(()) if alone else out  # type: ignore[no-any-return]  # a tensor
+
+
+def _multilabel_soft(x: Any, y: Any, weight: Any, *, reduction: str) -> Any:
+    loss = y * softplus(-x) + (1.0 - y) * softplus(x)
+    if weight is not None:
+        loss = loss * weight
+    last = len(shape_of(loss)) - 1
+    mean = structural.reduce_sum(loss, (last,)) / float(shape_of(loss)[-1])
+    return _reduced(mean, reduction)
+
+
+_MULTILABEL_SOFT = Operation("MultilabelSoftMarginLoss", _multilabel_soft)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross entropy of independent classes, averaged over them.
+
+    Raises:
+      ValueError: there is no such reduction.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    return _MULTILABEL_SOFT(input, target, weight, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+
+
+# likelihoods -------------------------------------------------------------------------------------
+
+
+def _gaussian(x: Any, y: Any, variance: Any, *, full: bool, eps: float, reduction: str) -> Any:
+    held = variance + stop_gradient(ew.where(variance < eps, eps - variance, 0))
+    loss = 0.5 * (ew.log(held) + (x - y) * (x - y) / held)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)
+
+
+_GAUSSIAN = Operation("GaussianNllLoss", _gaussian)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative logarithm of the density of a normal distribution.
+
+    Args:
+      input: means.
+      target: where the density is asked for.
+      var: variances; one per row is enough.
+      full: whether the constant is added.
+      eps: the least variance; gradients pass it unchanged.
+      reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+      ValueError: a variance is negative, or extents do not fit.
+    """
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        spread: Any = Tensor.of(np.full(input.shape, var, input.dtype))
+    else:
+        spread = var
+        value = plain_of(var)
+        if isinstance(value, (np.ndarray, np.generic)) and bool(np.any(np.less(value, 0))):
+            raise ValueError("var has negative entry/entries")
+    if spread.shape != input.shape:
+        if spread.shape == input.shape[:-1]:
+            spread = spread.unsqueeze(-1)
+        elif not (spread.shape[:-1] == input.shape[:-1] and spread.shape[-1] == 1):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    return _GAUSSIAN(  # type: ignore[no-any-return]  # a tensor
+        input, target, spread, full=bool(full), eps=float(eps), reduction=reduction
+    )
+
+
+# sequences ---------------------------------------------------------------------------------------
+
+_NEVER = -1e30
+"""The logarithm of a probability of 0; finite, so that derivatives are."""
+
+
+def _log_sum(*xs: Any) -> Any:
+    best = xs[0]
+    for x in xs[1:]:
+        best = ew.maximum(best, x)
+    best = stop_gradient(best)
+    total: Any = 0.0
+    for x in xs:
+        total = total + ew.exp(x - best)
+    return best + ew.log(total)
+
+
+def _ctc(
+    log_probs: Any, labels: Any, lengths: Any, counts: Any, may_skip: Any, *, zero_infinity: bool,
+    reduction: str,
+) -> Any:  # fmt: skip
+    """``labels`` are ``[n, s]`` with blanks between; ``counts`` the numbers of labels."""
+    steps, batch, _ = shape_of(log_probs)
+    width = shape_of(labels)[1]
+    index = np.broadcast_to(labels, (steps, batch, width))
+    emitted = take_along_axis(log_probs, index, 2)
+    start = ew.where(np.arange(width) < 2, emitted[0], _NEVER)
+    never = np.full((batch, 2), _NEVER, log_probs.dtype)
+
+    def step(alpha: Any, now: Any) -> Any:
+        chance, t = now
+        before = movement.concatenate([never[:, :1], alpha[:, :-1]], 1)
+        skipped = movement.concatenate([never, alpha[:, :-2]], 1)
+        skipped = ew.where(may_skip, skipped, _NEVER)
+        new = ew.maximum(_log_sum(alpha, before, skipped), _NEVER) + chance
+        new = ew.where(structural.reshape(t < lengths, (batch, 1)), new, alpha)
+        return new, None
+
+    alpha = start
+    if steps > 1:
+        alpha, _ = scan(step, start, (emitted[1:], np.arange(1, steps)))
+    ends = 2 * counts
+    last = take_along_axis(alpha, structural.reshape(ends, (batch, 1)), 1)
+    prior = take_along_axis(alpha, structural.reshape(np.maximum(ends - 1, 0), (batch, 1)), 1)
+    prior = ew.where(structural.reshape(counts > 0, (batch, 1)), prior, _NEVER)
+    loss = structural.reshape(-_log_sum(last, prior), (batch,))
+    impossible = loss > -_NEVER / 2
+    if zero_infinity:
+        loss = ew.where(impossible, 0.0, loss)
+    else:
+        loss = ew.where(impossible, math.inf, loss)
+    if reduction == "mean":
+        loss = loss / structural.cast(np.maximum(counts, 1), log_probs.dtype)
+        return structural.reduce_sum(loss, (0,)) / float(batch)
+    return _reduced(loss, reduction)
+
+
+_CTC = Operation("CtcLoss", _ctc)
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Negative logarithm of the probability of sequences, over all their alignments.
+
+    Args:
+      log_probs: ``[t, n, c]`` or ``[t, c]``: logarithms of probabilities.
+      targets: ``[n, s]``, or all of them joined; without blanks.
+      input_lengths: how many steps count, per sequence.
+      target_lengths: how many labels, per sequence.
+      blank: the class that stands for nothing.
+      reduction: ``"mean"`` (divided by the numbers of labels), ``"sum"`` or ``"none"``.
+      zero_infinity: whether what cannot be aligned counts 0.
+
+    Raises:
+      ValueError: there is no such reduction.
+      RuntimeError: lengths do not fit.
+    """
+    reduction = reduction_of(reduction)
+    scores: Any = log_probs
+    alone = len(scores.shape) == 2
+    if alone:
+        scores = scores.unsqueeze(1)
+    steps, batch, classes = scores.shape
+    lengths = np.asarray(plain_of(input_lengths), np.int64).reshape(-1)
+    counts = np.asarray(plain_of(target_lengths), np.int64).reshape(-1)
+    if len(lengths) != batch or len(counts) != batch:
+        raise RuntimeError("input_lengths and target_lengths must be of size batch_size")
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    if lengths.size and int(lengths.max()) > steps:
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value "
+            f"{int(lengths.max())}"
+        )
+    given = np.asarray(plain_of(targets), np.int64)
+    width = 2 * int(counts.max(initial=0)) + 1
+    labels = np.full((batch, width), blank, np.int64)
+    if given.ndim == 1 and not alone:
+        if given.size != counts.sum():
+            raise RuntimeError("Expected target_lengths to sum up to the number of targets")
+        rows = np.split(given, np.cumsum(counts)[:-1])
+    else:
+        rows = list(given.reshape(batch, -1))
+    for i, (row, count) in enumerate(zip(rows, counts, strict=True)):
+        labels[i, 1 : 2 * count : 2] = row[:count]
+    may_skip = np.zeros((batch, width), bool)
+    may_skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    if width < 2:  # nothing but blanks: the columns that are looked at must exist
+        labels = np.pad(labels, ((0, 0), (0, 1)), constant_values=blank)
+        may_skip = np.pad(may_skip, ((0, 0), (0, 1)))
+    out = _CTC(
+        scores, labels, lengths, counts, may_skip, zero_infinity=bool(zero_infinity),
+        reduction=reduction,
+    )  # fmt: skip
+    return out.reshape(()) if alone and reduction == "none" else out  # type: ignore[no-any-return]  # a tensor

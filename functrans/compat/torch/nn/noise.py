@@ -1,0 +1,308 @@
+"""Functions of layers that draw random numbers, activations in place, sums of embeddings.
+
+Here: ``alpha_dropout`` and kin, ``rrelu``, ``gumbel_softmax``, ``elu_`` and kin, ``embedding_bag``.
+Not here: ``dropout``, ``embedding`` (``nn.layers``), the classes (``nn.noise_modules``).
+
+Layer: ``compat``. Reference: Klambauer et al., Self-normalizing neural networks, NeurIPS 2017; Jang
+et al., Categorical reparameterization with Gumbel-softmax, ICLR 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.factories import uniform
+from functrans.autograd.methods.rows import drawn
+from functrans.autograd.programs import Operation
+from functrans.autograd.tensors import Tensor, plain_of
+from functrans.compat.torch.nn.activations import (
+    celu,
+    elu,
+    hardtanh,
+    leaky_relu,
+    selu,
+    softmax,
+    threshold,
+)
+from functrans.compat.torch.nn.layers import _check_probability, _dropped, embedding
+from functrans.primitives import structural
+from functrans.primitives.indexing import accumulate, gather
+from functrans.trace import shape_of
+
+
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """``dropout`` of whole channels of ``[n, c, d, h, w]``."""
+    _check_probability(p)
+    lead = input.shape[:2] if len(input.shape) == 5 else input.shape[:1]
+    return _dropped(input, p, training, inplace, (*lead, 1, 1, 1))
+
+
+_ALPHA = -1.7580993408473766
+"""What ``selu`` tends to for large negative arguments."""
+
+
+def _alpha_dropped(
+    input: Any, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
+) -> Tensor:
+    _check_probability(p)
+    if not training or p == 0 or not input.numel():
+        return input  # type: ignore[no-any-return]  # a tensor
+    if p == 1:
+        out = input * 0.0
+    else:
+        scale = 1 / math.sqrt((1 - p) * (1 + p * _ALPHA * _ALPHA))
+        dtype = input.dtype
+        kept = drawn(lambda: uniform(None, shape, np.dtype(np.float32)) >= p, shape, dtype)
+        out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))  # type: ignore[operator]  # of the tables
+    return input.copy_(out) if inplace else out  # type: ignore[no-any-return]  # a tensor
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Random elements at the least value of ``selu``, so that mean and variance stay.
+
+    Args:
+      input: a tensor.
+      p: probability of that.
+      training: nothing is done without it.
+      inplace: whether the result is written into ``input``.
+
+    Raises:
+      ValueError: ``p`` is no probability.
+    """
+    return _alpha_dropped(input, p, training, inplace, input.shape)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """``alpha_dropout`` of whole channels of ``[n, c, *]``."""
+    shape = (*input.shape[:2], *(1 for _ in input.shape[2:]))
+    return _alpha_dropped(input, p, training, inplace, shape)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """``input``; where it is negative, times a random slope, outside of training the mean slope.
+
+    Args:
+      input: a tensor.
+      lower: the least slope.
+      upper: the largest slope.
+      training: whether slopes are random.
+      inplace: whether the result is written into ``input``.
+    """
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    whole: Any = input
+    dtype, shape = whole.dtype, whole.shape
+    slopes = drawn(
+        lambda: lower + (upper - lower) * uniform(None, shape, np.dtype(np.float64)), shape, dtype
+    )
+    ones = Tensor.of(np.ones((), dtype))
+    factors = slopes.where((whole <= 0).detach(), ones)  # type: ignore[attr-defined]  # of the tables
+    out = whole * factors
+    return whole.copy_(out) if inplace else out  # type: ignore[no-any-return]  # a tensor
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """``rrelu`` into the tensor itself."""
+    return rrelu(input, lower, upper, training, True)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A random class, as a vector of shares that has a derivative.
+
+    Args:
+      logits: logarithms of probabilities.
+      tau: temperature.
+      hard: whether the shares are 0 and 1; the derivative is that of the soft ones.
+      eps: accepted for torch's sake.
+      dim: the axis of the classes.
+    """
+    whole: Any = logits
+    shape, dtype = whole.shape, whole.dtype
+
+    def draw() -> np.ndarray:
+        drawn_from = 1.0 - uniform(None, shape, np.dtype(np.float64))
+        exponential = np.maximum(-np.log(drawn_from), np.finfo(np.float64).tiny)
+        return np.asarray(-np.log(exponential))
+
+    soft: Any = softmax((whole + drawn(draw, shape, dtype)) / tau, dim)
+    if not hard:
+        return soft  # type: ignore[no-any-return]  # a tensor
+    best = soft.max(dim, keepdim=True)[1]
+    flat = Tensor.of(np.zeros(shape, dtype)).scatter_(dim, best, 1.0)  # type: ignore[attr-defined]  # a method
+    return flat - soft.detach() + soft  # type: ignore[no-any-return]  # a tensor
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """``elu`` into the tensor itself."""
+    return elu(input, alpha, True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """``celu`` into the tensor itself."""
+    return celu(input, alpha, True)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """``selu`` into the tensor itself."""
+    return selu(input, True)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """``hardtanh`` into the tensor itself."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """``leaky_relu`` into the tensor itself."""
+    return leaky_relu(input, negative_slope, True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """``threshold`` into the tensor itself."""
+    return _threshold(input, threshold, value, True)
+
+
+_threshold = threshold
+
+# sums of embeddings ------------------------------------------------------------------------------
+
+
+def _bags(rows: Any, bag: Any, factors: Any, *, count: int) -> Any:
+    if factors is not None:
+        rows = rows * structural.reshape(factors, (shape_of(factors)[0], 1))
+    return accumulate(rows, (bag,), (0,), (count, shape_of(rows)[1]))
+
+
+_BAGS = Operation("EmbeddingBag", _bags)
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or largest elements of rows of a table.
+
+    Args:
+      input: ``[n, k]`` integers: ``n`` bags; or one axis of integers, divided by ``offsets``.
+      weight: the table ``[rows, width]``.
+      offsets: where bags begin.
+      max_norm: rows that are used and longer are shortened to it, in place.
+      norm_type: of that norm.
+      scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
+      mode: ``"sum"``, ``"mean"`` or ``"max"``.
+      sparse: must be false.
+      per_sample_weights: factors, for ``"sum"``.
+      include_last_offset: whether the last offset is the end, not a bag.
+      padding_idx: a row that does not count.
+
+    Raises:
+      ValueError: there is no such mode, or the offsets do not fit.
+      NotImplementedError: weights with another mode than ``"sum"``; a sparse gradient.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}')."
+        )
+    index, bag, count = _divided(input, offsets, include_last_offset)
+    factors: Any = per_sample_weights
+    if factors is not None:
+        factors = factors.reshape(-1)
+    if padding_idx is not None:
+        padding_idx %= weight.shape[0]
+        keep = np.flatnonzero(index != padding_idx)
+        index, bag = index[keep], bag[keep]
+        factors = None if factors is None else factors[keep]
+    rows = embedding(
+        Tensor.of(index), weight, None, max_norm, norm_type, scale_grad_by_freq, sparse
+    )
+    sizes = np.bincount(bag, minlength=count)
+    if mode == "max":
+        return _largest(rows, bag, count, sizes)
+    out: Any = _BAGS(rows, bag, factors, count=count)
+    if mode == "mean":
+        shares = (1.0 / np.maximum(sizes, 1)).astype(weight.dtype)[:, None]
+        out = out * Tensor.of(shares)
+    return out  # type: ignore[no-any-return]  # a tensor
+
+
+def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows, the bag of each, and the number of bags.
+
+    Raises:
+      ValueError: offsets are missing, too many, or do not begin at 0.
+    """
+    index = np.asarray(plain_of(input))
+    if index.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
+                "of fixed length sequences. However, found offsets of type "
+                f"{type(offsets)}"
+            )
+        count, width = index.shape
+        return index.reshape(-1), np.repeat(np.arange(count), width), count
+    if index.ndim != 1:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {index.ndim}"
+        )
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    starts = np.asarray(plain_of(offsets))
+    if starts.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if starts.size and starts[0] != 0:
+        raise ValueError(
+            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+            f"position 0. However, got {starts[0]}"
+        )
+    ends = starts[1:] if has_end else np.append(starts[1:], len(index))
+    starts = starts[:-1] if has_end else starts
+    return index, np.repeat(np.arange(len(starts)), ends - starts), len(starts)
+
+
+def _largest(rows: Any, bag: np.ndarray, count: int, sizes: np.ndarray) -> Tensor:
+    """The largest elements of bags; 0 for empty ones."""
+    value = np.asarray(plain_of(rows))
+    width = value.shape[1]
+    best = np.full((count, width), -1, np.int64)
+    for place, (row, own) in enumerate(zip(value, bag, strict=True)):
+        better = (best[own] < 0) | (row > value[best[own], np.arange(width)])
+        best[own] = np.where(better, place, best[own])
+    full = np.maximum(best, 0)
+    picked = _PICK(rows, full, np.broadcast_to(np.arange(width), full.shape))
+    is_full = Tensor.of((sizes > 0).astype(value.dtype)[:, None])
+    return picked * is_full  # type: ignore[no-any-return]  # a tensor
+
+
+_PICK = Operation("EmbeddingBag", lambda x, rows, columns: gather(x, (rows, columns), (0, 1)))

@@ -1,0 +1,224 @@
+"""Layers that draw random numbers, sums of embeddings, norms of instances as modules.
+
+Here: classes that hold parameters and settings. Not here: what they compute (``nn.noise``,
+``nn.layers``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
+from functrans.compat.torch.nn import functional, init
+from functrans.compat.torch.nn.layer_modules import _BatchNorm, _Dropout, empty_parameter
+from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.parameter import Parameter
+
+
+class Dropout3d(_Dropout):
+    """Zeros in random channels of ``[n, c, d, h, w]`` in training."""
+
+    function = staticmethod(functional.dropout3d)
+
+
+class AlphaDropout(_Dropout):
+    """Random elements at the least value of ``SELU`` in training."""
+
+    function = staticmethod(functional.alpha_dropout)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """``AlphaDropout`` of whole channels."""
+
+    function = staticmethod(functional.feature_alpha_dropout)
+
+
+class RReLU(Module):
+    """The input; where it is negative, times a slope that is random in training."""
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation."""
+        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"lower={self.lower}, upper={self.upper}{', inplace=True' * self.inplace}"
+
+
+class Softmax2d(Module):
+    """``softmax`` over the channels of ``[n, c, h, w]``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shares.
+
+        Raises:
+          ValueError: there are not three or four axes.
+        """
+        if len(input.shape) not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {len(input.shape)}D instead"
+            )
+        return functional.softmax(input, -3)
+
+
+class EmbeddingBag(Module):
+    """Sums, means or largest elements of rows of a table; see ``functional.embedding_bag``."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        check_device(device)
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        if _weight is None:
+            self.weight = empty_parameter((num_embeddings, embedding_dim), dtype)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight)
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew; the row of ``padding_idx`` is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight._memory()[self.padding_idx] = 0
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        """``embedding_bag`` with the table."""
+        return functional.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += f", mode={self.mode!r}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        return text
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, **options: Any
+    ) -> EmbeddingBag:
+        """A module with a given table."""
+        rows, width = embeddings.shape
+        made = cls(rows, width, _weight=embeddings, **options)
+        made.weight.requires_grad_(not freeze)  # type: ignore[attr-defined]  # of the tables
+        return made
+
+
+class BatchNorm3d(_BatchNorm):
+    """Values standardized per channel of ``[n, c, d, h, w]``."""
+
+    ranks = (5,)
+    shown = "5D"
+
+
+class _InstanceNorm(_BatchNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        check_device(device)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def forward(self, input: Any) -> Tensor:
+        """``instance_norm`` with the parameters and running values."""
+        if len(input.shape) not in self.ranks:
+            raise ValueError(f"expected {self.shown} input (got {len(input.shape)}D input)")
+        is_alone = len(input.shape) == self.ranks[0]
+        channels = input.shape[0 if is_alone else 1]
+        if channels != self.num_features and self.affine:
+            raise ValueError(
+                f"expected input's size at dim={0 if is_alone else 1} to match num_features "
+                f"({self.num_features}), but got: {channels}."
+            )
+        out: Any = functional.instance_norm(
+            input.unsqueeze(0) if is_alone else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return out.squeeze(0) if is_alone else out  # type: ignore[no-any-return]  # a tensor
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Values standardized per example and channel of ``[n, c, l]``."""
+
+    ranks = (2, 3)
+    shown = "2D or 3D"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Values standardized per example and channel of ``[n, c, h, w]``."""
+
+    ranks = (3, 4)
+    shown = "3D or 4D"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Values standardized per example and channel of ``[n, c, d, h, w]``."""
+
+    ranks = (4, 5)
+    shown = "4D or 5D"

@@ -1,0 +1,398 @@
+"""``Transformer`` and its parts as modules.
+
+Here: encoder and decoder layers and stacks of them. Not here: attention
+(``nn.attention_modules``).
+
+Layer: ``compat``. Reference: Vaswani et al., Attention is all you need, NeurIPS 2017.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.devices import check_device
+from functrans.compat.torch.nn import functional, init
+from functrans.compat.torch.nn.attention import additive_mask
+from functrans.compat.torch.nn.attention_modules import MultiheadAttention
+from functrans.compat.torch.nn.containers import ModuleList
+from functrans.compat.torch.nn.layer_modules import Dropout, LayerNorm, Linear
+from functrans.compat.torch.nn.module import Module
+
+
+def _activation(given: Any) -> Callable[..., Any]:
+    """A function, or the one of a name.
+
+    Raises:
+      RuntimeError: there is none of this name.
+    """
+    if not isinstance(given, str):
+        return given  # type: ignore[no-any-return]  # a function
+    if given == "relu":
+        return functional.relu
+    if given == "gelu":
+        return functional.gelu
+    raise RuntimeError(f"activation should be relu/gelu, not {given}")
+
+
+class TransformerEncoderLayer(Module):
+    """Attention to itself and a network of two layers, each with a bypass and a norm.
+
+    Args:
+      d_model: extent of the last axis.
+      nhead: number of heads.
+      dim_feedforward: width between the two layers.
+      dropout: probability of zeros in training.
+      activation: ``"relu"``, ``"gelu"`` or a function.
+      layer_norm_eps: added to variances.
+      batch_first: whether tensors are ``[n, l, e]``.
+      norm_first: whether norms come before, not after.
+      bias: whether layers and norms add something.
+      device: accepted for torch's sake.
+      dtype: of the parameters.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        check_device(device)
+        super().__init__()
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, dtype=dtype
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """The layer; masks as in ``MultiheadAttention``."""
+        x: Any = src
+        masks = (src_mask, src_key_padding_mask, is_causal)
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), *masks)
+            return x + self._ff_block(self.norm2(x))  # type: ignore[no-any-return]  # a tensor
+        x = self.norm1(x + self._sa_block(x, *masks))
+        return self.norm2(x + self._ff_block(x))  # type: ignore[no-any-return]  # a tensor
+
+    def _sa_block(self, x: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
+        x = self.self_attn(
+            x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False,
+            is_causal=is_causal,
+        )[0]  # fmt: skip
+        return self.dropout1(x)
+
+    def _ff_block(self, x: Any) -> Any:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoderLayer(Module):
+    """Attention to itself, attention to the encoder's result, and a network of two layers.
+
+    Arguments as of ``TransformerEncoderLayer``.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        check_device(device)
+        super().__init__()
+        attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The layer; masks as in ``MultiheadAttention``."""
+        x: Any = tgt
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        if self.norm_first:
+            y = self.norm1(x)
+            x = x + self.dropout1(_attended(self.self_attn, y, y, *own))
+            x = x + self.dropout2(_attended(self.multihead_attn, self.norm2(x), memory, *other))
+            return x + self._ff_block(self.norm3(x))  # type: ignore[no-any-return]  # a tensor
+        x = self.norm1(x + self.dropout1(_attended(self.self_attn, x, x, *own)))
+        attended = _attended(self.multihead_attn, x, memory, *other)
+        x = self.norm2(x + self.dropout2(attended))
+        return self.norm3(x + self._ff_block(x))  # type: ignore[no-any-return]  # a tensor
+
+    def _ff_block(self, x: Any) -> Any:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+def _attended(attention: Any, x: Any, to: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
+    return attention(
+        x, to, to, attn_mask=mask, key_padding_mask=padding, need_weights=False,
+        is_causal=is_causal,
+    )[0]  # fmt: skip
+
+
+def _copies(module: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
+def _is_causal(mask: Any, given: bool | None) -> bool:
+    """Whether a mask is the causal one; found out if it is not said."""
+    if given is not None:
+        return bool(given)
+    if mask is None or len(mask.shape) != 2 or mask.shape[0] != mask.shape[1]:
+        return False
+    wanted = _causal_mask(mask.shape[0], mask.dtype)
+    return bool((mask == wanted).all())
+
+
+def _causal_mask(size: int, dtype: Any) -> Tensor:
+    return Tensor.of(np.triu(np.full((size, size), -np.inf, dtype), 1))
+
+
+class TransformerEncoder(Module):
+    """Encoder layers one after the other.
+
+    Args:
+      encoder_layer: a layer; it is copied.
+      num_layers: how many.
+      norm: applied to the result, or ``None``.
+      enable_nested_tensor: accepted for torch's sake.
+      mask_check: accepted for torch's sake.
+    """
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """All layers."""
+        x: Any = src
+        padding = additive_mask(src_key_padding_mask, x.dtype, "src_key_padding_mask")
+        mask = additive_mask(mask, x.dtype, "mask")
+        causal = _is_causal(mask, is_causal)
+        for layer in self.layers:
+            x = layer(x, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+
+
+class TransformerDecoder(Module):
+    """Decoder layers one after the other.
+
+    Args:
+      decoder_layer: a layer; it is copied.
+      num_layers: how many.
+      norm: applied to the result, or ``None``.
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """All layers."""
+        x: Any = tgt
+        causal = _is_causal(tgt_mask, tgt_is_causal)
+        for layer in self.layers:
+            x = layer(
+                x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
+                memory_is_causal=memory_is_causal,
+            )  # fmt: skip
+        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+
+
+class Transformer(Module):
+    """Encoder and decoder.
+
+    Args:
+      d_model: extent of the last axis.
+      nhead: number of heads.
+      num_encoder_layers: how many.
+      num_decoder_layers: how many.
+      dim_feedforward: width between the two layers of networks.
+      dropout: probability of zeros in training.
+      activation: ``"relu"``, ``"gelu"`` or a function.
+      custom_encoder: in place of a ``TransformerEncoder``.
+      custom_decoder: in place of a ``TransformerDecoder``.
+      layer_norm_eps: added to variances.
+      batch_first: whether tensors are ``[n, l, e]``.
+      norm_first: whether norms come before, not after.
+      bias: whether layers and norms add something.
+      device: accepted for torch's sake.
+      dtype: of the parameters.
+
+    Example:
+      >>> from functrans.compat.torch import ones
+      >>> model = Transformer(4, 2, 1, 1, dim_feedforward=8)
+      >>> model(ones(3, 1, 4), ones(2, 1, 4)).shape
+      (2, 1, 4)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        check_device(device)
+        super().__init__()
+        layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias, None, dtype,
+        )  # fmt: skip
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
+
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*layer), num_encoder_layers, norm()
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*layer), num_decoder_layers, norm()
+        )
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        for p in self.parameters():
+            if len(p.shape) > 1:
+                init.xavier_uniform_(p)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """What the decoder makes of ``tgt`` and of what the encoder makes of ``src``.
+
+        Raises:
+          RuntimeError: numbers of axes or extents do not fit.
+        """
+        is_batched = len(src.shape) == 3
+        axis = 0 if self.batch_first else 1
+        if is_batched and src.shape[axis] != tgt.shape[axis]:
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return self.decoder(  # type: ignore[no-any-return]  # a tensor
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """What is added to scores so that a row sees only columns up to its own number."""
+        return _causal_mask(sz, dtype or torch_defaults.dtype)

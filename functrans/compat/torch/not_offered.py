@@ -1,0 +1,362 @@
+"""Names of torch that are not offered, and what to use in their place.
+
+Here: the names by module and group, as data, and the error that names the way out. Not here: names
+that are offered (the modules beside this one), the list of all of torch's names
+(``docs/torch_names.json``).
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+GROUPS: dict[str, tuple[str, str]] = {
+    "compiler": (
+        "compilers, TorchScript and other internals",
+        "programs are compiled by functrans.jit",
+    ),
+    "sparse": (
+        "sparse and nested tensors",
+        "tensors are dense; use scipy.sparse beside them, or a mask",
+    ),
+    "quantization": (
+        "quantization",
+        "there are no quantized dtypes; tensors are floating, integer or bool",
+    ),
+    "distributed": (
+        "distributed and multi-process work",
+        "everything runs in one process",
+    ),
+    "devices": (
+        "CUDA and other devices",
+        "functrans computes on the CPU",
+    ),
+    "storage": (
+        "storages and memory formats",
+        "memory is that of ndarrays: use tensor.numpy(), tensor.copy_(...) or NumPy's strides",
+    ),
+    "dtypes": (
+        "dtypes that NumPy lacks",
+        "dtypes are NumPy's, and bfloat16",
+    ),
+    "lazy": (
+        "lazy modules",
+        "give the numbers of input features",
+    ),
+    "duplicates": (
+        "duplicates and renamed functions",
+        "use the plain name (no _copy, unsafe_, native_), or torch.linalg",
+    ),
+    "rnn": (
+        "recurrent functions and packed sequences",
+        "use the modules torch.nn.RNN, LSTM, GRU and their cells, with padded tensors and masks",
+    ),
+    "rare": (
+        "rarely used",
+        "write it with other functions, or take values out with tensor.numpy()",
+    ),
+}
+"""Group to its title, and what to do instead."""
+
+INSTEAD: dict[str, str] = {
+    "torch.compile": "use functrans.jit(function), which compiles whole steps",
+    "torch.jit": "use functrans.jit(function)",
+    "torch.autocast": "convert with tensor.to(dtype); everything is computed on the CPU",
+    "torch.amp": "convert with tensor.to(dtype); everything is computed on the CPU",
+    "torch.set_printoptions": "use numpy.set_printoptions",
+    "torch.set_default_tensor_type": "use torch.set_default_dtype",
+    "torch.distributions": "use scipy.stats beside tensors, or write the log density",
+    "torch.random": "use torch.manual_seed, torch.Generator",
+    "torch.testing": "use numpy.testing.assert_allclose(a.numpy(), b.numpy())",
+    "torch.lstsq": "use torch.linalg.lstsq",
+    "torch.solve": "use torch.linalg.solve",
+    "torch.eig": "use torch.linalg.eig",
+    "torch.symeig": "use torch.linalg.eigh",
+    "torch.matrix_rank": "use torch.linalg.matrix_rank",
+    "torch.lu": "use torch.linalg.lu",
+    "torch.frobenius_norm": "use torch.linalg.matrix_norm",
+    "torch.grid_sampler": "use torch.nn.functional.grid_sample",
+    "torch.affine_grid_generator": "use torch.nn.functional.affine_grid",
+    "torch.svd_lowrank": "use torch.linalg.svd",
+    "torch.pca_lowrank": "use torch.linalg.svd of the centred matrix",
+    "torch.profiler": "use torch.autograd.profiler",
+    "torch.cond": "use functrans.lax.cond in functions of arrays",
+    "torch.while_loop": "use functrans.lax.while_loop in functions of arrays",
+    "torch.sparse": "tensors are dense; use scipy.sparse beside them",
+    "torch.nn.DataParallel": "call the module itself; there is one device",
+    "torch.nn.SyncBatchNorm": "use torch.nn.BatchNorm1d, 2d or 3d",
+    "torch.optim.SparseAdam": "use torch.optim.Adam; gradients are dense",
+    "torch.utils.data.DistributedSampler": "use a sampler of this process",
+}
+"""Qualified name to what to do instead, where there is something nearer than the group's."""
+
+_NAMES: dict[str, dict[str, str]] = {
+    "torch": {
+        "compiler": (
+            "AVG AggregationType AliasDb AnyType Argument ArgumentSpec AwaitType "
+            "BenchmarkConfig BenchmarkExecutionStats Block BoolType CallStack Capsule "
+            "ClassType Code CompilationUnit CompleteArgumentSpec ComplexType "
+            "ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable "
+            "DeserializationStorageContext DeviceObjType DictType DisableTorchFunction "
+            "DisableTorchFunctionSubclass DispatchKey DispatchKeySet EnumType ErrorReport "
+            "ExcludeDispatchKeyGuard ExecutionPlan FatalError FileCheck FloatType "
+            "FunctionSchema Future FutureType Gradient Graph GraphExecutorState IODescriptor "
+            "InferredType IntType InterfaceType JITException ListType LiteScriptModule "
+            "LockingLogger LoggerBase Node NoneType NoopLogger NumberType OperatorInfo "
+            "OptionalType PRIVATE_OPS PyObjectType PyTorchFileReader PyTorchFileWriter SUM "
+            "ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator "
+            "ScriptDictKeyIterator ScriptFunction ScriptList ScriptListIterator ScriptMethod "
+            "ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+            "SerializationStorageContext StaticModule StringType SymBool SymBoolType SymFloat "
+            "SymInt SymIntType Tag TensorType TracingState TupleType Type TypedStorage "
+            "UnionType Use Value classes classproperty compile compiled_with_cxx11_abi "
+            "compiler cond cpp export fx get_deterministic_debug_mode get_file_path "
+            "get_num_interop_threads hub import_ir_module import_ir_module_from_buffer "
+            "init_num_threads jit library merge_type_from_type_comment monitor ops overrides "
+            "package parse_ir parse_schema parse_type_comment profiler return_types "
+            "serialization set_deterministic_debug_mode set_num_interop_threads "
+            "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
+            "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum thread_safe_generator "
+            "torch_version types unify_type_list version while_loop windows"
+        ),
+        "sparse": (
+            "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm "
+            "indices_copy jagged masked nested resize_as_sparse_ row_indices_copy saddmm smm "
+            "sparse sparse_bsc sparse_bsc_tensor sparse_bsr sparse_bsr_tensor "
+            "sparse_compressed_tensor sparse_coo sparse_coo_tensor sparse_csc "
+            "sparse_csc_tensor sparse_csr sparse_csr_tensor spmm sspaddmm values_copy"
+        ),
+        "quantization": (
+            "ao choose_qparams_optimized dequantize empty_quantized "
+            "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine "
+            "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation "
+            "fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation "
+            "fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
+            "fbgemm_pack_quantized_matrix fused_moving_avg_obs_fake_quant int_repr "
+            "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric "
+            "per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales "
+            "q_per_channel_zero_points q_scale q_zero_point qint32 qint8 qscheme quantization "
+            "quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic "
+            "quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm "
+            "quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d "
+            "quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell quint2x4 "
+            "quint4x2 quint8"
+        ),
+        "distributed": (
+            "RRefType batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt "
+            "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats "
+            "batch_norm_update_stats distributed fork futures is_distributed multiprocessing "
+            "prepare_multiprocessing_environment wait"
+        ),
+        "devices": (
+            "AcceleratorError Event GradScaler OutOfMemoryError Stream StreamObjType "
+            "ThroughputBenchmark accelerator amp autocast autocast_decrement_nesting "
+            "autocast_increment_nesting backends clear_autocast_cache cpu "
+            "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution "
+            "cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose "
+            "cudnn_grid_sampler cudnn_is_acceptable get_autocast_cpu_dtype get_autocast_dtype "
+            "get_autocast_gpu_dtype get_autocast_ipu_dtype get_autocast_xla_dtype get_device "
+            "get_device_module is_autocast_cache_enabled is_autocast_cpu_enabled "
+            "is_autocast_enabled is_autocast_ipu_enabled is_autocast_xla_enabled "
+            "is_vulkan_available miopen_batch_norm miopen_convolution "
+            "miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose "
+            "miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
+            "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights "
+            "mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer mps mtia "
+            "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 set_autocast_cache_enabled "
+            "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype "
+            "set_autocast_enabled set_autocast_gpu_dtype set_autocast_ipu_dtype "
+            "set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled xpu"
+        ),
+        "storage": (
+            "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+            "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
+            "LongStorage QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage "
+            "QUInt8Storage ShortStorage Storage StorageBase UntypedStorage empty_permuted "
+            "from_file layout memory_format resize_as_ storage"
+        ),
+        "dtypes": (
+            "BFloat16Tensor bit bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 "
+            "float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+            "float8_e8m0fnu int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 "
+            "uint6 uint7"
+        ),
+        "duplicates": (
+            "alias_copy as_strided_copy detach_copy diagonal_copy eig expand_copy functional "
+            "has_lapack has_mkl has_openmp has_spectral legacy_contiguous_format lstsq lu "
+            "lu_solve lu_unpack matrix_rank narrow_copy native_batch_norm "
+            "native_channel_shuffle native_dropout native_group_norm native_layer_norm "
+            "native_norm permute_copy random segment_reduce select_copy "
+            "set_default_tensor_type signal slice_copy solve split_copy split_with_sizes_copy "
+            "squeeze_copy symeig t_copy testing transpose_copy unbind_copy unfold_copy "
+            "unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy "
+            "view_as_complex_copy view_as_real_copy view_copy"
+        ),
+        "rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
+        "rare": (
+            "BufferDict ModuleDict ParameterDict affine_grid_generator alpha_dropout_ "
+            "as_strided_ as_strided_scatter binomial conv_tbc convolution distributions "
+            "dropout_ embedding_renorm_ feature_alpha_dropout_ feature_dropout "
+            "feature_dropout_ frobenius_norm geqrf grid_sampler grid_sampler_2d "
+            "grid_sampler_3d hash_tensor histogramdd is_anomaly_check_nan_enabled "
+            "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled istft "
+            "lobpcg nonzero_static norm_except_dim orgqr ormqr pca_lowrank quasirandom "
+            "set_anomaly_enabled set_flush_denormal set_printoptions set_warn_always "
+            "slice_inverse svd_lowrank to_dlpack xlogy_"
+        ),
+    },
+    "torch.Tensor": {
+        "compiler": "name reinforce volatile",
+        "sparse": (
+            "ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced "
+            "is_nested is_sparse_csr resize_as_sparse_ row_indices smm sparse_dim sparse_mask "
+            "sparse_resize_ sparse_resize_and_clear_ sspaddmm to_dense to_padded_tensor "
+            "to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr "
+            "values"
+        ),
+        "quantization": (
+            "dequantize int_repr q_per_channel_axis q_per_channel_scales "
+            "q_per_channel_zero_points q_scale q_zero_point qscheme"
+        ),
+        "distributed": "is_distributed",
+        "devices": (
+            "ipu is_ipu is_maia is_mkldnn is_mtia is_vulkan is_xla is_xpu mtia record_stream "
+            "to_mkldnn xpu"
+        ),
+        "storage": (
+            "as_subclass const_data_ptr dim_order is_set_to layout map2_ map_ module_load "
+            "new_empty_strided resize resize_ resize_as resize_as_ set_ storage storage_type "
+            "untyped_storage"
+        ),
+        "dtypes": "chalf",
+        "duplicates": (
+            "eig lstsq lu lu_solve mvlgamma_ narrow_copy new solve symeig unsafe_chunk "
+            "unsafe_split unsafe_split_with_sizes"
+        ),
+        "rare": (
+            "as_strided_ as_strided_scatter geqrf grad_dtype hardshrink hash_tensor histogram "
+            "index is_cpu istft nonzero_static orgqr ormqr prelu slice_inverse stft"
+        ),
+    },
+    "torch.nn": {
+        "compiler": (
+            "LinearCrossEntropyLoss LinearCrossEntropyOptions common_types factory_kwargs"
+        ),
+        "quantization": "intrinsic qat quantizable quantized",
+        "distributed": "DataParallel SyncBatchNorm parallel",
+        "lazy": (
+            "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d "
+            "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyInstanceNorm1d "
+            "LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear UninitializedBuffer "
+            "UninitializedParameter"
+        ),
+        "duplicates": "Container CrossMapLRN2d NLLLoss2d",
+        "rare": "AdaptiveLogSoftmaxWithLoss FractionalMaxPool2d FractionalMaxPool3d grad",
+    },
+    "torch.nn.functional": {
+        "compiler": "linear_cross_entropy",
+        "quantization": "grouped_mm scaled_grouped_mm scaled_mm",
+        "duplicates": "native_channel_shuffle",
+        "rare": (
+            "conv_tbc fractional_max_pool2d fractional_max_pool2d_with_indices "
+            "fractional_max_pool3d fractional_max_pool3d_with_indices grad"
+        ),
+    },
+    "torch.nn.init": {
+        "sparse": "sparse",
+        "duplicates": (
+            "constant dirac eye kaiming_normal kaiming_uniform normal orthogonal uniform "
+            "xavier_normal xavier_uniform"
+        ),
+    },
+    "torch.nn.utils": {
+        "storage": (
+            "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format memory_format"
+        ),
+        "duplicates": "clip_grad_norm",
+        "rnn": "rnn",
+        "rare": (
+            "clip_grad convert_parameters fuse_conv_bn_eval fuse_conv_bn_weights "
+            "fuse_linear_bn_eval fuse_linear_bn_weights fusion init parametrizations "
+            "parametrize remove_spectral_norm remove_weight_norm skip_init spectral_norm "
+            "stateless weight_norm"
+        ),
+    },
+    "torch.optim": {
+        "compiler": "swap_in_optimizer_params_and_state",
+        "sparse": "SparseAdam",
+        "rare": "Muon swa_utils",
+    },
+    "torch.autograd": {
+        "compiler": (
+            "ProfilerActivity ProfilerConfig ProfilerState SavedTensor anomaly_mode "
+            "enforce_grad_layout_policy grad_mode is_view_replay_enabled profiler_legacy "
+            "profiler_util"
+        ),
+        "devices": "DeviceType ProfilerEvent kineto_available",
+    },
+    "torch.autograd.graph": {
+        "compiler": "region_activation_memory_budget",
+        "devices": (
+            "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"
+        ),
+    },
+    "torch.func": {
+        "compiler": "functionalize rearrange",
+        "rare": "replace_all_batch_norm_modules_",
+    },
+    "torch.linalg": {
+        "duplicates": "lu_solve",
+        "rare": (
+            "householder_product ldl_factor ldl_factor_ex ldl_solve lu_factor lu_factor_ex vander"
+        ),
+    },
+    "torch.special": {
+        "rare": "airy_ai",
+    },
+    "torch.fft": {
+        "rare": "hfft2 hfftn ihfft2 ihfftn",
+    },
+    "torch.utils.data": {
+        "compiler": (
+            "DFIterDataPipe IterDataPipe MapDataPipe argument_validation datapipes "
+            "functional_datapipe guaranteed_datapipes_determinism non_deterministic "
+            "runtime_validation runtime_validation_disabled"
+        ),
+        "distributed": "distributed",
+        "rare": ("DataChunk DistributedSampler dataloader dataset graph graph_settings sampler"),
+    },
+}
+
+NAMES: dict[str, dict[str, str]] = {
+    module: {name: group for group, names in groups.items() for name in names.split()}
+    for module, groups in _NAMES.items()
+}
+"""Torch's module to its names that are not offered, with their groups."""
+
+
+def not_offered(module: str, name: str, own: str) -> AttributeError:
+    """The error for a name that a module does not have.
+
+    Args:
+      module: torch's module.
+      name: the name.
+      own: the module that stands for it.
+
+    Returns:
+      An error that names the way out, if the name is one of torch's.
+
+    Example:
+      >>> print(not_offered("torch", "compile", "functrans.compat.torch"))
+      torch.compile is not offered by functrans.compat.torch (compilers, TorchScript and other
+      internals): use functrans.jit(function), which compiles whole steps
+      >>> print(not_offered("torch", "sinn", "functrans.compat.torch"))
+      module 'functrans.compat.torch' has no attribute 'sinn'
+    """
+    group = NAMES.get(module, {}).get(name)
+    if group is None:
+        return AttributeError(f"module {own!r} has no attribute {name!r}", name=name)
+    title, instead = GROUPS[group]
+    instead = INSTEAD.get(f"{module}.{name}", instead)
+    return AttributeError(
+        f"{module}.{name} is not offered by functrans.compat.torch ({title}): {instead}", name=name
+    )

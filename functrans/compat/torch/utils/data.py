@@ -1,0 +1,37 @@
+"""``torch.utils.data``: datasets, samplers, batches.
+
+Layer: ``compat``.
+"""
+
+from typing import Any as _Any
+
+from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.utils.datasets import ChainDataset as ChainDataset
+from functrans.compat.torch.utils.datasets import ConcatDataset as ConcatDataset
+from functrans.compat.torch.utils.datasets import Dataset as Dataset
+from functrans.compat.torch.utils.datasets import IterableDataset as IterableDataset
+from functrans.compat.torch.utils.datasets import StackDataset as StackDataset
+from functrans.compat.torch.utils.datasets import Subset as Subset
+from functrans.compat.torch.utils.datasets import TensorDataset as TensorDataset
+from functrans.compat.torch.utils.datasets import random_split as random_split
+from functrans.compat.torch.utils.loading import DataLoader as DataLoader
+from functrans.compat.torch.utils.loading import default_collate as default_collate
+from functrans.compat.torch.utils.loading import default_convert as default_convert
+from functrans.compat.torch.utils.loading import get_worker_info as get_worker_info
+from functrans.compat.torch.utils.samplers import BatchSampler as BatchSampler
+from functrans.compat.torch.utils.samplers import RandomSampler as RandomSampler
+from functrans.compat.torch.utils.samplers import Sampler as Sampler
+from functrans.compat.torch.utils.samplers import SequentialSampler as SequentialSampler
+from functrans.compat.torch.utils.samplers import SubsetRandomSampler as SubsetRandomSampler
+from functrans.compat.torch.utils.samplers import (
+    WeightedRandomSampler as WeightedRandomSampler,
+)
+
+
+def __getattr__(name: str) -> _Any:
+    """Nothing beside the names above.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise _not_offered("torch.utils.data", name, __name__)
