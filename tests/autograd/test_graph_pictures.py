@@ -1,5 +1,7 @@
 """The graph as a program, as Graphviz and as a page."""
 
+import gc
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -9,8 +11,8 @@ from numpy.testing import assert_allclose
 
 import functrans.numpy as fnp
 from functrans.autograd import tensor
+from functrans.autograd.composites import composite
 from functrans.autograd.graph import to_dot, to_html
-from functrans.autograd.operations import composite
 from functrans.autograd.programs import Operation
 from functrans.ir.check import check_jaxpr
 from functrans.passes.evaluate import evaluate
@@ -149,7 +151,7 @@ def test_the_page_is_well_formed_and_marks_hooks() -> None:
     page = to_html(watched())
     parser.feed(page)
     assert not parser.open
-    assert parser.kinds == ["hooked", "hooked", "equation", "result"]
+    assert parser.kinds == ["argument hooked", "equation hooked", "equation", "result"]
     assert "tensor hook clip" in page
     assert "&lt;lambda&gt;" in to_html(with_lambda())
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
@@ -159,3 +161,59 @@ def with_lambda() -> Any:
     y = leaf() * 2
     y.register_hook(lambda g: None)
     return y
+
+
+def crossed(x: Any) -> Any:
+    """Arrows that pass rows, and a constant that is read late."""
+    y = x
+    for _ in range(4):
+        y = (y.exp() + y.sin() * y) * x
+    return Operation("Own", lambda c, v: v * c)(tensor([2.0, 3.0]), y)
+
+
+def shapes(page: str) -> tuple[list[tuple[float, ...]], list[list[tuple[float, float]]]]:
+    """Left, top, right and bottom of boxes; points of arrows."""
+    boxes = []
+    for x, y, w, h in re.findall(r'x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)" rx', page):
+        boxes.append((float(x), float(y), float(x) + float(w), float(y) + float(h)))
+    arrows = []
+    for path in re.findall(r'<path d="(M[^"]+)"(?: marker-end|/>\n)', page):
+        numbers = [float(n) for n in re.findall(r"[-\d.]+", path)]
+        points = list(zip(numbers[0:8:2], numbers[1:8:2], strict=True))
+        arrows.append([*points, (points[-1][0], numbers[8])] if len(numbers) > 8 else points)
+    return boxes, arrows
+
+
+def test_boxes_and_arrows_are_apart() -> None:
+    page = crossed(leaf()).grad_fn.to_html()
+    boxes, arrows = shapes(page.split("</defs>")[1])
+    assert len(boxes) == 1 + 4 * 5 + 3
+    assert len(arrows) > len(boxes)
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            assert a[2] < b[0] or b[2] < a[0] or a[3] < b[1] or b[3] < a[1]
+    for (x0, y0), (_, y1), (_, y2), (x3, y3), *rest in arrows:
+        ends = [(x0, y0)]
+        for t in np.linspace(0, 1, 21):
+            w = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
+            ends.append(
+                (
+                    x0 * (w[0] + w[1]) + x3 * (w[2] + w[3]),
+                    y0 * w[0] + y1 * w[1] + y2 * w[2] + y3 * w[3],
+                )
+            )
+        for x, y in [*ends, *rest]:
+            for left, top, right, bottom in boxes:
+                assert not (left < x < right and top + 1 < y < bottom - 1)
+    assert "= Own " in page.split("<pre>")[0]
+
+
+def test_a_drawing_leaves_no_cycle() -> None:
+    y = crossed(leaf())
+    gc.collect()
+    gc.disable()
+    try:
+        y.grad_fn.to_html()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

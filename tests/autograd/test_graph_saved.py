@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans.numpy as fnp
 from functrans.autograd import grad, no_grad, tensor
+from functrans.autograd.composites import composite
 from functrans.autograd.graph import (
     GradientEdge,
     Node,
@@ -22,7 +23,6 @@ from functrans.autograd.graph import (
     save_to_disk,
     saved_tensors_hooks,
 )
-from functrans.autograd.operations import composite
 
 
 def leaf(values: Any = (1.0, 2.0)) -> Any:

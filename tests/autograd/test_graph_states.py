@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -55,6 +56,8 @@ class Named:
       index: numbers of the elements, ``None`` for all of them.
       at: its instruction; ``-1`` if the memory was written to since.
       seen: version of the memory when it was computed.
+      retains: whether ``retain_grad`` was called.
+      is_unrecorded: whether it is a view that was made under ``no_grad`` or by ``detach``.
     """
 
     real: Any
@@ -63,6 +66,7 @@ class Named:
     at: int
     seen: int
     retains: bool = False
+    is_unrecorded: bool = False
 
 
 @dataclass(eq=False)
@@ -90,6 +94,8 @@ class Tensors(RuleBasedStateMachine):
         self.names: list[Named] = []
         self.uses: list[tuple[int, int, int]] = []  # instruction, memory, version that it saved
         self.hooks: list[Any] = []
+        self.watched: list[list[int]] = []
+        self.accumulated: list[int] = []
         self.rng = np.random.default_rng(0)
         self.leaf()
 
@@ -108,6 +114,13 @@ class Tensors(RuleBasedStateMachine):
     def where(self, name: Named) -> int:
         """The instruction of a tensor's present value."""
         memory = self.memories[name.base]
+        if name.is_unrecorded:  # a constant of the value that the memory has now
+            whole = self.values(self.leaf_values, {}, memory.at)[memory.at]
+            part = np.asarray(whole if name.index is None else whole[name.index])
+            if name.seen != memory.version:
+                name.at = self.instruction("constant", (), part.copy())
+                name.seen = memory.version
+            return name.at
         if name.seen != memory.version:
             name.seen = memory.version
             name.at = (
@@ -193,6 +206,8 @@ class Tensors(RuleBasedStateMachine):
         return data.draw(st.sampled_from(names)) if names else None
 
     def is_writable(self, name: Named) -> bool:
+        if name.is_unrecorded:
+            return False
         at = self.program[self.memories[name.base].at].owner
         return self.program[at].kind != "leaf"
 
@@ -206,6 +221,8 @@ class Tensors(RuleBasedStateMachine):
         self.add(tensor(value, requires_grad=True), at)
         self.leaves.append(self.names[-1])
         self.leaf_values.append(value)
+        number, log = len(self.leaves) - 1, self.accumulated
+        self.names[-1].real.register_post_accumulate_grad_hook(lambda p: log.append(number))
 
     @rule()
     @precondition(lambda self: len(self.names) < 12)
@@ -252,16 +269,34 @@ class Tensors(RuleBasedStateMachine):
         seen = self.memories[name.base].version
         self.names.append(Named(name.real[part], name.base, index, at, seen))
 
+    @rule(data=st.data(), part=st.sampled_from(SLICES))
+    @precondition(lambda self: len(self.names) < 14)
+    def detach(self, data: Any, part: slice) -> None:
+        """A detached view of a view shares memory and versions, and is a constant."""
+        name = self.pick(data, lambda n: n.real.shape != ())
+        assert name is not None
+        own = np.arange(name.real.shape[0])[part]
+        if not own.size:
+            return
+        index = own if name.index is None else name.index[own]
+        real = name.real[part].detach() if data.draw(st.booleans()) else name.real.detach()[part]
+        value = array(real).copy()
+        at = self.instruction("constant", (), value)
+        seen = self.memories[name.base].version
+        self.names.append(Named(real, name.base, index, at, seen, is_unrecorded=True))
+
     @rule(data=st.data(), factor=FACTORS)
     def write_unrecorded(self, data: Any, factor: float) -> None:
         name = self.pick(data)
         assert name is not None
         memory = self.memories[name.base]
-        whole = name.real if name.index is None else name.real._base
-        before = array(whole).copy()
+        before = array(name.real).copy()
         with no_grad():
             name.real.__imul__(factor)
-        at = self.instruction("unrecorded", (memory.at,), array(whole) - before)
+        whole = self.values(self.leaf_values, {}, memory.at)[memory.at]
+        change = np.zeros(np.shape(whole))
+        change[... if name.index is None else name.index] = array(name.real) - before
+        at = self.instruction("unrecorded", (memory.at,), change)
         self.program[at].owner = self.program[memory.at].owner
         memory.at = at
         memory.version += 1
@@ -298,6 +333,30 @@ class Tensors(RuleBasedStateMachine):
         if name.index is None:
             name.at, name.seen = at, memory.version
 
+    @rule(data=st.data(), factor=FACTORS)
+    def write_refused(self, data: Any, factor: float) -> None:
+        """A leaf, or a view of one, is not written to, and nothing changes."""
+        name = self.pick(
+            data, lambda n: not n.is_unrecorded and not self.is_writable(n) and n.real.requires_grad
+        )
+        if name is None:
+            return
+        node = name.real.grad_fn
+        for write in (name.real.mul_, name.real.fill_):
+            with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+                write(factor)
+        assert name.real.grad_fn is node
+
+    @rule(data=st.data(), factor=FACTORS, mode=st.sampled_from(["shape", "dtype"]))
+    def write_that_does_not_fit(self, data: Any, factor: float, mode: str) -> None:
+        """Values and versions are compared after every step, thus after this one."""
+        name = self.pick(data, self.is_writable)
+        if name is None:
+            return
+        value = np.full((2, 7) if mode == "shape" else (), factor)
+        with pytest.raises(RuntimeError, match=r"shape|size|broadcast|can't be cast"):
+            name.real.mul_(tensor(value if mode == "shape" else value * 1j))
+
     @rule(data=st.data())
     def assign(self, data: Any) -> None:
         name = self.pick(data, lambda n: self.is_writable(n) and n.real.shape != ())
@@ -313,7 +372,7 @@ class Tensors(RuleBasedStateMachine):
         memory.at = self.instruction("write", (memory.at, at), index)
         memory.version += 1
 
-    @rule(data=st.data(), factor=FACTORS, kind=st.sampled_from(["tensor", "node"]))
+    @rule(data=st.data(), factor=FACTORS, kind=st.sampled_from(["tensor", "node", "after"]))
     def hook(self, data: Any, factor: float, kind: str) -> None:
         name = self.pick(data, lambda n: n.real.requires_grad)
         assert name is not None
@@ -322,6 +381,13 @@ class Tensors(RuleBasedStateMachine):
         if kind == "tensor":
             eqn.on_tensor[key] = factor
             self.hooks.append((name.real.register_hook(lambda g: g * factor), eqn.on_tensor, key))
+        elif name.real.grad_fn is not None and kind == "after":
+            # What a hook of a node is given is what the hook before it returned.
+            log: list[int] = []
+            self.watched.append(log)
+            node = name.real.grad_fn
+            handle = node.register_hook(lambda gi, go: log.append(len(gi)))
+            self.hooks.append((handle, {}, key))
         elif name.real.grad_fn is not None:
             eqn.on_node[key] = factor
             handle = name.real.grad_fn.register_prehook(lambda g: (g[0] * factor,))
@@ -352,12 +418,23 @@ class Tensors(RuleBasedStateMachine):
             n.real.grad = None
         before = [n.real.grad * 1 if n.real.grad is not None else 0.0 for n in self.leaves]
         collected: list[Any] = []
+        first: list[Any] = []
+        self.accumulated.clear()
+        ways = st.sampled_from([{}, {"create_graph": True}, {"inputs": 0}])
+        way = data.draw(ways)
+        if "inputs" in way:
+            way = {"inputs": [n.real for n in self.leaves]}
         leaves = [n.real for n in self.leaves]
         try:
-            with register_multi_grad_hook(leaves, collected.append):
-                name.real.backward(tensor(seed), retain_graph=True)
+            with (
+                register_multi_grad_hook(leaves, collected.append),
+                register_multi_grad_hook(leaves, first.append, mode="any"),
+            ):
+                name.real.backward(tensor(seed), retain_graph=True, **way)
         except RuntimeError as error:
             self.refused(root, str(error))
+            for n in self.leaves:  # a pass that failed may have reached some of them
+                n.real.grad = None
             return
         below = self.ancestors(root)
         found, shifted = self.gradients(root, seed, [self.place(n) for n in retained])
@@ -368,10 +445,28 @@ class Tensors(RuleBasedStateMachine):
             else:
                 assert_allclose(array(n.real.grad), array(old), rtol=1e-12)
         for n, value in zip(retained, shifted, strict=True):
-            assert_allclose(array(n.real.grad), value, rtol=1e-9, atol=1e-9)
+            is_passed = "inputs" not in way or self.leads_to_a_leaf(n)
+            if is_passed or self.place(n) not in below:
+                assert_allclose(array(n.real.grad), value, rtol=1e-9, atol=1e-9)
+        assert sorted(self.accumulated) == [i for i, is_reached in enumerate(reached) if is_reached]
         if any(reached):
             (gradients,) = collected
             assert [g is not None for g in gradients] == reached
+            assert len(first) == 1
+        if "create_graph" in way:
+            self.detach_gradients()
+
+    def leads_to_a_leaf(self, name: Named) -> bool:
+        below = self.ancestors(self.place(name))
+        return any(self.place(n) in below for n in self.leaves)
+
+    def detach_gradients(self) -> None:
+        """Gradients that were recorded are replaced: else they hold the graph that holds them."""
+        for n in self.names:
+            if n.real.is_leaf or n.retains:
+                gradient = n.real.grad
+                if gradient is not None:
+                    n.real.grad = gradient.detach()
 
     @rule(data=st.data(), order=st.sampled_from([1, 2]))
     def grad(self, data: Any, order: int) -> None:
@@ -412,6 +507,47 @@ class Tensors(RuleBasedStateMachine):
             for own, value in zip(second, ft.grad(of_gradient)(self.leaf_values), strict=True):
                 assert_allclose(array(own), value, rtol=1e-8, atol=1e-8)
 
+    @rule(data=st.data())
+    def grads_of_many(self, data: Any) -> None:
+        """A batch of gradients, of several tensors in several others, one of them unused."""
+        name = self.pick(data, lambda n: n.real.requires_grad)
+        wanted = self.pick(data, lambda n: n.real.requires_grad)
+        assert name is not None
+        assert wanted is not None
+        root, goal = self.where(name), self.place(wanted)
+        seeds = self.rng.normal(size=(2, *name.real.shape))
+        unused = tensor(np.zeros(2), requires_grad=True)
+        options = {"retain_graph": True, "materialize_grads": True}
+        try:
+            found, zeros = grad(
+                name.real, [wanted.real, unused], tensor(seeds), is_grads_batched=True, **options
+            )
+            twice = grad([name.real] * 2, wanted.real, [tensor(s) for s in seeds], **options)
+        except RuntimeError as error:
+            self.refused(root, str(error))
+            return
+        assert not array(zeros).any()
+        if goal not in self.ancestors(root):
+            assert not array(found).any()
+            return
+        each = [self.gradients(root, seed, [goal])[1][0] for seed in seeds]
+        assert_allclose(array(found), each, rtol=1e-9, atol=1e-9)
+        assert_allclose(array(twice[0]), sum(each), rtol=1e-9, atol=1e-9)
+
+    @rule(data=st.data())
+    def backward_that_fails(self, data: Any) -> None:
+        """A hook that raises ends the pass; the graph can be used again."""
+        name = self.pick(data, lambda n: n.real.requires_grad and n.real.grad_fn is not None)
+        if name is None:
+            return
+        before = [np.array(array(n.real.grad)) for n in self.leaves]
+        handle = name.real.register_hook(lambda g: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            name.real.backward(tensor(np.ones(name.real.shape)), retain_graph=True)
+        handle.remove()
+        for n, old in zip(self.leaves, before, strict=True):
+            assert_allclose(array(n.real.grad), old, rtol=0)
+
     def refused(self, root: int, message: str) -> None:
         """A pass may fail only if something that it needs was written to."""
         assert "modified by an inplace operation" in message
@@ -434,6 +570,8 @@ class Tensors(RuleBasedStateMachine):
         for name in self.names:
             at = self.where(name)
             assert name.real.requires_grad == self.program[at].is_differentiable
+            if name.index is not None and not name.is_unrecorded:
+                assert name.real._base is not None
             assert name.real.is_leaf == (
                 not self.program[at].is_differentiable
                 or self.program[self.place(name)].kind == "leaf"
@@ -456,7 +594,7 @@ def array(x: Any) -> Any:
 
 TestTensors = Tensors.TestCase
 TestTensors.settings = settings(
-    max_examples=40,
+    max_examples=100,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=list(HealthCheck),

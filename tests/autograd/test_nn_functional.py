@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans as ft
 from functrans.autograd import grad, no_grad, tensor
 from functrans.autograd.checks import gradcheck, gradgradcheck
+from functrans.autograd.composites import composite
 from functrans.autograd.func import grad as functional_grad
 from functrans.autograd.graph import saved_tensors_hooks
-from functrans.autograd.operations import composite
 from functrans.autograd.programs import Operation
 from functrans.compat.torch.nn import functional as F  # noqa: N812  # as torch code has it
 

@@ -142,8 +142,11 @@ def test_ranges_for_nvtx_carry_sequence_numbers(monkeypatch: pytest.MonkeyPatch)
     module: Any = ModuleType("nvtx")
     texts: list[str] = []
     depth: list[int] = []
-    module.push_range = lambda text: (texts.append(text), depth.append(1))
-    module.pop_range = lambda: depth.pop()
+    module.push_range = lambda message=None, color="blue", domain=None: (
+        texts.append(message),
+        depth.append(1),
+    )
+    module.pop_range = lambda domain=None: depth.pop()
     monkeypatch.setitem(__import__("sys").modules, "nvtx", module)
     x = tensor(np.ones(3), requires_grad=True)
     with emit_nvtx(record_shapes=True), record_function("outer"):
@@ -157,6 +160,68 @@ def test_ranges_for_nvtx_carry_sequence_numbers(monkeypatch: pytest.MonkeyPatch)
     assert "sizes = [[3], [3]]" in first
     last = [text for text in texts if text.startswith("MulBackward0")][-1]
     assert last.split("seq = ")[1].split(",")[0] == first.split("seq = ")[1].split(",")[0]
+
+
+class FakeItt(ModuleType):
+    """The part of ``ittapi`` that is used, with its types: a task needs a handle of its name."""
+
+    class Handle:
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+    def __init__(self) -> None:
+        super().__init__("ittapi")
+        self.begun: list[str] = []
+        self.open = 0
+
+    def domain(self, name: str) -> object:
+        assert name == "functrans"
+        return self
+
+    def string_handle(self, text: str) -> Handle:
+        return FakeItt.Handle(text)
+
+    def task_begin(self, domain: object, name: Handle) -> None:
+        assert domain is self
+        if not isinstance(name, FakeItt.Handle):
+            raise TypeError("The passed string handle is not a valid instance of StringHandle.")
+        self.begun.append(name.text)
+        self.open += 1
+
+    def task_end(self, domain: object) -> None:
+        assert domain is self
+        self.open -= 1
+
+
+def test_ranges_for_itt(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = FakeItt()
+    monkeypatch.setitem(__import__("sys").modules, "ittapi", module)
+    emitter = emit_itt(record_shapes=True)
+    with emitter, record_function("outer"):
+        work()
+        with pytest.raises(RuntimeError, match="not reentrant"):
+            emitter.__enter__()
+    assert module.open == 0
+    assert module.begun[0] == "outer"
+    assert any(text.startswith("aten::mm, seq = ") and "[8, 4]" in text for text in module.begun)
+    assert any(text.startswith("MmBackward0") for text in module.begun)
+    count = len(module.begun)
+    with emit_itt(enabled=False):
+        work()
+    assert len(module.begun) == count
+    with pytest.raises(ZeroDivisionError), emit_itt(), record_function("fails"):
+        raise ZeroDivisionError
+    assert module.open == 0
+    assert modes.observers == ()
+
+
+@pytest.mark.parametrize(("emit", "package"), [(emit_nvtx, "nvtx"), (emit_itt, "ittapi")])
+def test_ranges_for_the_real_packages(emit: Any, package: str) -> None:
+    pytest.importorskip(package)
+    with emit(record_shapes=True), record_function("outer"):
+        loss = work()
+    assert loss.item() == 8 * 3 * 4 * 2.0
+    assert modes.observers == ()
 
 
 @pytest.mark.parametrize(("emit", "package"), [(emit_nvtx, "nvtx"), (emit_itt, "ittapi")])

@@ -1,0 +1,146 @@
+"""Names of torch in ``functrans.compat.torch``: what is offered is there, what is not says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import functrans.compat.torch as torch
+from functrans.compat.torch.not_offered import GROUPS, INSTEAD, NAMES
+
+DATA = Path(__file__).resolve().parents[2] / "docs" / "torch_names.json"
+MODULES = json.loads(DATA.read_text(encoding="utf-8"))["modules"]
+
+
+def _module(name):
+    found = torch
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_is_offered_or_listed_as_not_offered(module):
+    own = _module(module)
+    listed = NAMES.get(module, {})
+    lacking = {name for name in MODULES[module] if not hasattr(own, name)}
+    assert lacking == set(listed)
+    assert set(listed.values()) <= set(GROUPS)
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_what_to_use_instead_is_of_names_that_are_not_offered(name):
+    module, _, last = name.rpartition(".")
+    assert last in NAMES[module]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "text"),
+    [
+        ("torch", "compile", r"torch\.compile is not offered .* use functrans\.jit\(function\)"),
+        ("torch", "sparse_coo_tensor", r"\(sparse and nested tensors\): tensors are dense"),
+        ("torch.nn", "LazyLinear", r"\(lazy modules\): give the numbers of input features"),
+        ("torch.optim", "Muon", r"torch\.optim\.Muon is not offered"),
+        ("torch.linalg", "ldl_solve", r"torch\.linalg\.ldl_solve is not offered"),
+        ("torch.func", "functionalize", r"torch\.func\.functionalize is not offered"),
+    ],
+)
+def test_a_name_that_is_not_offered_says_what_to_use(module, name, text):
+    with pytest.raises(AttributeError, match=text):
+        getattr(_module(module), name)
+
+
+@pytest.mark.parametrize("module", sorted({*NAMES, "torch.nn.functional"} - {"torch.Tensor"}))
+def test_an_unknown_name_is_an_ordinary_error(module):
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        _ = _module(module).no_such_name
+
+
+# what the names do -------------------------------------------------------------------------------
+
+
+def test_vmap_is_that_of_func():
+    x = torch.arange(6.0).reshape(2, 3)
+    rows = torch.vmap(lambda row: row.sum())(x)
+    np.testing.assert_array_equal(rows.numpy(), [3.0, 12.0])
+    columns = torch.vmap(torch.dot, in_dims=(1, 1))(x, x)
+    np.testing.assert_array_equal(columns.numpy(), [9.0, 17.0, 29.0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.ones(2).to("cuda"),
+        lambda: torch.ones(2).to(device="cuda:0"),
+        lambda: torch.zeros(2, device="cuda"),
+        lambda: torch.tensor([1.0], device="cuda"),
+        lambda: torch.randn(2, device="cuda"),
+        lambda: torch.ones(2).new_zeros(2, device="cuda"),
+        lambda: torch.nn.Linear(2, 2).to("cuda"),
+        lambda: torch.nn.Linear(2, 2, device="cuda"),
+        lambda: torch.nn.Transformer(4, 2, 1, 1, 4, device="cuda"),
+        lambda: torch.nn.Linear(2, 2).cuda(),
+        lambda: torch.ones(2).cuda(),
+        lambda: torch.device("cuda"),
+        lambda: torch.hann_window(3, device="cuda"),
+        lambda: torch.set_default_device("cuda"),
+    ],
+)
+def test_other_devices_are_refused(call):
+    with pytest.raises(RuntimeError, match="functrans computes on the CPU"):
+        call()
+
+
+def test_the_cpu_is_accepted():
+    x = torch.ones(2, device="cpu").to(torch.device("cpu"), torch.float64)
+    assert x.device == torch.device("cpu")
+    assert x.dtype == np.float64
+    assert torch.nn.Linear(2, 2, device="cpu").to("cpu").weight.device == torch.device("cpu")
+    assert not torch.cuda.is_available()
+
+
+def test_settings():
+    assert torch.get_default_device() == torch.device("cpu")
+    torch.use_deterministic_algorithms(False)
+    assert torch.are_deterministic_algorithms_enabled()
+    torch.set_float32_matmul_precision("high")
+    assert torch.get_float32_matmul_precision() == "highest"
+    with pytest.raises(RuntimeError, match="is not one of 'highest', 'high', 'medium'"):
+        torch.set_float32_matmul_precision("low")
+    assert torch.typename(torch.ones(1)) == "torch.FloatTensor"
+    assert torch.is_signed(torch.ones(1))
+    assert not torch.is_signed(torch.ones(1) > 0)
+
+
+def test_tensors_of_other_memory():
+    data = bytearray(np.array([1.0, 2.0, 3.0]).tobytes())
+    assert torch.frombuffer(data, dtype=torch.float64, offset=8).tolist() == [2.0, 3.0]
+    array = np.arange(3.0)
+    shared = torch.from_dlpack(array)
+    array[0] = 5
+    assert shared[0] == 5
+
+
+@pytest.mark.parametrize("degree", range(7))
+def test_orthogonal_polynomials(degree):
+    x = np.linspace(-0.9, 1.4, 7)
+    special = torch.special
+    one = [0] * degree + [1]
+    cases = [
+        (special.chebyshev_polynomial_t, np.polynomial.chebyshev.chebval),
+        (special.hermite_polynomial_h, np.polynomial.hermite.hermval),
+        (special.hermite_polynomial_he, np.polynomial.hermite_e.hermeval),
+        (special.laguerre_polynomial_l, np.polynomial.laguerre.lagval),
+        (special.legendre_polynomial_p, np.polynomial.legendre.legval),
+    ]
+    for ours, theirs in cases:
+        np.testing.assert_allclose(ours(torch.from_numpy(x), degree).numpy(), theirs(x, one))
+
+
+def test_the_derivative_of_a_polynomial():
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64, requires_grad=True)
+    torch.special.chebyshev_polynomial_t(x, 3).sum().backward()  # 4 x^3 - 3 x
+    np.testing.assert_allclose(x.grad.numpy(), 12 * x.detach().numpy() ** 2 - 3)
