@@ -50,7 +50,9 @@ class Carried:
                 self._store_element(flat, w.element(start, flat))
         elif self.in_place:
             assert start.pointer is not None
-            w.b.move_memory(start.pointer, self.result.pointer, w.b.index(self.result.size_bytes))
+            if start.pointer.text != self.result.pointer.text:
+                size = w.b.index(self.result.size_bytes)
+                w.b.move_memory(start.pointer, self.result.pointer, size)
         else:
             assert start.pointer is not None
             self.other = w.workspace(self.result.size_bytes)
@@ -251,7 +253,14 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     cond_consts, body_consts = operands[:n_cond], operands[n_cond : n_cond + n_body]
     starts = operands[n_cond + n_body :]
     tapes = [_new_tape(w, var, None) for var in eqn.outputs[len(starts) :]]
-    carried = [Carried(w, start, out) for start, out in zip(starts, eqn.outputs, strict=False)]
+    block = BodyWriter(w.program, body, {}, {})
+    block.plan_ahead()
+    carried = [
+        Carried(w, start, out, block.may_overwrite(before, after))  # type: ignore[arg-type]  # variables
+        for start, out, before, after in zip(
+            starts, eqn.outputs, body.invars[n_body:], body.outvars, strict=False
+        )
+    ]
     b = w.b
     head, inside, done = b.label("while_h"), b.label("while_b"), b.label("while_d")
     b.branch(head)
@@ -273,7 +282,12 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     }
     for tape, atom in zip(tapes, body.outvars[len(starts) :], strict=True):
         destinations[atom] = _pushed(w, tape)
-    block = BodyWriter(w.program, body, _block_env(w, body, arguments), destinations)  # type: ignore[arg-type]  # results are variables
+    in_place = [atom for c, atom in zip(carried, body.outvars, strict=False) if c.in_place]
+    block.start(
+        _block_env(w, body, arguments),
+        destinations,  # type: ignore[arg-type]  # results are variables
+        frozenset(in_place),  # type: ignore[arg-type]  # results are variables
+    )
     block.write()
     _next_values(w, body, block, carried)
     b.branch(head)

@@ -18,6 +18,7 @@ import numpy as np
 
 from functrans.compiler.nests import MustStore, NestWriter
 from functrans.compiler.parallel import write_in_chunks
+from functrans.compiler.prepare import prepare
 from functrans.compiler.schedule import (
     FULLY_UNROLLED,
     Call,
@@ -259,12 +260,16 @@ class BodyWriter:
     def may_overwrite(self, argument: Var, result: Var) -> bool:
         """Whether a result can be computed in the memory of an argument.
 
-        It can where the only nest that reads the argument writes the result in the same places.
+        It can where the only nest that reads the argument writes the result in the same places, or
+        where the last item that reads it is a routine or a loop that takes over its memory.
         """
         assert self.schedule is not None
         assert self._writers is not None
         if argument in self.jaxpr.outvars:
             return False
+        for number, item in enumerate(self.schedule.items):
+            if isinstance(item, Call) and result in item.eqn.outputs:
+                return self._may_take_over(number, item.eqn, argument, result)
         items = zip(self.schedule.items, self.schedule.reads, self._writers, strict=True)
         found = False
         for item, reads, writer in items:
@@ -278,6 +283,41 @@ class BodyWriter:
             elif result in made and not found:
                 return False  # written before it is read
         return found
+
+    def _may_take_over(self, number: int, eqn: Equation, argument: Var, result: Var) -> bool:
+        """Whether an item that is no nest can write its result over an argument."""
+        assert self.schedule is not None
+        shown = {argument}
+        for item in self.schedule.items:
+            if isinstance(item, View) and item.eqn.inputs[0] in shown:
+                shown.add(item.eqn.outputs[0])
+        if not shown.isdisjoint(self.jaxpr.outvars):
+            return False
+        if any(not shown.isdisjoint(reads) for reads in self.schedule.reads[number + 1 :]):
+            return False
+        positions = [k for k, atom in enumerate(eqn.inputs) if atom in shown]
+        if not positions:
+            return True
+        lower = eqn.primitive.lower
+        if not isinstance(lower, Structured):
+            routine = lower.routine if isinstance(lower, IndexMap) else lower
+            return (
+                isinstance(routine, Routine)
+                and eqn.outputs[0] is result
+                and positions == [routine.in_place]
+            )
+        loop = _loop_of(eqn)
+        place = eqn.outputs.index(result)
+        if loop is None:
+            return False
+        n_first, n_consts, jaxpr = loop
+        if positions != [n_first + n_consts + place]:
+            return False
+        jaxpr = prepare(jaxpr)
+        block = BodyWriter(self.program, jaxpr, {}, {})
+        block.plan_ahead()
+        before, after = jaxpr.invars[n_consts + place], jaxpr.outvars[place]
+        return isinstance(after, Var) and block.may_overwrite(before, after)
 
     def heirs(self, writers: list[NestWriter | None]) -> Mapping[Var, Var]:
         """Variables that are in the memory of one computed later, after planning."""
@@ -421,6 +461,16 @@ class BodyWriter:
                 stored.dtype, self.b.offset(stored.pointer, self._bytes(stored, flat))
             )
         return number
+
+
+def _loop_of(eqn: Equation) -> tuple[int, int, Jaxpr] | None:
+    """Of a loop: operands that its body does not see, constants of its body, and the body."""
+    params = eqn.params
+    if eqn.primitive.name == "scan":
+        return int(params["length"] is None), params["n_consts"], params["jaxpr"]
+    if eqn.primitive.name == "while":
+        return params["n_cond_consts"], params["n_body_consts"], params["body_jaxpr"]
+    return None
 
 
 def is_small(aval: Any) -> bool:

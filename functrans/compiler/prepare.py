@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler.invariants import with_invariants_outside
+from functrans.compiler.merging import with_merged_axes
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import Expansion, Reduction, Structured
@@ -52,7 +53,7 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
                 cache={},
             )
         )
-        known = with_invariants_outside(_with_single_axes(known), prepare)
+        known = with_invariants_outside(_with_single_axes(with_merged_axes(known)), prepare)
         known = _with_own_results(known)
         known.cache["constants"] = jaxpr.cache.get("constants", {})
         jaxpr.cache["prepared"] = known

@@ -421,11 +421,20 @@ def _extents(root: Root) -> tuple[int, ...]:
 
 
 def _vector(roots: Sequence[Root]) -> int | None:
-    """Which loop runs over lanes: the last one that is long enough, alike for all roots."""
+    """Which loop runs over lanes: the last one that is long enough, alike for all roots.
+
+    Inside it there should be no other loop: elements of different lanes would be far apart. Only a
+    reduction along it must have it.
+    """
     extents = _extents(roots[0])
     found = vector_axis(extents)
-    if found is None and extents and extents[-1] >= 8:
-        last = len(extents) - 1
-        if all(root.reduced is None or root.loops[last] != root.reduced for root in roots):
-            found = last
-    return found
+    last = len(extents) - 1
+    if found is not None and (
+        found == last
+        or any(root.reduced is not None and root.loops[found] == root.reduced for root in roots)
+    ):
+        return found
+    is_free = all(
+        root.reduced is None or not extents or root.loops[last] != root.reduced for root in roots
+    )
+    return last if extents and extents[last] >= 8 and is_free else None

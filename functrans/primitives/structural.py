@@ -171,6 +171,33 @@ def reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return bind(reshape_p, x, shape=shape)[0]
 
 
+# view -------------------------------------------------------------------------------------------
+
+
+def _view_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return bind(view_p, cts[0], shape=operands[0].aval.shape)
+
+
+def _view_batch(size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    return bind(view_p, moveaxis(operands[0], dims[0], 0), shape=(size, *shape)), (0,)
+
+
+def _view_lower(index: Any, avals: Any, output: int, *, shape: tuple[int, ...]) -> None:
+    """Never read through: it is the operand's memory."""
+
+
+view_p: Primitive = Primitive(
+    "view",
+    impl=_reshape_impl,
+    abstract_eval=_reshape_aval,
+    jvp=linear,
+    transpose=_view_transpose,
+    batch=_view_batch,
+    lower=IndexMap(_view_lower, is_view=True),
+)
+"""A reshape whose operand is stored: the compiler's, which changes the shapes of loops by it."""
+
+
 # transpose --------------------------------------------------------------------------------------
 
 
@@ -455,4 +482,6 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
     return index % ndim if ndim else 0
 
 
-PRIMITIVES = (cast_p, reshape_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p, stop_gradient_p)
+PRIMITIVES = (
+    cast_p, reshape_p, view_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p, stop_gradient_p,
+)  # fmt: skip

@@ -93,6 +93,20 @@ STRUCTURAL = (
         refused=(Refused("size", (np.ones(6),), ShapeError, "cannot reshape", {"shape": (4,)}),),
     ),
     Row(
+        st.view_p,
+        over_shapes(
+            ("2,3->3,2", (2, 3), {"shape": (3, 2)}),
+            ("2,3->6", (2, 3), {"shape": (6,)}),
+            ("0d->1,1", (), {"shape": (1, 1)}),
+            ("1->0d", (1,), {"shape": ()}),
+            ("empty", (2, 0), {"shape": (0, 5)}),
+        ),
+        lambda x, shape: np.array(x.ravel().tolist(), x.dtype).reshape(shape),
+        rtol=0,
+        is_flat=True,
+        refused=(Refused("size", (np.ones(6),), ShapeError, "cannot reshape", {"shape": (4,)}),),
+    ),
+    Row(
         st.transpose_p,
         over_shapes(
             ("2,3,4", (2, 3, 4), {"axes": (2, 0, 1)}),
