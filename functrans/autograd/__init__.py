@@ -37,10 +37,12 @@ from functrans.autograd.methods import filling as _filling
 from functrans.autograd.methods import gathering as _gathering
 from functrans.autograd.methods import indexing as _indexing
 from functrans.autograd.methods import joining as _joining
+from functrans.autograd.methods import legacy_types as _legacy_types
 from functrans.autograd.methods import linear_algebra as _linear_algebra
 from functrans.autograd.methods import ordering as _ordering
 from functrans.autograd.methods import parts as _parts
 from functrans.autograd.methods import pointwise as _pointwise
+from functrans.autograd.methods import printing as _printing
 from functrans.autograd.methods import products as _products
 from functrans.autograd.methods import reductions as _reductions
 from functrans.autograd.methods import shaping as _shaping
@@ -61,7 +63,7 @@ from functrans.autograd.tensors import install as _install
 for _family in (
     _state, _arithmetic, _blending, _pointwise, _special, _comparison, _complex_numbers, _shaping,
     _parts, _joining, _reductions, _ordering, _products, _linear_algebra, _indexing, _gathering,
-    _filling, _conversion, _array_protocol,
+    _filling, _conversion, _array_protocol, _legacy_types, _printing,
 ):  # fmt: skip
     _install(_family.METHODS)
 

@@ -20,7 +20,7 @@ from functrans.autograd.engine import run_backward
 from functrans.autograd.hooks import retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.nodes import GraphNode, LeafNode
-from functrans.autograd.recording import PERMANENT, node_of
+from functrans.autograd.recording import PERMANENT, mark_origin, namespaces, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.passes.nodes import OUTPUT
@@ -344,6 +344,10 @@ def grad(
             _zeros(place, trace, create_graph) if g is None else g
             for g, place in zip(found, places, strict=True)
         ]
+    if namespaces.has_torch:
+        for x, gradient in zip(inputs, found, strict=True):
+            if gradient is not None:
+                mark_origin(gradient, (x,))
     return tuple(found)
 
 

@@ -322,7 +322,7 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
             tensors,
         )
     else:
-        found = Tensor.of(results[0], node)
+        found = with_default(Tensor.of(results[0], node), tensors)
     made = found if many else (found,)
     guards.extend([guard_of(x, node.name()) for x in made if lies_in(x._value, held)])
     node.guards = guards
@@ -400,4 +400,6 @@ def alias(x: Tensor) -> Tensor:
     node = node_of(x)
     if node is not None and modes.grad:
         node = AliasNode(COMPOSITE, {}, None, (node,), x.shape, x.dtype, capture())
-    return Tensor.of(x._value, node, x.__dict__.get("_trace"))
+    result = Tensor.of(x._value, node, x.__dict__.get("_trace"))
+    result._follows = x._follows
+    return result

@@ -455,8 +455,10 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
                 trace = gradient.__dict__.get("_trace")
                 copy = Tensor.of(_laid_out(gradient._value, owner), None, trace)
             owner._grad = copy
-        elif records or isinstance(have._value, Tracer) or isinstance(gradient._value, Tracer):
+        elif records:
             owner._grad = have + gradient
+        elif isinstance(have._value, Tracer) or isinstance(gradient._value, Tracer):
+            have.copy_(have + gradient)
         else:
             memory = have._memory()
             np.add(memory, gradient._value, out=memory, casting="unsafe")

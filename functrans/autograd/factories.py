@@ -20,10 +20,13 @@ from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import default_dtype, torch_kind
 from functrans.autograd.random import Generator, stream
+from functrans.autograd.recording import ImperativeTrace
 from functrans.autograd.tensors import Tensor, called
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
+from functrans.staging import StagingTracer
+from functrans.state import open_traces
 from functrans.trace import Tracer
 
 _INT64 = np.dtype(np.int64)
@@ -152,13 +155,35 @@ class Factories:
         Raises:
           UnsupportedOperationError: the data belong to a transform of a function of arrays.
         """
+        if modes.session is not None and isinstance(data, np.ndarray):  # read anew in each call
+            copied: Any = self.from_numpy(data).clone()  # type: ignore[attr-defined]  # a method
+            copied = copied if dtype is None else copied.to(np.dtype(dtype))
+            return copied.requires_grad_() if requires_grad else copied  # type: ignore[no-any-return]  # a tensor
         if isinstance(data, Tracer) and not isinstance(data, Tensor):
+            lifted = self._traced(data)
+            if lifted is not None:
+                kind = dtype if dtype is not None else lifted.dtype
+                result = lifted.to(np.dtype(kind))  # type: ignore[attr-defined]  # a method
+                return result.requires_grad_() if requires_grad else result  # type: ignore[no-any-return]  # a tensor
             raise UnsupportedOperationError(
                 f"tensor(): {data._describe()}{here()} cannot become a tensor: its derivative "
                 "would be lost. Give the tensor to the transform (ft.grad(f)(tensor(x)), or "
                 "functrans.autograd.func.grad), or compute with functrans.numpy"
             )
         return self.made(array_of(data, dtype, self.default()), requires_grad)
+
+    def _traced(self, data: Any) -> Tensor | None:
+        """An array argument of a step that ``jit`` traces, as a tensor; ``None`` for others."""
+        session = modes.session
+        if session is None or not isinstance(data, StagingTracer):
+            return None
+        trace = session.trace  # leaves a trace that knows of no tensors
+        others = [t for t in open_traces.get() if not isinstance(t, ImperativeTrace)]
+        if others != [session.staging] or data._trace is not session.staging:
+            return None  # the argument may itself belong to a transform around the step
+        result: Tensor = trace.tensor(data)
+        result._follows = self.follows_torch
+        return result
 
     def as_tensor(self, data: Any, dtype: Any = None, **_: Any) -> Tensor:
         """Data as a tensor: without a copy for tensors and arrays of the dtype."""
@@ -184,9 +209,14 @@ class Factories:
     def from_numpy(self, ndarray: np.ndarray) -> Tensor:
         """A tensor on the memory of an array.
 
+        In a step that ``jit`` traces an array that is an argument is a value, and is copied.
+
         Raises:
           TypeError: it is no array of numbers.
         """
+        traced = self._traced(ndarray)
+        if traced is not None:
+            return traced
         if not isinstance(ndarray, np.ndarray):
             raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
         if ndarray.dtype.kind not in "fciub" and ndarray.dtype.name != "bfloat16":

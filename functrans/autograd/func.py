@@ -25,7 +25,14 @@ import numpy as np
 from functrans import tree
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import LeafNode
-from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
+from functrans.autograd.recording import (
+    PERMANENT,
+    ImperativeTrace,
+    enter_session,
+    mark_origin,
+    namespaces,
+    node_of,
+)
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.primitives.complex_parts import conjugate
@@ -137,7 +144,13 @@ def _transformed(
     """Call the transform of a function of tensors."""
     on_values = _OnValues(fun, args, kwargs, requires, check)
     given_args, given_kwargs = tree.map(_given, (tuple(args), dict(kwargs)))
-    return tree.map(_returned, transform(on_values)(*given_args, **given_kwargs))
+    result = tree.map(_returned, transform(on_values)(*given_args, **given_kwargs))
+    if namespaces.has_torch:
+        operands = tree.flatten((args, kwargs))[0]
+        for out in tree.flatten(result)[0]:
+            if isinstance(out, Tensor):
+                mark_origin(out, operands)
+    return result
 
 
 def _numbers(argnums: Any) -> Any:

@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 
 class Modes(threading.local):
     """Modes of the calling thread.
@@ -66,6 +68,19 @@ class Modes(threading.local):
 
 
 modes = Modes()
+
+
+class TorchDefaults:
+    """Settings of ``functrans.compat.torch``, for the process.
+
+    Attributes:
+      dtype: of Python floats there, and of floating results from integer tensors made there.
+    """
+
+    dtype = np.dtype(np.float32)
+
+
+torch_defaults = TorchDefaults()
 
 
 class Scope:

@@ -28,6 +28,8 @@ from functrans.autograd.quiet import quietly
 from functrans.autograd.recording import (
     PERMANENT,
     guard_of,
+    mark_origin,
+    namespaces,
     node_of,
     note_node,
     refuse_inference,
@@ -202,7 +204,7 @@ class Operation:
             if is_shared:
                 outs[i] = _own(outs[i], values)
         if not has_node or plan.linear is None:
-            return _finished(plan, outs, [None] * n)
+            return _finished(plan, outs, [None] * n, operands)
         node = ProgramNode(
             COMPOSITE,
             {},
@@ -230,7 +232,7 @@ class Operation:
             ]
         else:
             places = [node]
-        results = _finished(plan, outs, places)
+        results = _finished(plan, outs, places, operands)
         made = results if plan.is_many else (results,)
         guards.extend([guard_of(made[i], node.name()) for i in plan.guarded_outs])
         node.guards = guards
@@ -331,13 +333,18 @@ def _own(out: Any, values: Sequence[Any]) -> Any:
     return out if hasattr(out, "shape") else np.asarray(out)
 
 
-def _finished(plan: Plan, outs: list[Any], nodes: Sequence[Any]) -> Any:
+def _finished(plan: Plan, outs: list[Any], nodes: Sequence[Any], operands: Sequence[Any]) -> Any:
     if not plan.is_many:
         result = Tensor.of(outs[0], nodes[0])
+        if namespaces.has_torch:
+            mark_origin(result, operands)
         if modes.inference:
             result._inference = True
         return result
     results = tuple([Tensor.of(out, node) for out, node in zip(outs, nodes, strict=True)])
+    if namespaces.has_torch:
+        for result in results:
+            mark_origin(result, operands)
     if modes.inference:
         for result in results:
             result._inference = True

@@ -15,7 +15,8 @@ import numpy as np
 
 from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import modes
-from functrans.autograd.recording import follows
+from functrans.autograd.modes import torch_defaults as torch_defaults
+from functrans.autograd.recording import follows, mark_origin, namespaces
 from functrans.autograd.tensors import Tensor
 from functrans.passes.nodes import kept
 from functrans.primitives.structural import cast
@@ -25,28 +26,17 @@ default_dtype = np.dtype(np.float64)
 """Of Python floats; ``functrans.compat.torch`` has its own."""
 
 
-class TorchDefaults:
-    """Settings of ``functrans.compat.torch``, for the process.
-
-    Attributes:
-      dtype: of Python floats there, and of floating results from integer tensors made there.
-    """
-
-    dtype = np.dtype(np.float32)
-
-
-torch_defaults = TorchDefaults()
-
-
 def default_of(*operands: Any) -> np.dtype:
     """The floating dtype that integers become: by the namespace in which they were made."""
     return torch_defaults.dtype if any(map(follows, operands)) else default_dtype
 
 
 def with_default(result: Tensor, operands: Sequence[Any]) -> Tensor:
-    """A result of integers that remembers what floating dtype its operands would become."""
+    """A result that remembers from which namespace its operands come."""
     if result.dtype.kind in "iub" and any(map(follows, operands)):
         result._follows = True
+    elif namespaces.has_torch:
+        mark_origin(result, operands)
     return result
 
 

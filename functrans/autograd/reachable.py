@@ -12,220 +12,37 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import builtins
+import collections
+import contextvars
 import functools
+import io
 import operator
 import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from functrans.autograd.mentions import CONSTRUCTION, Mentions, mentioned
+from functrans.autograd.mentions import CONSTRUCTION, REFLECTION, Mentions, globals_of, mentioned
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.watches import MISSING, SCALARS, Content, Watch, content_of
 from functrans.control.jit import JitFunction
+from functrans.errors import UnsupportedOperationError
 from functrans.trace import Tracer
 
-_SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _MAX_ITEMS = 100_000
-MISSING = object()
-"""Stands for a value where there is none."""
 _SMALL_BYTES = 1 << 16
-"""Arrays up to this size are compared before and after the trace."""
+"""Arrays up to this size are compared: before and after the trace, and before each call."""
 _OWN = frozenset({"functrans", "numpy", "scipy"})
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
 _SITE_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
 """Where nodes keep hooks."""
-
-
-def _same(now: Any, was: Any) -> bool:
-    """Whether a value is as it was: the same object, or an equal number or text."""
-    return now is was or (
-        isinstance(was, _SCALARS)
-        and type(now) is type(was)
-        and bool(now == was or (now != now and was != was))  # NaN
-    )
-
-
-class Watch:
-    """A part of the Python state, as it was.
-
-    Attributes:
-      name: how to say where the holder is.
-      keys: names or positions in it.
-      values: what was there.
-      free: by key, which other values a program takes as well.
-    """
-
-    __slots__ = (
-        "_checked",
-        "_holder",
-        "_mentions",
-        "_size",
-        "_style",
-        "_whole",
-        "free",
-        "keys",
-        "name",
-        "values",
-    )
-
-    def __init__(
-        self, holder: Any, name: str, keys: Sequence[Any] | None = None, style: str = "."
-    ) -> None:
-        self.name = name
-        self._style = style
-        self._holder = holder
-        self._whole = keys is None
-        self.keys: tuple[Any, ...] = tuple(holder if keys is None else keys)
-        if isinstance(holder, list):
-            self.keys = tuple(range(len(holder)))
-        self.values = tuple([self._at(key) for key in self.keys])
-        self.free: dict[Any, Callable[[Any], bool]] = {}
-        self._mentions: Mentions | None = None
-        self._checked: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
-        self._size = 0
-
-    def limit(self, mentions: Mentions) -> None:
-        """Let only keys count that are mentioned."""
-        self._mentions = mentions
-        self._size = len(self._holder)
-        self._check_mentioned()
-
-    def _check_mentioned(self) -> None:
-        found = [i for i, key in enumerate(self.keys) if key in self._mentions]  # type: ignore[operator]  # it is set
-        self._checked = (
-            tuple([self.keys[i] for i in found]),
-            tuple([self.values[i] for i in found]),
-        )
-
-    @property
-    def holder(self) -> Any:
-        """The container or object."""
-        return self._holder
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it is a container that held nothing."""
-        return (
-            self._whole
-            and not self.values
-            and self._mentions is None
-            and isinstance(self._holder, (dict, list))
-        )
-
-    def _at(self, key: Any) -> Any:
-        holder = self._holder
-        try:
-            if isinstance(holder, (dict, list, types.MappingProxyType)):
-                return holder[key]
-            return getattr(holder, key)
-        except (KeyError, IndexError, AttributeError, ValueError):
-            return MISSING
-
-    def holds(self) -> bool:
-        """Whether everything that counts is as it was, or may be as it is."""
-        holder, values = self._holder, self.values
-        if self._mentions is not None:
-            return self._mentioned_hold(holder, self._mentions)
-        if self._whole and len(holder) != len(values):
-            return False
-        if type(holder) is list:
-            now: Any = holder
-        elif type(holder) is dict and self._whole:
-            if not all(map(operator.is_, holder, self.keys)):
-                return False
-            now = holder.values()
-        else:
-            now = map(self._at, self.keys)
-            return all(map(self._allows, self.keys, now, values))
-        if all(map(operator.is_, now, values)):  # mostly, and ten times as fast
-            return True
-        if not all(map(self._allows, self.keys, now, values)):
-            return False
-        self.values = tuple(now)
-        return True
-
-    def _mentioned_hold(self, holder: Any, mentions: Mentions) -> bool:
-        keys, values = self._checked
-        if len(holder) != self._size:
-            known = set(self.keys)
-            if any(key not in known and key in mentions for key in holder):
-                return False
-            self._size = len(holder)
-        now = [holder.get(key, MISSING) for key in keys]
-        if all(map(operator.is_, now, values)):
-            return True
-        if not all(map(self._allows, keys, now, values)):
-            return False
-        self._checked = keys, tuple(now)
-        return True
-
-    def _allows(self, key: Any, now: Any, was: Any) -> bool:
-        return _same(now, was) or (key in self.free and self.free[key](now))
-
-    def put(self, key: Any, value: Any) -> None:
-        """Put a value where the key is."""
-        holder = self._holder
-        if isinstance(holder, (dict, list)):
-            holder[key] = value
-        else:
-            setattr(holder, key, value)
-
-    def now(self, key: Any) -> Any:
-        """What is there now."""
-        return self._at(key)
-
-    def changes(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Key, value before and value now of what is not as it was; ``MISSING`` for nothing."""
-        for key, was in zip(self.keys, self.values, strict=True):
-            now = self._at(key)
-            if not _same(now, was):
-                yield key, was, now
-        if self._whole and len(self._holder) > len(self.values):
-            known = set(map(id, self.keys)) if isinstance(self._holder, dict) else set()
-            added: Any = (
-                [key for key in self._holder if id(key) not in known]
-                if isinstance(self._holder, dict)
-                else range(len(self.values), len(self._holder))
-            )
-            for key in added:
-                yield key, MISSING, self._at(key)
-
-    def numbers(self) -> Iterator[tuple[Any, Any]]:
-        """Keys and values of the numbers that a program depends on."""
-        for key, value in zip(self.keys, self.values, strict=True):
-            counts = self._mentions is None or key in self._mentions
-            if counts and key not in self.free and isinstance(value, (bool, int, float, complex)):
-                yield key, value
-
-    def place(self, key: Any) -> str:
-        """How to say where a value is."""
-        if self._style == "[":
-            simple = isinstance(key, (str, int, float, bytes))
-            return f"{self.name}[{repr(key) if simple else type(key).__name__}]"
-        return f"{self.name}.{key}" if self._style == "." else self.name or str(key)
-
-    def restore(self) -> None:
-        """Put everything back."""
-        holder = self._holder
-        if isinstance(holder, types.MappingProxyType) or self.holds():
-            return
-        if isinstance(holder, list):
-            holder[:] = self.values
-        elif isinstance(holder, dict):
-            if self._whole:
-                holder.clear()
-            for key, value in zip(self.keys, self.values, strict=True):
-                if value is not MISSING:
-                    holder[key] = value
-        else:
-            for key, value in zip(self.keys, self.values, strict=True):
-                if value is not MISSING:
-                    setattr(holder, key, value)
 
 
 class State:
@@ -234,7 +51,7 @@ class State:
     Attributes:
       watches: the parts of its Python state.
       tensors: tensors with the way to each.
-      contents: small arrays and sets with a copy of what they hold.
+      contents: small arrays and containers, with what they hold.
       numbers: where numbers stand that may be arguments of a program: an object says so by a
         method ``numbers_of_steps()``, which gives pairs of dictionaries and keys.
       visits: how often each tensor was met, by identity.
@@ -243,7 +60,9 @@ class State:
     def __init__(self, roots: Sequence[Any]) -> None:
         self.watches: list[Watch] = []
         self.tensors: list[tuple[Tensor, str]] = []
-        self.contents: list[tuple[Any, Any, str]] = []
+        self.contents: list[Content] = []
+        self._functions: list[tuple[Any, Any, Any, Any]] = []
+        self._types: list[tuple[Any, type]] = []
         self.numbers: list[tuple[Watch, Any]] = []
         self.visits: dict[int, int] = {}
         self.mentions = Mentions()
@@ -280,8 +99,11 @@ class State:
         return (
             not any(empty_ones)
             and all(watch.holds() for watch in others)
+            and all(content.holds() for content in self.contents)
+            and all(type(value) is cls for value, cls in self._types)
             and all(
-                value == copy for value, copy, _ in self.contents if isinstance(copy, frozenset)
+                f.__code__ is code and f.__defaults__ is some and f.__kwdefaults__ is named
+                for f, code, some, named in self._functions
             )
         )
 
@@ -289,13 +111,8 @@ class State:
         """Put everything back."""
         for watch in self.watches:
             watch.restore()
-        for value, copy, _ in self.contents:
-            if isinstance(value, np.ndarray):
-                if value.flags.writeable:
-                    value[...] = copy
-            elif value != copy:
-                value.clear()
-                value.update(copy)
+        for content in self.contents:
+            content.restore()
 
     def _look(self, value: Any, name: str) -> Iterator[tuple[Any, str]]:
         if isinstance(value, Tensor):
@@ -303,7 +120,7 @@ class State:
             number = self._numbered.setdefault(id(value), len(self.tensors))
             if number < len(self.tensors) and len(name) < len(self.tensors[number][1]):
                 self.tensors[number] = value, name  # the shortest way to it
-        if id(value) in self._seen or isinstance(value, _SCALARS):
+        if id(value) in self._seen or isinstance(value, SCALARS):
             return
         self._seen[id(value)] = value
         if isinstance(value, Tensor):
@@ -312,15 +129,26 @@ class State:
                 for hook in (getattr(value._node, table, None) or {}).values():
                     yield hook, f"a hook of {name}"
         elif isinstance(value, np.ndarray):
-            if value.nbytes <= _SMALL_BYTES and value.dtype != object:
-                self.contents.append((value, value.copy(), name))
+            if value.nbytes <= _SMALL_BYTES:
+                self._note_content(value, name)
         elif isinstance(value, Tracer):
             return
+        elif hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
+            raise UnsupportedOperationError(
+                f"a jitted step can reach {name}, an iterator ({type(value).__name__}); a program "
+                "would use what it gave when the step was traced: call next() outside, and pass "
+                "what it gives"
+            )
+        elif isinstance(value, (operator.attrgetter, operator.methodcaller)):
+            yield from self._read_any_name()
+        elif isinstance(value, types.BuiltinFunctionType):
+            if value.__name__ in REFLECTION:
+                yield from self._read_any_name()
         elif isinstance(value, JitFunction):
             yield value.function, name
         elif isinstance(value, types.ModuleType):
             if not _is_own(value):
-                yield from self._watch_attributes(vars(value), name, Mentions())
+                yield from self._watch_attributes(vars(value), name, Mentions(False))
         elif isinstance(value, functools.partial):
             yield from ((value.func, name), (value.args, name), (value.keywords, name))
         elif isinstance(value, types.MethodType):
@@ -338,23 +166,28 @@ class State:
                 yield from self._look_at_class(base)
             if not _is_own(value):
                 for method in CONSTRUCTION:  # it may be called
-                    self.mentions.names.add(method)
-                    yield from self._waiting.pop(method, ())
+                    yield from self._mention(method)
                 yield from self._look_at_class(value)
-        elif isinstance(value, (set, frozenset)):
-            if isinstance(value, set):
-                self.contents.append((value, frozenset(value), name))
-            yield from ((inner, name) for inner in value)
         elif isinstance(value, dict):
             yield from self._watch(value, name, style="[")
+        elif isinstance(value, (set, frozenset, collections.deque)):
+            self._note_content(value, name)
+            yield from ((inner, name) for inner in value)
         elif isinstance(value, Mapping):
+            self._note_content(value, name)
             yield from ((value[key], f"{name}[{key!r}]") for key in value)
+        elif isinstance(value, (weakref.ref, contextvars.ContextVar)):
+            self._note_content(value, name)
+            yield (value() if isinstance(value, weakref.ref) else value.get(None)), name
         elif isinstance(value, list):
             yield from self._watch(value, name, style="[")
         elif isinstance(value, tuple):
             yield from ((inner, f"{name}[{i}]") for i, inner in enumerate(value))
         else:
+            self._note_content(value, name)
             cls = type(value)
+            if not _is_own(cls):
+                self._types.append((value, cls))
             if hasattr(value, "__dict__"):
                 if cls.__module__.split(".")[0] in _OWN:
                     yield from self._watch(vars(value), name)
@@ -372,25 +205,66 @@ class State:
         if id(cls) in self._classes or _is_own(cls):
             return
         self._classes.add(id(cls))
+        yield from self._look_at_class(type(cls))
+        if self.mentions.matches:
+            for part in vars(cls).get("__match_args__", ()):
+                yield from self._mention(part)
         yield from self._watch_attributes(vars(cls), cls.__name__, Mentions())
 
     def _look_into_function(self, value: types.FunctionType) -> Iterator[tuple[Any, str]]:
         if _is_own(value):
             return
-        for new in self.mentions.add(value.__code__):
+        code = value.__code__
+        for new in self.mentions.add(code):
             yield from self._waiting.pop(new, ())
         if self.mentions.is_all:
-            for waiting in self._waiting.values():
-                yield from waiting
-            self._waiting.clear()
-        for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            yield from self._read_any_name()
+        self._functions.append((value, code, value.__defaults__, value.__kwdefaults__))
+        for variable, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
             watch = Watch(cell, variable, ("cell_contents",), style="")
             self.watches.append(watch)
             if watch.values[0] is not MISSING:
                 yield watch.values[0], variable
-        yield from self._watch(value.__globals__, "", value.__code__.co_names, style="")
+        if "environ" in self.mentions.names or "getenv" in self.mentions.names:
+            yield os.environ, "os.environ"
+        names, modules = globals_of(code)
+        yield from self._watch_globals(value.__globals__, names)
+        for module in modules:
+            self.watches.append(Watch(sys.modules, "sys.modules", (module,), style="["))
+            yield sys.modules.get(module), module
         for inner in (value.__defaults__, value.__kwdefaults__):
             yield inner, f"a default of {value.__name__}"
+        if vars(value):
+            yield from self._watch_attributes(vars(value), value.__name__, Mentions(False))
+        else:
+            yield from self._watch(vars(value), value.__name__)
+
+    def _watch_globals(
+        self, holder: dict[str, Any], names: Sequence[str]
+    ) -> Iterator[tuple[Any, str]]:
+        """Watch globals, those that are not there yet included."""
+        keys = [name for name in names if name in holder or not hasattr(builtins, name)]
+        watch = Watch(holder, "", keys, style="")
+        self.watches.append(watch)
+        for name in names:
+            yield holder.get(name, getattr(builtins, name, None)), name
+
+    def _note_content(self, value: Any, name: str) -> None:
+        content = content_of(value, name)
+        if content is not None:
+            self.contents.append(content)
+
+    def _mention(self, name: str) -> Iterator[tuple[Any, str]]:
+        """A name counts from now on."""
+        self.mentions.names.add(name)
+        yield from self._waiting.pop(name, ())
+
+    def _read_any_name(self) -> Iterator[tuple[Any, str]]:
+        """All names count from now on."""
+        self.mentions.is_all = True
+        for waiting in self._waiting.values():
+            yield from waiting
+        self._waiting.clear()
 
     def _watch_attributes(
         self, holder: Any, name: str, mentions: Mentions
@@ -400,7 +274,7 @@ class State:
         self.watches.append(watch)
         self._limited.append((watch, mentions))
         for key, value in zip(watch.keys, watch.values, strict=True):
-            if key in mentions or key in self.mentions:
+            if key in mentions or key in self.mentions.names or self.mentions.is_all:
                 yield value, watch.place(key)
             else:
                 self._waiting.setdefault(key, []).append((value, watch.place(key)))
@@ -449,4 +323,23 @@ def _names_of_own(cls: type) -> Mentions:
 
 def _slots(cls: type) -> tuple[str, ...]:
     slots = cls.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    prefix = f"_{cls.__name__.lstrip('_')}"
+    return tuple(
+        [prefix + name if name.startswith("__") and name[-2:] != "__" else name for name in names]
+    )
+
+
+_INTERNAL = frozenset(vars(Tensor)) | {"_value", "_node", "_trace"}
+
+
+def own_attributes(tensor: Tensor) -> Any:
+    """What users attached to a tensor, for comparison; ``None`` for nothing."""
+    attributes = tensor.__dict__
+    if attributes.keys() <= _INTERNAL:
+        return None
+    return [
+        (name, value if isinstance(value, SCALARS) else id(value))
+        for name, value in attributes.items()
+        if name not in _INTERNAL
+    ]

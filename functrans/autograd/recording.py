@@ -141,6 +141,8 @@ class ImperativeTrace(Trace):
             primitive, _NO_PARAMS, saved, tuple(parents), out.shape, out.dtype, capture()
         )
         result = self.tensor(out, node)
+        if namespaces.has_torch:
+            mark_origin(result, operands)
         if needed & bit:
             saved.append(out)
             guards.append(guard_of(result, node.name()))
@@ -161,6 +163,8 @@ class ImperativeTrace(Trace):
             result._inference = True
         if out.dtype.kind in "iub" and any(map(follows, operands)):
             result._follows = True
+        elif namespaces.has_torch:
+            mark_origin(result, operands)
         return result
 
     def process(
@@ -204,6 +208,9 @@ class ImperativeTrace(Trace):
                 for out, node in zip(outs, nodes, strict=True)
             ]
         )
+        if namespaces.has_torch:
+            for result in results:
+                mark_origin(result, operands)
         main = next((node for node in nodes if node is not None), None)
         if main is not None:
             if main.primitive is OUTPUT:
@@ -254,10 +261,44 @@ def follows(x: Any) -> bool:
     return x._follows if dtype.kind in "iub" else dtype.itemsize < (16 if dtype.kind == "c" else 8)
 
 
+class Namespaces:
+    """Which namespaces of tensors are in use.
+
+    Attributes:
+      has_torch: whether ``functrans.compat.torch`` is; only then results are marked as its own.
+    """
+
+    has_torch = False
+
+
+namespaces = Namespaces()
+
+
+def mark_origin(result: Tensor, operands: Sequence[Any]) -> None:
+    """Mark a result as one of ``functrans.compat.torch`` if an operand is."""
+    for x in operands:
+        if isinstance(x, Tensor) and x._follows:
+            result._follows = True
+            return
+
+
 def enter_session(*tensors: Any) -> None:
-    """Make tensors a part of the step that ``jit`` is tracing in this thread, if there is one."""
+    """Make tensors a part of the step that ``jit`` is tracing in this thread, if there is one.
+
+    Views with traced values take over what was written to their bases; other views share memory.
+    """
     if modes.session is not None:
         modes.session.take(tensors)
+        return
+    for x in tensors:
+        if isinstance(x, Tensor) and x._view is not None and isinstance(x._value, Tracer):
+            node_of(x)
+
+
+def is_stale(view: Tensor) -> bool:
+    """Whether its base was written to since a view was made or renewed."""
+    storage, how = view._storage, view._view
+    return how is not None and storage is not None and how.version != storage.version
 
 
 def innermost() -> ImperativeTrace:

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.autograd.reachable import Watch
-from functrans.autograd.recording import PERMANENT, ImperativeTrace
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, is_stale, renew
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.watches import Watch
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.staging import StagingTrace, StagingTracer
@@ -87,8 +87,11 @@ class Session:
     def take(self, operands: Sequence[Any]) -> StagedTrace:
         """Adopt the permanent tensors among operands; the trace that they belong to now."""
         for operand in operands:
-            if isinstance(operand, Tensor) and operand._trace is PERMANENT:
-                self.adopt(operand)
+            if isinstance(operand, Tensor):
+                if operand._trace is PERMANENT:
+                    self.adopt(operand)
+                elif operand._view is not None and is_stale(operand):
+                    renew(operand)
         return self.trace
 
     def touch(self, tensor: Tensor) -> Entry:

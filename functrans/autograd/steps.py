@@ -11,7 +11,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,18 +19,22 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.modes import modes
-from functrans.autograd.reachable import Watch
+from functrans.autograd.recording import mark_origin
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.watches import Watch
 from functrans.control.explanations import Origin
 from functrans.control.native import call_program, jit_p
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.jaxpr import Jaxpr
 from functrans.trace import bind
 
+Leaves = Sequence[Any]
+"""The leaves of the arguments of a call."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """A tensor: its array is an operand, or is written to.
+    """A tensor that the function reaches: its array is an operand, or is written to.
 
     Attributes:
       tensor: it.
@@ -38,32 +42,32 @@ class Memory:
 
     tensor: Tensor
 
-    def now(self) -> Any:
+    def now(self, leaves: Leaves) -> Any:
         """The tensor."""
         return self.tensor
 
-    def store(self, value: Any) -> None:
+    def store(self, value: Any, leaves: Leaves) -> None:
         """Write an array to its memory."""
         _write(self.tensor, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gradient:
-    """The gradient of a tensor.
+class Argument:
+    """A tensor among the arguments.
 
     Attributes:
-      tensor: the tensor.
+      index: of the leaf.
     """
 
-    tensor: Tensor
+    index: int
 
-    def now(self) -> Any:
-        """The gradient, a tensor."""
-        return self.tensor._grad
+    def now(self, leaves: Leaves) -> Any:
+        """The tensor that is given in this call."""
+        return leaves[self.index]
 
-    def store(self, value: Any) -> None:
-        """Give the tensor another gradient."""
-        self.tensor._grad = Tensor.of(np.asarray(value))
+    def store(self, value: Any, leaves: Leaves) -> None:
+        """Write an array to its memory."""
+        _write(leaves[self.index], value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,16 +82,55 @@ class Slot:
     watch: Watch
     key: Any
 
-    def now(self) -> Any:
+    def now(self, leaves: Leaves) -> Any:
         """What it holds."""
         return self.watch.now(self.key)
 
-    def store(self, value: Any) -> None:
+    def store(self, value: Any, leaves: Leaves) -> None:
         """Write to the memory of the tensor that it holds."""
-        _write(self.now(), value)
+        _write(self.watch.now(self.key), value)
 
 
-Place = Memory | Gradient | Slot
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientMemory:
+    """The gradient that a tensor has: its array is an operand, or is written to.
+
+    Attributes:
+      of: where the tensor is.
+    """
+
+    of: Memory | Argument | Slot
+
+    def now(self, leaves: Leaves) -> Any:
+        """The gradient, a tensor."""
+        return self.of.now(leaves)._grad
+
+    def store(self, value: Any, leaves: Leaves) -> None:
+        """Write an array to its memory."""
+        _write(self.now(leaves), value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gradient:
+    """The place of a gradient, which gets another tensor.
+
+    Attributes:
+      of: where the tensor is that has the gradient.
+    """
+
+    of: Memory | Argument | Slot
+
+    def now(self, leaves: Leaves) -> Any:
+        """The gradient that there is."""
+        return self.of.now(leaves)._grad
+
+    def store(self, value: Any, leaves: Leaves) -> None:
+        """Give the tensor another gradient."""
+        self.of.now(leaves)._grad = Tensor.of(np.asarray(value))
+
+
+Holder = Memory | Argument | Slot
+Place = Holder | GradientMemory | Gradient
 
 
 def _write(tensor: Tensor, value: Any) -> None:
@@ -107,16 +150,17 @@ class Result:
     """What a leaf of the result is.
 
     Attributes:
-      kind: ``"tensor"`` and ``"array"``: the next output of the program; ``"argument"``: a tensor
-        among the arguments; ``"place"``: a tensor that the function reaches; ``"replaced"``: the
-        tensor that a slot got.
-      index: of the argument or of the slot.
+      kind: ``"array"``, ``"tensor"`` (without gradient), ``"leaf"`` (a tensor that requires one)
+        and ``"recorded"`` (a tensor that gradients flow to): the next output of the program;
+        ``"place"``: a tensor that was there; ``"replaced"``: the tensor that a slot got;
+        ``"same"``: an earlier leaf.
+      index: of the slot or leaf.
       place: where the tensor is.
     """
 
     kind: str
     index: int = 0
-    place: Place | None = None
+    place: Holder | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,8 +191,8 @@ class Step:
     results: tuple[Result, ...]
     written: tuple[Place, ...]
     replaced: tuple[Slot, ...]
-    cleared: tuple[Tensor, ...]
-    guards: tuple[Callable[[], bool], ...]
+    cleared: tuple[Holder, ...]
+    guards: tuple[Callable[[Leaves], bool], ...]
     given: tuple[int, ...]
     is_recorded: bool
     reached: frozenset[int]
@@ -159,7 +203,7 @@ class Step:
         """Whether the program may be used now."""
         return (
             self._captures(leaves) == self.captured_leaves
-            and all(guard() for guard in self.guards)
+            and all(guard(leaves) for guard in self.guards)
             and self._slots_are_apart(leaves)
         )
 
@@ -171,24 +215,29 @@ class Step:
         """Whether the tensors in slots are reached in no other way."""
         if not self.replaced:
             return True
-        held = [id(slot.now()) for slot in self.replaced]
+        held = [id(slot.now(leaves)) for slot in self.replaced]
         others = {*map(id, leaves), *self.reached}
         return len(set(held)) == len(held) and others.isdisjoint(held)
 
-    def _check_shared(self, operands: Sequence[Any], targets: Sequence[Any]) -> None:
+    def _check_shared(
+        self, hidden: Sequence[Any], operands: Sequence[Any], targets: Sequence[Any]
+    ) -> None:
         """Refuse a write to memory that another operand shares.
 
         Raises:
           UnsupportedOperationError: it does.
         """
-        arrays = [x for x in operands if isinstance(x, np.ndarray)]
         if not targets:
             return
-        if all(x.base is None for x in arrays) and len(set(map(id, arrays))) == len(arrays):
+        own = list(map(id, hidden))
+        arrays = [x for x in operands if isinstance(x, np.ndarray)]
+        if all(x.base is None for x in arrays) and len(set(own)) == len(own):
             return
         for target in targets:
             for x in arrays:
-                if x is not target and np.may_share_memory(x, target):
+                if (x is not target and np.may_share_memory(x, target)) or (
+                    x is target and own.count(id(x)) > 1
+                ):
                     raise UnsupportedOperationError(
                         f"the jitted step writes to a tensor of shape {target.shape}, whose memory "
                         f"another operand of shape {x.shape} shares; pass copies"
@@ -196,14 +245,17 @@ class Step:
 
     def run(self, leaves: Sequence[Any], name: str) -> Any:
         """Call the program, write back what changed, and return the results."""
-        hidden = [place.now() for place in self.hidden]
-        targets = [place.now()._value for place in self.written if not isinstance(place, Gradient)]
+        hidden = [place.now(leaves) for place in self.hidden]
+        arrays = [plain(x) for x in hidden]
+        operands = (*self.captured, *arrays, *map(plain, leaves))
+        targets = [
+            place.now(leaves)._memory() for place in self.written if not isinstance(place, Gradient)
+        ]
+        self._check_shared(arrays, operands, targets)
         if self.is_recorded and modes.grad:
-            operands = (*self.captured, *hidden, *leaves)
-            outs = bind(jit_p, *operands, jaxpr=self.jaxpr, name=name)
+            tensors = (*self.captured, *hidden, *leaves)
+            outs = bind(jit_p, *tensors, jaxpr=self.jaxpr, name=name)
         else:
-            operands = (*self.captured, *map(plain, (*hidden, *leaves)))
-            self._check_shared(operands, targets)
             outs = tuple(call_program(self.jaxpr, operands, name, self.given))
         n, m = len(self.written), len(self.written) + len(self.replaced)
         # A result may have taken over the memory that another one is to be written to.
@@ -215,29 +267,40 @@ class Step:
         changed = []
         for place, out in zip(self.written, outs, strict=False):
             value = plain(out)
-            is_there = not isinstance(place, Gradient) and value is place.now()._value
+            is_there = not isinstance(place, Gradient) and value is place.now(leaves)._value
             changed.append(value if is_there else own(value))
         replaced = [Tensor.of(np.asarray(plain(own(out)))) for out in outs[n:m]]
-        outputs = iter(outs[m:])
-        results = []
-        for result in self.results:
-            if result.place is not None:
-                results.append(result.place.now())
-            elif result.kind == "argument":
-                results.append(leaves[result.index])
-            elif result.kind == "replaced":
-                results.append(replaced[result.index])
-            else:
-                value = own(next(outputs))
-                is_done = isinstance(value, Tensor)
-                is_tensor = result.kind == "tensor"
-                results.append(
-                    (value if is_done else Tensor.of(value)) if is_tensor else plain(value)
-                )
+        results = self._results(leaves, replaced, iter(map(own, outs[m:])))
+        for x in (*replaced, *results):
+            if isinstance(x, Tensor):
+                mark_origin(x, (*hidden, *leaves))
         for place, value in zip(self.written, changed, strict=True):
-            place.store(value)
+            place.store(value, leaves)
         for slot, tensor in zip(self.replaced, replaced, strict=True):
             slot.watch.put(slot.key, tensor)
-        for tensor in self.cleared:
-            tensor._grad = None
+        for place in self.cleared:
+            place.now(leaves)._grad = None
         return tree.unflatten(self.treedef, results)
+
+    def _results(
+        self, leaves: Sequence[Any], replaced: Sequence[Tensor], outputs: Iterator[Any]
+    ) -> list[Any]:
+        results: list[Any] = []
+        for result in self.results:
+            if result.place is not None:
+                results.append(result.place.now(leaves))
+            elif result.kind == "replaced":
+                results.append(replaced[result.index])
+            elif result.kind == "same":
+                results.append(results[result.index])
+            elif result.kind == "array":
+                results.append(plain(next(outputs)))
+            else:
+                value = next(outputs)
+                if result.kind != "recorded" or not isinstance(value, Tensor):
+                    value = Tensor.of(plain(value))
+                    value._inference = modes.inference
+                if result.kind == "leaf":
+                    value.requires_grad_()  # type: ignore[attr-defined]  # a method
+                results.append(value)
+        return results

@@ -137,17 +137,10 @@ class Tensor(Tracer):
     _grad: Any = None
     _inference = False
     _retains = False
-    _follows = False  # integers: become the default floating dtype of functrans.compat.torch
+    _follows = False  # from functrans.compat.torch: default floating dtype of integers, printing
+    _copies_grad = True  # by ``copy.deepcopy``
     _value: Any
     _node: Any
-
-    def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """A tensor of its own, as ``functrans.autograd.tensors`` makes it, without gradient."""
-        self = object.__new__(cls)
-        value = data._value if isinstance(data, Tensor) else np.array(data, dtype=float)
-        self._value = value
-        self._node = None
-        return self
 
     @staticmethod
     def of(value: Any, node: Any = None, trace: Any = None) -> Tensor:

@@ -88,10 +88,12 @@ def detached(x: Tensor) -> Tensor:
     if not isinstance(value, Tracer):
         result = Tensor.of(x._memory(), None, trace)
         result._inference = x._inference
+        result._follows = x._follows
         return result
     result = Tensor.of(stop_gradient(value), None, trace)
     how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
+    result._follows = x._follows
     storage = result._storage = x._stored()
     result._view = View(base, steps, storage.version, "Detach", is_detached=True)
     return result

@@ -144,7 +144,9 @@ def check_write(x: Tensor) -> None:
         )
     if modes.grad:
         node = x._node
-        if x._view is not None:
+        if x._view is not None and x._view.is_detached:
+            pass  # a write outside of the graph
+        elif x._view is not None:
             check_view(x)
             base = x._view.base._node
             if base is not None and base.primitive is None:

@@ -341,30 +341,30 @@ def _plain_xlog1py(a: Any, b: Any) -> Any:
     return np.where((a == 0) & (b == b), 0, a * np.log1p(b))
 
 
-xlogy_p: Primitive = binary(
-    "xlogy",
+torch_xlogy_p: Primitive = binary(
+    "torch_xlogy",
     _plain(_plain_xlogy),
     (
         lambda t, a, b, y: t * ew.where((a == 0) & (b <= 0), 0, ew.log(_typed(b, t))),
         lambda t, a, b, y: t * a / b,
     ),
     ("ab", "ab"),
-    abstract_eval=_floating_aval("xlogy"),
+    abstract_eval=_floating_aval("torch_xlogy"),
     lower=_expanded(lambda a, b: ew.where((a == 0) & (b == b), 0, a * ew.log(b))),
 )
-xlog1py_p: Primitive = binary(
-    "xlog1py",
+torch_xlog1py_p: Primitive = binary(
+    "torch_xlog1py",
     _plain(_plain_xlog1py),
     (
         lambda t, a, b, y: t * ew.where((a == 0) & (b <= -1), 0, ew.log1p(_typed(b, t))),
         lambda t, a, b, y: t * a / (b + 1),
     ),
     ("ab", "ab"),
-    abstract_eval=_floating_aval("xlog1py"),
+    abstract_eval=_floating_aval("torch_xlog1py"),
     lower=_expanded(lambda a, b: ew.where((a == 0) & (b == b), 0, a * ew.log1p(b))),
 )
-xlogy: ArrayFunction = user_function(xlogy_p, "``a * log(b)``, 0 where ``a`` is 0.")
-xlog1py: ArrayFunction = user_function(xlog1py_p, "``a * log1p(b)``, 0 where ``a`` is 0.")
+xlogy: ArrayFunction = user_function(torch_xlogy_p, "``a * log(b)``, 0 where ``a`` is 0.")
+xlog1py: ArrayFunction = user_function(torch_xlog1py_p, "``a * log1p(b)``, 0 where ``a`` is 0.")
 
 
 _LEAST_LOG = -100.0
@@ -428,12 +428,12 @@ def _expanded_logit(x: Any) -> Any:
     return ew.log(x / (1 - x))
 
 
-logit_p: Primitive = unary(
-    "logit",
+torch_logit_p: Primitive = unary(
+    "torch_logit",
     _plain(lambda x: np.log(x / (1 - x))),
     lambda t, x, y: t * ew.where((x < 0) | (x > 1), math.nan, 1 / (x * (1 - x))),
     "x",
-    abstract_eval=_floating_aval("logit"),
+    abstract_eval=_floating_aval("torch_logit"),
     lower=_expanded(_expanded_logit),
 )
 
@@ -458,12 +458,12 @@ def _expanded_sinc(x: Any) -> Any:
     return ew.where(x == 0, 1, ew.sin(angle) / angle)
 
 
-sinc_p: Primitive = unary(
-    "sinc",
+torch_sinc_p: Primitive = unary(
+    "torch_sinc",
     _plain(_plain_sinc),
     _sinc_slope,
     "xy",
-    abstract_eval=_floating_aval("sinc"),
+    abstract_eval=_floating_aval("torch_sinc"),
     lower=_expanded(_expanded_sinc),
 )
 
@@ -553,14 +553,14 @@ lgamma: ArrayFunction = user_function(
     torch_lgamma_p, "The logarithm of the absolute value of the gamma function."
 )
 
-logit: ArrayFunction = user_function(logit_p, "``log(x / (1 - x))``.")
-sinc: ArrayFunction = user_function(sinc_p, "``sin(pi x) / (pi x)``, 1 at 0.")
+logit: ArrayFunction = user_function(torch_logit_p, "``log(x / (1 - x))``.")
+sinc: ArrayFunction = user_function(torch_sinc_p, "``sin(pi x) / (pi x)``, 1 at 0.")
 entropy: ArrayFunction = user_function(entropy_p, "``-x log(x)``, 0 at 0 and minus infinity below.")
 
 PRIMITIVES = (
-    torch_sign_p, torch_absolute_p, torch_maximum_p, torch_minimum_p, torch_fmax_p, torch_fmin_p,
-    clamp_min_p, clamp_max_p, clamp_p, torch_arctan2_p, torch_hypot_p, torch_logaddexp_p,
-    torch_logaddexp2_p, torch_copysign_p, torch_remainder_p, torch_power_p, xlogy_p, xlog1py_p,
-    binary_cross_entropy_p, with_slope_p, logit_p, sinc_p, entropy_p, torch_lgamma_p, expm1_below_p,
-    softplus_below_p,
+    torch_sign_p, torch_absolute_p, torch_maximum_p, torch_minimum_p, torch_fmax_p,
+    torch_fmin_p, clamp_min_p, clamp_max_p, clamp_p, torch_arctan2_p, torch_hypot_p,
+    torch_logaddexp_p, torch_logaddexp2_p, torch_copysign_p, torch_remainder_p, torch_power_p,
+    torch_xlogy_p, torch_xlog1py_p, binary_cross_entropy_p, with_slope_p, torch_logit_p,
+    torch_sinc_p, entropy_p, torch_lgamma_p, expm1_below_p, softplus_below_p,
 )  # fmt: skip

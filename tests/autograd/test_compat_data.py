@@ -122,7 +122,6 @@ def test_what_cannot_be_collated(batch, error, text):
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"num_workers": 2}, NotImplementedError, "num_workers=2 is not supported"),
         ({"num_workers": -1}, ValueError, "num_workers option should be non-negative"),
         ({"sampler": [1], "shuffle": True}, ValueError, "mutually exclusive with shuffle"),
         ({"batch_sampler": [[1]], "drop_last": True}, ValueError, "batch_sampler option is"),

@@ -12,10 +12,11 @@ import numpy as np
 
 from functrans.autograd.factories import FLOAT64, array_of, laid_out
 from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
 from functrans.autograd.methods.rows import constant, plain
 from functrans.autograd.methods.shaping import extents
-from functrans.autograd.promotion import default_of, with_default
+from functrans.autograd.promotion import default_of, torch_defaults, with_default
 from functrans.autograd.tensors import Tensor
 
 
@@ -101,20 +102,36 @@ def type_as(self: Tensor, other: Tensor) -> Any:
     return self.to(other.dtype)  # type: ignore[attr-defined]  # a method
 
 
-_TYPES = {
-    torch_type(np.dtype(name)): np.dtype(name)
-    for name in (
-        "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
-        "complex64", "complex128",
-    )
-}  # fmt: skip
-
-
 def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Torch's name of its type, or the tensor in another dtype."""
+    """Torch's name of its type, or the tensor in another dtype.
+
+    Args:
+      self: the tensor.
+      dtype: a dtype, one of torch's types (``torch.LongTensor``) or the name of one.
+      non_blocking: accepted for torch's sake.
+
+    Raises:
+      ValueError: there is no such type.
+      TypeError: it is something else.
+    """
     if dtype is None:
         return torch_type(self.dtype)
-    return self.to(_TYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)  # type: ignore[attr-defined]  # a method
+    if isinstance(dtype, str):
+        known = TYPES.get(dtype.removeprefix("torch.")) if dtype.startswith("torch.") else None
+        if dtype == "torch.BFloat16Tensor":
+            return bfloat16(self)
+        if known is None:
+            raise ValueError(f"invalid type: {dtype!r}")
+        dtype = known.dtype
+    elif isinstance(dtype, TensorType):
+        dtype = dtype.dtype
+    elif dtype is Tensor:
+        dtype = torch_defaults.dtype
+    elif isinstance(dtype, type) and not issubclass(dtype, np.generic):
+        raise ValueError(f"invalid type: {dtype.__name__!r}")
+    elif not isinstance(dtype, (type, np.dtype)):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    return self.to(dtype)  # type: ignore[attr-defined]  # a method
 
 
 # tensors like it ---------------------------------------------------------------------------------

@@ -25,15 +25,16 @@ from functrans.autograd.methods.rows import (
     plain,
 )
 from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.indexing import index_value, updated
 from functrans.primitives import elementwise as ew
 from functrans.primitives import indexing, structural
-from functrans.trace import shape_of
+from functrans.trace import Tracer, shape_of
 
 
-def _index_array(name: str, index: Tensor) -> np.ndarray:
-    """An index tensor as an array.
+def _index_array(name: str, index: Tensor) -> Any:
+    """An index tensor as an array; a traced one as it is, to be checked where the program runs.
 
     Raises:
       RuntimeError: it is not of int64.
@@ -41,10 +42,23 @@ def _index_array(name: str, index: Tensor) -> np.ndarray:
     check_tensor(name, index, "index", 3)
     if index.dtype.kind not in "iu":
         raise RuntimeError(f"{name}(): Expected dtype int64 for index")
-    return np.asarray(plain(index))
+    return _positions(index)
 
 
-def _check_lines(name: str, x: Tensor, index: np.ndarray, axis: int, source: Any = None) -> None:
+def _positions(index: Tensor) -> Any:
+    enter_session(index)
+    value = index._value
+    return value if isinstance(value, Tracer) else np.asarray(plain(index))
+
+
+def _all_in(at: Any, low: int, high: int) -> bool:
+    """Whether all positions lie in a half-open range; traced ones are not known."""
+    if isinstance(at, Tracer) or not at.size:
+        return True
+    return bool(low <= at.min() and at.max() < high)
+
+
+def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Any = None) -> None:
     """Refuse an index that does not fit a tensor along an axis.
 
     Raises:
@@ -69,6 +83,8 @@ def _check_lines(name: str, x: Tensor, index: np.ndarray, axis: int, source: Any
                 f"{list(source.shape)} in all dimensions"
             )
     size = shape[axis]
+    if isinstance(index, Tracer):
+        return
     bad = index[(index < 0) | (index >= size)]
     if bad.size:
         raise RuntimeError(
@@ -76,7 +92,7 @@ def _check_lines(name: str, x: Tensor, index: np.ndarray, axis: int, source: Any
         )
 
 
-def _lines(shape: tuple[int, ...], index: np.ndarray, axis: int) -> tuple[Any, ...]:
+def _lines(shape: tuple[int, ...], index: Any, axis: int) -> tuple[Any, ...]:
     """Index arrays of all axes: the index for one, the own position for the others."""
     ndim = index.ndim
     return tuple(
@@ -206,12 +222,12 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:  # torch's n
     """
     if index.dtype.kind not in "iu":
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    at = np.asarray(plain(index)).reshape(-1)
+    at = _positions(index).reshape(-1)
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     axis = axis_of(dim, len(input.shape))
     n = input.shape[axis] if input.shape else 1
-    if at.size and not (at.min() >= 0 and at.max() < n):
+    if not _all_in(at, 0, n):
         raise IndexError("index out of range in self")
 
     def of(x: Any) -> Any:
@@ -230,7 +246,7 @@ def _at_axis(
     axis = axis_of(dim, len(x.shape))
     at = _index_array(name, index).reshape(-1)
     n = x.shape[axis] if x.shape else 1
-    if at.size and not (-n <= at.min() and at.max() < n):
+    if not _all_in(at, -n, n):
         raise IndexError("index out of range in self")
     if isinstance(source, Tensor) and source.shape:
         if source.dtype != x.dtype:
@@ -373,7 +389,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:  # torch's name
     """
     at = _index_array("take", index)
     n = math.prod(input.shape)
-    if at.size and not (-n <= at.min() and at.max() < n):
+    if not _all_in(at, -n, n):
         raise IndexError(
             f"out of range: tried to access index {at.max()} on a tensor of {n} elements."
         )
@@ -417,12 +433,14 @@ def take_along_dim(
     return composite("Gather", lambda x: _along(x, at, axis), input)  # type: ignore[no-any-return]  # a tensor
 
 
-def _along(x: Any, at: np.ndarray, axis: int) -> Any:
+def _along(x: Any, at: Any, axis: int) -> Any:
     shape = np.broadcast_shapes(
         *[tuple(1 if i == axis else n for i, n in enumerate(s)) for s in (shape_of(x), at.shape)]
     )
     wide = tuple(shape_of(x)[i] if i == axis else n for i, n in enumerate(shape))
-    index = np.broadcast_to(at, tuple(at.shape[i] if i == axis else n for i, n in enumerate(shape)))
+    index = structural.broadcast_to(
+        at, tuple(at.shape[i] if i == axis else n for i, n in enumerate(shape))
+    )
     return indexing.take_along_axis(structural.broadcast_to(x, wide), index, axis)
 
 

@@ -27,8 +27,10 @@ from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
+from functrans.masked import MaskedSelection
 from functrans.passes.nodes import OUTPUT, kept
 from functrans.primitives.structural import copy_p
+from functrans.staging import StagingTracer
 from functrans.trace import Tracer, bind
 from functrans.transforms.arguments import ShapeDtypeStruct
 
@@ -134,6 +136,13 @@ def results(name: str, *fields: str) -> Any:
     return make(name, fields)
 
 
+SELECTED = (
+    "how many elements x[mask] has depends on values, which jit does not know; use "
+    "torch.where(mask, x, 0), or weigh by the mask: (x * mask).sum() / mask.sum()"
+)
+"""What to do in place of a selection by a mask in a jitted step."""
+
+
 def check_tensor(name: str, x: Any, argument: str = "input", position: int = 1) -> None:
     """Refuse what is no tensor.
 
@@ -141,15 +150,26 @@ def check_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
       TypeError: with torch's message.
     """
     if not isinstance(x, Tensor):
-        hint = ""
-        if isinstance(x, Tracer):
+        kind, hint = type(x).__name__, ""
+        if isinstance(x, StagingTracer) and x._trace.label.startswith("jit "):
+            kind = "numpy.ndarray"
+            hint = (
+                f": an array came into the function that {x._trace.label} traces; make a tensor of "
+                "it inside (torch.as_tensor(x), torch.from_numpy(x)), or give a tensor"
+            )
+        elif isinstance(x, Tracer):
             hint = (
                 ": it is an array of a transform of functions of arrays (ft.grad, ft.vmap, ...); "
                 "functions of tensors are transformed by torch.func (functrans.autograd.func)"
             )
+        elif isinstance(x, MaskedSelection):
+            hint = f": {SELECTED}"
+        elif isinstance(x, (np.ndarray, np.generic)):
+            kind = f"numpy.{kind}"
+            hint = ": make a tensor of it with torch.as_tensor(x) or torch.from_numpy(x)"
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(x).__name__}{hint}"
+            f"{kind}{hint}"
         )
 
 

@@ -1,4 +1,6 @@
-"""Methods of ``Tensor`` that concern its state: gradient, graph, hooks, conversion, printing.
+"""Methods of ``Tensor`` that concern its state: gradient, graph, hooks, conversion, copies.
+
+Not here: how tensors print (``methods.printing``).
 
 Layer: ``autograd``.
 """
@@ -21,6 +23,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import LeafNode, leaf_like
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
 from functrans.errors import ConcretizationError
@@ -94,6 +97,8 @@ def _get_grad(self: Tensor) -> Any:
     """The accumulated gradient, or ``None``."""
     if modes.session is not None:
         modes.session.touch(self)
+    if self._follows and self._grad is not None:
+        self._grad._follows = True
     if self._grad is None and not self._retains and not is_leaf(self):
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
@@ -385,27 +390,6 @@ def _format(self: Tensor, spec: str) -> str:
     )
 
 
-def _repr(self: Tensor) -> str:
-    """``tensor([1., 2.], requires_grad=True)``."""
-    value = self._value
-    if isinstance(value, Tracer):
-        text = repr(value)
-    else:
-        text = np.array2string(
-            np.asarray(value), separator=", ", precision=4, threshold=1000, prefix="tensor("
-        )
-    extras = []
-    if value.dtype not in (np.float64, np.int64, bool):
-        extras.append(f"dtype={value.dtype}")
-    node = node_of(self)
-    if node is not None:
-        if node.primitive is None:
-            extras.append("requires_grad=True")
-        else:
-            extras.append(f"grad_fn=<{edge_of(node)[0].name()}>")
-    return f"tensor({', '.join([text, *extras])})"
-
-
 # copies ------------------------------------------------------------------------------------------
 
 
@@ -437,6 +421,7 @@ def to(
 
     Raises:
       RuntimeError: another device is asked for.
+      TypeError: an argument is something else.
     """
     for arg in (device, *args):
         if isinstance(arg, str) and arg.partition(":")[0] not in ("cpu", "meta"):
@@ -445,6 +430,11 @@ def to(
             dtype = arg.dtype
         elif isinstance(arg, (np.dtype, type)):
             dtype = arg
+        elif hasattr(arg, "__instancecheck__"):
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got {arg!r}; use "
+                "x.type(...), or x.to(dtype)"
+            )
     if dtype is None or np.dtype(dtype) == self.dtype:
         return clone(self) if copy else self
     return named(to_dtype(self, np.dtype(dtype)), "ToCopy")
@@ -471,7 +461,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             setattr(result, name, copy.deepcopy(value, memo))
     if self._node is not None:
         requires_grad_(result)
-    if self._grad is not None:
+    if self._grad is not None and self._copies_grad:
         result._grad = copy.deepcopy(self._grad, memo)
     return result
 
@@ -513,11 +503,11 @@ def _reduce(self: Tensor) -> Any:
     if isinstance(self._value, Tracer):
         value = np.asarray(value)
     else:
-        value, part = _part_of_memory(self)
+        value, part = part_of_memory(self)
     return _unpickled, (type(self), value, node_of(self) is not None, extra, self._follows, part)
 
 
-def _part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
+def part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
     """The memory of the tensor that this one is a view of, and which part it is.
 
     Pickle writes an array once, so that tensors which share memory do so again. Of memory with
@@ -569,8 +559,8 @@ def _unpickled(
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
-    """Extents, or that of one axis."""
-    return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]
+    """Extents as ``Size``, or that of one axis."""
+    return Size(self.shape) if dim is None else self.shape[axis_of(dim, len(self.shape))]
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
@@ -616,7 +606,6 @@ METHODS: dict[str, Any] = {
     "__len__": _len,
     "__iter__": _iter,
     "__format__": _format,
-    "__repr__": _repr,
     "__hash__": _hash,
     "clone": clone,
     "contiguous": contiguous,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math as _math
 from importlib import import_module as _import_module
+from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
 
 from functrans.autograd.func import vmap as vmap
@@ -28,6 +29,7 @@ from functrans.autograd.random import initial_seed as initial_seed
 from functrans.autograd.random import manual_seed as manual_seed
 from functrans.autograd.random import seed as seed
 from functrans.autograd.random import set_rng_state as set_rng_state
+from functrans.autograd.recording import namespaces as _namespaces
 from functrans.autograd.tensors import Tensor as Tensor
 from functrans.compat.torch import dtypes as _dtypes
 from functrans.compat.torch import functional_names as _functional_names
@@ -45,6 +47,7 @@ from functrans.compat.torch.dtypes import set_default_dtype as set_default_dtype
 from functrans.compat.torch.not_offered import not_offered as _not_offered
 from functrans.compat.torch.saving import load as load
 from functrans.compat.torch.saving import save as save
+from functrans.compat.torch.submodules import install_finder as _install_finder
 from functrans.compiler.threads import get_num_threads as get_num_threads
 from functrans.compiler.threads import set_num_threads as set_num_threads
 
@@ -59,7 +62,10 @@ preserve_format = "preserve_format"
 channels_last = "channels_last"
 channels_last_3d = "channels_last_3d"
 
-SUBMODULES = ("nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda")
+SUBMODULES = (
+    "nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda", "backends",
+    "amp",
+)  # fmt: skip
 """Imported when they are first used."""
 
 FROM_FUNCTIONAL = (
@@ -75,6 +81,13 @@ FROM_FUNCTIONAL = (
 )  # fmt: skip
 """Functions of ``nn.functional`` that torch has here, too."""
 
+__version__ = "2.13.0+functrans"
+"""The version of torch whose names these are."""
+version = _SimpleNamespace(__version__=__version__, cuda=None, hip=None, debug=False)
+
+_install_finder()
+_namespaces.has_torch = True
+
 globals().update(_functional_names.FUNCTIONS)
 globals().update(_further_names.FUNCTIONS)
 globals().update(_dtypes.DTYPES)  # last: ``float``, ``int`` and ``bool`` are dtypes in torch
@@ -86,6 +99,8 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"{__name__}.{name}")
     if name in FROM_FUNCTIONAL:
         return getattr(_import_module(f"{__name__}.nn.functional"), name)
+    if name in ("autocast", "GradScaler"):
+        return getattr(_import_module(f"{__name__}.amp"), name)
     if name == "bfloat16":
         return _dtypes.bfloat16()
     raise _not_offered("torch", name, __name__)
@@ -93,4 +108,4 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     """All names, submodules included."""
-    return sorted({*globals(), *SUBMODULES, *FROM_FUNCTIONAL, "bfloat16"})
+    return sorted({*globals(), *SUBMODULES, *FROM_FUNCTIONAL, "autocast", "GradScaler", "bfloat16"})

@@ -1,9 +1,16 @@
 """``torch.cuda``: there is none, as programs ask before they use it.
 
+What torch does without CUDA is done here, too; ``synchronize`` waits for nothing.
+
 Layer: ``compat``.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+from functrans.compat.torch.amp import CUDA
+from functrans.compat.torch.submodules import add_aliases
 
 
 def is_available() -> bool:
@@ -13,6 +20,16 @@ def is_available() -> bool:
       >>> is_available()
       False
     """
+    return False
+
+
+def is_initialized() -> bool:
+    """``False``."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """``False``."""
     return False
 
 
@@ -26,5 +43,62 @@ def device_count() -> int:
     return 0
 
 
+def manual_seed(seed: int) -> None:
+    """Accepted: there is no generator to seed."""
+
+
 def manual_seed_all(seed: int) -> None:
     """Accepted: there is no generator to seed."""
+
+
+def empty_cache() -> None:
+    """Nothing: no memory of a device is kept."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing: every operation is done when it returns."""
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Nothing: no memory of a device is counted."""
+
+
+def memory_allocated(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+def get_rng_state_all() -> list[Any]:
+    """No states: there are no devices."""
+    return []
+
+
+def __getattr__(name: str) -> Any:
+    """Nothing else: it would need a device.
+
+    Raises:
+      AttributeError: always.
+    """
+    raise AttributeError(
+        f"torch.cuda.{name} is not offered by functrans.compat.torch: functrans computes on the "
+        "CPU; ask torch.cuda.is_available() first",
+        name=name,
+    )
+
+
+add_aliases(__name__, {"amp": CUDA})

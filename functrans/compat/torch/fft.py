@@ -14,6 +14,8 @@ from functrans.compat.torch.not_offered import not_offered
 
 globals().update(FFT)
 
+__path__: list[str] = []  # import statements ask for what is not here, too
+
 
 def __getattr__(name: str) -> Any:
     """Nothing beside the table.

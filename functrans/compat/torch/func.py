@@ -19,6 +19,8 @@ from functrans.autograd.func import vjp as vjp
 from functrans.autograd.func import vmap as vmap
 from functrans.compat.torch.not_offered import not_offered as _not_offered
 
+__path__: list[str] = []  # import statements ask for what is not here, too
+
 
 def __getattr__(name: str) -> _Any:
     """Nothing beside the names above.

@@ -32,30 +32,16 @@ from functrans.autograd.methods import (
     special,
     state,
 )
+from functrans.autograd.methods.legacy_types import TYPES
+from functrans.autograd.methods.printing import set_printoptions
 from functrans.autograd.methods.rows import check_tensor, function_form
 from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor, called
 from functrans.compat.torch.devices import check_device
 
 TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
 """The factories of ``functrans.compat.torch``: Python floats become its default dtype."""
-
-
-class Size(tuple[int, ...]):
-    """The extents of a tensor, as torch has them.
-
-    ``tensor.shape`` is a plain tuple, which is equal.
-
-    Example:
-      >>> Size((2, 3)).numel()
-      6
-    """
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements."""
-        return math.prod(self)
 
 
 def is_tensor(obj: Any) -> bool:
@@ -79,18 +65,6 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:  # torch's name
     return input.shape == other.shape
 
 
-def _legacy(name: str) -> Callable[..., Any]:
-    """A constructor such as ``FloatTensor``: of data, or of sizes."""
-
-    def constructor(*args: Any) -> Tensor:
-        if args and all(isinstance(arg, int) for arg in args):
-            return TORCH.zeros(*args, dtype=name)
-        return TORCH.tensor(args[0] if args else [], dtype=name)
-
-    constructor.__doc__ = f"A tensor of {name}, of data or of sizes."
-    return constructor
-
-
 def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     """A factory that refuses other devices."""
 
@@ -102,18 +76,6 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
     return factory
 
-
-_CONSTRUCTORS = {
-    "FloatTensor": "float32",
-    "DoubleTensor": "float64",
-    "HalfTensor": "float16",
-    "LongTensor": "int64",
-    "IntTensor": "int32",
-    "ShortTensor": "int16",
-    "CharTensor": "int8",
-    "ByteTensor": "uint8",
-    "BoolTensor": "bool",
-}
 
 _TABLE: dict[str, Any] = {
     **arithmetic.FUNCTIONS,
@@ -137,7 +99,8 @@ _TABLE: dict[str, Any] = {
         for name in ("clone", "detach", "detach_", "is_nonzero")
         if name in state.METHODS
     },
-    **{name: _legacy(kind) for name, kind in _CONSTRUCTORS.items()},
+    **{name: kind for name, kind in TYPES.items() if not name.startswith("Complex")},
+    "set_printoptions": set_printoptions,
     "zero_": function_form("zero_", filling.zero_),
     "fill_": function_form("fill_", filling.fill_),
     "numel": numel,

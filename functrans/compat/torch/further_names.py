@@ -20,6 +20,7 @@ from functrans.autograd.anomaly import is_anomaly_enabled
 from functrans.autograd.composites import composite
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import CPU, device
+from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.autograd.methods.rows import check_tensor, plain, results
 from functrans.autograd.methods.shaping import axis_of
@@ -398,6 +399,41 @@ def set_float32_matmul_precision(precision: str) -> None:
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
 
 
+def get_num_interop_threads() -> int:
+    """1: operations run one after the other."""
+    return 1
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Accepted: operations run one after the other.
+
+    Raises:
+      RuntimeError: it is not positive.
+    """
+    if num < 1:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """``False``: subnormal numbers are numbers."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype to that of one of torch's types; ``set_default_dtype`` is newer.
+
+    Args:
+      t: a type as ``torch.DoubleTensor``, or its name.
+
+    Raises:
+      TypeError: it is no floating type.
+    """
+    kind = TYPES.get(t.removeprefix("torch.")) if isinstance(t, str) else t
+    if not isinstance(kind, TensorType) or kind.dtype.kind != "f":
+        raise TypeError("only floating-point types are supported as the default type")
+    torch_defaults.dtype = kind.dtype
+
+
 def is_inference(input: Tensor) -> bool:
     """Whether a tensor was made in ``inference_mode``."""
     return input.is_inference()
@@ -440,7 +476,8 @@ FUNCTIONS: dict[str, Any] = {
             get_default_device, set_default_device, use_deterministic_algorithms,
             are_deterministic_algorithms_enabled, get_float32_matmul_precision,
             set_float32_matmul_precision, is_inference, is_signed, is_conj, is_neg,
-            is_anomaly_enabled,
+            is_anomaly_enabled, get_num_interop_threads, set_num_interop_threads,
+            set_flush_denormal, set_default_tensor_type,
         )
     },
 }  # fmt: skip

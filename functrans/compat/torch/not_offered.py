@@ -60,10 +60,6 @@ GROUPS: dict[str, tuple[str, str]] = {
 INSTEAD: dict[str, str] = {
     "torch.compile": "use functrans.jit(function), which compiles whole steps",
     "torch.jit": "use functrans.jit(function)",
-    "torch.autocast": "convert with tensor.to(dtype); everything is computed on the CPU",
-    "torch.amp": "convert with tensor.to(dtype); everything is computed on the CPU",
-    "torch.set_printoptions": "use numpy.set_printoptions",
-    "torch.set_default_tensor_type": "use torch.set_default_dtype",
     "torch.distributions": "use scipy.stats beside tensors, or write the log density",
     "torch.random": "use torch.manual_seed, torch.Generator",
     "torch.testing": "use numpy.testing.assert_allclose(a.numpy(), b.numpy())",
@@ -82,6 +78,9 @@ INSTEAD: dict[str, str] = {
     "torch.cond": "use functrans.lax.cond in functions of arrays",
     "torch.while_loop": "use functrans.lax.while_loop in functions of arrays",
     "torch.sparse": "tensors are dense; use scipy.sparse beside them",
+    "torch.utils.tensorboard": "import SummaryWriter of the package tensorboardX",
+    "torch.optim.swa_utils": "average in no_grad: mean.lerp_(parameter, 1 / n)",
+    "torch.nn.utils.parametrizations": "compute the weight from a parameter in forward()",
     "torch.nn.DataParallel": "call the module itself; there is one device",
     "torch.nn.SyncBatchNorm": "use torch.nn.BatchNorm1d, 2d or 3d",
     "torch.optim.SparseAdam": "use torch.optim.Adam; gradients are dense",
@@ -110,13 +109,13 @@ _NAMES: dict[str, dict[str, str]] = {
             "SymInt SymIntType Tag TensorType TracingState TupleType Type TypedStorage "
             "UnionType Use Value classes classproperty compile compiled_with_cxx11_abi "
             "compiler cond cpp export fx get_deterministic_debug_mode get_file_path "
-            "get_num_interop_threads hub import_ir_module import_ir_module_from_buffer "
+            "hub import_ir_module import_ir_module_from_buffer "
             "init_num_threads jit library merge_type_from_type_comment monitor ops overrides "
             "package parse_ir parse_schema parse_type_comment profiler return_types "
-            "serialization set_deterministic_debug_mode set_num_interop_threads "
+            "serialization set_deterministic_debug_mode "
             "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
             "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum thread_safe_generator "
-            "torch_version types unify_type_list version while_loop windows"
+            "torch_version types unify_type_list while_loop windows"
         ),
         "sparse": (
             "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm "
@@ -148,9 +147,9 @@ _NAMES: dict[str, dict[str, str]] = {
             "prepare_multiprocessing_environment wait"
         ),
         "devices": (
-            "AcceleratorError Event GradScaler OutOfMemoryError Stream StreamObjType "
-            "ThroughputBenchmark accelerator amp autocast autocast_decrement_nesting "
-            "autocast_increment_nesting backends clear_autocast_cache cpu "
+            "AcceleratorError Event OutOfMemoryError Stream StreamObjType "
+            "ThroughputBenchmark accelerator autocast_decrement_nesting "
+            "autocast_increment_nesting clear_autocast_cache cpu "
             "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution "
             "cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose "
             "cudnn_grid_sampler cudnn_is_acceptable get_autocast_cpu_dtype get_autocast_dtype "
@@ -186,7 +185,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "lu_solve lu_unpack matrix_rank narrow_copy native_batch_norm "
             "native_channel_shuffle native_dropout native_group_norm native_layer_norm "
             "native_norm permute_copy random segment_reduce select_copy "
-            "set_default_tensor_type signal slice_copy solve split_copy split_with_sizes_copy "
+            "signal slice_copy solve split_copy split_with_sizes_copy "
             "squeeze_copy symeig t_copy testing transpose_copy unbind_copy unfold_copy "
             "unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy "
             "view_as_complex_copy view_as_real_copy view_copy"
@@ -200,7 +199,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "grid_sampler_3d hash_tensor histogramdd is_anomaly_check_nan_enabled "
             "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled istft "
             "lobpcg nonzero_static norm_except_dim orgqr ormqr pca_lowrank quasirandom "
-            "set_anomaly_enabled set_flush_denormal set_printoptions set_warn_always "
+            "set_anomaly_enabled set_warn_always "
             "slice_inverse svd_lowrank to_dlpack xlogy_"
         ),
     },
@@ -229,7 +228,7 @@ _NAMES: dict[str, dict[str, str]] = {
         ),
         "dtypes": "chalf",
         "duplicates": (
-            "eig lstsq lu lu_solve mvlgamma_ narrow_copy new solve symeig unsafe_chunk "
+            "eig lstsq lu lu_solve mvlgamma_ narrow_copy solve symeig unsafe_chunk "
             "unsafe_split unsafe_split_with_sizes"
         ),
         "rare": (
@@ -275,7 +274,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "duplicates": "clip_grad_norm",
         "rnn": "rnn",
         "rare": (
-            "clip_grad convert_parameters fuse_conv_bn_eval fuse_conv_bn_weights "
+            "fuse_conv_bn_eval fuse_conv_bn_weights "
             "fuse_linear_bn_eval fuse_linear_bn_weights fusion init parametrizations "
             "parametrize remove_spectral_norm remove_weight_norm skip_init spectral_norm "
             "stateless weight_norm"
@@ -288,8 +287,8 @@ _NAMES: dict[str, dict[str, str]] = {
     },
     "torch.autograd": {
         "compiler": (
-            "ProfilerActivity ProfilerConfig ProfilerState SavedTensor anomaly_mode "
-            "enforce_grad_layout_policy grad_mode is_view_replay_enabled profiler_legacy "
+            "ProfilerActivity ProfilerConfig ProfilerState SavedTensor "
+            "enforce_grad_layout_policy is_view_replay_enabled profiler_legacy "
             "profiler_util"
         ),
         "devices": "DeviceType ProfilerEvent kineto_available",
@@ -316,6 +315,13 @@ _NAMES: dict[str, dict[str, str]] = {
     "torch.fft": {
         "rare": "hfft2 hfftn ihfft2 ihfftn",
     },
+    "torch.utils": {
+        "compiler": "benchmark bottleneck cpp_extension mobile_optimizer serialization",
+        "rare": (
+            "backcompat collect_env deterministic dlpack flop_counter hooks model_zoo "
+            "module_tracker show_pickle tensorboard weak"
+        ),
+    },
     "torch.utils.data": {
         "compiler": (
             "DFIterDataPipe IterDataPipe MapDataPipe argument_validation datapipes "
@@ -323,7 +329,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "runtime_validation runtime_validation_disabled"
         ),
         "distributed": "distributed",
-        "rare": ("DataChunk DistributedSampler dataloader dataset graph graph_settings sampler"),
+        "rare": ("DataChunk DistributedSampler graph graph_settings "),
     },
 }
 

@@ -16,6 +16,8 @@ from functrans.compat.torch.polynomials import POLYNOMIALS
 globals().update(SPECIAL)
 globals().update(POLYNOMIALS)
 
+__path__: list[str] = []  # import statements ask for what is not here, too
+
 
 def __getattr__(name: str) -> Any:
     """Nothing beside the table.

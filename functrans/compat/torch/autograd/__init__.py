@@ -5,9 +5,13 @@ Layer: ``compat``.
 
 from typing import Any as _Any
 
+from functrans.autograd import anomaly as _anomaly
+from functrans.autograd import checks as _checks
 from functrans.autograd import forward_ad as forward_ad
 from functrans.autograd import function as function
 from functrans.autograd import graph as graph
+from functrans.autograd import legacy as _legacy
+from functrans.autograd import modes as _modes
 from functrans.autograd import profiler as profiler
 from functrans.autograd.anomaly import detect_anomaly as detect_anomaly
 from functrans.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
@@ -27,6 +31,7 @@ from functrans.autograd.modes import set_grad_enabled as set_grad_enabled
 from functrans.autograd.modes import set_multithreading_enabled as set_multithreading_enabled
 from functrans.compat.torch.autograd import functional as functional
 from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.submodules import add_aliases as _add_aliases
 
 
 def __getattr__(name: str) -> _Any:
@@ -36,3 +41,18 @@ def __getattr__(name: str) -> _Any:
       AttributeError: always.
     """
     raise _not_offered("torch.autograd", name, __name__)
+
+
+_add_aliases(
+    __name__,
+    {
+        "anomaly_mode": _anomaly,
+        "forward_ad": forward_ad,
+        "function": function,
+        "grad_mode": _modes,
+        "gradcheck": _checks,
+        "graph": graph,
+        "profiler": profiler,
+        "variable": _legacy,
+    },
+)

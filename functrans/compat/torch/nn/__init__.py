@@ -156,6 +156,7 @@ from functrans.compat.torch.nn.modules import ZeroPad3d as ZeroPad3d
 from functrans.compat.torch.nn.parameter import Buffer as Buffer
 from functrans.compat.torch.nn.parameter import Parameter as Parameter
 from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.submodules import add_aliases as _add_aliases
 
 
 def __getattr__(name: str) -> _Any:
@@ -165,3 +166,20 @@ def __getattr__(name: str) -> _Any:
       AttributeError: always.
     """
     raise _not_offered("torch.nn", name, __name__)
+
+
+_MODULES = (
+    "activation", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",
+    "flatten", "fold", "instancenorm", "linear", "loss", "module", "normalization", "padding",
+    "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling",
+)  # fmt: skip
+"""Torch's submodules of ``nn.modules``: here it has all of their names."""
+
+_add_aliases(
+    __name__,
+    {
+        **{f"modules.{name}": modules for name in _MODULES},
+        "utils.clip_grad": utils,
+        "utils.convert_parameters": utils,
+    },
+)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.rows import check_tensor as check
 from functrans.autograd.methods.rows import overwrite
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
@@ -38,11 +39,7 @@ def check_tensor(name: str, argument: str, position: int, x: Any) -> None:
     Raises:
       TypeError: in torch's words.
     """
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(x).__name__}"
-        )
+    check(name, x, argument, position)
 
 
 def _check_floating(name: str, x: Tensor) -> None:

@@ -5,12 +5,14 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.module_texts import indented
 from functrans.compat.torch.nn.parameter import Parameter
 
 
@@ -124,6 +126,16 @@ class ModuleList(Module):
         modules = list(self._modules.values())
         del modules[index]
         self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
+
+    def _inner_lines(self) -> list[str]:
+        """One text per submodule; neighbours that print alike are taken together."""
+        lines, first = [], 0
+        for text, group in itertools.groupby(map(repr, self._modules.values())):
+            n = len(list(group))
+            name, times = (f"{first}-{first + n - 1}", f"{n} x ") if n > 1 else (f"{first}", "")
+            lines.append(f"({name}): {times}{indented(text, 2)}")
+            first += n
+        return lines
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return type(self)([*self, *other])

@@ -148,6 +148,8 @@ from functrans.compat.torch.nn.resampling import upsample_bilinear as upsample_b
 from functrans.compat.torch.nn.resampling import upsample_nearest as upsample_nearest
 from functrans.compat.torch.not_offered import not_offered as _not_offered
 
+__path__: list[str] = []  # import statements ask for what is not here, too
+
 
 def __getattr__(name: str) -> _Any:
     """Nothing beside the names above.

@@ -20,6 +20,7 @@ from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import no_grad
 from functrans.autograd.programs import Operation
+from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, keep_axis, short_dtype
 from functrans.compat.torch.nn.randomness import kept_elements
@@ -200,7 +201,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     Raises:
       RuntimeError: there is no such class.
     """
-    value = np.asarray(tensor._value)
+    enter_session(tensor)
+    value: Any = tensor._value
+    if isinstance(value, Tracer):
+        if num_classes == -1:
+            raise RuntimeError("one_hot(): give num_classes where the classes are traced")
+        traced: Any = value
+        made = structural.cast(traced[..., None] == np.arange(num_classes), np.dtype(np.int64))
+        return Tensor.of(made, None, tensor._trace)
     if num_classes == -1:
         if not value.size:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
@@ -209,7 +217,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("Class values must be non-negative.")
     if value.size and value.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return Tensor.of((value[..., None] == np.arange(num_classes)).astype(np.int64))
+    return Tensor.of((np.asarray(value)[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
 # dropout -----------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, keep_axis, log_softmax_of
+from functrans.compat.torch.warned import warn_user
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives import torch_elementwise as te
@@ -42,10 +42,9 @@ def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -
             reduction = "mean" if size_average is None or size_average else "sum"
         else:
             reduction = "none"
-        warnings.warn(
+        warn_user(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' "
-            "instead.",
-            stacklevel=4,
+            "instead."
         )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -157,11 +156,10 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     check_tensor(name, "input", 1, input)
     check_tensor(name, "target", 2, target)
     if input.shape != target.shape:
-        warnings.warn(
+        warn_user(
             f"Using a target size ({_size(target)}) that is different to the input size "
             f"({_size(input)}). This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=4,
+            "Please ensure they have the same size."
         )
         try:
             np.broadcast_shapes(input.shape, target.shape)
@@ -356,12 +354,11 @@ def kl_div(
     if reduction != "batchmean":
         reduction = reduction_of(reduction, size_average, reduce)
         if reduction == "mean":
-            warnings.warn(
+            warn_user(
                 "reduction: 'mean' divides the total loss by both the batch size and the support "
                 "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
                 "definition.'mean' will be changed to behave the same as 'batchmean' in the next "
-                "major release.",
-                stacklevel=2,
+                "major release."
             )
     return _KL(input, target, reduction=reduction, is_log=bool(log_target))  # type: ignore[no-any-return]  # a tensor
 

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.hooks import Hooks, RemovableHandle
+from functrans.autograd.hooks import Hooks
 from functrans.autograd.methods.conversion import device
 from functrans.autograd.modes import no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
-from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad, everywhere
+from functrans.compat.torch.nn.hook_registration import HookRegistration
+from functrans.compat.torch.nn.module_hooks import clear_grad, everywhere
 from functrans.compat.torch.nn.module_texts import IncompatibleKeys, indented, size_text, typename
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
 from functrans.compat.torch.values import assign, value_of
@@ -34,7 +35,7 @@ _TABLES = (
 )  # fmt: skip
 
 
-class Module:
+class Module(HookRegistration):
     """The base of all layers and models.
 
     Parameters, buffers and modules that are assigned as attributes are registered under their
@@ -275,6 +276,8 @@ class Module:
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
+        if tensor is not None:
+            tensor._follows = True
         self._buffers[name] = tensor
         non_persistent = self.__dict__["_non_persistent"]
         non_persistent.discard(name) if persistent else non_persistent.add(name)
@@ -701,79 +704,6 @@ class Module:
         """The module itself; accepted for torch's sake."""
         return self
 
-    # hooks ----------------------------------------------------------------------------------------
-
-    def _add(self, table: str, entry: Any, prepend: bool = False) -> RemovableHandle:
-        return add_entry(self.__dict__[table], entry, prepend)
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before ``forward``; what it returns replaces the arguments.
-
-        Args:
-          hook: the function.
-          prepend: whether it runs before the others.
-          with_kwargs: ``hook(module, args, kwargs)``, which returns both or ``None``.
-        """
-        return self._add("_forward_pre_hooks", (hook, with_kwargs), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after ``forward``; its result replaces the output.
-
-        Args:
-          hook: the function.
-          prepend: whether it runs before the others.
-          with_kwargs: ``hook(module, args, kwargs, output)``.
-          always_call: also if ``forward`` raises.
-        """
-        return self._add("_forward_hooks", (hook, with_kwargs, always_call), prepend)
-
-    def register_full_backward_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when both are known.
-
-        What it returns replaces ``grad_input``.
-        """
-        return self._add("_backward_hooks", hook, prepend)
-
-    def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` when the gradients of the outputs are known.
-
-        What it returns replaces ``grad_output``.
-        """
-        return self._add("_backward_pre_hooks", hook, prepend)
-
-    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Deprecated in torch: ``register_full_backward_hook``."""
-        return self.register_full_backward_hook(hook)
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` collects."""
-        return self._add("_state_dict_pre_hooks", hook)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, metadata)`` after ``state_dict`` collected."""
-        return self._add("_state_dict_hooks", hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, ...)`` before ``load_state_dict`` reads."""
-        return self._add("_load_pre_hooks", functools.partial(hook, self))
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` after ``load_state_dict`` compared names."""
-        return self._add("_load_post_hooks", hook)
-
     # texts ----------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
@@ -787,11 +717,15 @@ class Module:
         """The module with its submodules, one per line."""
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        inner = [f"({name}): {indented(repr(module), 2)}" for name, module in self._modules.items()]
+        inner = self._inner_lines()
         if not inner and len(lines) <= 1:
             return f"{self._get_name()}({''.join(lines)})"
         body = "\n  ".join([*lines, *inner])
         return f"{self._get_name()}(\n  {body}\n)"
+
+    def _inner_lines(self) -> list[str]:
+        """One text per submodule."""
+        return [f"({name}): {indented(repr(module), 2)}" for name, module in self._modules.items()]
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)

@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans.autograd.hooks import Hooks, RemovableHandle
 from functrans.autograd.modes import no_grad
+from functrans.autograd.staged import depends_on
 from functrans.compat.torch.values import assign
 
 
@@ -68,6 +69,7 @@ class _Everywhere:
 
 
 everywhere = _Everywhere()
+depends_on(lambda: tuple(map(tuple, (everywhere.before, everywhere.after, everywhere.backward))))
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

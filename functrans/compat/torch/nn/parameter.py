@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 
 
@@ -23,11 +24,15 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
     """
     self: Tensor = object.__new__(cls)
     self._node = None
+    self._follows = True
     if data is None:
         self._value = np.empty(0, torch_defaults.dtype)
     elif isinstance(data, Tensor):
+        enter_session(data)
         self._value = data._memory()
         self._storage = data._stored()
+        if "_trace" in data.__dict__:
+            self._trace = data._trace
     else:
         raise TypeError(
             f"{cls.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}"
@@ -46,10 +51,12 @@ class Parameter(Tensor):
 
     Example:
       >>> from functrans.autograd import tensor
-      >>> Parameter(tensor([1.0, 2.0]))
+      >>> Parameter(tensor([1, 2], dtype=np.float32))
       Parameter containing:
       tensor([1., 2.], requires_grad=True)
     """
+
+    _copies_grad = False
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         """The leaf."""

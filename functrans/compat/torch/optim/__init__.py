@@ -3,6 +3,7 @@
 Layer: ``compat``.
 """
 
+import sys as _sys
 from typing import Any as _Any
 
 from functrans.compat.torch.not_offered import not_offered as _not_offered
@@ -21,6 +22,7 @@ from functrans.compat.torch.optim.further_algorithms import Adafactor as Adafact
 from functrans.compat.torch.optim.further_algorithms import RAdam as RAdam
 from functrans.compat.torch.optim.lbfgs import LBFGS as LBFGS
 from functrans.compat.torch.optim.optimizer import Optimizer as Optimizer
+from functrans.compat.torch.submodules import add_aliases as _add_aliases
 
 
 def __getattr__(name: str) -> _Any:
@@ -30,3 +32,15 @@ def __getattr__(name: str) -> _Any:
       AttributeError: always.
     """
     raise _not_offered("torch.optim", name, __name__)
+
+
+_add_aliases(
+    __name__,
+    dict.fromkeys(
+        (
+            "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam",
+            "rmsprop", "rprop", "sgd",
+        ),
+        _sys.modules[__name__],  # which has all of their names
+    ),
+)  # fmt: skip

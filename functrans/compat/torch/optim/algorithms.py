@@ -25,7 +25,9 @@ from functrans.trace import Tracer
 
 
 def _zeros_like(x: Any) -> Tensor:
-    return Tensor.of(np.zeros(x.shape, x.dtype))
+    result = Tensor.of(np.zeros(x.shape, x.dtype))
+    result._follows = True
+    return result
 
 
 def _kept(state: dict[str, Any], name: str, p: Any, value: Any) -> None:
@@ -36,6 +38,7 @@ def _kept(state: dict[str, Any], name: str, p: Any, value: Any) -> None:
         state[name] = Tensor.of(
             value if isinstance(value, Tracer) else np.array(value), None, trace
         )
+        state[name]._follows = True
     else:
         assign("optimizer_step_", have, value)
 

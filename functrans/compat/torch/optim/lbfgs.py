@@ -246,6 +246,7 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
+        self.past.has_stepped = True
         if self._pre_hooks:
             self._call_pre_hooks(closure)
         with enable_grad():

@@ -40,6 +40,19 @@ class _Required:
 required = _Required()
 
 
+class Past:
+    """What an optimizer did, for warnings; no part of its state, nor of a jitted step's.
+
+    Attributes:
+      has_stepped: whether ``step`` was called.
+    """
+
+    __slots__ = ("has_stepped",)
+
+    def __init__(self) -> None:
+        self.has_stepped = False
+
+
 class Optimizer:
     """The base of all optimizers.
 
@@ -62,6 +75,7 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
+        self.past = Past()
         self._pre_hooks = Hooks()
         self._post_hooks = Hooks()
         groups = list(params)
@@ -127,6 +141,7 @@ class Optimizer:
         Returns:
           The loss that ``closure`` returns, or ``None``.
         """
+        self.past.has_stepped = True
         if self._pre_hooks:
             self._call_pre_hooks(closure)
         loss = None
@@ -252,6 +267,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.past = Past()
         self._pre_hooks = Hooks()
         self._post_hooks = Hooks()
 

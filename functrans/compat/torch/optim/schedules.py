@@ -21,6 +21,7 @@ import numpy as np
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.values import assign
+from functrans.compat.torch.warned import warn_user
 
 
 def _set_rate(group: dict[str, Any], name: str, value: Any) -> None:
@@ -86,11 +87,24 @@ class LRScheduler:
         Args:
           epoch: number of the step to go to, in place of the next one.
         """
-        self._step_count += 1
+        self._note_step()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             _set_rate(group, "lr", rate)
         self._last_lr = self._now()
+
+    def _note_step(self) -> None:
+        """Count the step; warn if it is the user's first one and the optimizer made none."""
+        step = type(self.optimizer).step
+        is_noted = step.__module__.startswith(__package__)  # a user's own step is not
+        if self._step_count == 1 and is_noted and not self.optimizer.past.has_stepped:
+            warn_user(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+                "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
+                "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
+                "the first value of the learning rate schedule."
+            )
+        self._step_count += 1
 
     def state_dict(self) -> dict[str, Any]:
         """All attributes but the optimizer."""
@@ -155,6 +169,7 @@ class StepLR(LRScheduler):
       >>> from functrans.compat.torch.optim import SGD
       >>> optimizer = SGD([tensor([1.0], requires_grad=True)], lr=1.0)
       >>> schedule = StepLR(optimizer, 1, gamma=0.5)
+      >>> optimizer.step()
       >>> schedule.step()
       >>> schedule.get_last_lr()
       [0.5]
@@ -379,6 +394,7 @@ class SequentialLR:
             _set_rate(group, "lr", group["initial_lr"])
         for scheduler in self._schedulers:
             scheduler.last_epoch -= 1
+        self._schedulers[0]._step_count = 2  # not the user's first step
         self._schedulers[0].step()
         self._last_lr = self._schedulers[0].get_last_lr()
 

@@ -2,7 +2,7 @@
 
 Here: the loader and ``default_collate``. Not here: datasets and samplers.
 
-Everything is loaded in the thread that asks for it; workers in other processes are not offered.
+Everything is loaded in the thread that asks for it, also where workers are asked for.
 
 Layer: ``compat``.
 """
@@ -24,7 +24,15 @@ from functrans.compat.torch.utils.samplers import (
     SequentialSampler,
     drawn_seed,
 )
+from functrans.compat.torch.warned import warn_user
 from functrans.primitives import movement
+
+
+def _made(value: np.ndarray) -> Tensor:
+    """A tensor of this namespace."""
+    result = Tensor.of(value)
+    result._follows = True
+    return result
 
 
 def default_convert(data: Any) -> Any:
@@ -32,7 +40,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, (Tensor, str, bytes)):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
-        return data if data.dtype.kind in "SUO" else Tensor.of(np.asarray(data))
+        return data if data.dtype.kind in "SUO" else _made(np.asarray(data))
     if isinstance(data, Mapping):
         return {key: default_convert(value) for key, value in data.items()}
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -67,11 +75,11 @@ def default_collate(batch: Any) -> Any:
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
             raise TypeError(_CANNOT.format(first.dtype))
-        return Tensor.of(np.stack([np.asarray(x) for x in batch]))
+        return _made(np.stack([np.asarray(x) for x in batch]))
     if isinstance(first, float):
-        return Tensor.of(np.array(batch, np.float64))
+        return _made(np.array(batch, np.float64))
     if isinstance(first, int):
-        return Tensor.of(np.array(batch))
+        return _made(np.array(batch))
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
@@ -107,22 +115,22 @@ class DataLoader:
       shuffle: whether the order is random, another one in each pass.
       sampler: gives indices.
       batch_sampler: gives lists of indices.
-      num_workers: must be 0.
+      num_workers: examples are loaded in the thread that asks for them all the same, with a
+        warning.
       collate_fn: makes a batch of a list of examples, by default ``default_collate``.
       pin_memory: accepted for torch's sake.
       drop_last: whether a smaller last batch is left out.
-      timeout: must be 0.
-      worker_init_fn: accepted; there are no workers.
-      multiprocessing_context: must be ``None``.
+      timeout: accepted for torch's sake.
+      worker_init_fn: accepted and never called; there are no workers.
+      multiprocessing_context: accepted with ``num_workers``.
       generator: of the random order.
-      prefetch_factor: must be ``None``.
-      persistent_workers: must be false.
+      prefetch_factor: accepted with ``num_workers``.
+      persistent_workers: accepted with ``num_workers``.
       pin_memory_device: accepted for torch's sake.
       in_order: accepted for torch's sake.
 
     Raises:
       ValueError: options exclude each other.
-      NotImplementedError: workers are asked for.
 
     Example:
       >>> [batch.tolist() for batch in DataLoader([1, 2, 3, 4, 5], batch_size=2)]
@@ -151,7 +159,7 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        if multiprocessing_context is not None:
+        if multiprocessing_context is not None and not num_workers:
             raise ValueError(
                 "multiprocessing_context can only be used with multi-process loading (num_workers "
                 f"> 0), but got num_workers={num_workers}"
@@ -243,24 +251,26 @@ class DataLoader:
 
 
 def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool) -> None:
-    """Refuse workers in other processes.
+    """Warn that there are no workers in other processes.
 
     Raises:
-      ValueError: options make no sense without them.
-      NotImplementedError: they are asked for.
+      ValueError: options make no sense without them, or at all.
     """
     if workers < 0:
         raise ValueError(
             "num_workers option should be non-negative; use num_workers=0 to disable "
             "multiprocessing."
         )
-    if workers:
-        raise NotImplementedError(
-            f"DataLoader: num_workers={workers} is not supported; use num_workers=0. Examples are "
-            "loaded in the thread that asks for them"
-        )
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
+    if workers:
+        if prefetch is not None and prefetch < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
+        warn_user(
+            f"DataLoader: num_workers={workers} starts no processes here: examples are loaded in "
+            "the thread that asks for them. num_workers=0 does the same without this warning."
+        )
+        return
     if prefetch is not None:
         raise ValueError(
             "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 "

@@ -1,0 +1,130 @@
+"""How tensors print.
+
+Here: ``repr`` of tensors and ``set_printoptions``. Not here: how modules print
+(``compat.torch.nn``).
+
+A tensor names its dtype unless that is the default of the namespace it comes from: float64 in
+``functrans.autograd``, ``get_default_dtype()`` in ``functrans.compat.torch``. Numbers are printed
+as NumPy prints them.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans.autograd.labels import edge_of
+from functrans.autograd.promotion import default_dtype, torch_defaults
+from functrans.autograd.recording import node_of
+from functrans.autograd.tensors import Tensor
+from functrans.trace import Tracer
+
+_DEFAULTS: dict[str, Any] = {
+    "precision": 4,
+    "threshold": 1000,
+    "edgeitems": None,
+    "linewidth": None,
+    "sci_mode": None,
+}
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+_options = dict(_DEFAULTS)
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Say how tensors print, for the process.
+
+    Args:
+      precision: digits behind the point.
+      threshold: number of elements above which only the first and the last ones are printed.
+      edgeitems: how many of these along each axis.
+      linewidth: characters in a line.
+      profile: ``"default"``, ``"short"`` or ``"full"``, before the other options.
+      sci_mode: whether numbers are printed with exponents; ``None``: as NumPy finds fit.
+
+    Raises:
+      ValueError: there is no such profile.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> set_printoptions(precision=2)
+      >>> tensor([1 / 3])
+      tensor([0.33])
+      >>> set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"profile must be one of {', '.join(_PROFILES)}, but got {profile!r}")
+        _options.update(_PROFILES[profile])
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    _options.update({name: value for name, value in given.items() if value is not None})
+    _options["sci_mode"] = sci_mode
+
+
+def _numbers(value: np.ndarray) -> str:
+    precision, mode = _options["precision"], _options["sci_mode"]
+    formatter: Any = None
+    if mode is not None and value.dtype.kind == "f":
+        form = f".{precision}{'e' if mode else 'f'}"
+        formatter = {"float_kind": lambda x: format(x, form)}
+    threshold = _options["threshold"]
+    return np.array2string(
+        value,
+        max_line_width=_options["linewidth"],
+        precision=precision,
+        separator=", ",
+        prefix="tensor(",
+        formatter=formatter,
+        threshold=value.size + 1 if threshold == math.inf else int(threshold),
+        edgeitems=_options["edgeitems"],
+    )
+
+
+def _dtype_text(x: Tensor) -> str | None:
+    """How the dtype is told; ``None`` if it goes without saying."""
+    dtype = x._value.dtype
+    if dtype in (np.int64, bool):
+        return None
+    default = torch_defaults.dtype if x._follows else default_dtype
+    if dtype == default or (dtype.kind == "c" and dtype == np.result_type(default, np.complex64)):
+        return None
+    return f"dtype={'torch.' if x._follows else ''}{dtype}"
+
+
+def _repr(self: Tensor) -> str:
+    """``tensor([1., 2.], requires_grad=True)``."""
+    value = self._value
+    text = repr(value) if isinstance(value, Tracer) else _numbers(np.asarray(value))
+    extras = []
+    dtype = _dtype_text(self)
+    if dtype is not None:
+        extras.append(dtype)
+    node = node_of(self)
+    if node is not None:
+        if node.primitive is None:
+            extras.append("requires_grad=True")
+        else:
+            extras.append(f"grad_fn=<{edge_of(node)[0].name()}>")
+    return f"tensor({', '.join([text, *extras])})"
+
+
+METHODS: dict[str, Any] = {"__repr__": _repr}

@@ -1,0 +1,287 @@
+"""PyTorch's files: a zip archive with a pickle and one record per memory of tensors.
+
+Here: ``write_archive`` and ``read_archive``. Not here: ``save`` and ``load``, and what may be read
+of a file that nobody vouches for (``saving``).
+
+The pickle is of protocol 2. A tensor is a call of one of PyTorch's functions, by name, on a
+persistent id ``("storage", type, key, "cpu", size)``; the numbers are the record ``data/<key>``.
+Neither side needs the other's code: names are written and read as texts.
+
+Layer: ``compat``. Reference: PyTorch documentation, "Serialization semantics".
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.conversion import bfloat16_dtype, device
+from functrans.autograd.methods.state import part_of_memory, plain
+from functrans.autograd.sizes import Size
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.dtypes import DTYPES
+from functrans.compat.torch.nn.parameter import Buffer, Parameter
+from functrans.trace import Tracer
+
+_STORED = (
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
+    "complex64", "complex128",
+)  # fmt: skip
+_STORAGES = {
+    torch_type(np.dtype(name)).removeprefix("torch.").replace("Tensor", "Storage"): np.dtype(name)
+    for name in _STORED
+}
+_BYTES = np.dtype(np.uint8)
+_ORIGIN = "functrans_origin"
+
+
+class _Name:
+    """A function or class of PyTorch by its name, in a pickle that is written."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self) -> None:
+        """Never called: pickles hold calls of callables only."""
+
+
+class _Memory:
+    """What several tensors lie in."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+
+# writing -----------------------------------------------------------------------------------------
+
+
+class _Writer(pickle._Pickler):  # the one that can be extended
+    """Pickles objects; tensors as PyTorch does, their memory apart from them."""
+
+    dispatch: ClassVar[Any] = dict(pickle._Pickler.dispatch)
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, 2)
+        self.memories: dict[Any, tuple[str, np.ndarray]] = {}
+        self._kept: list[Any] = []
+
+    def _save_name(self, obj: _Name) -> None:
+        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())  # type: ignore[attr-defined]  # not in the stubs
+
+    dispatch[_Name] = _save_name
+
+    def persistent_id(self, obj: Any) -> Any:
+        """What PyTorch writes for a memory; ``None`` for all else."""
+        if type(obj) is not _Memory:
+            return None
+        array = obj.array
+        place = (array.__array_interface__["data"][0], array.nbytes, array.dtype)
+        if not array.nbytes:
+            place = (id(array), 0, array.dtype)
+        key, _ = self.memories.setdefault(place, (str(len(self.memories)), array))
+        if array.dtype.name in _STORED or array.dtype.name == "bfloat16":
+            name = torch_type(array.dtype).removeprefix("torch.").replace("Tensor", "Storage")
+            return "storage", _Name("torch", name), key, "cpu", array.size
+        return "storage", _Name("torch.storage", "UntypedStorage"), key, "cpu", array.nbytes
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How PyTorch makes tensors, sizes and devices again."""
+        if isinstance(obj, Tensor):
+            reduced = self._parameter(obj) if isinstance(obj, Parameter) else self._tensor(obj)
+        elif type(obj) is Size:
+            reduced = _Name("torch", "Size"), (tuple(obj),)
+        elif type(obj) is device:
+            reduced = _Name("torch", "device"), (obj.type,)
+        else:
+            return NotImplemented
+        self._kept.append((obj, reduced))  # pickle knows objects by identity
+        return reduced
+
+    def _parameter(self, x: Tensor) -> Any:
+        data = Tensor.of(x._memory())
+        args: Any = (data, bool(x.requires_grad), OrderedDict())  # type: ignore[attr-defined]  # a property
+        state = _attributes(x)
+        if state:
+            return _Name("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
+        return _Name("torch._utils", "_rebuild_parameter"), args
+
+    def _tensor(self, x: Tensor) -> Any:
+        value = np.asarray(plain(x, "save"))
+        strides, offset, whole = value.strides, 0, value
+        if not isinstance(x._value, Tracer):
+            whole, part = part_of_memory(x)
+            offset = 0 if part is None else part[2]
+        flat = whole.ravel("K")
+        if not np.may_share_memory(flat, whole):  # gaps, or reversed: the file has a copy
+            flat = value.ravel()
+            strides, offset = np.empty(value.shape, value.dtype).strides, 0
+        size = value.itemsize
+        args: tuple[Any, ...] = (
+            _Memory(flat),
+            offset // size,
+            value.shape,
+            tuple([stride // size for stride in strides]),
+            bool(x.requires_grad),  # type: ignore[attr-defined]  # a property
+            OrderedDict(),
+        )
+        make = _Name("torch._utils", "_rebuild_tensor_v2")
+        if value.dtype.name not in _STORED and value.dtype.name != "bfloat16":
+            make = _Name("torch._utils", "_rebuild_tensor_v3")
+            args = (*args, _Name("torch", value.dtype.name))
+        state = _attributes(x)
+        if not x._follows and value.dtype.kind in "iub":
+            state[_ORIGIN] = "autograd"  # other floating results than integers of this namespace
+        if type(x) in (Tensor, Buffer) and not state:
+            return make, args
+        kind = _Name("torch", "Tensor") if type(x) in (Tensor, Buffer) else type(x)
+        return _Name("torch._tensor", "_rebuild_from_type_v2"), (make, kind, args, state)
+
+
+def _attributes(x: Tensor) -> dict[str, Any]:
+    """What users put on a tensor."""
+    return {name: value for name, value in x.__dict__.items() if not name.startswith("_")}
+
+
+def write_archive(obj: Any, file: Any) -> None:
+    """Write an object as PyTorch does.
+
+    Args:
+      obj: anything that can be pickled.
+      file: open for writing bytes.
+    """
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with archive.open("archive/data.pkl", "w") as record:
+            writer = _Writer(record)
+            writer.dump(obj)
+        archive.writestr("archive/byteorder", sys.byteorder)
+        for key, array in writer.memories.values():
+            archive.writestr(f"archive/data/{key}", array.tobytes())
+        archive.writestr("archive/version", "3\n")
+
+
+# reading -----------------------------------------------------------------------------------------
+
+
+def _tensor_of(
+    memory: np.ndarray,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> Tensor:
+    steps = tuple([n * memory.itemsize for n in stride])
+    value = np.ndarray(tuple(size), memory.dtype, memory, offset * memory.itemsize, steps)
+    result = Tensor.of(value)
+    result._follows = True
+    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]  # a method
+
+
+def _tensor_of_bytes(
+    memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any,
+    dtype: np.dtype, metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    return _tensor_of(memory.view(dtype), offset, size, stride, requires_grad)
+
+
+def _parameter_of(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Any:
+    result = Parameter(data, requires_grad)
+    result.__dict__.update(state or {})
+    return result
+
+
+def _of_type(make: Callable[..., Any], kind: type, args: Any, state: Any) -> Any:
+    result = make(*args)
+    if kind is not Tensor:
+        made: Any = object.__new__(kind)
+        made.__dict__.update(result.__dict__)
+        result = made
+    if isinstance(state, dict):
+        result._follows = state.pop(_ORIGIN, None) is None
+        result.__dict__.update(state)
+    return result
+
+
+_MADE: dict[tuple[str, str], Any] = {
+    ("torch._utils", "_rebuild_tensor_v2"): _tensor_of,
+    ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
+    ("torch._utils", "_rebuild_parameter"): _parameter_of,
+    ("torch._utils", "_rebuild_parameter_with_state"): _parameter_of,
+    ("torch._tensor", "_rebuild_from_type_v2"): _of_type,
+    ("torch.storage", "UntypedStorage"): _BYTES,
+    ("torch", "UntypedStorage"): _BYTES,
+    ("torch", "Size"): Size,
+    ("torch", "device"): device,
+    ("torch", "Tensor"): Tensor,
+    ("torch.nn.parameter", "Parameter"): Parameter,
+    ("torch.nn.parameter", "Buffer"): Buffer,
+    **{("torch", name): dtype for name, dtype in _STORAGES.items()},
+    **{("torch", name): dtype for name, dtype in DTYPES.items()},
+}
+"""What stands for names of PyTorch in a file."""
+
+
+def _known(module: str, name: str) -> Any:
+    """What stands for a name of PyTorch.
+
+    Raises:
+      UnpicklingError: nothing does.
+    """
+    if module == "torch" and name in ("BFloat16Storage", "bfloat16"):
+        return bfloat16_dtype()
+    found = _MADE.get((module, name))
+    if found is None:
+        raise pickle.UnpicklingError(
+            f"the file names {module}.{name} of PyTorch, for which there is nothing here: load it "
+            "with PyTorch, and save model.state_dict(), a dictionary of dense tensors"
+        )
+    return found
+
+
+def read_archive(file: Any, unpickler: type[pickle.Unpickler]) -> Any:
+    """Read an object that PyTorch or ``write_archive`` wrote.
+
+    Args:
+      file: open for reading bytes.
+      unpickler: finds the classes that are not PyTorch's.
+
+    Raises:
+      UnpicklingError: the archive holds something else.
+    """
+
+    class Reader(unpickler):  # type: ignore[valid-type, misc]  # a class that is given
+        def find_class(self, module: str, name: str) -> Any:
+            if module.partition(".")[0] == "torch":
+                return _known(module, name)
+            return super().find_class(module, name)
+
+        def persistent_load(self, pid: Any) -> np.ndarray:
+            _, dtype, key, _, count = pid
+            if key not in memories:
+                kind = dtype.newbyteorder(">" if is_big else "<")
+                data = bytearray(archive.read(f"{prefix}data/{key}"))
+                memories[key] = np.frombuffer(data, kind, count).astype(dtype, copy=False)
+            return memories[key]
+
+    memories: dict[str, np.ndarray] = {}
+    with zipfile.ZipFile(file) as archive:
+        names = archive.namelist()
+        found = [name for name in names if name.endswith("data.pkl")]
+        if len(found) != 1 or any(name.endswith("constants.pkl") for name in names):
+            raise pickle.UnpicklingError(
+                "the file is an archive without the pickle of torch.save, or one of TorchScript: "
+                "load it with PyTorch, and save model.state_dict()"
+            )
+        prefix = found[0].removesuffix("data.pkl")
+        order = f"{prefix}byteorder"
+        is_big = order in names and archive.read(order) == b"big"
+        with archive.open(found[0]) as record:
+            return Reader(record).load()

@@ -1,0 +1,69 @@
+"""Torch's submodules by their names in ``import`` statements.
+
+Here: ``add_aliases``, which gives a package of this namespace the submodules that torch has and
+that are spread otherwise here (``torch.optim.adam``, ``torch.nn.modules.loss``), and the finder
+that says what to use where a name that is not offered is imported. Not here: the names
+(``not_offered``).
+
+The finder looks at names below this package alone, after all others.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from functrans.compat.torch.not_offered import NAMES, not_offered
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def add_aliases(package: str, modules: Mapping[str, ModuleType]) -> None:
+    """Make modules importable as submodules of a package.
+
+    An attribute of the package that has the name of one stays what it is, as in torch.
+
+    Args:
+      package: its qualified name.
+      modules: name below the package to the module; a name with points comes after its parents.
+    """
+    for name, module in modules.items():
+        parent, _, last = f"{package}.{name}".rpartition(".")
+        above = sys.modules[parent]
+        vars(above).setdefault("__path__", [])  # import statements ask for it
+        vars(above).setdefault(last, module)
+        sys.modules.setdefault(f"{parent}.{last}", module)
+
+
+class NotOfferedFinder:
+    """Raises the error that names the way out for torch's modules and names that are not offered.
+
+    Example:
+      >>> import functrans.compat.torch.distributions
+      Traceback (most recent call last):
+      ModuleNotFoundError: torch.distributions is not offered by functrans.compat.torch (rarely
+      used): use scipy.stats beside tensors, or write the log density
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Nothing.
+
+        Raises:
+          ModuleNotFoundError: the name is one of torch's that is not offered.
+        """
+        if not name.startswith(f"{_PACKAGE}."):
+            return
+        own, _, last = name.rpartition(".")
+        module = f"torch{own.removeprefix(_PACKAGE)}"
+        if last in NAMES.get(module, ()):
+            raise ModuleNotFoundError(str(not_offered(module, last, own)), name=f"{module}.{last}")
+
+
+def install_finder() -> None:
+    """Let import statements ask the finder, once."""
+    if not any(type(finder).__qualname__ == "NotOfferedFinder" for finder in sys.meta_path):
+        sys.meta_path.append(NotOfferedFinder())
