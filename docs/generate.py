@@ -7,6 +7,7 @@ which takes minutes; here its file is only rendered.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import sys
@@ -33,6 +34,12 @@ DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "functrans"
 TORCH = Path(__file__).resolve().parent / "torch_names.json"
 MEASURED = DOCS / "vector_math.json"
+SUPPORT = DOCS / "support.json"
+REASONS = DOCS / "support_reasons.json"
+NO_REASON = (
+    "not written; compose it from functions that are, or wrap SciPy's in `ft.pure_callback`, with "
+    "`ft.custom_jvp` for its derivative"
+)
 _RECORD = re.compile(r"^(\w+)_p(?:: \w+)? = ", re.MULTILINE)
 
 
@@ -234,10 +241,11 @@ def torch_page() -> str:
         lines.append(_row(f"`{module}`", str(len(names)), str(offered)))
     lines += [
         "",
-        "Differences of the whole: everything lies on the CPU, `out=` is not supported, dtypes are",
-        "NumPy's and print as these, `tensor.shape` is a tuple, and loaders of data work in the",
-        "thread that asks for the data. What else is different is told in",
-        "[Tensors, backward, hooks](imperative.md).",
+        "Differences of the whole: everything lies on the CPU, `out=` is not supported, dtypes",
+        "are NumPy's and print as these, `tensor.shape` is a tuple, `tensor.size()` a `Size`, and",
+        "loaders of data work in the thread that asks for the data. What a script must change, and",
+        "what else is different, is told in [Tensors, backward, hooks](imperative.md).",
+        "An `import` of a name that is not offered raises an `ImportError` with the same text.",
         "",
         "## Not offered",
         "",
@@ -264,9 +272,117 @@ def torch_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def _derivatives(facts: dict[str, Any]) -> tuple[str, str, str]:
+    """The cells of forward mode, reverse mode and second order."""
+    if any(facts.get(field) for field in ("forward", "reverse", "second")):
+        return tuple(  # type: ignore[return-value]  # of three
+            "yes" if facts[field] else "no" for field in ("forward", "reverse", "second")
+        )
+    if facts.get("discrete"):
+        return ("zero",) * 3  # type: ignore[return-value]  # of three
+    return ("",) * 3  # type: ignore[return-value]  # of three
+
+
+def _compiled(facts: dict[str, Any]) -> str:
+    """Whether a function is native code, or which primitives call NumPy."""
+    if "numpy" not in facts:
+        return ""
+    calls = facts["numpy"]
+    if calls is None:
+        return "no: its result depends on values"
+    if not calls:
+        return "native"
+    return "calls " + ", ".join(f"`{name}`" for name in calls)
+
+
+def _why_not(
+    path: str, names: Sequence[str], reasons: dict[str, dict[str, list[str]]]
+) -> list[str]:
+    """One line per reason, with the names it holds for."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        fitting = [
+            reason
+            for reason, patterns in reasons.get(path, {}).items()
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        ]
+        groups.setdefault(fitting[0] if fitting else NO_REASON, []).append(name)
+    return [
+        f"- {reason}: {', '.join(f'`{name}`' for name in group)}"
+        for reason, group in sorted(groups.items())
+    ]
+
+
+def tested_derivatives(modules: dict[str, dict[str, dict[str, Any]]]) -> dict[str, int]:
+    """Module to the number of its functions with tested derivatives; aliases do not count."""
+    return {
+        path: sum(bool(facts.get("reverse")) and "alias" not in facts for facts in names.values())
+        for path, names in modules.items()
+    }
+
+
+def support_page() -> str:
+    """The page of NumPy's and SciPy's functions: which are there, differentiable, compiled."""
+    data = json.loads(SUPPORT.read_text(encoding="utf-8"))
+    reasons = json.loads(REASONS.read_text(encoding="utf-8"))
+    modules: dict[str, dict[str, dict[str, Any]]] = data["modules"]
+    tested = sum(tested_derivatives(modules).values())
+    lines = [
+        "# Functions of NumPy and SciPy",
+        "",
+        f"Every public function of NumPy {data['numpy']} and SciPy {data['scipy']} in the modules",
+        "below, as `python docs/measure_support.py` found it by running all cases of the tables of",
+        f"tests. {tested} functions, aliases not counted, have derivatives in both modes that the",
+        "tests compare with differences or exact values.",
+        "",
+        "- Functions of `numpy` may be called as `np.name` on traced arrays, or as",
+        "  `functrans.numpy.name`; those of `numpy.polynomial` and of SciPy by",
+        "  `functrans.numpy.polynomial` and `functrans.scipy`. Ufuncs of `scipy.special` may be",
+        "  called as SciPy's. Creation functions of NumPy take `like=x`.",
+        "- *forward*, *reverse*, *second*: whether there is a derivative in forward mode, in",
+        "  reverse mode, and of second order (forward over reverse); *zero*: the result is of",
+        "  integers or Booleans, or constant in pieces. Empty: no row of the tables calls the",
+        "  function with traced arrays.",
+        "- *compiled*: `native`, or the primitives that call NumPy or SciPy between native parts",
+        "  of a program ([why](primitives.md)).",
+        "",
+        "| module | names | supported | tested derivatives |",
+        "|---|---:|---:|---:|",
+    ]
+    for path, names in modules.items():
+        there = sum(facts["status"] != "missing" for facts in names.values())
+        own = str(tested_derivatives(modules)[path])
+        lines.append(_row(f"`{path}`", str(len(names)), str(there), own))
+    for path, names in modules.items():
+        by = {
+            status: [name for name, facts in names.items() if facts["status"] == status]
+            for status in ("traced", "plain", "missing")
+        }
+        lines += ["", f"## {path}", ""]
+        if by["traced"]:
+            lines += [
+                "| function | forward | reverse | second | compiled |",
+                "|---|---|---|---|---|",
+            ]
+            for name in by["traced"]:
+                facts = names[name]
+                lines.append(_row(f"`{name}`", *_derivatives(facts), _compiled(facts)))
+        if by["plain"]:
+            listed = ", ".join(f"`{name}`" for name in by["plain"])
+            lines += [
+                "",
+                "There, as the library's own, since they make numbers from numbers that are not",
+                f"traced, or take traced numbers as they are: {listed}",
+            ]
+        if by["missing"]:
+            lines += ["", "Not supported:", "", *_why_not(path, by["missing"], reasons)]
+    return "\n".join([*lines, ""])
+
+
 PAGES = {
     "conventions.md": conventions_page,
     "primitives.md": primitives_page,
+    "support.md": support_page,
     "torch.md": torch_page,
     "vector-math.md": vector_math_page,
 }

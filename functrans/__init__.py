@@ -21,6 +21,7 @@ from functrans.state import named_scope as named_scope
 from functrans.trace import install_lazy_methods as _install_lazy_methods
 from functrans.trace import install_operators as _install_operators
 from functrans.transforms.arguments import ShapeDtypeStruct as ShapeDtypeStruct
+from functrans.transforms.dense import install_scan as _install_scan
 from functrans.transforms.forward import jvp as jvp
 from functrans.transforms.forward import linear_transpose as linear_transpose
 from functrans.transforms.forward import linearize as linearize
@@ -29,11 +30,12 @@ from functrans.transforms.inspect import eval_shape as eval_shape
 from functrans.transforms.inspect import make_jaxpr as make_jaxpr
 from functrans.transforms.jacobian import hessian as hessian
 from functrans.transforms.jacobian import hessian_diag as hessian_diag
-from functrans.transforms.jacobian import hvp as hvp
+from functrans.transforms.jacobian import install_sparse as _install_sparse
 from functrans.transforms.jacobian import jacfwd as jacfwd
 from functrans.transforms.jacobian import jacobian as jacobian
 from functrans.transforms.jacobian import jacrev as jacrev
-from functrans.transforms.jacobian import vhp as vhp
+from functrans.transforms.products import hvp as hvp
+from functrans.transforms.products import vhp as vhp
 from functrans.transforms.reverse import grad as grad
 from functrans.transforms.reverse import value_and_grad as value_and_grad
 from functrans.transforms.reverse import vjp as vjp
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
     from functrans import functional as functional
     from functrans import lax as lax
     from functrans import numpy as numpy
+    from functrans import random as random
     from functrans import scipy as scipy
+    from functrans import sparse as sparse
     from functrans import testing as testing
     from functrans.autograd import Tensor as Tensor
     from functrans.autograd import from_numpy as from_numpy
@@ -63,14 +67,31 @@ if TYPE_CHECKING:
     from functrans.control.checkpoint import checkpoint_name as checkpoint_name
     from functrans.control.checkpoint import checkpoint_policies as checkpoint_policies
     from functrans.control.checkpoint import remat as remat
+    from functrans.control.custom_root import custom_root as custom_root
     from functrans.control.custom_rules import custom_gradient as custom_gradient
     from functrans.control.custom_rules import custom_jvp as custom_jvp
     from functrans.control.custom_rules import custom_vjp as custom_vjp
     from functrans.control.custom_rules import stop_gradient as stop_gradient
+    from functrans.control.external import external as external
     from functrans.control.jit import disable_jit as disable_jit
     from functrans.control.jit import jit as jit
+    from functrans.control.linear_solve import custom_linear_solve as custom_linear_solve
+    from functrans.control.watching import debug_nans as debug_nans
     from functrans.ir.check import check_jaxpr as check_jaxpr
+    from functrans.sparse.api import sparse_hessian as sparse_hessian
+    from functrans.sparse.api import sparse_jacobian as sparse_jacobian
+    from functrans.sparse.pattern import sparsity_pattern as sparsity_pattern
     from functrans.testing import check_grads as check_grads
+    from functrans.transforms.gauss_newton import ggn as ggn
+    from functrans.transforms.higher import hessian_operator as hessian_operator
+    from functrans.transforms.higher import jacobian_operator as jacobian_operator
+    from functrans.transforms.implicit import fixed_point as fixed_point
+    from functrans.transforms.implicit import implicit_diff as implicit_diff
+    from functrans.transforms.laplacian import forward_laplacian as forward_laplacian
+    from functrans.transforms.laplacian import laplacian as laplacian
+    from functrans.transforms.residuals import residuals as residuals
+    from functrans.transforms.taylor import jet as jet
+    from functrans.transforms.taylor import nth_derivative as nth_derivative
 
 __version__ = "0.1.0"
 
@@ -92,36 +113,55 @@ __all__ = [
     "conventions",
     "custom_gradient",
     "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
     "custom_vjp",
     "debug",
+    "debug_nans",
     "disable_jit",
     "errors",
     "eval_jaxpr",
     "eval_shape",
+    "external",
+    "fixed_point",
     "flatten_util",
+    "forward_laplacian",
     "from_numpy",
     "functional",
     "get_num_threads",
+    "ggn",
     "grad",
     "hessian",
     "hessian_diag",
+    "hessian_operator",
     "hvp",
+    "implicit_diff",
     "io_callback",
     "jacfwd",
     "jacobian",
+    "jacobian_operator",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
+    "laplacian",
     "lax",
     "linear_transpose",
     "linearize",
     "make_jaxpr",
     "named_scope",
+    "nth_derivative",
     "numpy",
     "pure_callback",
+    "random",
     "remat",
+    "residuals",
     "scipy",
     "set_num_threads",
+    "sparse",
+    "sparse_hessian",
+    "sparse_jacobian",
+    "sparsity_pattern",
     "stop_gradient",
     "tensor",
     "testing",
@@ -141,13 +181,13 @@ _MODULES = (
     "functional",
     "lax",
     "numpy",
+    "random",
     "scipy",
+    "sparse",
     "testing",
 )
 _NAMES = {
     "Tensor": "functrans.autograd",
-    "from_numpy": "functrans.autograd",
-    "tensor": "functrans.autograd",
     "cache_statistics": "functrans.control.caches",
     "check_grads": "functrans.testing",
     "check_jaxpr": "functrans.ir.check",
@@ -157,15 +197,34 @@ _NAMES = {
     "clear_caches": "functrans.control.caches",
     "custom_gradient": "functrans.control.custom_rules",
     "custom_jvp": "functrans.control.custom_rules",
+    "custom_linear_solve": "functrans.control.linear_solve",
+    "custom_root": "functrans.control.custom_root",
     "custom_vjp": "functrans.control.custom_rules",
+    "debug_nans": "functrans.control.watching",
     "disable_jit": "functrans.control.jit",
+    "external": "functrans.control.external",
+    "fixed_point": "functrans.transforms.implicit",
+    "forward_laplacian": "functrans.transforms.laplacian",
+    "from_numpy": "functrans.autograd",
     "get_num_threads": "functrans.compiler.threads",
+    "implicit_diff": "functrans.transforms.implicit",
+    "ggn": "functrans.transforms.gauss_newton",
+    "hessian_operator": "functrans.transforms.higher",
     "io_callback": "functrans.control.callbacks",
+    "jacobian_operator": "functrans.transforms.higher",
+    "jet": "functrans.transforms.taylor",
     "jit": "functrans.control.jit",
+    "laplacian": "functrans.transforms.laplacian",
+    "nth_derivative": "functrans.transforms.taylor",
     "pure_callback": "functrans.control.callbacks",
     "remat": "functrans.control.checkpoint",
+    "residuals": "functrans.transforms.residuals",
     "set_num_threads": "functrans.compiler.threads",
+    "sparse_hessian": "functrans.sparse.api",
+    "sparse_jacobian": "functrans.sparse.api",
+    "sparsity_pattern": "functrans.sparse.pattern",
     "stop_gradient": "functrans.control.custom_rules",
+    "tensor": "functrans.autograd",
 }
 
 
@@ -186,5 +245,11 @@ def __dir__() -> list[str]:
 
 
 _install_operators(_operator_table())
-_install_lazy_methods(lambda: _import_module("functrans.tables").install_numpy())
+_install_lazy_methods(
+    lambda: _import_module("functrans.tables").install_numpy(
+        lambda: _import_module("functrans.scipy.special_ufuncs").TABLE
+    )
+)
 _install_jaxpr_methods(lambda: _import_module("functrans.tables").jaxpr_methods())
+_install_scan(lambda: _import_module("functrans.control.scanning").scan)
+_install_sparse(lambda: _import_module("functrans.sparse.api").jacobian_of_sparsity)

@@ -117,6 +117,12 @@ KINKS: tuple[Kink, ...] = (
         "the limit along the diagonal",
     ),
     Kink(
+        "scipy.special: xlogy, xlog1py, entr, rel_entr, kl_div", "a logarithm of 0",
+        "infinite; 0 where the cotangent is exactly zero",
+        "ft.grad(lambda p: ft.scipy.special.entr(p) * p)(0.0)", "0.0",
+        "as sqrt: the chain rule's 0 * inf has the limit 0",
+    ),
+    Kink(
         "where", "the branch that is not taken", "contributes exactly 0",
         "ft.grad(lambda x: np.where(x >= 0, x, np.sqrt(-x)))(1.0)", "1.0",
         "its NaN and infinities are not part of the function; off with ft.config(safe_where=False)",

@@ -142,6 +142,67 @@ class CacheFormatError(FunctransError, ValueError):
     """
 
 
+class ConvergenceError(FunctransError, RuntimeError):
+    """An iteration ended without having reached its tolerance.
+
+    Fails::
+
+        ft.fixed_point(np.cos, 1.0, maxiter=5)
+
+    Repaired: allow more iterations, a larger tolerance or a better start::
+
+        ft.fixed_point(np.cos, 1.0, maxiter=500)
+    """
+
+
+class NonFiniteError(FunctransError, FloatingPointError):
+    """An operation made NaN, or an infinity, while ``debug_nans`` was on.
+
+    Fails::
+
+        with ft.debug_nans():
+            ft.grad(lambda x: np.sqrt(x * 0.0))(1.0)
+
+    Repaired: keep the operand away from the singular point::
+
+        with ft.debug_nans():
+            ft.grad(lambda x: np.sqrt(x * 0.0 + 1e-12))(1.0)
+
+    Attributes:
+      primitive: name of the operation.
+      direction: ``forward``, ``backward`` or ``tangent``.
+      source: the user's line, or ``None``.
+      operands: what went in; of a backward pass what it keeps, and the cotangents.
+      results: what came out.
+      index: place of the first such element in its result.
+      path: loops, branches and programs around the operation, the outermost first.
+      lane: element of the batch, or ``None``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        primitive: str = "",
+        direction: str = "forward",
+        source: object = None,
+        operands: tuple[object, ...] = (),
+        results: tuple[object, ...] = (),
+        index: tuple[int, ...] = (),
+        path: tuple[str, ...] = (),
+        lane: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.primitive = primitive
+        self.direction = direction
+        self.source = source
+        self.operands = operands
+        self.results = results
+        self.index = index
+        self.path = path
+        self.lane = lane
+
+
 class CompilationError(FunctransError, RuntimeError):
     """Machine code could not be made or loaded; the message is that of LLVM or of the loader.
 

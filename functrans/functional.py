@@ -21,8 +21,9 @@ from functrans.passes.nodes import Node
 from functrans.passes.pullback import pull_back
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import differentiable_leaf, name_of, own_array, own_arrays
+from functrans.transforms.chunks import check_chunking
+from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.forward import push_call
-from functrans.transforms.jacobian import _Call
 from functrans.transforms.reverse import Recorded, finish_cotangents, fit_tangent, value_and_grad
 
 Arrays = Any
@@ -157,6 +158,10 @@ def jacobian(
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
 ) -> Any:
     """The Jacobian of a function at a point.
 
@@ -168,6 +173,9 @@ def jacobian(
       vectorize: accepted; the basis always goes through as one batch.
       strategy: ``"forward-mode"`` forces it. Both directions give the same numbers: the default
         takes the cheaper one for the shapes at hand.
+      chunk_size: how many rows or columns are evaluated at once; ``"auto"``: as many as fit.
+      memory_bytes: the budget; see :func:`ft.jacrev`.
+      progress: ``True`` for a bar (of tqdm), or a function of ``(done, total)``.
 
     Returns:
       Array of shape ``output.shape + input.shape``; a tuple over inputs, over outputs, or of
@@ -176,7 +184,8 @@ def jacobian(
     Raises:
       NonDifferentiableError: an input or output is not floating.
       RuntimeError: ``strict`` and a result is independent of an input; names both.
-      ValueError: unknown ``strategy``.
+      ValueError: unknown ``strategy``; ``chunk_size`` or ``memory_bytes`` is no positive integer.
+      MemoryError: the result, or a single row or column, exceeds the budget.
 
     Example:
       >>> import numpy as np
@@ -188,6 +197,7 @@ def jacobian(
         raise ValueError(
             f"functional.jacobian: strategy must be one of {_STRATEGIES}, got {strategy!r}"
         )
+    chunking = check_chunking("functional.jacobian", chunk_size, memory_bytes, progress)
     values, is_in_tuple = _as_tuple("jacobian", "inputs", inputs)
     is_out_tuple: list[bool] = []
 
@@ -199,9 +209,9 @@ def jacobian(
 
     as_tuple.__name__ = name_of(func)
     argnums = tuple(range(len(values)))
-    call = _Call(
+    call = DenseJacobian(
         "functional.jacobian", as_tuple, argnums, values, {},
-        has_aux=False, holomorphic=None, allow_int=False,
+        has_aux=False, holomorphic=None, allow_int=False, chunking=chunking,
         direction="forward" if strategy == "forward-mode" else "auto",
     )  # fmt: skip
     call.check_size()
@@ -250,6 +260,10 @@ def hessian(
     strict: bool = False,
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
 ) -> Any:
     """The Hessian of a scalar function at a point: forward mode over reverse mode.
 
@@ -260,6 +274,9 @@ def hessian(
       strict: raise when the gradient does not depend on an input.
       vectorize: accepted; see :func:`jacobian`.
       outer_jacobian_strategy: accepted; both directions give the same numbers.
+      chunk_size: how many columns are evaluated at once; ``"auto"``: as many as fit.
+      memory_bytes: the budget; see :func:`ft.jacrev`.
+      progress: ``True`` for a bar (of tqdm), or a function of ``(done, total)`` columns.
 
     Returns:
       Array of shape ``input.shape + input.shape``; for a tuple of inputs a tuple of tuples.
@@ -267,6 +284,8 @@ def hessian(
     Raises:
       ShapeError: the result has not exactly one element.
       RuntimeError: ``strict`` and the gradient is independent of an input.
+      ValueError: ``chunk_size`` or ``memory_bytes`` is no positive integer.
+      MemoryError: the result, or a single column, exceeds the budget.
 
     Example:
       >>> import numpy as np
@@ -279,6 +298,7 @@ def hessian(
             "functional.hessian: outer_jacobian_strategy must be one of "
             f"{_STRATEGIES}, got {outer_jacobian_strategy!r}"
         )
+    chunking = check_chunking("functional.hessian", chunk_size, memory_bytes, progress)
     values, is_in_tuple = _as_tuple("hessian", "inputs", inputs)
     argnums = tuple(range(len(values)))
     scalar = _scalar_result("hessian", func)
@@ -288,14 +308,15 @@ def hessian(
         return gradient(*args)[1]  # type: ignore[no-any-return]  # the gradient
 
     gradients.__name__ = name_of(func)
-    call = _Call(
+    call = DenseJacobian(
         "functional.hessian", gradients, argnums, values, {},
         has_aux=False, holomorphic=_is_holomorphic(values), allow_int=False,
+        chunking=chunking,
     )  # fmt: skip
     call.check_size()
     if strict:
         _check_dependence("hessian", "the gradient in input", _all_depends(call.recorded))
-    rows = call.assemble(call.forward())
+    rows = call.assemble(call.blocks())
     return _nested([_nested(row, is_in_tuple) for row in rows], is_in_tuple)
 
 

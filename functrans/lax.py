@@ -15,7 +15,9 @@ from functrans.control.collectives import pmax as pmax
 from functrans.control.collectives import pmean as pmean
 from functrans.control.collectives import pmin as pmin
 from functrans.control.collectives import psum as psum
+from functrans.control.custom_root import custom_root as custom_root
 from functrans.control.custom_rules import stop_gradient as stop_gradient
+from functrans.control.linear_solve import custom_linear_solve as custom_linear_solve
 from functrans.control.scanning import associative_scan as associative_scan
 from functrans.control.scanning import fori_loop as fori_loop
 from functrans.control.scanning import map as map

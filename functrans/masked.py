@@ -83,7 +83,8 @@ class MaskedSelection:
             f"a selection by the traced mask {self.mask!r} was {what}{here()}. How many elements "
             "it selects is not known while shapes and dtypes only are traced: it is good for "
             "elementwise operations and for storing under the same mask (m = x > 0; "
-            "x[m] = np.log(x[m])). Use np.where(mask, f(x), y), or the where= option of a "
+            "x[m] = np.log(x[m])). Use np.where(mask, f(x), y) (for tensors torch.where, or "
+            "weights: (x * mask).sum() / mask.sum()), or the where= option of a "
             "reduction (np.sum(x, where=mask))."
         )
 

@@ -14,6 +14,7 @@ Layer: ``operators`` (above primitives, below numpy).
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -383,13 +384,42 @@ def _format(self: Any, spec: str) -> str:
     return format(self._concrete("format()"), spec)
 
 
+def _scipy_function() -> str:
+    """``linalg.expm`` if that public function of SciPy is being called; empty if none is."""
+    found = ""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        parts = frame.f_globals.get("__name__", "").split(".")
+        if parts[0] not in ("scipy", "numpy"):
+            break
+        public = ".".join(parts[1:2])
+        name = frame.f_code.co_name
+        if name == "__init__":
+            name = type(frame.f_locals.get("self")).__name__
+        module = sys.modules.get(f"scipy.{public}")
+        if public and module is not None and hasattr(module, name):
+            found = f"{public}.{name}"
+        frame = frame.f_back
+    return found
+
+
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    called = _scipy_function()
+    if called:
+        raise ConcretizationError(
+            f"scipy.{called} was given {self._describe()}{here()}; SciPy's functions cannot answer "
+            f"for traced arrays. Call functrans.scipy.{called} in its place if there is one "
+            "(docs/support.md lists them), or wrap it in ft.pure_callback, with ft.custom_jvp for "
+            "its derivative."
+        )
     raise ConcretizationError(
         f"a NumPy function that does not dispatch was given {self._describe()}{here()} and wanted "
         "a plain array of it, which would lose the trace. Replace\n"
         "  np.array([x, y]), np.mean([x, y]), np.full(n, x), np.r_[x, y], np.vectorize(f)(x): by "
         "functrans.numpy's function of the same name, or np.stack([x, y])\n"
         "  array.dot(x): by array @ x\n"
+        "  np.polynomial.legendre.legval(x, c): by functrans.numpy.polynomial.legendre.legval\n"
+        "  np.ma.array(x, mask=m), np.ma.masked_where(m, x): by np.where(m, 0, x), and where=~m\n"
         "  array[i], np.take(array, i): by functrans.numpy.take(array, i), or "
         "np.asarray(array, like=i)[i]\n"
         "  buffer[i] = x: by the same on a buffer made with like=x (np.zeros(n, like=x))\n"

@@ -34,6 +34,7 @@ class Config:
         interpreted until it has run for as long.
       jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
         is evaluated in chunks, and what the result may occupy before it is refused.
+      nan_watch: what looks for NaN; set by ``debug_nans``.
     """
 
     safe_where: bool = True
@@ -44,6 +45,7 @@ class Config:
     native: bool = True
     compile_budget_s: float = 10.0
     compiler_math: bool = False
+    nan_watch: Any = None
 
 
 open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", default=())

@@ -9,7 +9,7 @@ Layer: last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from functrans.control import table as control
@@ -17,6 +17,8 @@ from functrans.ir.encoding import install_primitives
 from functrans.ir.printing import pretty, to_dot
 from functrans.ir.serialize import load, reduce, save, structural_hash
 from functrans.numpy.tables import install
+from functrans.passes.costs import program_cost
+from functrans.passes.pages import to_html
 from functrans.primitives.slicing import BasicIndex
 from functrans.primitives.table import PRIMITIVES
 
@@ -27,6 +29,8 @@ def jaxpr_methods() -> dict[str, Callable[..., Any]]:
     return {
         "pretty": pretty,
         "to_dot": to_dot,
+        "to_html": to_html,
+        "cost": program_cost,
         "structural_hash": structural_hash,
         "save": save,
         "load": load,
@@ -34,6 +38,10 @@ def jaxpr_methods() -> dict[str, Callable[..., Any]]:
     }
 
 
-def install_numpy() -> None:
-    """Give tracers NumPy's protocols and the ndarray methods."""
-    install()
+def install_numpy(load_scipy: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
+    """Give tracers NumPy's protocols and the ndarray methods.
+
+    Args:
+      load_scipy: gives the table of the ufuncs of ``scipy.special``, when one of them is called.
+    """
+    install(load_scipy)

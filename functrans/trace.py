@@ -26,7 +26,7 @@ from functrans.ir.jaxpr import subjaxprs
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, capture, here, resolve
 from functrans.ir.tapes import TapeValue
-from functrans.state import open_traces, replayed
+from functrans.state import current_config, open_traces, replayed
 
 
 class Trace:
@@ -294,13 +294,13 @@ class replaying:  # noqa: N801  # used like ``tracing``
     """Let the equations that a pass makes keep the user's lines of those that it applies again.
 
     Attributes:
-      is_on: whether a program is being made.
+      is_on: whether a program is being made, or NaN is looked for.
     """
 
     __slots__ = ("is_on", "token")
 
     def __enter__(self) -> replaying:
-        self.is_on = innermost_staging() is not None
+        self.is_on = innermost_staging() is not None or current_config.get().nan_watch is not None
         self.token = replayed.set(replayed.get()) if self.is_on else None
         return self
 

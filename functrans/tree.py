@@ -48,14 +48,21 @@ def _optree() -> Any:
 
 
 def _register_dataclass(cls: type) -> None:
-    """Make a dataclass a container: its fields are the children."""
-    names = tuple(field.name for field in dataclasses.fields(cls) if field.init)
+    """Make a dataclass a container: its fields are the children.
+
+    A field with ``metadata={"static": True}`` is part of the structure, and must be hashable.
+    """
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    names = tuple(field.name for field in fields if not field.metadata.get("static"))
+    static = tuple(field.name for field in fields if field.metadata.get("static"))
 
     def flatten_one(value: Any) -> tuple[Any, ...]:
-        return tuple(getattr(value, name) for name in names), None, names
+        kept = tuple(getattr(value, name) for name in static) if static else None
+        return tuple(getattr(value, name) for name in names), kept, names
 
-    def unflatten_one(_: Any, children: Any) -> Any:
-        return cls(**dict(zip(names, children, strict=True)))
+    def unflatten_one(kept: Any, children: Any) -> Any:
+        own = dict(zip(static, kept, strict=True)) if static else {}
+        return cls(**dict(zip(names, children, strict=True)), **own)
 
     optree = _optree()
     optree.register_pytree_node(

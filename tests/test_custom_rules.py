@@ -468,3 +468,21 @@ def test_stop_gradient() -> None:
         assert_allclose(outer(ft.hessian(f))(XS), np.zeros((3, 3)))
         assert_allclose(outer(ft.vmap(ft.grad(lambda x: x * ft.stop_gradient(x))))(XS), XS)
     assert ft.stop_gradient(XS) is XS
+
+
+def test_a_rule_that_differentiates_a_function_of_arrays_forward_over_reverse() -> None:
+    scale = np.array([1.0, 2.0])  # may be written to: a program of its own must not capture it
+
+    @ft.custom_jvp
+    def f(x: Any) -> Any:
+        return np.sum(scale * x**3)
+
+    @f.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        slope = ft.grad(lambda v: np.sum(scale * v**3))(primals[0])
+        return f(primals[0]), np.sum(slope * tangents[0])
+
+    x = np.array([1.0, 2.0])
+    slope, second = ft.jvp(lambda x: ft.vjp(f, x)[1](1.0)[0], (x,), (np.ones(2),))
+    assert_allclose(slope, 3 * scale * x**2)
+    assert_allclose(second, 6 * scale * x)

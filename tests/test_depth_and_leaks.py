@@ -12,6 +12,7 @@ import pytest
 
 import functrans as ft
 from functrans import functional
+from functrans.errors import NonDifferentiableError
 from functrans.passes import pullback
 from functrans.passes.pullback import _derived_pullback, _Params
 from functrans.primitives import elementwise as ew
@@ -350,8 +351,13 @@ def test_partials_read_only_what_they_save(row: Row, label: str, rng: Any) -> No
                 assert saves == 0
                 continue
             saved = [value if saves & 1 << i else Poison() for i, value in enumerate(everything)]
-            found = partial(cotangent, *saved)
-            np.testing.assert_array_equal(found, partial(cotangent, *everything))
+            try:
+                expected = partial(cotangent, *everything)
+            except NonDifferentiableError:  # an order or a degree
+                with pytest.raises(NonDifferentiableError):
+                    partial(cotangent, *saved)
+                continue
+            np.testing.assert_array_equal(partial(cotangent, *saved), expected)
 
 
 def test_only_what_the_differentiated_operands_need_is_saved() -> None:

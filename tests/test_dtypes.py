@@ -15,6 +15,7 @@ from samples.row import HALVED, as_dtype
 DOUBLE = ("float64", "complex128")
 WIDENING = (
     "cast",  # has the dtype it is told
+    "external_linear",  # a user's function, in the dtypes it was traced with
     "linear_call",  # a user's function, in the dtypes it was traced with
     "lu_factor",  # factors are kept in double precision, as NumPy computes
     "pure_callback",  # has the dtype it is told

@@ -78,7 +78,7 @@ from functrans.passes.nodes import LinearProgram
 from functrans.primitives.elementwise import clip, where
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.staging import stage
-from functrans.state import batch_axis
+from functrans.state import batch_axis, current_config
 from functrans.trace import Tracer, aval_of, bind, shape_of
 from functrans.transforms.arguments import canonical, check_callable
 
@@ -513,6 +513,9 @@ def choose(who: str, index: Any, bodies: Sequence[Body], names: Sequence[str], l
     else:
         branch = branches[int(index)]
         outs = bind(jit_p, *operands, jaxpr=branch, name=branch.name)
+        watch = current_config.get().nan_watch
+        if watch is not None:
+            watch.program(branch, operands, outs)
     return finish_results(outs, operands, first.treedef)
 
 

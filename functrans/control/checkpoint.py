@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans import tree
+from functrans.control.binomial import Binomial, binomial
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.calls import (
     Binder,
@@ -28,6 +29,7 @@ from functrans.control.calls import (
 )
 from functrans.control.native import run
 from functrans.control.programs import Flags, derived, linearize_jaxpr, spread
+from functrans.control.revolve import bind_loops
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.lowering import Structured
@@ -118,6 +120,7 @@ class checkpoint_policies:  # noqa: N801  # a namespace under JAX's name
     save_any_names_but_these = staticmethod(save_any_names_but_these)
     save_anything_except_these_names = staticmethod(save_anything_except_these_names)
     save_from_both_policies = staticmethod(save_from_both_policies)
+    binomial = staticmethod(binomial)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -285,7 +288,11 @@ def checkpoint(
         names.extend(tree.key_paths(kwargs, "kwargs"))
         body = stage_body(label, rest, treedef, [aval_of(leaf) for leaf in leaves], names)
         operands = [*body.captured, *leaves]
-        outs = bind(checkpoint_p, *operands, jaxpr=body.jaxpr, policy=policy)
+        outs: Sequence[Any]
+        if isinstance(policy, Binomial):
+            outs = bind_loops(body.jaxpr, operands, policy.n)
+        else:
+            outs = bind(checkpoint_p, *operands, jaxpr=body.jaxpr, policy=policy)
         return finish_results(outs, operands, body.treedef)
 
     return checkpointed

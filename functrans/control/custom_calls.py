@@ -24,6 +24,16 @@ from typing import Any
 
 import numpy as np
 
+from functrans.control.call_records import (
+    BatchedJvpCall,
+    BatchedPullback,
+    BatchedVjpCall,
+    Call,
+    JvpCall,
+    Pullback,
+    VjpCall,
+    only_traces_of,
+)
 from functrans.control.calls import (
     Binder,
     call_jvp,
@@ -43,7 +53,6 @@ from functrans.control.programs import (
     split,
     split_recorded,
     spread,
-    with_batch_axis,
 )
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import Aval, Zero, is_differentiable_dtype
@@ -51,14 +60,12 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
-from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import add_cotangents, instantiate, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, input_node, ordered_nodes
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import simplify
 from functrans.passes.transpose import transpose_linear
-from functrans.primitives.structural import reduce_sum
 from functrans.staging import stage
 from functrans.state import batch_axis
 from functrans.trace import Tracer, aval_of, bind, tracing
@@ -67,241 +74,6 @@ from functrans.traces.recording import RecordingTrace, RecordingTracer
 
 FLOAT0 = np.dtype([("float0", "V")])
 _CALL = Binder(jit_p, (("name", "custom"),))
-
-
-class Call:
-    """A call of a function with a custom rule, on leaves (abstract).
-
-    Attributes:
-      label: what it is, for messages: ``custom_vjp of f``.
-      refused: per traced value that the function refers to, why no derivative can be taken in it;
-        ``None`` where it can.
-    """
-
-    __slots__ = ("label", "refused")
-    label: str
-    refused: tuple[str | None, ...]
-
-    @property
-    def n_closed(self) -> int:
-        """Number of traced values that the function or its rules refer to."""
-        return len(self.refused)
-
-    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The function."""
-        raise NotImplementedError
-
-
-class JvpCall(Call):
-    """A call of a function with a jvp rule (abstract)."""
-
-    __slots__ = ()
-
-    def jvp(
-        self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """Results and tangents; tangents of integers are ``None``."""
-        raise NotImplementedError
-
-
-class VjpCall(Call):
-    """A call of a function with a vjp rule (abstract)."""
-
-    __slots__ = ()
-
-    def forward(
-        self, closed: Sequence[Any], args: Sequence[Any]
-    ) -> tuple[list[Any], list[Any], Pullback]:
-        """Results, residuals, and the backward function."""
-        raise NotImplementedError
-
-    def push(
-        self, args: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]] | None:
-        """Results and tangents by a rule for forward mode; ``None`` if there is none."""
-        return None
-
-    def mapped(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[tuple[Any, ...], tuple[int | None, ...]] | None:
-        """Results of a batch and their batch axes by a rule for that; ``None`` if there is none."""
-        return None
-
-
-class Pullback:
-    """A backward function on leaves (abstract).
-
-    Attributes:
-      label: what it is, for messages.
-    """
-
-    __slots__ = ("label",)
-    label: str
-
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of the arguments from those of the results; ``None`` for zero."""
-        raise NotImplementedError
-
-
-# calls under batching ---------------------------------------------------------------------------
-
-
-def _batched(
-    function: Callable[..., Sequence[Any]],
-    size: int,
-    flags: Sequence[bool],
-    axis_name: str | None,
-    args: Sequence[Any],
-) -> tuple[list[Any], list[int | None]]:
-    """A flat function of one element, applied to a batch (axes in front)."""
-    avals = []
-    for arg, flag in zip(args, flags, strict=True):
-        aval: Any = aval_of(arg)
-        avals.append(replace(aval, shape=aval.shape[1:], weak=False) if flag else aval)
-    axes = {axis_name: size} if axis_name is not None else None
-    jaxpr = stage(function, avals, "a custom rule under vmap", axes=axes)
-    dims = [0 if flag else None for flag in flags]
-    return evaluate_batched(jaxpr, size, list(args), dims, axis_name)
-
-
-def _front(outs: Sequence[Any], dims: Sequence[int | None], size: int) -> list[Any]:
-    return [with_batch_axis(out, size, dim) for out, dim in zip(outs, dims, strict=True)]
-
-
-def _primal_of_each(
-    call: _BatchedJvpCall | _BatchedVjpCall, closed: Sequence[Any], args: Sequence[Any]
-) -> list[Any]:
-    """The function of a batched call, for each element of the batch."""
-
-    def one(*values: Any) -> list[Any]:
-        return call.inner.primal(*split(values, call.n_closed))
-
-    outs = _batched(one, call.size, call.flags, call.axis_name, [*closed, *args])
-    return _front(*outs, call.size)
-
-
-class _BatchedJvpCall(JvpCall):
-    """A batch of calls; all results have the batch axis in front."""
-
-    __slots__ = ("axis_name", "flags", "inner", "size")
-
-    def __init__(self, inner: JvpCall, size: int, flags: Flags, axis_name: str | None) -> None:
-        self.label = inner.label
-        self.refused = inner.refused
-        self.inner = inner
-        self.size = size
-        self.flags = flags
-        self.axis_name = axis_name
-
-    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The function for each element."""
-        return _primal_of_each(self, closed, args)
-
-    def jvp(
-        self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """The rule for each element."""
-        given = [t for t in tangents if t is not None]
-        has_tangent = [t is not None for t in tangents]
-        n = len(args)
-        has_out: list[bool] = []
-
-        def one(*values: Any) -> list[Any]:
-            own_closed, own_args, dots = split(values, self.n_closed, n)
-            filled = spread(has_tangent, dots, lambda i: None)
-            outs, out_dots = self.inner.jvp(own_closed, own_args, filled)
-            has_out.extend(t is not None for t in out_dots)
-            return [*outs, *(t for t in out_dots if t is not None)]
-
-        flags = (*self.flags, *select(self.flags[self.n_closed :], has_tangent))
-        results = _batched(one, self.size, flags, self.axis_name, [*closed, *args, *given])
-        outs, dots = split(_front(*results, self.size), len(has_out))
-        return outs, spread(has_out, dots, lambda i: None)
-
-
-class _BatchedVjpCall(VjpCall):
-    """A batch of calls; all results have the batch axis in front."""
-
-    __slots__ = ("axis_name", "flags", "inner", "size")
-
-    def __init__(self, inner: VjpCall, size: int, flags: Flags, axis_name: str | None) -> None:
-        self.label = inner.label
-        self.refused = inner.refused
-        self.inner = inner
-        self.size = size
-        self.flags = flags
-        self.axis_name = axis_name
-
-    def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """The function for each element."""
-        return _primal_of_each(self, closed, args)
-
-    def forward(
-        self, closed: Sequence[Any], args: Sequence[Any]
-    ) -> tuple[list[Any], list[Any], Pullback]:
-        """The forward function for each element."""
-        pullbacks: list[Any] = []
-        n_outs: list[int] = []
-
-        def one(*values: Any) -> list[Any]:
-            outs, residuals, pullback = self.inner.forward(*split(values, self.n_closed))
-            pullbacks.append(pullback)
-            n_outs.append(len(outs))
-            return [*outs, *residuals]
-
-        results, dims = _batched(one, self.size, self.flags, self.axis_name, [*closed, *args])
-        n = n_outs[0]
-        residual_flags = tuple(dim is not None for dim in dims[n:])
-        residuals = to_front(self.size, results[n:], dims[n:])
-        outs = _front(results[:n], dims[:n], self.size)
-        arg_flags = self.flags[self.n_closed :]
-        pullback = _BatchedPullback(
-            pullbacks[0], self.size, residual_flags, (True,) * n, arg_flags, self.axis_name
-        )
-        return outs, residuals, pullback
-
-
-class _BatchedPullback(Pullback):
-    """A batch of backward functions."""
-
-    __slots__ = ("arg_flags", "axis_name", "ct_flags", "inner", "residual_flags", "size")
-
-    def __init__(
-        self,
-        inner: Pullback,
-        size: int,
-        residual_flags: Flags,
-        ct_flags: Flags,
-        arg_flags: Flags,
-        axis_name: str | None,
-    ) -> None:
-        self.label = inner.label
-        self.inner = inner
-        self.size = size
-        self.residual_flags = residual_flags
-        self.ct_flags = ct_flags
-        self.arg_flags = arg_flags
-        self.axis_name = axis_name
-
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """The backward function for each element; shared arguments get the sum."""
-        found: list[bool] = []
-        k = len(residuals)
-        given = [ct is not None for ct in cts]
-
-        def one(*values: Any) -> list[Any]:
-            pulled = self.inner.pull(values[:k], spread(given, values[k:], lambda i: None))
-            found.extend(ct is not None for ct in pulled)
-            return [ct for ct in pulled if ct is not None]
-
-        flags = (*self.residual_flags, *select(self.ct_flags, given))
-        values = [*residuals, *select(cts, given)]
-        results = _batched(one, self.size, flags, self.axis_name, values)
-        pulled = spread(found, _front(*results, self.size), lambda i: None)
-        return [
-            ct if ct is None or flag else reduce_sum(ct, (0,))
-            for ct, flag in zip(pulled, self.arg_flags, strict=True)
-        ]
 
 
 # what both primitives share ---------------------------------------------------------------------
@@ -459,8 +231,10 @@ def _linear_part(
     return LinearProgram(replace(jaxpr, consts=tuple(consts), cache={}), targets, ())
 
 
-def _instantiated(tangents: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Tangents as arrays; ``None`` for integers."""
+def _instantiated(call: JvpCall, tangents: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Tangents as arrays; ``None`` for integers, and for zeros if the rule takes that."""
+    if call.takes_zeros:
+        return [None if type(t) is Zero else t for t in tangents]
     return [
         (zeros(aval_of(x).strong()) if t is None or type(t) is Zero else t)
         if is_differentiable_dtype(aval_of(x).dtype)
@@ -481,7 +255,9 @@ def _custom_jvp_jvp(
     has_args = any(type(t) is not Zero for t in tangents[n:])
     has_closed = any(type(t) is not Zero for t in tangents[:n])
     if has_args:
-        outs, dots = call.jvp(closed, list(map(guarded, args)), _instantiated(tangents[n:], args))
+        given = _instantiated(call, tangents[n:], args)
+        with only_traces_of([*primals, *tangents]):
+            outs, dots = call.jvp(closed, list(map(guarded, args)), given)
     else:
         outs = list(bind(custom_jvp_p, *primals, call=call, jaxpr=jaxpr, n_extra=n_extra))
         dots = [None] * len(outs)
@@ -506,7 +282,7 @@ def _custom_jvp_linearize(
 
     def dots_of(*given: Any) -> list[Any]:
         tangents = spread(arg_needs, given, lambda i: None)
-        outs, dots = call.jvp(closed, list(map(guarded, args)), _instantiated(tangents, args))
+        outs, dots = call.jvp(closed, list(map(guarded, args)), _instantiated(call, tangents, args))
         results.append((outs, [t is not None for t in dots]))
         return [t for t in dots if t is not None]
 
@@ -547,7 +323,7 @@ def _custom_jvp_batch(
     flags = tuple(dim is not None for dim in dims)
     axis_name = batch_axis.get()
     program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)
-    batched = _BatchedJvpCall(call, size, flags[n_extra:], axis_name)
+    batched = BatchedJvpCall(call, size, flags[n_extra:], axis_name)
     front = to_front(size, operands, dims)
     outs = bind(custom_jvp_p, *front, call=batched, jaxpr=program, n_extra=n_extra)
     return outs, (0,) * len(outs)
@@ -602,12 +378,13 @@ def _custom_vjp_jvp(
     _refuse(call, [type(t) is not Zero for t in tangents[n_extra:n]])
     given = [None if type(t) is Zero else t for t in tangents[n:]]
     if any(t is not None for t in given):
-        pushed = call.push(list(map(guarded, args)), given)
-        if pushed is None:
-            outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
-            dots = list(_bind_linear(pullback, residuals, given, outs))
-        else:
-            outs, dots = pushed
+        with only_traces_of([*primals, *tangents]):
+            pushed = call.push(list(map(guarded, args)), given)
+            if pushed is None:
+                outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+                dots = list(_bind_linear(pullback, residuals, given, outs))
+            else:
+                outs, dots = pushed
     else:
         outs = list(bind(custom_vjp_p, *primals, call=call, jaxpr=jaxpr, n_extra=n_extra))
         dots = [None] * len(outs)
@@ -628,6 +405,8 @@ def _custom_vjp_linearize(
     closure = _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
     if any(needs[n:]):
         outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+        outs = list(map(_recorded_constant, outs))
+        residuals = list(map(_recorded_constant, residuals))
     else:
         outs = list(bind(custom_vjp_p, *operands, call=call, jaxpr=jaxpr, n_extra=n_extra))
 
@@ -635,6 +414,13 @@ def _custom_vjp_linearize(
         return _bind_linear(pullback, residuals, tangents, outs)
 
     return tuple(outs), _linear_part(call, needs, operands, n, outs, rule, closure)
+
+
+def _recorded_constant(value: Any) -> Any:
+    """The value of a tracer on which no derivative depends; its trace closes before it is used."""
+    while type(value) is RecordingTracer and value._node is None:
+        value = value._value
+    return value
 
 
 def _custom_vjp_batch(
@@ -647,7 +433,7 @@ def _custom_vjp_batch(
     flags = tuple(dim is not None for dim in dims)
     axis_name = batch_axis.get()
     program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)
-    batched = _BatchedVjpCall(call, size, flags[n_extra:], axis_name)
+    batched = BatchedVjpCall(call, size, flags[n_extra:], axis_name)
     front = to_front(size, operands, dims)
     outs = bind(custom_vjp_p, *front, call=batched, jaxpr=program, n_extra=n_extra)
     return outs, (0,) * len(outs)
@@ -779,7 +565,7 @@ def _linear_call_batch(
     flags = tuple(dim is not None for dim in dims)
     dots = iter(flags[n_residuals:])
     arg_flags = tuple(next(dots) if flag else True for flag in wanted)
-    batched = _BatchedPullback(
+    batched = BatchedPullback(
         pullback, size, flags[:n_residuals], (True,) * len(out_avals), arg_flags, batch_axis.get()
     )
     outs = bind(

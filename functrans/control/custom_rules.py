@@ -20,16 +20,9 @@ import numpy as np
 
 from functrans import tree
 from functrans.control.bodies import leaf_paths
+from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
 from functrans.control.closures import Template, Wrapper, make_template
-from functrans.control.custom_calls import (
-    FLOAT0,
-    Call,
-    JvpCall,
-    Pullback,
-    VjpCall,
-    custom_jvp_p,
-    custom_vjp_p,
-)
+from functrans.control.custom_calls import FLOAT0, custom_jvp_p, custom_vjp_p
 from functrans.control.programs import hoist
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.ir.avals import Aval, aval_of_plain, is_differentiable_dtype

@@ -61,7 +61,7 @@ def origin(
     default = Config()
     for field in fields(Config):
         value = getattr(settings, field.name)
-        if value != getattr(default, field.name):
+        if field.name != "nan_watch" and value != getattr(default, field.name):
             facts[f"config({field.name})"] = repr(value)
     for name, size in axes:
         facts[f"axis {name!r}"] = str(size)
@@ -111,7 +111,8 @@ class ProgramReport:
         if self.nearest is None:
             lines.append("  the first program")
         else:
-            changes = "; ".join(self.changes) or "it was dropped from the cache, or forgotten"
+            changes = "; ".join(map(_in_words, self.changes))
+            changes = changes or "it was dropped from the cache, or forgotten"
             lines.append(f"  unlike program {self.nearest + 1}: {changes}")
         lines.append(f"  staged in {1e3 * self.staging_s:.1f} ms; {self.reason}")
         lines.extend(f"  NumPy call: {text}" for text in self.host_calls)
@@ -157,7 +158,7 @@ def explain(label: str, programs: Sequence[tuple[Origin, Jaxpr]], settings: Conf
     reports: list[ProgramReport] = []
     for number, (source, jaxpr) in enumerate(programs):
         earlier = [_changes(other.facts, source.facts) for other, _ in programs[:number]]
-        nearest = min(range(number), key=lambda k: (len(earlier[k]), -k), default=None)
+        nearest = min(range(number), key=lambda k: (_distance(earlier[k]), -k), default=None)
         cache = jaxpr.cache
         native: Compiled | None = cache.get("donating") or cache.get("native")
         reports.append(
@@ -184,6 +185,32 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
         for name in names
         if before.get(name) != after.get(name)
     ]
+
+
+def _in_words(change: str) -> str:
+    """A change with what kind it is of: ``x: f64[3] -> f64[4] (another shape)``."""
+    name, _, rest = change.rpartition(": ")
+    before, _, after = rest.partition(" -> ")
+    if name.startswith("config("):
+        return f"{change.replace('absent', 'default')} (another setting)"
+    if name.startswith("axis "):
+        return f"{change} (another vmap around it)"
+    if "static " in rest:
+        return f"{change} (another static value)"
+    if "absent" in (before, after):
+        return f"{change} (another structure of the arguments)"
+    if (before in _WEAK.values()) != (after in _WEAK.values()):
+        return f"{change} (a Python number, whose type is weak, and an array differ)"
+    has_same_dtype = before.partition("[")[0] == after.partition("[")[0]
+    has_same_shape = before.partition("[")[2] == after.partition("[")[2]
+    if has_same_dtype:
+        return f"{change} (another shape)"
+    return f"{change} (another dtype)" if has_same_shape else f"{change} (shape and dtype)"
+
+
+def _distance(changes: Sequence[str]) -> int:
+    """How much changed; a shape or a dtype alone counts less than both."""
+    return sum(3 if _in_words(change).endswith("(shape and dtype)") else 2 for change in changes)
 
 
 def _how_it_runs(jaxpr: Jaxpr, native: Compiled | None, settings: Config) -> str:

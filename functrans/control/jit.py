@@ -23,7 +23,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -48,7 +48,7 @@ from functrans.ir.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.ir.jaxpr import Jaxpr, Var
 from functrans.passes.simplify import exact_key, simplify
 from functrans.staging import may_change, stage
-from functrans.state import config, current_config, open_traces
+from functrans.state import Config, config, current_config, open_traces
 from functrans.trace import Tracer, aval_of
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
@@ -102,6 +102,14 @@ def install_tensors(imperative: Any) -> None:
 
 _DEFAULT_CONFIG = current_config.get()
 _LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.float32})
+
+
+def _unwatched(settings: Config) -> Config | None:
+    """What a program depends on of a configuration: looking for NaN changes no program."""
+    if settings.nan_watch is None:
+        return settings
+    settings = replace(settings, nan_watch=None)
+    return None if settings == _DEFAULT_CONFIG else settings
 
 
 def _is_leaf(arg: Any) -> bool:
@@ -266,8 +274,11 @@ class JitFunction:
                     raise self._error_of(direct.call, result)
                 return _structured(direct.result, result)
         tensors = _tensors[0] if _tensors else None
-        if tensors is not None and (tensors.is_known(self) or any(map(tensors.is_own, leaves))):
-            return tensors.call(self, args, kwargs)
+        if tensors is not None:
+            if tensors.is_staging:  # a part of the step around it
+                return self._fun(*args, **kwargs)
+            if tensors.is_known(self) or any(map(tensors.is_own, leaves)):
+                return tensors.call(self, args, kwargs)
         keys = [_leaf_key(leaf) for leaf in leaves]
         if None in keys:
             leaves = self._canonical(leaves, args, kwargs)
@@ -277,7 +288,7 @@ class JitFunction:
             treedef,
             static,
             tuple(keys),
-            None if settings is _DEFAULT_CONFIG else settings,
+            None if settings is _DEFAULT_CONFIG else _unwatched(settings),
             axes,
         )
         program = self._programs.get(key)
@@ -374,12 +385,23 @@ class JitFunction:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]
     ) -> Any:
         """Call the function itself, with other leaves in place of those that ``split`` gave."""
+        full, named, _ = self.arguments_with(args, kwargs, treedef, leaves)
+        return self._fun(*full, **named)
+
+    def arguments_with(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]
+    ) -> tuple[list[Any], dict[str, Any], Any]:
+        """The arguments with other leaves in place of those that ``split`` gave.
+
+        Returns:
+          Positional ones, those by name, and the traced ones of both in their containers.
+        """
         positions = self._static_positions(len(args))
         traced, traced_kwargs = tree.unflatten(treedef, list(leaves))
         given = iter(traced)
         full = [arg if i in positions else next(given) for i, arg in enumerate(args)]
         static = {k: v for k, v in kwargs.items() if k in self._static_argnames}
-        return self._fun(*full, **traced_kwargs, **static)
+        return full, {**traced_kwargs, **static}, (traced, traced_kwargs)
 
     def _hashable(self, value: Any, args: tuple[Any, ...], place: int | str) -> Any:
         """A static value, which came at a position or under a name.
@@ -556,6 +578,23 @@ class JitFunction:
         step: LoweredStep = tensors.lower(self, args, kwargs)
         return step
 
+    def cost(self, *args: Any, **kwargs: Any) -> Any:
+        """Flops, bytes and peak memory of the program for arguments like these.
+
+        Args:
+          *args: arrays or ``ShapeDtypeStruct``, and static arguments as they are.
+          **kwargs: likewise.
+
+        Returns:
+          A ``Cost``; see ``Jaxpr.cost``.
+
+        Example:
+          >>> import numpy as np
+          >>> jit(lambda x: x @ x).cost(np.ones((10, 10))).flops
+          2000.0
+        """
+        return self.lower(*args, **kwargs).jaxpr.cost()
+
     def lower(self, *args: Any, **kwargs: Any) -> Lowered | LoweredStep:
         """Stage the function for arguments like these, without running it.
 
@@ -608,7 +647,7 @@ class JitFunction:
             the first program
             staged in ... ms; ...
           2. x: f64[4]
-            unlike program 1: x: f64[3] -> f64[4]
+            unlike program 1: x: f64[3] -> f64[4] (another shape)
             staged in ... ms; ...
           >>> f.explain()[1].changes
           ('x: f64[3] -> f64[4]',)

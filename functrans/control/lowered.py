@@ -124,6 +124,10 @@ class Lowered(_Staged):
         """The program as text."""
         return str(self.jaxpr)
 
+    def cost(self) -> Any:
+        """Flops, bytes and peak memory of the program, before fusion; see ``Jaxpr.cost``."""
+        return self.jaxpr.cost()
+
     def compile(self) -> Executable:
         """Make machine code, whatever it costs.
 

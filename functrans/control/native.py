@@ -147,9 +147,16 @@ def call_program(
     Returns:
       Arrays that share no memory with operands that were not given away.
     """
+    watch = current_config.get().nan_watch
     if jaxpr.effects or any(isinstance(operand, Tracer) for operand in operands):
-        return own_arrays(bind(jit_p, *operands, jaxpr=jaxpr, name=name), operands)
+        results = bind(jit_p, *operands, jaxpr=jaxpr, name=name)
+        if watch is not None and not any(isinstance(operand, Tracer) for operand in operands):
+            watch.program(jaxpr, operands, results)
+        return own_arrays(results, operands)
+    before = operands if watch is None or not given else list(map(np.copy, operands))
     outs = run_silently(jaxpr, operands, given, native)
+    if watch is not None:
+        watch.program(jaxpr, before, outs)
     if given:
         operands = [operand for i, operand in enumerate(operands) if i not in given]
     return own_arrays(outs, operands)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.control.binomial import Binomial
 from functrans.control.bodies import (
     Body,
     cast_results,
@@ -30,6 +31,7 @@ from functrans.control.bodies import (
 )
 from functrans.control.loops import Shape
 from functrans.control.programs import batch_jaxpr, split
+from functrans.control.revolve import bind_loops
 from functrans.control.while_loop import bind_while
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
@@ -38,6 +40,8 @@ from functrans.ir.source import here
 from functrans.primitives.movement import concatenate, pad, reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast_p, normalize_axis, reshape
+from functrans.staging import stage
+from functrans.state import current_config
 from functrans.trace import Tracer, aval_of, bind, shape_of
 from functrans.transforms.arguments import canonical, check_callable, name_of
 
@@ -168,6 +172,8 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    *,
+    checkpoint: Binomial | None = None,
 ) -> Any:
     """Run a function along the first axis of arrays, carrying values from element to element.
 
@@ -186,6 +192,8 @@ def scan(
       length: number of iterations; needed where ``xs`` is ``None``.
       reverse: whether to begin with the last element.
       unroll: iterations per turn of a compiled loop.
+      checkpoint: ``checkpoint_policies.binomial(n)``: reverse mode keeps ``n`` of the carries and
+        computes the others again.
 
     Returns:
       The last ``carry``, and the ``y`` of all iterations stacked along a new first axis.
@@ -202,6 +210,7 @@ def scan(
     """
     check_callable("scan", f)
     turns = _unroll(unroll)
+    n_kept = _states("scan", checkpoint)
     leaves, treedef, _ = flatten_operands("scan", (init, xs), "(init, xs)")
     init_paths, x_paths = tree.key_paths(init, "carry"), tree.key_paths(xs, "xs")
     carry, stacks = split(leaves, len(init_paths))
@@ -222,7 +231,14 @@ def scan(
         "scan", f, treedef, carry, init_paths, x_avals, x_paths, finish
     )
     shape = Shape(len(body.captured), len(carry), n, bool(reverse), turns)
-    final, ys = shape.bind(jaxpr, [], body.captured, carry, stacks)
+    operands = [*body.captured, *carry, *stacks]
+
+    def run(*args: Any) -> list[Any]:
+        _, *parts = shape.unpack(args)
+        own, ys = shape.bind(jaxpr, [], *parts)
+        return [*own, *ys]
+
+    final, ys = split(_bound_loop(run, operands, n_kept), len(carry))
     operands = [*body.captured, *leaves]
     results = finish_results([*final, *ys], operands, None)
     return (
@@ -288,10 +304,47 @@ def map(
     return finish_results(joined, [*body.captured, *leaves], body.treedef)
 
 
+def _states(who: str, checkpoint: Any) -> int | None:
+    """The number of states that a policy keeps.
+
+    Raises:
+      TypeError: it is no policy for loops.
+    """
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, Binomial):
+        raise TypeError(
+            f"{who}: checkpoint must be None or checkpoint_policies.binomial(n), got "
+            f"{checkpoint!r}; for another policy, checkpoint the body: "
+            f"{who}(ft.checkpoint(f, policy=...), ...)"
+        )
+    return checkpoint.n
+
+
+def _bound_loop(
+    run: Callable[..., list[Any]], operands: Sequence[Any], n_kept: int | None
+) -> list[Any]:
+    """Results of a function that binds one loop, which keeps so many states for reverse mode."""
+    if n_kept is None:
+        outs = run(*operands)
+        watch = current_config.get().nan_watch
+        if watch is not None:
+            watch.call(run, operands, outs)
+        return outs
+    program = stage(run, [aval_of(operand) for operand in operands], "loop")
+    return bind_loops(program, operands, n_kept)
+
+
 # while ------------------------------------------------------------------------------------------
 
 
-def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    checkpoint: Binomial | None = None,
+) -> Any:
     """Apply a function again and again, as long as a condition holds.
 
     The meaning is that of this loop, which is staged once, differentiable in both modes::
@@ -307,6 +360,8 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
       cond_fun: function of the value; returns a boolean scalar.
       body_fun: function of the value; returns one of the same types.
       init_val: pytree of arrays.
+      checkpoint: ``checkpoint_policies.binomial(n)``: reverse mode keeps ``n`` of the values and
+        computes the others again, instead of the tape.
 
     Returns:
       The last value.
@@ -322,6 +377,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     """
     check_callable("while_loop: cond_fun", cond_fun)
     check_callable("while_loop: body_fun", body_fun)
+    n_kept = _states("while_loop", checkpoint)
     leaves, treedef, _ = flatten_operands("while_loop", (init_val,), "init_val")
     paths = tree.key_paths(init_val, "val")
     init_treedef = tree.structure(init_val)
@@ -337,13 +393,14 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     avals = [aval_of(leaf) for leaf in carry]
     condition = stage_body("while_loop: cond_fun", cond_fun, treedef, avals, paths)
     _check_condition(condition)
-    final, _ = bind_while(
-        cast_results(condition.jaxpr, [_BOOLEAN]),
-        jaxpr,
-        condition.captured,
-        body.captured,
-        carry,
-    )
+    holds = cast_results(condition.jaxpr, [_BOOLEAN])
+    n_cond, n_body = len(condition.captured), len(body.captured)
+
+    def run(*args: Any) -> list[Any]:
+        cond_consts, body_consts, values = split(args, n_cond, n_body)
+        return bind_while(holds, jaxpr, cond_consts, body_consts, values)[0]
+
+    final = _bound_loop(run, [*condition.captured, *body.captured, *carry], n_kept)
     operands = [*condition.captured, *body.captured, *leaves]
     return finish_results(final, operands, init_treedef)
 
@@ -377,6 +434,7 @@ def fori_loop(
     init_val: Any,
     *,
     unroll: int | bool | None = None,
+    checkpoint: Binomial | None = None,
 ) -> Any:
     """Apply a function for each of a range of integers.
 
@@ -393,6 +451,7 @@ def fori_loop(
       body_fun: function of the integer and the value; returns a value of the same types.
       init_val: pytree of arrays.
       unroll: iterations per turn of a compiled loop.
+      checkpoint: as for ``scan`` and ``while_loop``.
 
     Returns:
       The last value.
@@ -424,7 +483,9 @@ def fori_loop(
         dtype = np.result_type(*(aval_of(bound).dtype for bound in bounds))
         start, stop = (bind(cast_p, bound, dtype=dtype)[0] for bound in bounds)
         step.__name__ = name_of(body_fun)
-        return while_loop(lambda state: state[0] < state[1], step, (start, stop, init_val))[2]
+        return while_loop(
+            lambda state: state[0] < state[1], step, (start, stop, init_val), checkpoint=checkpoint
+        )[2]
 
     def body(state: Any, _: None) -> Any:
         i, value = state
@@ -433,7 +494,12 @@ def fori_loop(
     body.__name__ = name_of(body_fun)
     length = max(int(bounds[1]) - int(bounds[0]), 0)
     (_, final), _ = scan(
-        body, (bounds[0], init_val), None, length, unroll=1 if unroll is None else unroll
+        body,
+        (bounds[0], init_val),
+        None,
+        length,
+        unroll=1 if unroll is None else unroll,
+        checkpoint=checkpoint,
     )
     return final
 

@@ -11,8 +11,11 @@ from functrans.control import (
     checkpoint,
     collectives,
     custom_calls,
+    external,
     jit,
+    linear_solve,
     loops,
+    revolve,
     while_loop,
 )
 from functrans.passes import remat
@@ -22,9 +25,12 @@ PRIMITIVES = (
     *branches.PRIMITIVES,
     *loops.PRIMITIVES,
     *while_loop.PRIMITIVES,
+    *revolve.PRIMITIVES,
     *custom_calls.PRIMITIVES,
+    *linear_solve.PRIMITIVES,
     *remat.PRIMITIVES,
     *checkpoint.PRIMITIVES,
     *callbacks.PRIMITIVES,
+    *external.PRIMITIVES,
     *collectives.PRIMITIVES,
 )

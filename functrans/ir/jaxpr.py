@@ -167,6 +167,19 @@ class Jaxpr:
         text: str = _method("to_dot")(self)
         return text
 
+    def to_html(self) -> str:
+        """The program as a page that needs nothing else: scopes to fold, costs, lines, search."""
+        text: str = _method("to_html")(self)
+        return text
+
+    def cost(self) -> Any:
+        """Flops, bytes moved and peak memory, per equation and in total, from shapes alone.
+
+        Returns:
+          A ``Cost``, which prints as a table of the dearest equations.
+        """
+        return _method("cost")(self)
+
     def structural_hash(self) -> str:
         """Hexadecimal SHA-256 of the program's structure and constants; equal for equal programs.
 
@@ -214,8 +227,8 @@ def install_jaxpr_methods(loader: Callable[[], Mapping[str, Callable[..., Any]]]
     """Say where the functions behind ``Jaxpr``'s methods come from; called once.
 
     Args:
-      loader: gives them by name, at first need: ``pretty``, ``to_dot``, ``structural_hash``,
-        ``save``, ``load``, ``reduce``.
+      loader: gives them by name, at first need: ``pretty``, ``to_dot``, ``to_html``,
+        ``cost``, ``structural_hash``, ``save``, ``load``, ``reduce``.
     """
     _loader[:] = [loader]
 

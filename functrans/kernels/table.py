@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.kernels import recurrences, scatters
+from functrans.kernels import colorings, recurrences, scatters
 
 _DTYPES = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}
 
@@ -45,7 +45,10 @@ class Kernel:
 
 def _rows() -> dict[str, Kernel]:
     rows = {
-        "neighbour_writes": Kernel((*("int64*",) * 4, *("int64",) * 2), scatters.neighbour_writes)
+        "neighbour_writes": Kernel((*("int64*",) * 4, *("int64",) * 2), scatters.neighbour_writes),
+        "column_coloring": Kernel((*("int64*",) * 7, *("int64",) * 4), colorings.column_coloring),
+        "star_coloring": Kernel((*("int64*",) * 5, *("int64",) * 3), colorings.star_coloring),
+        "incidence_order": Kernel((*("int64*",) * 10, *("int64",) * 3), colorings.incidence_order),
     }
     for dtype, short in _DTYPES.items():
         pointer = f"{dtype}*"
@@ -59,7 +62,8 @@ def _rows() -> dict[str, Kernel]:
 
 
 KERNELS = _rows()
-"""All kernels: ``neighbour_writes``; for the dtypes ``f64``, ``f32``, ``i64``, ``i32``
+"""All kernels: ``neighbour_writes``, ``column_coloring``, ``star_coloring``, ``incidence_order``;
+for the dtypes ``f64``, ``f32``, ``i64``, ``i32``
 ``linear_recurrence_<dtype>``, ``scatter_add_<dtype>``, ``scatter_multiply_<dtype>``."""
 
 _FIRST_USE_S = 1.5

@@ -121,6 +121,8 @@ from numpy import ushort as ushort
 
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
+from functrans.numpy import polynomial as polynomial
+from functrans.numpy import scimath as emath  # noqa: F401  # NumPy's name for it
 from functrans.numpy.arranging import broadcast_arrays as broadcast_arrays
 from functrans.numpy.arranging import broadcast_to as broadcast_to
 from functrans.numpy.arranging import flip as flip
@@ -129,6 +131,9 @@ from functrans.numpy.arranging import flipud as flipud
 from functrans.numpy.arranging import resize as resize
 from functrans.numpy.arranging import roll as roll
 from functrans.numpy.arranging import rot90 as rot90
+from functrans.numpy.array_api import VERSION as _VERSION
+from functrans.numpy.array_api import argsort as argsort
+from functrans.numpy.array_api import sort as sort
 from functrans.numpy.creation import arange as arange
 from functrans.numpy.creation import array as array
 from functrans.numpy.creation import asanyarray as asanyarray
@@ -328,11 +333,9 @@ from functrans.numpy.shaping import squeeze as squeeze
 from functrans.numpy.shaping import swapaxes as swapaxes
 from functrans.numpy.shaping import transpose as transpose
 from functrans.numpy.sorting import argpartition as argpartition
-from functrans.numpy.sorting import argsort as argsort
 from functrans.numpy.sorting import lexsort as lexsort
 from functrans.numpy.sorting import partition as partition
 from functrans.numpy.sorting import searchsorted as searchsorted
-from functrans.numpy.sorting import sort as sort
 from functrans.numpy.sorting import sort_complex as sort_complex
 from functrans.numpy.splitting import array_split as array_split
 from functrans.numpy.splitting import dsplit as dsplit
@@ -468,4 +471,4 @@ def __array_namespace_info__() -> Any:  # noqa: N807  # the standard's name
     return _numpy.__array_namespace_info__()
 
 
-__array_api_version__ = _numpy.__array_api_version__
+__array_api_version__ = _VERSION

@@ -70,6 +70,7 @@ def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
 _array_functions: dict[Callable[..., Any], Callable[..., Any]] = {}
 _ufuncs: dict[np.ufunc, Callable[..., Any]] = {}
 _scipy_ufuncs: dict[str, Callable[..., Any]] = {}
+_scipy_tables: list[Callable[[], Mapping[str, Callable[..., Any]]]] = []
 _ufunc_methods: dict[str, Callable[..., Any]] = {}
 _replacements: dict[Callable[..., Any], str] = {}
 _modules: list[ModuleType] = []
@@ -78,7 +79,7 @@ _modules: list[ModuleType] = []
 def install_tables(
     modules: Iterable[ModuleType],
     ufuncs: Mapping[np.ufunc, Callable[..., Any]],
-    scipy_ufuncs: Mapping[str, Callable[..., Any]],
+    load_scipy: Callable[[], Mapping[str, Callable[..., Any]]],
     ufunc_methods: Mapping[str, Callable[..., Any]],
     replacements: Mapping[Callable[..., Any], str],
 ) -> None:
@@ -88,14 +89,14 @@ def install_tables(
       modules: modules whose functions made by ``implements`` are in the array-function table, which
         is built at first use.
       ufuncs: ufunc to the function of its operands.
-      scipy_ufuncs: the same for ``scipy.special``, by name, since it may not be imported yet.
+      load_scipy: gives the same for ``scipy.special``, by name; called when a ufunc of it is.
       ufunc_methods: ``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat`` to a function of
         ufunc and arguments.
       replacements: NumPy functions that cannot be traced, to what to use instead.
     """
     _modules[:] = modules
     _ufuncs.update(ufuncs)
-    _scipy_ufuncs.update(scipy_ufuncs)
+    _scipy_tables[:] = [load_scipy]
     _ufunc_methods.update(ufunc_methods)
     _replacements.update(replacements)
 
@@ -166,6 +167,9 @@ def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     traced = _ufuncs.get(ufunc)
     if traced is None and "scipy.special" in sys.modules:
         module = sys.modules["scipy.special"]
+        if not _scipy_ufuncs:
+            for load in _scipy_tables:
+                _scipy_ufuncs.update(load())
         for name, function in _scipy_ufuncs.items():
             if getattr(module, name, None) is ufunc or name == ufunc.__name__ == f"_{name[1:]}":
                 traced = _ufuncs[ufunc] = function

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.fft import fftfreq as fftfreq
-from numpy.fft import rfftfreq as rfftfreq
 
+from functrans.numpy.array_api_fft import fftfreq as fftfreq
+from functrans.numpy.array_api_fft import rfftfreq as rfftfreq
 from functrans.numpy.common import as_array, fresh, stored
 from functrans.numpy.dispatch import implements
 from functrans.primitives import fft as dft

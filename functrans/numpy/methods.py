@@ -20,6 +20,7 @@ from functrans.errors import UnsupportedOperationError
 from functrans.indexing import index_value
 from functrans.ir.source import here
 from functrans.numpy import (
+    array_api,
     cumulative,
     diagonals,
     elements,
@@ -227,6 +228,7 @@ def _contains(self: Any, value: Any) -> bool:
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     """``functrans.numpy``, which follows the Python array API standard."""
+    array_api.check_version(api_version)
     return sys.modules["functrans.numpy"]
 
 
@@ -279,6 +281,8 @@ def method_table() -> dict[str, Any]:
         T=property(shaping.transposed),
         mT=property(_traced(shaping.matrix_transpose)),
         __array_namespace__=_namespace,
+        __dlpack__=array_api.refuse_dlpack,
+        __dlpack_device__=array_api.dlpack_device,
         __contains__=_contains,
         __copy__=fresh,
         __deepcopy__=_deepcopy,

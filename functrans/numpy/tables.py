@@ -9,7 +9,7 @@ Layer: ``numpy`` (last module).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from functrans.numpy import (
     products,
     quantiles,
     reductions,
+    scimath,
     selection,
     sets,
     shaping,
@@ -43,7 +44,7 @@ from functrans.numpy import (
 from functrans.numpy.dispatch import install_tables, protocol_table
 from functrans.numpy.methods import method_table
 from functrans.numpy.ufunc_methods import UFUNC_METHODS
-from functrans.numpy.ufuncs import SCIPY_INNER_UFUNCS, SCIPY_UFUNCS, UFUNCS
+from functrans.numpy.ufuncs import UFUNCS
 from functrans.trace import install_operators
 
 MODULES = (
@@ -65,6 +66,7 @@ MODULES = (
     products,
     quantiles,
     reductions,
+    scimath,
     selection,
     sets,
     shaping,
@@ -97,9 +99,13 @@ REPLACEMENTS: dict[Callable[..., Any], str] = {
 """NumPy functions that cannot be traced, to what to use instead."""
 
 
-def install() -> None:
-    """Hand over NumPy's protocols and the methods of traced arrays; called once, at import."""
-    scipy_ufuncs = {**SCIPY_UFUNCS, **SCIPY_INNER_UFUNCS}
-    install_tables(MODULES, UFUNCS, scipy_ufuncs, UFUNC_METHODS, REPLACEMENTS)
+def install(load_scipy: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
+    """Hand over NumPy's protocols and the methods of traced arrays; called once, at import.
+
+    Args:
+      load_scipy: gives the names of ufuncs in ``scipy.special`` and functions of their operands;
+        called when the first of these ufuncs is.
+    """
+    install_tables(MODULES, UFUNCS, load_scipy, UFUNC_METHODS, REPLACEMENTS)
     install_operators(protocol_table())
     install_operators(method_table())

@@ -1,6 +1,6 @@
 """NumPy's ufuncs: the functions by which traced values answer them, and the functions of users.
 
-Here: ``UFUNCS`` and ``SCIPY_UFUNCS`` (ufunc to function of its operands) and one function per ufunc
+Here: ``UFUNCS`` (ufunc to function of its operands) and one function per ufunc
 of NumPy, which hands plain operands to the ufunc itself (``out=``, ``where=``, ``dtype=``
 included). Not here: the methods ``reduce``, ``accumulate``, ``outer``, ``at``, ``reduceat``
 (``ufunc_methods``), derivatives (``primitives``).
@@ -20,7 +20,6 @@ from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_opera
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
 from functrans.primitives.structural import cast
 from functrans.trace import Tracer, dtype_of
 
@@ -181,42 +180,6 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.vecmat: dot.vecmat,
 }
 """Ufunc to the function of its operands; all of NumPy's but ``isnat``."""
-
-SCIPY_UFUNCS: dict[str, Callable[..., Any]] = {
-    "digamma": sf.digamma,
-    "erf": sf.erf,
-    "erfc": sf.erfc,
-    "erfcx": sf.erfcx,
-    "erfinv": sf.erfinv,
-    "expit": sf.sigmoid,
-    "gammainc": sf.gammainc,
-    "gammaincc": sf.gammaincc,
-    "gammaln": sf.lgamma,
-    "i0": sf.i0,
-    "i0e": sf.i0e,
-    "i1": sf.i1,
-    "i1e": sf.i1e,
-    "j0": sf.j0,
-    "j1": sf.j1,
-    "k0": sf.k0,
-    "k0e": sf.k0e,
-    "k1": sf.k1,
-    "k1e": sf.k1e,
-    "log_expit": sf.log_sigmoid,
-    "log_ndtr": sf.log_ndtr,
-    "ndtr": sf.ndtr,
-    "ndtri": sf.ndtri,
-    "y0": sf.y0,
-    "y1": sf.y1,
-}
-"""Name of a ufunc in ``scipy.special`` to the function of its operands."""
-
-SCIPY_INNER_UFUNCS: dict[str, Callable[..., Any]] = {
-    "_zeta": sf.zeta,
-    "_riemann_zeta": lambda x: sf.zeta(x, 1.0),
-}
-"""The same of ufuncs that functions of ``scipy.special`` call."""
-
 
 # functions of users -----------------------------------------------------------------------------
 

@@ -301,7 +301,7 @@ def _update(source: _Source, eqn: Equation, position: int) -> str:
     if primitive.in_place is not None:
         call = f"{source.value(partial(primitive.in_place, **eqn.params))}({', '.join(operands)})"
         return f"{source.bind(eqn.outputs[0])}, = {call}"
-    call = f"{source.value(ufunc_of(primitive))}({', '.join(operands)}, {operands[position]})"
+    call = f"{source.value(ufunc_of(primitive))}({', '.join(operands)}, out={operands[position]})"
     return f"{source.bind(eqn.outputs[0])} = {call}"
 
 

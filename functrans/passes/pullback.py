@@ -314,6 +314,8 @@ def pull_back(
         outputs.clear()
     own: set[Node] = set()
     ct = have = value = None
+    watch = current_config.get().nan_watch
+    pull_one = pull if watch is None else watch.pull
     with np.errstate(all="ignore"), replaying() as replay:
         while nodes:
             node = nodes.pop()
@@ -340,7 +342,7 @@ def pull_back(
                     continue
             elif own:
                 own.discard(node)
-            for parent, value in zip(node.parents, pull(node, ct, size)):  # noqa: B905  # same by construction
+            for parent, value in zip(node.parents, pull_one(node, ct, size)):  # noqa: B905  # same by construction
                 if parent is not None and value is not None and type(value) is not Zero:
                     have = cts.get(parent)
                     cts[parent] = value if have is None else add_cotangents(have, value)

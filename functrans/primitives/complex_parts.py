@@ -21,6 +21,7 @@ from functrans.primitives.family import (
     broadcast_shapes,
     move_batch_axes,
     pointwise,
+    promoted_dtype,
     user_function,
 )
 from functrans.primitives.structural import cast, unbroadcast
@@ -107,7 +108,7 @@ def _complex_impl(re: Any, im: Any) -> tuple[Any, ...]:
 
 
 def _complex_aval(re: ShapedArray, im: ShapedArray) -> tuple[ShapedArray, ...]:
-    dtype = complex_dtype(np.result_type(re.dtype, im.dtype))
+    dtype = complex_dtype(promoted_dtype((re, im)))
     return (ShapedArray(broadcast_shapes("complex", [re.shape, im.shape]), dtype),)
 
 

@@ -192,6 +192,18 @@ def scipy_linalg() -> ModuleType | None:
     return linalg  # type: ignore[no-any-return]  # SciPy ships no types
 
 
+def needed_scipy_linalg(name: str) -> ModuleType:
+    """SciPy's ``linalg``, for functions that have no other implementation.
+
+    Raises:
+      ImportError: SciPy is not installed.
+    """
+    linalg = scipy_linalg()
+    if linalg is None:
+        raise ImportError(f"{name} calls SciPy, which is not installed; pip install scipy")
+    return linalg
+
+
 def flat_stack(x: np.ndarray) -> np.ndarray:
     """``[..., m, n]`` to ``[stack, m, n]``."""
     shape = x.shape

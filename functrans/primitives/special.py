@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive
@@ -32,6 +30,15 @@ from functrans.primitives.family import (
     promoted_dtype,
     user_function,
 )
+from functrans.primitives.special_family import (
+    NO_NATIVE_FORM,
+    floating,
+    is_half,
+    refused_derivative,
+    routine,
+    special_primitive,
+)
+from functrans.primitives.special_series import gammainc_derivatives, hurwitz_derivatives
 from functrans.primitives.structural import cast
 from functrans.trace import aval_of, dtype_of
 
@@ -40,18 +47,8 @@ ArrayFunction = Callable[..., Any]
 _DIRECT = (np.dtype(np.float64), np.dtype(np.float32))
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2_PI = math.sqrt(2 * math.pi)
-_NO_NATIVE_FORM = (("lower", "the compiler has no vector form of it; SciPy is called"),)
 
 # dtypes ------------------------------------------------------------------------------------------
-
-
-def _is_half(dtype: np.dtype) -> bool:
-    return dtype.name in ("float16", "bfloat16")
-
-
-def _floating(dtype: np.dtype) -> np.dtype:
-    """The dtype of the result for operands of a common dtype."""
-    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,20 +60,12 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
                 break
         else:
             return function(*operands)
-        dtype = _floating(np.result_type(*operands))
-        if not _is_half(dtype):
+        dtype = floating(np.result_type(*operands))
+        if not is_half(dtype):
             return function(*[np.asarray(x, dtype) for x in operands])
         return function(*[np.asarray(x, np.float32) for x in operands]).astype(dtype)
 
     return plain
-
-
-@cache
-def _routine(name: str) -> Callable[..., Any]:
-    from scipy import special
-
-    routine: Callable[..., Any] = getattr(special, name)
-    return routine
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -85,7 +74,7 @@ def _scipy(name: str) -> Callable[..., Any]:
     def function(*operands: Any) -> Any:
         if any(x.dtype.kind == "c" for x in operands):
             raise TypeError(f"{name}: not defined for complex numbers")
-        return _routine(name)(*operands)
+        return routine(name)(*operands)
 
     return _plain(function)
 
@@ -107,7 +96,7 @@ def _aval_rule(name: str, kinds: str, is_wide: bool, keeps_integers: bool) -> Ca
         if not is_taken and dtype.name != "bfloat16":
             text = ", ".join(map(str, avals))
             raise TypeError(f"{name}: not defined for operands {text}")
-        return (ShapedArray(shape, dtype if keeps_integers else _floating(dtype)),)
+        return (ShapedArray(shape, dtype if keeps_integers else floating(dtype)),)
 
     return abstract_eval
 
@@ -137,7 +126,7 @@ def _one(
     """
 
     def expanded(x: Any) -> tuple[Any, ...]:
-        return (expansion(x if keeps_integers else cast(x, _floating(dtype_of(x)))),)  # type: ignore[misc]  # it is used with one only
+        return (expansion(x if keeps_integers else cast(x, floating(dtype_of(x)))),)  # type: ignore[misc]  # it is used with one only
 
     return elementwise_primitive(
         name,
@@ -166,20 +155,8 @@ def _of_scipy(
         saves,
         "x" if len(saves) == 1 else "ab",
         abstract_eval=_aval_rule(name, "biuf", False, False),
-        reasons=() if is_native else _NO_NATIVE_FORM,
+        reasons=() if is_native else NO_NATIVE_FORM,
     )
-
-
-def _no_derivative(name: str) -> Callable[..., Any]:
-    """The partial derivative in an operand in which there is no rule."""
-
-    def partial(*operands: Any) -> Any:
-        raise NonDifferentiableError(
-            f"{name} has no derivative in its first operand; hold that constant "
-            "(ft.stop_gradient), or give a rule for it (ft.custom_jvp)"
-        )
-
-    return partial
 
 
 # activations -------------------------------------------------------------------------------------
@@ -207,7 +184,7 @@ def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is computed step by step in the dtype of the result, halves too."""
 
     def plain(x: Any) -> Any:
-        return function(np.asarray(x, _floating(np.result_type(x))))
+        return function(np.asarray(x, floating(np.result_type(x))))
 
     return plain
 
@@ -295,7 +272,7 @@ def _plain_lgamma(x: Any) -> Any:
     """SciPy's ``gammaln``, without its overflow for subnormal numbers."""
     if x.dtype.kind == "c":
         raise TypeError("lgamma: not defined for complex numbers")
-    y = _routine("gammaln")(x)
+    y = routine("gammaln")(x)
     is_infinite = np.isinf(y)
     if not is_infinite.any():
         return y
@@ -311,7 +288,30 @@ digamma_p: Primitive = _of_scipy(
     "digamma", (lambda t, x, y: t * zeta(2.0, x),), ("x",), is_native=True
 )
 zeta_p: Primitive = _of_scipy(
-    "zeta", (_no_derivative("zeta"), lambda t, a, b, y: t * (-a * zeta(a + 1, b))), ("", "ab")
+    "zeta",
+    (lambda t, a, b, y: t * zeta_s(a, b), lambda t, a, b, y: t * (-a * zeta(a + 1, b))),
+    ("ab", "ab"),
+)
+# The derivative of -a zeta(a + 1, b) in a.
+zeta_s_p: Primitive = special_primitive(
+    "zeta_s",
+    (
+        lambda t, a, b, y: t * zeta_ss(a, b),
+        lambda t, a, b, y: t * (-zeta(a + 1, b) - a * zeta_s(a + 1, b)),
+    ),
+    ("ab", "ab"),
+    lambda a, b: hurwitz_derivatives(a, b)[0],
+    is_wide=True,
+)
+zeta_ss_p: Primitive = special_primitive(
+    "zeta_ss",
+    (
+        refused_derivative("zeta_ss", 0, "the third derivative of zeta in its exponent"),
+        lambda t, a, b, y: t * (-2 * zeta_s(a + 1, b) - a * zeta_ss(a + 1, b)),
+    ),
+    ("", "ab"),
+    lambda a, b: hurwitz_derivatives(a, b)[1],
+    is_wide=True,
 )
 
 
@@ -322,20 +322,56 @@ def _density(a: Any, x: Any) -> Any:
     float64.
     """
     dtype = promoted_dtype((aval_of(a), aval_of(x)))  # type: ignore[arg-type]  # of arrays
-    a = cast(a, _floating(dtype))
+    a = cast(a, floating(dtype))
     is_edge = (a == 1) & (x == 0)
     return ew.exp((a - 1) * ew.log(ew.where(is_edge, 1, x)) - x - lgamma(a))
 
 
 gammainc_p: Primitive = _of_scipy(
     "gammainc",
-    (_no_derivative("gammainc"), lambda t, a, b, y: t * _density(a, b)),
-    ("", "ab"),
+    (lambda t, a, b, y: t * gammainc_a(a, b), lambda t, a, b, y: t * _density(a, b)),
+    ("ab", "ab"),
 )
 gammaincc_p: Primitive = _of_scipy(
     "gammaincc",
-    (_no_derivative("gammaincc"), lambda t, a, b, y: -t * _density(a, b)),
+    (lambda t, a, b, y: -t * gammainc_a(a, b), lambda t, a, b, y: -t * _density(a, b)),
+    ("ab", "ab"),
+)
+
+
+def _density_slope(a: Any, x: Any) -> tuple[Any, Any]:
+    """The density, and the derivative of its logarithm in ``a``; 0 and 0 at its lower end."""
+    is_end = x == 0
+    inner = ew.where(is_end, 1, x)
+    return ew.where(is_end, 0, _density(a, inner)), ew.log(inner) - digamma(a)
+
+
+def _density_a(t: Any, a: Any, x: Any) -> Any:
+    density, slope = _density_slope(a, x)
+    return t * (density * slope)
+
+
+def _density_aa(t: Any, a: Any, x: Any) -> Any:
+    density, slope = _density_slope(a, x)
+    return t * (density * (slope * slope - zeta(2.0, a)))
+
+
+gammainc_a_p: Primitive = special_primitive(
+    "gammainc_a",
+    (lambda t, a, b, y: t * gammainc_aa(a, b), lambda t, a, b, y: _density_a(t, a, b)),
+    ("ab", "ab"),
+    lambda a, b: gammainc_derivatives(a, b)[0],
+    is_wide=True,
+)
+gammainc_aa_p: Primitive = special_primitive(
+    "gammainc_aa",
+    (
+        refused_derivative("gammainc_aa", 0, "the third derivative of gammainc in its parameter"),
+        lambda t, a, b, y: _density_aa(t, a, b),
+    ),
     ("", "ab"),
+    lambda a, b: gammainc_derivatives(a, b)[1],
+    is_wide=True,
 )
 
 lgamma: ArrayFunction = user_function(
@@ -343,15 +379,25 @@ lgamma: ArrayFunction = user_function(
 )
 digamma: ArrayFunction = user_function(digamma_p, "The derivative of ``lgamma``.")
 zeta: ArrayFunction = user_function(
-    zeta_p, "Hurwitz's zeta function; no derivative in the first operand."
+    zeta_p, "Hurwitz's zeta function; differentiable twice in the exponent."
+)
+zeta_s: ArrayFunction = user_function(zeta_s_p, "The derivative of ``zeta`` in the exponent.")
+zeta_ss: ArrayFunction = user_function(
+    zeta_ss_p, "The second derivative of ``zeta`` in the exponent."
 )
 gammainc: ArrayFunction = user_function(
     gammainc_p,
-    "The lower incomplete gamma function, over the gamma; no derivative in the first operand.",
+    "The lower incomplete gamma function, over the gamma; differentiable twice in the parameter.",
 )
 gammaincc: ArrayFunction = user_function(
     gammaincc_p,
-    "The upper incomplete gamma function, over the gamma; no derivative in the first operand.",
+    "The upper incomplete gamma function, over the gamma; differentiable twice in the parameter.",
+)
+gammainc_a: ArrayFunction = user_function(
+    gammainc_a_p, "The derivative of ``gammainc`` in its parameter."
+)
+gammainc_aa: ArrayFunction = user_function(
+    gammainc_aa_p, "The second derivative of ``gammainc`` in its parameter."
 )
 
 # Bessel functions --------------------------------------------------------------------------------
@@ -411,5 +457,6 @@ k1e: ArrayFunction = user_function(k1e_p, "``k1(x) * exp(x)``.")
 PRIMITIVES = (
     sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p, reciprocal_p, erf_p, erfc_p, erfcx_p,
     erfinv_p, ndtr_p, ndtri_p, log_ndtr_p, lgamma_p, digamma_p, zeta_p, gammainc_p, gammaincc_p,
+    zeta_s_p, zeta_ss_p, gammainc_a_p, gammainc_aa_p,
     i0_p, i1_p, i0e_p, i1e_p, j0_p, j1_p, y0_p, y1_p, k0_p, k1_p, k0e_p, k1e_p,
 )  # fmt: skip

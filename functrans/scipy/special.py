@@ -1,24 +1,22 @@
 """``scipy.special``-shaped functions: sums of exponentials, and functions of one element.
 
-Here: ``logsumexp``, ``softmax``, ``log_softmax``, ``erf`` and its relatives, gamma and Bessel
-functions, with SciPy's names, for plain and traced arrays. Not here: the primitives behind them
-(``primitives.reduction``, ``primitives.special``).
+Here: ``logsumexp``, ``softmax``, ``log_softmax``, and the whole namespace with SciPy's names, for
+plain and traced arrays. Not here: where functions of one element are made (``special_gamma``,
+``special_bessel``, ``special_statistics``), the primitives behind them (``primitives.reduction``,
+``primitives.special`` and the modules beside it).
 
 Layer: ``numpy``, ``scipy``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from functrans.ir.avals import is_differentiable_dtype
-from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction
-from functrans.primitives import special as sf
 from functrans.primitives.complex_parts import absolute, sign
 from functrans.primitives.structural import (
     broadcast_to,
@@ -27,6 +25,210 @@ from functrans.primitives.structural import (
     normalize_axis,
     reshape,
 )
+from functrans.scipy.special_bessel import agm as agm
+from functrans.scipy.special_bessel import airy as airy
+from functrans.scipy.special_bessel import airye as airye
+from functrans.scipy.special_bessel import bei as bei
+from functrans.scipy.special_bessel import beip as beip
+from functrans.scipy.special_bessel import ber as ber
+from functrans.scipy.special_bessel import berp as berp
+from functrans.scipy.special_bessel import ellipe as ellipe
+from functrans.scipy.special_bessel import ellipeinc as ellipeinc
+from functrans.scipy.special_bessel import ellipj as ellipj
+from functrans.scipy.special_bessel import ellipk as ellipk
+from functrans.scipy.special_bessel import ellipkinc as ellipkinc
+from functrans.scipy.special_bessel import ellipkm1 as ellipkm1
+from functrans.scipy.special_bessel import elliprc as elliprc
+from functrans.scipy.special_bessel import elliprd as elliprd
+from functrans.scipy.special_bessel import elliprf as elliprf
+from functrans.scipy.special_bessel import elliprg as elliprg
+from functrans.scipy.special_bessel import elliprj as elliprj
+from functrans.scipy.special_bessel import eval_chebyc as eval_chebyc
+from functrans.scipy.special_bessel import eval_chebys as eval_chebys
+from functrans.scipy.special_bessel import eval_chebyt as eval_chebyt
+from functrans.scipy.special_bessel import eval_chebyu as eval_chebyu
+from functrans.scipy.special_bessel import eval_gegenbauer as eval_gegenbauer
+from functrans.scipy.special_bessel import eval_genlaguerre as eval_genlaguerre
+from functrans.scipy.special_bessel import eval_hermite as eval_hermite
+from functrans.scipy.special_bessel import eval_hermitenorm as eval_hermitenorm
+from functrans.scipy.special_bessel import eval_jacobi as eval_jacobi
+from functrans.scipy.special_bessel import eval_laguerre as eval_laguerre
+from functrans.scipy.special_bessel import eval_legendre as eval_legendre
+from functrans.scipy.special_bessel import eval_sh_chebyt as eval_sh_chebyt
+from functrans.scipy.special_bessel import eval_sh_chebyu as eval_sh_chebyu
+from functrans.scipy.special_bessel import eval_sh_jacobi as eval_sh_jacobi
+from functrans.scipy.special_bessel import eval_sh_legendre as eval_sh_legendre
+from functrans.scipy.special_bessel import exp1 as exp1
+from functrans.scipy.special_bessel import expi as expi
+from functrans.scipy.special_bessel import expn as expn
+from functrans.scipy.special_bessel import h1vp as h1vp
+from functrans.scipy.special_bessel import h2vp as h2vp
+from functrans.scipy.special_bessel import hankel1 as hankel1
+from functrans.scipy.special_bessel import hankel1e as hankel1e
+from functrans.scipy.special_bessel import hankel2 as hankel2
+from functrans.scipy.special_bessel import hankel2e as hankel2e
+from functrans.scipy.special_bessel import hyp0f1 as hyp0f1
+from functrans.scipy.special_bessel import hyp1f1 as hyp1f1
+from functrans.scipy.special_bessel import hyp2f1 as hyp2f1
+from functrans.scipy.special_bessel import hyperu as hyperu
+from functrans.scipy.special_bessel import i0 as i0
+from functrans.scipy.special_bessel import i0e as i0e
+from functrans.scipy.special_bessel import i1 as i1
+from functrans.scipy.special_bessel import i1e as i1e
+from functrans.scipy.special_bessel import it2i0k0 as it2i0k0
+from functrans.scipy.special_bessel import it2j0y0 as it2j0y0
+from functrans.scipy.special_bessel import it2struve0 as it2struve0
+from functrans.scipy.special_bessel import iti0k0 as iti0k0
+from functrans.scipy.special_bessel import itj0y0 as itj0y0
+from functrans.scipy.special_bessel import itmodstruve0 as itmodstruve0
+from functrans.scipy.special_bessel import itstruve0 as itstruve0
+from functrans.scipy.special_bessel import iv as iv
+from functrans.scipy.special_bessel import ive as ive
+from functrans.scipy.special_bessel import ivp as ivp
+from functrans.scipy.special_bessel import j0 as j0
+from functrans.scipy.special_bessel import j1 as j1
+from functrans.scipy.special_bessel import jn as jn
+from functrans.scipy.special_bessel import jv as jv
+from functrans.scipy.special_bessel import jve as jve
+from functrans.scipy.special_bessel import jvp as jvp
+from functrans.scipy.special_bessel import k0 as k0
+from functrans.scipy.special_bessel import k0e as k0e
+from functrans.scipy.special_bessel import k1 as k1
+from functrans.scipy.special_bessel import k1e as k1e
+from functrans.scipy.special_bessel import kei as kei
+from functrans.scipy.special_bessel import keip as keip
+from functrans.scipy.special_bessel import kelvin as kelvin
+from functrans.scipy.special_bessel import ker as ker
+from functrans.scipy.special_bessel import kerp as kerp
+from functrans.scipy.special_bessel import kn as kn
+from functrans.scipy.special_bessel import kv as kv
+from functrans.scipy.special_bessel import kve as kve
+from functrans.scipy.special_bessel import kvp as kvp
+from functrans.scipy.special_bessel import lambertw as lambertw
+from functrans.scipy.special_bessel import lpmv as lpmv
+from functrans.scipy.special_bessel import modstruve as modstruve
+from functrans.scipy.special_bessel import shichi as shichi
+from functrans.scipy.special_bessel import sici as sici
+from functrans.scipy.special_bessel import spence as spence
+from functrans.scipy.special_bessel import sph_harm_y as sph_harm_y
+from functrans.scipy.special_bessel import sph_legendre_p as sph_legendre_p
+from functrans.scipy.special_bessel import spherical_in as spherical_in
+from functrans.scipy.special_bessel import spherical_jn as spherical_jn
+from functrans.scipy.special_bessel import spherical_kn as spherical_kn
+from functrans.scipy.special_bessel import spherical_yn as spherical_yn
+from functrans.scipy.special_bessel import struve as struve
+from functrans.scipy.special_bessel import wright_bessel as wright_bessel
+from functrans.scipy.special_bessel import wrightomega as wrightomega
+from functrans.scipy.special_bessel import y0 as y0
+from functrans.scipy.special_bessel import y1 as y1
+from functrans.scipy.special_bessel import yn as yn
+from functrans.scipy.special_bessel import yv as yv
+from functrans.scipy.special_bessel import yve as yve
+from functrans.scipy.special_bessel import yvp as yvp
+from functrans.scipy.special_gamma import beta as beta
+from functrans.scipy.special_gamma import betainc as betainc
+from functrans.scipy.special_gamma import betaincc as betaincc
+from functrans.scipy.special_gamma import betainccinv as betainccinv
+from functrans.scipy.special_gamma import betaincinv as betaincinv
+from functrans.scipy.special_gamma import betaln as betaln
+from functrans.scipy.special_gamma import binom as binom
+from functrans.scipy.special_gamma import boxcox as boxcox
+from functrans.scipy.special_gamma import boxcox1p as boxcox1p
+from functrans.scipy.special_gamma import cbrt as cbrt
+from functrans.scipy.special_gamma import comb as comb
+from functrans.scipy.special_gamma import cosdg as cosdg
+from functrans.scipy.special_gamma import cosm1 as cosm1
+from functrans.scipy.special_gamma import cotdg as cotdg
+from functrans.scipy.special_gamma import dawsn as dawsn
+from functrans.scipy.special_gamma import digamma as digamma
+from functrans.scipy.special_gamma import diric as diric
+from functrans.scipy.special_gamma import entr as entr
+from functrans.scipy.special_gamma import erf as erf
+from functrans.scipy.special_gamma import erfc as erfc
+from functrans.scipy.special_gamma import erfcinv as erfcinv
+from functrans.scipy.special_gamma import erfcx as erfcx
+from functrans.scipy.special_gamma import erfi as erfi
+from functrans.scipy.special_gamma import erfinv as erfinv
+from functrans.scipy.special_gamma import exp2 as exp2
+from functrans.scipy.special_gamma import exp10 as exp10
+from functrans.scipy.special_gamma import expit as expit
+from functrans.scipy.special_gamma import expm1 as expm1
+from functrans.scipy.special_gamma import exprel as exprel
+from functrans.scipy.special_gamma import factorial as factorial
+from functrans.scipy.special_gamma import fresnel as fresnel
+from functrans.scipy.special_gamma import gamma as gamma
+from functrans.scipy.special_gamma import gammainc as gammainc
+from functrans.scipy.special_gamma import gammaincc as gammaincc
+from functrans.scipy.special_gamma import gammainccinv as gammainccinv
+from functrans.scipy.special_gamma import gammaincinv as gammaincinv
+from functrans.scipy.special_gamma import gammaln as gammaln
+from functrans.scipy.special_gamma import gammasgn as gammasgn
+from functrans.scipy.special_gamma import huber as huber
+from functrans.scipy.special_gamma import inv_boxcox as inv_boxcox
+from functrans.scipy.special_gamma import inv_boxcox1p as inv_boxcox1p
+from functrans.scipy.special_gamma import kl_div as kl_div
+from functrans.scipy.special_gamma import kolmogi as kolmogi
+from functrans.scipy.special_gamma import kolmogorov as kolmogorov
+from functrans.scipy.special_gamma import log1p as log1p
+from functrans.scipy.special_gamma import log_expit as log_expit
+from functrans.scipy.special_gamma import log_ndtr as log_ndtr
+from functrans.scipy.special_gamma import loggamma as loggamma
+from functrans.scipy.special_gamma import logit as logit
+from functrans.scipy.special_gamma import multigammaln as multigammaln
+from functrans.scipy.special_gamma import ndtr as ndtr
+from functrans.scipy.special_gamma import ndtri as ndtri
+from functrans.scipy.special_gamma import ndtri_exp as ndtri_exp
+from functrans.scipy.special_gamma import owens_t as owens_t
+from functrans.scipy.special_gamma import perm as perm
+from functrans.scipy.special_gamma import poch as poch
+from functrans.scipy.special_gamma import polygamma as polygamma
+from functrans.scipy.special_gamma import powm1 as powm1
+from functrans.scipy.special_gamma import pseudo_huber as pseudo_huber
+from functrans.scipy.special_gamma import psi as psi
+from functrans.scipy.special_gamma import radian as radian
+from functrans.scipy.special_gamma import rel_entr as rel_entr
+from functrans.scipy.special_gamma import rgamma as rgamma
+from functrans.scipy.special_gamma import round as round
+from functrans.scipy.special_gamma import sinc as sinc
+from functrans.scipy.special_gamma import sindg as sindg
+from functrans.scipy.special_gamma import softplus as softplus
+from functrans.scipy.special_gamma import tandg as tandg
+from functrans.scipy.special_gamma import tklmbda as tklmbda
+from functrans.scipy.special_gamma import voigt_profile as voigt_profile
+from functrans.scipy.special_gamma import wofz as wofz
+from functrans.scipy.special_gamma import xlog1py as xlog1py
+from functrans.scipy.special_gamma import xlogy as xlogy
+from functrans.scipy.special_gamma import zeta as zeta
+from functrans.scipy.special_gamma import zetac as zetac
+from functrans.scipy.special_statistics import bdtr as bdtr
+from functrans.scipy.special_statistics import bdtrc as bdtrc
+from functrans.scipy.special_statistics import bdtri as bdtri
+from functrans.scipy.special_statistics import btdtria as btdtria
+from functrans.scipy.special_statistics import btdtrib as btdtrib
+from functrans.scipy.special_statistics import chdtr as chdtr
+from functrans.scipy.special_statistics import chdtrc as chdtrc
+from functrans.scipy.special_statistics import chdtri as chdtri
+from functrans.scipy.special_statistics import chdtriv as chdtriv
+from functrans.scipy.special_statistics import fdtr as fdtr
+from functrans.scipy.special_statistics import fdtrc as fdtrc
+from functrans.scipy.special_statistics import fdtri as fdtri
+from functrans.scipy.special_statistics import gdtr as gdtr
+from functrans.scipy.special_statistics import gdtrc as gdtrc
+from functrans.scipy.special_statistics import gdtria as gdtria
+from functrans.scipy.special_statistics import gdtrib as gdtrib
+from functrans.scipy.special_statistics import gdtrix as gdtrix
+from functrans.scipy.special_statistics import nbdtr as nbdtr
+from functrans.scipy.special_statistics import nbdtrc as nbdtrc
+from functrans.scipy.special_statistics import nbdtri as nbdtri
+from functrans.scipy.special_statistics import nrdtrimn as nrdtrimn
+from functrans.scipy.special_statistics import nrdtrisd as nrdtrisd
+from functrans.scipy.special_statistics import pdtr as pdtr
+from functrans.scipy.special_statistics import pdtrc as pdtrc
+from functrans.scipy.special_statistics import pdtri as pdtri
+from functrans.scipy.special_statistics import pdtrik as pdtrik
+from functrans.scipy.special_statistics import stdtr as stdtr
+from functrans.scipy.special_statistics import stdtridf as stdtridf
+from functrans.scipy.special_statistics import stdtrit as stdtrit
 from functrans.trace import Tracer, dtype_of, shape_of
 
 
@@ -141,78 +343,3 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     x, total = _normalizer(x, axis)
     return x - total
-
-
-def _unary(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of each element, with SciPy's name."""
-
-    def applied(x: Any, /) -> Any:
-        return function(as_operand(x))
-
-    applied.__name__ = applied.__qualname__ = name
-    applied.__doc__ = f"{function.__doc__} As ``scipy.special.{name}``, for real operands."
-    return applied
-
-
-expit = _unary("expit", sf.sigmoid)
-log_expit = _unary("log_expit", sf.log_sigmoid)
-erf = _unary("erf", sf.erf)
-erfc = _unary("erfc", sf.erfc)
-erfcx = _unary("erfcx", sf.erfcx)
-erfinv = _unary("erfinv", sf.erfinv)
-ndtr = _unary("ndtr", sf.ndtr)
-ndtri = _unary("ndtri", sf.ndtri)
-log_ndtr = _unary("log_ndtr", sf.log_ndtr)
-gammaln = _unary("gammaln", sf.lgamma)
-digamma = psi = _unary("digamma", sf.digamma)
-i0 = _unary("i0", sf.i0)
-i1 = _unary("i1", sf.i1)
-i0e = _unary("i0e", sf.i0e)
-i1e = _unary("i1e", sf.i1e)
-j0 = _unary("j0", sf.j0)
-j1 = _unary("j1", sf.j1)
-y0 = _unary("y0", sf.y0)
-y1 = _unary("y1", sf.y1)
-k0 = _unary("k0", sf.k0)
-k1 = _unary("k1", sf.k1)
-k0e = _unary("k0e", sf.k0e)
-k1e = _unary("k1e", sf.k1e)
-
-
-def zeta(x: Any, q: Any = 1.0) -> Any:
-    """Hurwitz's zeta function; of ``q`` = 1 Riemann's.
-
-    Args:
-      x: exponent; there is no derivative in it.
-      q: shift.
-
-    Raises:
-      NonDifferentiableError: a derivative in ``x`` was asked.
-    """
-    return sf.zeta(as_operand(x), as_operand(q))
-
-
-def gammainc(a: Any, x: Any) -> Any:
-    """The lower incomplete gamma function, over the gamma function.
-
-    Args:
-      a: parameter; there is no derivative in it.
-      x: upper limit of the integral.
-
-    Raises:
-      NonDifferentiableError: a derivative in ``a`` was asked.
-    """
-    return sf.gammainc(as_operand(a), as_operand(x))
-
-
-def gammaincc(a: Any, x: Any) -> Any:
-    """The upper incomplete gamma function, over the gamma function.
-
-    Args:
-      a: parameter; there is no derivative in it.
-      x: lower limit of the integral.
-
-    Raises:
-      NonDifferentiableError: a derivative in ``a`` was asked.
-    """
-    return sf.gammaincc(as_operand(a), as_operand(x))

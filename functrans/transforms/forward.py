@@ -23,7 +23,8 @@ from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import cast
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, tracing
-from functrans.traces.pushing import PushingTrace, PushingTracer
+from functrans.traces.pushing import PushingTracer
+from functrans.traces.watched import pushing_trace
 from functrans.transforms.arguments import (
     canonical,
     check_callable,
@@ -100,7 +101,7 @@ def push_call(
     check_callable(who, fun)
     label = f"{who} of {name_of(fun)}"
     values, pushed, treedef = _pairs(label, primals, tangents)
-    trace = PushingTrace(label)
+    trace = pushing_trace(label)
     with tracing(trace, [*values, *pushed]):
         tracers = [PushingTracer(trace, v, t) for v, t in zip(values, pushed, strict=True)]
         result = fun(*tree.unflatten(treedef, tracers))

@@ -30,7 +30,8 @@ from functrans.staging import may_change
 from functrans.state import current_config
 from functrans.trace import Trace, Tracer, aval_of, dtype_of, escaped, shape_of, tracing
 from functrans.traces.common import copy_in_layout
-from functrans.traces.recording import RecordingTrace, RecordingTracer
+from functrans.traces.recording import RecordingTracer
+from functrans.traces.watched import recording_trace
 from functrans.transforms.arguments import (
     canonical,
     check_argnums,
@@ -68,7 +69,7 @@ class Recorded:
     def __init__(
         self, fun: Callable[[list[Any]], Any], leaves: Sequence[Any], label: str, has_aux: bool
     ) -> None:
-        trace = RecordingTrace(label)
+        trace = recording_trace(label)
         leaves = [private(leaf) for leaf in leaves]  # residuals may be inputs
         with tracing(trace, leaves):
             self.inputs: list[Any] = [

@@ -23,6 +23,7 @@ from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import broadcast_to, moveaxis
 from functrans.staging import stage
+from functrans.state import current_config
 from functrans.trace import aval_of, shape_of
 from functrans.transforms.arguments import (
     canonical,
@@ -117,6 +118,9 @@ def vmap(
             outs, out_dims = evaluate_batched(jaxpr, size, arrays, axes, axis_name)
         else:
             outs, out_dims = _in_chunks(jaxpr, size, step, arrays, axes, label, axis_name)
+        watch = current_config.get().nan_watch
+        if watch is not None:
+            watch.batched(jaxpr, arrays, axes, outs, out_dims)
         specs = _out_specs(label, out_axes, out_treedef, len(outs))
         placed = [
             _place(label, i, out, dim, spec, size)

@@ -79,6 +79,7 @@ LIBRARIES: Mapping[str, Library] = {
         ("jax", "jax.numpy", "jax.lax", "jax.scipy.special"), _jax_environment, _do_nothing
     ),
     "numba": Library(("numba",), _no_environment, _do_nothing),
+    "casadi": Library(("casadi",), _no_environment, _do_nothing),
 }
 
 POOLS = (

@@ -6,7 +6,7 @@ Each row is a different NumPy function (twins of operators and aliases are not c
 
 import numpy as np
 import pytest
-from numpy_cases import Case, check_derivatives, leaves
+from numpy_cases import Case, check_derivatives, check_second_order, leaves
 
 import functrans as ft
 
@@ -304,6 +304,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_gradient_of_plain_numpy_is_right(case: Case) -> None:
     check_derivatives(case)
+    check_second_order(case)
 
     def scalar(*args):
         total = 0.0

@@ -4,20 +4,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
 
 import functrans as ft
-from functrans.errors import NonDifferentiableError, UnsupportedOperationError
-from functrans.numpy.ufuncs import SCIPY_UFUNCS
+from functrans.errors import UnsupportedOperationError
+from scipy import special
 
 X = np.array([0.3, 0.6, 0.9])
+# The others have cases in tests/scipy.
+NAMES = (
+    "digamma", "erf", "erfc", "erfcx", "erfinv", "expit", "gammainc", "gammaincc", "gammaln", "i0",
+    "i0e", "i1", "i1e", "j0", "j1", "k0", "k0e", "k1", "k1e", "log_expit", "log_ndtr", "ndtr",
+    "ndtri", "y0", "y1", "gamma", "betainc", "hyp1f1", "jv", "xlogy", "stdtr", "ellipk", "huber",
+)  # fmt: skip
 
 
 def _operands(name: str) -> tuple[Any, ...]:
     return (X,) * special.__dict__[name].nin
 
 
-@pytest.mark.parametrize("name", [*SCIPY_UFUNCS, "psi"])
+@pytest.mark.parametrize("name", [*NAMES, "psi"])
 def test_ours_has_the_values_of_scipy(name: str) -> None:
     ours, theirs = getattr(ft.scipy.special, name), getattr(special, name)
     operands = _operands(name)
@@ -27,7 +32,7 @@ def test_ours_has_the_values_of_scipy(name: str) -> None:
     np.testing.assert_allclose(ft.jit(ours)(*operands), theirs(*operands), rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", [*SCIPY_UFUNCS, "psi"])
+@pytest.mark.parametrize("name", [*NAMES, "psi"])
 def test_ufuncs_of_scipy_take_traced_arrays(name: str) -> None:
     ours, theirs = getattr(ft.scipy.special, name), getattr(special, name)
     *first, x = _operands(name)
@@ -44,25 +49,18 @@ def test_zeta_is_riemanns_by_default() -> None:
     np.testing.assert_array_equal(ft.scipy.special.zeta(3.0, X), special.zeta(3.0, X))
 
 
-@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "zeta"])
-def test_derivative_in_the_first_operand_is_refused(name: str) -> None:
-    function = getattr(ft.scipy.special, name)
-    with pytest.raises(NonDifferentiableError, match="no derivative in its first operand"):
-        ft.grad(function)(2.0, 1.5)
-
-
 def test_density_at_the_edge() -> None:
     assert ft.grad(ft.scipy.special.gammainc, 1)(1.0, 0.0) == 1.0
     assert ft.grad(ft.scipy.special.gammainc, 1)(2.0, 0.0) == 0.0
 
 
 def test_other_ufuncs_of_scipy_are_refused() -> None:
-    with pytest.raises(UnsupportedOperationError, match="gamma cannot be traced"):
-        ft.grad(lambda x: special.gamma(x))(2.0)
+    with pytest.raises(UnsupportedOperationError, match="smirnov cannot be traced"):
+        ft.grad(lambda x: special.smirnov(3, x))(0.2)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bool", "int8", "int64"])
-@pytest.mark.parametrize("name", SCIPY_UFUNCS)
+@pytest.mark.parametrize("name", NAMES)
 def test_dtypes(name: str, dtype: str) -> None:
     x = np.array([1, 0]).astype(dtype)
     function = getattr(ft.scipy.special, name)

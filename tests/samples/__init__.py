@@ -13,11 +13,14 @@ from samples import (
     elementwise,
     indexing,
     linalg,
+    linalg_equations,
     movement,
     products,
     reductions,
     special,
+    special_functions,
     spectral,
+    threefry,
     torch_elementwise,
 )
 from samples.row import Refused as Refused
@@ -27,13 +30,16 @@ from samples.row import Sample as Sample
 ROWS: tuple[Row, ...] = (
     *elementwise.ROWS,
     *special.ROWS,
+    *special_functions.ROWS,
     *torch_elementwise.ROWS,
     *movement.ROWS,
     *reductions.ROWS,
     *indexing.ROWS,
     *products.ROWS,
     *linalg.ROWS,
+    *linalg_equations.ROWS,
     *spectral.ROWS,
+    *threefry.ROWS,
     *control.ROWS,
 )
 

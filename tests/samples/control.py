@@ -4,6 +4,7 @@ Their operands and parameters are those of the equation that a user's function m
 compute is written down a second time in plain Python.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,8 +16,11 @@ from functrans.control import (
     branches,
     callbacks,
     custom_calls,
+    external,
     jit,
+    linear_solve,
     loops,
+    revolve,
     while_loop,
 )
 from functrans.control import checkpoint as cp
@@ -192,6 +196,59 @@ def _while_samples(rng: Rng) -> Iterator[Sample]:
     yield captured(while_loop.while_p, "by_value", by_value, (x,), expected)
 
 
+def _binomial_samples(rng: Rng) -> Iterator[Sample]:
+    def run(state: Any, total: Any, xs: Any, n: int, is_reverse: bool) -> Any:
+        policy = ft.checkpoint_policies.binomial(n)
+        (state, total), ys = scan(_step, (state, total), xs, reverse=is_reverse, checkpoint=policy)
+        return state, total, ys
+
+    for label, length, n, is_reverse in (
+        ("forward", 5, 2, False),
+        ("reverse", 4, 3, True),
+        ("one_state", 4, 1, False),
+        ("one_step", 1, 3, False),
+    ):
+        args = uniform(rng, (2,)), uniform(rng, ()), uniform(rng, (length, 2))
+        fun = functools.partial(run, n=n, is_reverse=is_reverse)
+        expected = _scan_loop(*args, is_reverse=is_reverse)
+        yield captured(revolve.binomial_p, label, fun, args, expected)
+
+    def until(n: Any, x: Any) -> Any:
+        return run_while(
+            lambda c: c[0] < n,
+            lambda c: (c[0] + 1, np.sin(c[1]) * 1.5),
+            (0, x),
+            checkpoint=ft.checkpoint_policies.binomial(2),
+        )
+
+    for label, n in (("while", 5), ("no_step", 0)):
+        x = uniform(rng, (2,))
+        expected = x
+        for _ in range(n):
+            expected = np.sin(expected) * 1.5
+        args = np.array(n), x
+        yield captured(revolve.binomial_p, label, until, args, (np.array(n), expected))
+
+
+def _revolve_samples(rng: Rng) -> Iterator[Sample]:
+    """The linear part of a loop that keeps few states."""
+
+    def pushed(x: Any, w: Any, x_dot: Any, w_dot: Any) -> Any:
+        def run(x: Any, w: Any) -> Any:
+            policy = ft.checkpoint_policies.binomial(2)
+            return fori_loop(0, 4, lambda i, x: np.sin(w * x), x, checkpoint=policy)
+
+        return ft.linearize(run, x, w)[1](x_dot, w_dot)
+
+    for label, shape in (("vector", (3,)), ("0d", ()), ("empty", (0,))):
+        x, w, x_dot, w_dot = (uniform(rng, shape) for _ in range(4))
+        value, dot = x, x_dot
+        for _ in range(4):
+            dot = np.cos(w * value) * (w * dot + w_dot * value)
+            value = np.sin(w * value)
+        yield captured(revolve.revolve_p, label, pushed, (x, w, x_dot, w_dot), dot)
+
+
 # custom rules -----------------------------------------------------------------------------------
 
 
@@ -250,6 +307,36 @@ def _linear_call_samples(rng: Rng) -> Iterator[Sample]:
         yield captured(custom_calls.linear_call_p, label, pushed, args, expected)
 
 
+def _dense(matvec: Any, b: Any) -> Any:
+    return np.linalg.solve(ft.vmap(matvec, out_axes=1)(np.eye(len(b))), b)
+
+
+def _solved(A: Any, b: Any) -> Any:
+    return linear_solve.custom_linear_solve(lambda x: A @ x, b, _dense, _dense)
+
+
+def _solved_symmetric(A: Any, b: Any) -> Any:
+    return linear_solve.custom_linear_solve(
+        lambda x: A @ x + x @ A, b, _dense, _dense, symmetric=True
+    )
+
+
+def _linear_solve_samples(rng: Rng) -> Iterator[Sample]:
+    """Operands are the matrix, then for each solver the matrix and its factors, then ``b``."""
+    for label, n, solved in (
+        ("one", 1, _solved), ("four", 4, _solved), ("symmetric", 3, _solved_symmetric)
+    ):  # fmt: skip
+        A, b = uniform(rng, (n, n)) + 4 * np.eye(n), uniform(rng, (n,))
+        expected = np.linalg.solve(A if solved is _solved else A + A.T, b)
+        yield captured(linear_solve.custom_linear_solve_p, label, solved, (A, b), expected)
+
+
+def _solved_again(A: Any, *operands: Any, **params: Any) -> Any:
+    """The solution where all that solvers refer to moves with the matrix, as in a user's call."""
+    is_symmetric = params["vecmat"] is params["matvec"]
+    return ((_solved_symmetric if is_symmetric else _solved)(A, operands[-1]),)
+
+
 def _checkpoint_samples(rng: Rng) -> Iterator[Sample]:
     call = ft.checkpoint(_two)
     for label, x_shape, y_shape in (("same", (3,), (3,)), ("0d", (), ()), ("empty", (0,), ())):
@@ -294,6 +381,25 @@ def _callback_samples(rng: Rng) -> Iterator[Sample]:
         yield captured(callbacks.pure_callback_p, label, call, (x,), _gamma(x))
 
 
+def _external_samples(rng: Rng) -> Iterator[Sample]:
+    """The derivative of an external function whose rules get plain arrays."""
+    sine = external.external(
+        np.sin,
+        lambda x: x,
+        jvp=lambda primals, tangents: np.cos(primals[0]) * tangents[0],
+        vjp=lambda primals, outs, ct: (np.cos(primals[0]) * ct,),
+        rules="arrays",
+    )
+
+    def pushed(x: Any, x_dot: Any) -> Any:
+        return ft.jvp(sine, (x,), (x_dot,))[1]
+
+    for label, shape in (("vector", (3,)), ("0d", ()), ("empty", (0,))):
+        x, x_dot = uniform(rng, shape), uniform(rng, shape)
+        args = x, x_dot
+        yield captured(external.external_linear_p, label, pushed, args, np.cos(x) * x_dot)
+
+
 ROWS = (
     Row(jit.jit_p, _jit_samples),
     Row(branches.cond_p, _cond_samples),
@@ -301,12 +407,21 @@ ROWS = (
     Row(loops.scan_p, _scan_samples),
     Row(loops.weaken_p, _number_samples, lambda x: x.item(), rtol=0, is_flat=True),
     Row(while_loop.while_p, _while_samples),
+    Row(revolve.binomial_p, _binomial_samples),
+    Row(revolve.revolve_p, _revolve_samples),
     Row(custom_calls.custom_jvp_p, _custom_jvp_samples),
     Row(custom_calls.custom_vjp_p, _custom_vjp_samples),
     Row(custom_calls.linear_call_p, _linear_call_samples),
+    Row(
+        linear_solve.custom_linear_solve_p,
+        _linear_solve_samples,
+        fixed=(1, 2, 3, 4, 5, 6),
+        differentiated=_solved_again,
+    ),
     Row(cp.checkpoint_p, _checkpoint_samples),
     Row(remat.name_p, _named_samples, lambda x, name: x, rtol=0, is_flat=True),
     Row(structural.stop_gradient_p, _identity_samples, lambda x: x, rtol=0),
     Row(structural.copy_p, _identity_samples, lambda x: x, rtol=0),
     Row(callbacks.pure_callback_p, _callback_samples),
+    Row(external.external_linear_p, _external_samples, fixed=(0, 1), is_flat=True),
 )

@@ -94,6 +94,7 @@ class Row:
       differentiated: ``(*operands, **params) -> outs`` in place of the primitive itself: what
         derivatives are taken of, where operands depend on each other or results have a gauge.
       fd_scale: factor of the tolerance of difference quotients, for ill-conditioned results.
+      order: how many derivatives there are, where further ones are refused.
     """
 
     primitive: Primitive
@@ -110,6 +111,7 @@ class Row:
     hermitian: tuple[int, ...] = ()
     differentiated: Callable[..., Any] | None = None
     fd_scale: float = 1.0
+    order: int = 9
 
     @property
     def name(self) -> str:

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import functrans as ft
-from functrans.errors import NonDifferentiableError
 from functrans.primitives import special as sf
 from samples.elementwise import binary, ints, signed, span, unary
 from samples.row import Refused, Row, annulus, integers
@@ -128,18 +126,6 @@ def _scaled(function: Callable[[float], float]) -> Callable[[float], float]:
 # rows -------------------------------------------------------------------------------------------
 
 
-def in_first(primitive: Any, function: Callable[..., Any], *point: float) -> tuple[Refused, ...]:
-    """Derivatives in the first operand, which there are none of."""
-    match = f"{primitive.name} has no derivative in its first operand"
-    cases = (
-        ("reverse", lambda: ft.grad(function)(*point)),
-        ("forward", lambda: ft.jvp(lambda a: function(a, point[1]), (point[0],), (1.0,))),
-    )
-    return tuple(
-        Refused(label, point, NonDifferentiableError, match, call=call) for label, call in cases
-    )
-
-
 def refused_complex(primitive: Any) -> Refused:
     operands = np.ones(2) * 1j, np.ones(2)
     return Refused("complex", operands, TypeError, f"{primitive.name}: not defined")
@@ -168,16 +154,11 @@ ROWS: tuple[Row, ...] = (
           kinks=(math.inf, -math.inf, math.nan, 1e3, 1e-310, -1e-310)),
     unary(sf.digamma_p, None, _digamma, None, span(0.6, 4), draw_int=ints(1, 9)),
     binary(sf.zeta_p, None, _zeta, span(1.5, 4), span(0.6, 3), draw_int=(ints(2, 5), ints(1, 5)),
-           fixed=(0,),
-           refused=(*in_first(sf.zeta_p, sf.zeta, 2.5, 1.5), refused_complex(sf.zeta_p))),
+           refused=(refused_complex(sf.zeta_p),), order=2),
     binary(sf.gammainc_p, None, _gammainc, span(0.6, 3), span(0.4, 3),
-           draw_int=(ints(1, 4), ints(1, 4)), fixed=(0,),
-           refused=(*in_first(sf.gammainc_p, sf.gammainc, 2.5, 1.5),
-                    refused_complex(sf.gammainc_p))),
+           draw_int=(ints(1, 4), ints(1, 4)), refused=(refused_complex(sf.gammainc_p),), order=2),
     binary(sf.gammaincc_p, None, lambda a, x: 1 - _gammainc(a, x), span(0.6, 3), span(0.4, 3),
-           draw_int=(ints(1, 4), ints(1, 4)), fixed=(0,),
-           refused=(*in_first(sf.gammaincc_p, sf.gammaincc, 2.5, 1.5),
-                    refused_complex(sf.gammaincc_p))),
+           draw_int=(ints(1, 4), ints(1, 4)), refused=(refused_complex(sf.gammaincc_p),), order=2),
     unary(sf.i0_p, None, _bessel(0), draw_int=integers),
     unary(sf.i1_p, None, _bessel(1), draw_int=integers, kinks=(0.0, -0.0, 1.0)),
     unary(sf.i0e_p, None, _scaled(_bessel(0)), None, signed(0.2, 2), draw_int=integers,

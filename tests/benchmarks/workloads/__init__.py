@@ -12,13 +12,18 @@ from tests.benchmarks.workloads import (
     gmm,
     imperative,
     import_time,
+    jet,
+    laplacian,
+    large_hessian,
     logistic,
     lstm,
     mlp,
+    odes,
     pairwise,
     rk4,
     rosenbrock,
     sin_call,
+    sparse,
 )
 
 MODULES = (
@@ -29,9 +34,14 @@ MODULES = (
     pairwise,
     expfit,
     rk4,
+    odes,
     lstm,
     gmm,
     imperative,
+    laplacian,
+    jet,
+    large_hessian,
+    sparse,
     sin_call,
     import_time,
 )

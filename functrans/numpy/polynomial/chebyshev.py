@@ -1,0 +1,48 @@
+"""``numpy.polynomial.chebyshev``: series in Chebyshev's polynomials of the first kind.
+
+Here: the names. Not here: what they compute (``series``). The class and what takes no arrays are
+NumPy's own.
+
+Layer: ``numpy``.
+"""
+
+from numpy.polynomial.chebyshev import Chebyshev as Chebyshev
+from numpy.polynomial.chebyshev import chebdomain as chebdomain
+from numpy.polynomial.chebyshev import chebgauss as chebgauss
+from numpy.polynomial.chebyshev import chebinterpolate as chebinterpolate
+from numpy.polynomial.chebyshev import chebone as chebone
+from numpy.polynomial.chebyshev import chebpts1 as chebpts1
+from numpy.polynomial.chebyshev import chebpts2 as chebpts2
+from numpy.polynomial.chebyshev import chebweight as chebweight
+from numpy.polynomial.chebyshev import chebx as chebx
+from numpy.polynomial.chebyshev import chebzero as chebzero
+
+from functrans.numpy.polynomial.series import Basis, functions
+
+BASIS = Basis("chebyshev", "cheb", lambda k: (2.0 if k else 1.0, 0.0, -1.0 if k else 0.0))
+
+_of = functions(BASIS)
+chebadd = _of("add")
+chebsub = _of("sub")
+chebmulx = _of("mulx")
+chebmul = _of("mul")
+chebdiv = _of("div")
+chebpow = _of("pow")
+chebval = _of("val")
+chebval2d = _of("val2d")
+chebval3d = _of("val3d")
+chebgrid2d = _of("grid2d")
+chebgrid3d = _of("grid3d")
+chebvander = _of("vander")
+chebvander2d = _of("vander2d")
+chebvander3d = _of("vander3d")
+chebder = _of("der")
+chebint = _of("int")
+chebfit = _of("fit")
+chebcompanion = _of("companion")
+chebroots = _of("roots")
+chebfromroots = _of("fromroots")
+chebline = _of("line")
+chebtrim = _of("trim")
+cheb2poly = _of("cheb2poly")
+poly2cheb = _of("poly2cheb")

@@ -1,0 +1,45 @@
+"""``numpy.polynomial.laguerre``: series in Laguerre's polynomials.
+
+Here: the names. Not here: what they compute (``series``). The class and what takes no arrays are
+NumPy's own.
+
+Layer: ``numpy``.
+"""
+
+from numpy.polynomial.laguerre import Laguerre as Laguerre
+from numpy.polynomial.laguerre import lagdomain as lagdomain
+from numpy.polynomial.laguerre import laggauss as laggauss
+from numpy.polynomial.laguerre import lagone as lagone
+from numpy.polynomial.laguerre import lagweight as lagweight
+from numpy.polynomial.laguerre import lagx as lagx
+from numpy.polynomial.laguerre import lagzero as lagzero
+
+from functrans.numpy.polynomial.series import Basis, functions
+
+BASIS = Basis("laguerre", "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), -k / (k + 1)))
+
+_of = functions(BASIS)
+lagadd = _of("add")
+lagsub = _of("sub")
+lagmulx = _of("mulx")
+lagmul = _of("mul")
+lagdiv = _of("div")
+lagpow = _of("pow")
+lagval = _of("val")
+lagval2d = _of("val2d")
+lagval3d = _of("val3d")
+laggrid2d = _of("grid2d")
+laggrid3d = _of("grid3d")
+lagvander = _of("vander")
+lagvander2d = _of("vander2d")
+lagvander3d = _of("vander3d")
+lagder = _of("der")
+lagint = _of("int")
+lagfit = _of("fit")
+lagcompanion = _of("companion")
+lagroots = _of("roots")
+lagfromroots = _of("fromroots")
+lagline = _of("line")
+lagtrim = _of("trim")
+lag2poly = _of("lag2poly")
+poly2lag = _of("poly2lag")

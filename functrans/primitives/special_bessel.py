@@ -1,0 +1,276 @@
+"""Bessel functions and their relatives: Airy, Kelvin, Struve, spherical, parabolic cylinder.
+
+Here: records of these, and the functions that apply them. Not here: orders 0 and 1 (``special``).
+
+Derivatives in the argument follow from recurrences and differential equations, so that the family
+is closed and derivatives of any order are there. In the order there are none.
+
+Layer: ``primitives``. Source: DLMF chapters 9, 10, 11 and 12 for the derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from functrans.ir.primitive import Primitive
+from functrans.primitives import elementwise as ew
+from functrans.primitives.family import user_function
+from functrans.primitives.special import i0, j0, k0, y0
+from functrans.primitives.special_family import refused_derivative, special_primitive
+from functrans.primitives.special_gamma import rgamma
+
+ArrayFunction = Callable[..., Any]
+
+# cylinder functions ------------------------------------------------------------------------------
+
+
+def _cylinder(
+    name: str, get: Callable[[], ArrayFunction], slope: Callable[..., Any], has_complex: bool = True
+) -> Primitive:
+    """A function of order and argument.
+
+    Args:
+      name: SciPy's name.
+      get: gives the function that applies it.
+      slope: ``(below, above, order, x, y)`` to the derivative in the argument, given the values of
+        the neighbouring orders.
+      has_complex: whether it takes complex arguments and is holomorphic there.
+    """
+
+    def partial(t: Any, v: Any, x: Any, y: Any) -> Any:
+        function = get()
+        return t * slope(function(v - 1, x), function(v + 1, x), v, x, y)
+
+    return special_primitive(
+        name,
+        (refused_derivative(name, 0, "the order"), partial),
+        ("", "aby"),
+        parameters="a",
+        has_complex=has_complex,
+    )
+
+
+def _struve_term(v: Any, x: Any) -> Any:
+    """``(x / 2)**v / (sqrt(pi) gamma(v + 3/2))``."""
+    return ew.power(x * 0.5, v) * rgamma(v + 1.5) / math.sqrt(math.pi)
+
+
+jv_p: Primitive = _cylinder("jv", lambda: jv, lambda lo, hi, v, x, y: (lo - hi) * 0.5)
+yv_p: Primitive = _cylinder("yv", lambda: yv, lambda lo, hi, v, x, y: (lo - hi) * 0.5)
+iv_p: Primitive = _cylinder("iv", lambda: iv, lambda lo, hi, v, x, y: (lo + hi) * 0.5)
+kv_p: Primitive = _cylinder("kv", lambda: kv, lambda lo, hi, v, x, y: (lo + hi) * -0.5)
+hankel1_p: Primitive = _cylinder(
+    "hankel1", lambda: hankel1, lambda lo, hi, v, x, y: (lo - hi) * 0.5
+)
+hankel2_p: Primitive = _cylinder(
+    "hankel2", lambda: hankel2, lambda lo, hi, v, x, y: (lo - hi) * 0.5
+)
+jve_p: Primitive = _cylinder(
+    "jve", lambda: jve, lambda lo, hi, v, x, y: (lo - hi) * 0.5, has_complex=False
+)
+yve_p: Primitive = _cylinder(
+    "yve", lambda: yve, lambda lo, hi, v, x, y: (lo - hi) * 0.5, has_complex=False
+)
+ive_p: Primitive = _cylinder(
+    "ive",
+    lambda: ive,
+    lambda lo, hi, v, x, y: (lo + hi) * 0.5 - ew.sign(x) * y,
+    has_complex=False,
+)
+kve_p: Primitive = _cylinder("kve", lambda: kve, lambda lo, hi, v, x, y: (lo + hi) * -0.5 + y)
+hankel1e_p: Primitive = _cylinder(
+    "hankel1e", lambda: hankel1e, lambda lo, hi, v, x, y: (lo - hi) * 0.5 - 1j * y
+)
+hankel2e_p: Primitive = _cylinder(
+    "hankel2e", lambda: hankel2e, lambda lo, hi, v, x, y: (lo - hi) * 0.5 + 1j * y
+)
+struve_p: Primitive = _cylinder(
+    "struve",
+    lambda: struve,
+    lambda lo, hi, v, x, y: (lo - hi + _struve_term(v, x)) * 0.5,
+    has_complex=False,
+)
+modstruve_p: Primitive = _cylinder(
+    "modstruve",
+    lambda: modstruve,
+    lambda lo, hi, v, x, y: (lo + hi + _struve_term(v, x)) * 0.5,
+    has_complex=False,
+)
+
+jv: ArrayFunction = user_function(jv_p, "The Bessel function of the first kind.")
+yv: ArrayFunction = user_function(yv_p, "The Bessel function of the second kind.")
+iv: ArrayFunction = user_function(iv_p, "The modified Bessel function of the first kind.")
+kv: ArrayFunction = user_function(kv_p, "The modified Bessel function of the second kind.")
+hankel1: ArrayFunction = user_function(hankel1_p, "The Hankel function of the first kind.")
+hankel2: ArrayFunction = user_function(hankel2_p, "The Hankel function of the second kind.")
+jve: ArrayFunction = user_function(jve_p, "``jv(v, x) * exp(-abs(x.imag))``.")
+yve: ArrayFunction = user_function(yve_p, "``yv(v, x) * exp(-abs(x.imag))``.")
+ive: ArrayFunction = user_function(ive_p, "``iv(v, x) * exp(-abs(x.real))``.")
+kve: ArrayFunction = user_function(kve_p, "``kv(v, z) * exp(z)``.")
+hankel1e: ArrayFunction = user_function(hankel1e_p, "``hankel1(v, z) * exp(-1j * z)``.")
+hankel2e: ArrayFunction = user_function(hankel2e_p, "``hankel2(v, z) * exp(1j * z)``.")
+struve: ArrayFunction = user_function(struve_p, "The Struve function.")
+modstruve: ArrayFunction = user_function(modstruve_p, "The modified Struve function.")
+
+# spherical Bessel functions ----------------------------------------------------------------------
+# f_n' = (n f_{n-1} -+ (n+1) f_{n+1}) / (2n+1), also at 0 (DLMF 10.51.2, 10.51.5).
+
+
+_SPHERICAL_SIGNS = {
+    "spherical_jn": (1, -1),
+    "spherical_yn": (1, -1),
+    "spherical_in": (1, 1),
+    "spherical_kn": (-1, -1),
+}
+
+
+def spherical_slope(function: ArrayFunction, n: Any, x: Any) -> Any:
+    """The derivative of a spherical Bessel function, given by the function that applies it."""
+    below, above = _SPHERICAL_SIGNS[function.__name__]
+    lower = ew.where(n == 0, 0, function(ew.maximum(n - 1, 0), x))
+    return (below * n * lower + above * (n + 1) * function(n + 1, x)) / (2 * n + 1)
+
+
+def _spherical(name: str, get: Callable[[], ArrayFunction]) -> Primitive:
+    def partial(t: Any, n: Any, x: Any, y: Any) -> Any:
+        return t * spherical_slope(get(), n, x)
+
+    return special_primitive(
+        name,
+        (refused_derivative(name, 0, "the order"), partial),
+        ("", "ab"),
+        integers="a",
+        has_complex=True,
+    )
+
+
+spherical_jn_p: Primitive = _spherical("spherical_jn", lambda: spherical_jn)
+spherical_yn_p: Primitive = _spherical("spherical_yn", lambda: spherical_yn)
+spherical_in_p: Primitive = _spherical("spherical_in", lambda: spherical_in)
+spherical_kn_p: Primitive = _spherical("spherical_kn", lambda: spherical_kn)
+
+spherical_jn: ArrayFunction = user_function(
+    spherical_jn_p, "The spherical Bessel function of the first kind."
+)
+spherical_yn: ArrayFunction = user_function(
+    spherical_yn_p, "The spherical Bessel function of the second kind."
+)
+spherical_in: ArrayFunction = user_function(
+    spherical_in_p, "The modified spherical Bessel function of the first kind."
+)
+spherical_kn: ArrayFunction = user_function(
+    spherical_kn_p, "The modified spherical Bessel function of the second kind."
+)
+
+
+# functions of which SciPy gives several at once --------------------------------------------------
+
+
+def _result(
+    name: str,
+    function: str,
+    output: int | None,
+    slope: Callable[..., Any],
+    saves: str = "xy",
+    **options: Any,
+) -> Primitive:
+    """One result of a function of one argument."""
+    return special_primitive(
+        name, (lambda t, x, y: t * slope(x, y),), (saves,), function, output=output, **options
+    )
+
+
+def _upper_root(x: Any) -> Any:
+    return ew.where(x > 0, ew.sqrt(ew.where(x > 0, x, 1)), 0)
+
+
+airy_ai_p: Primitive = _result(
+    "airy_ai", "airy", 0, lambda x, y: airy_aip(x), "x", has_complex=True
+)
+airy_aip_p: Primitive = _result(
+    "airy_aip", "airy", 1, lambda x, y: x * airy_ai(x), "x", has_complex=True
+)
+airy_bi_p: Primitive = _result(
+    "airy_bi", "airy", 2, lambda x, y: airy_bip(x), "x", has_complex=True
+)
+airy_bip_p: Primitive = _result(
+    "airy_bip", "airy", 3, lambda x, y: x * airy_bi(x), "x", has_complex=True
+)
+# Of real numbers: times exp(2/3 x sqrt(x)) and exp(-2/3 x sqrt(x)); SciPy gives NaN for Ai below 0.
+airye_ai_p: Primitive = _result("airye_ai", "airye", 0, lambda x, y: airye_aip(x) + ew.sqrt(x) * y)
+airye_aip_p: Primitive = _result(
+    "airye_aip", "airye", 1, lambda x, y: x * airye_ai(x) + ew.sqrt(x) * y
+)
+airye_bi_p: Primitive = _result(
+    "airye_bi", "airye", 2, lambda x, y: airye_bip(x) - _upper_root(x) * y
+)
+airye_bip_p: Primitive = _result(
+    "airye_bip", "airye", 3, lambda x, y: x * airye_bi(x) - _upper_root(x) * y
+)
+# ber + i bei and ker + i kei solve x**2 w'' + x w' = i x**2 w (DLMF 10.61.3).
+ber_p: Primitive = _result("ber", "ber", None, lambda x, y: berp(x), "x")
+bei_p: Primitive = _result("bei", "bei", None, lambda x, y: beip(x), "x")
+ker_p: Primitive = _result("ker", "ker", None, lambda x, y: kerp(x), "x")
+kei_p: Primitive = _result("kei", "kei", None, lambda x, y: keip(x), "x")
+berp_p: Primitive = _result("berp", "berp", None, lambda x, y: -bei(x) - y / x)
+beip_p: Primitive = _result("beip", "beip", None, lambda x, y: ber(x) - y / x)
+kerp_p: Primitive = _result("kerp", "kerp", None, lambda x, y: -kei(x) - y / x)
+keip_p: Primitive = _result("keip", "keip", None, lambda x, y: ker(x) - y / x)
+iti0k0_i_p: Primitive = _result("iti0k0_i", "iti0k0", 0, lambda x, y: i0(x), "x")
+iti0k0_k_p: Primitive = _result("iti0k0_k", "iti0k0", 1, lambda x, y: k0(x), "x")
+itj0y0_j_p: Primitive = _result("itj0y0_j", "itj0y0", 0, lambda x, y: j0(x), "x")
+itj0y0_y_p: Primitive = _result("itj0y0_y", "itj0y0", 1, lambda x, y: y0(x), "x")
+it2i0k0_i_p: Primitive = _result("it2i0k0_i", "it2i0k0", 0, lambda x, y: (i0(x) - 1) / x, "x")
+it2i0k0_k_p: Primitive = _result("it2i0k0_k", "it2i0k0", 1, lambda x, y: -k0(x) / x, "x")
+it2j0y0_j_p: Primitive = _result("it2j0y0_j", "it2j0y0", 0, lambda x, y: (1 - j0(x)) / x, "x")
+it2j0y0_y_p: Primitive = _result("it2j0y0_y", "it2j0y0", 1, lambda x, y: -y0(x) / x, "x")
+itstruve0_p: Primitive = _result("itstruve0", "itstruve0", None, lambda x, y: struve(0, x), "x")
+it2struve0_p: Primitive = _result(
+    "it2struve0", "it2struve0", None, lambda x, y: -struve(0, x) / x, "x"
+)
+itmodstruve0_p: Primitive = _result(
+    "itmodstruve0", "itmodstruve0", None, lambda x, y: modstruve(0, x), "x"
+)
+
+airy_ai: ArrayFunction = user_function(airy_ai_p, "The Airy function ``Ai``.")
+airy_aip: ArrayFunction = user_function(airy_aip_p, "The derivative of ``Ai``.")
+airy_bi: ArrayFunction = user_function(airy_bi_p, "The Airy function ``Bi``.")
+airy_bip: ArrayFunction = user_function(airy_bip_p, "The derivative of ``Bi``.")
+airye_ai: ArrayFunction = user_function(airye_ai_p, "``Ai``, scaled.")
+airye_aip: ArrayFunction = user_function(airye_aip_p, "The derivative of ``Ai``, scaled.")
+airye_bi: ArrayFunction = user_function(airye_bi_p, "``Bi``, scaled.")
+airye_bip: ArrayFunction = user_function(airye_bip_p, "The derivative of ``Bi``, scaled.")
+ber: ArrayFunction = user_function(ber_p, "The Kelvin function ``ber``.")
+bei: ArrayFunction = user_function(bei_p, "The Kelvin function ``bei``.")
+ker: ArrayFunction = user_function(ker_p, "The Kelvin function ``ker``.")
+kei: ArrayFunction = user_function(kei_p, "The Kelvin function ``kei``.")
+berp: ArrayFunction = user_function(berp_p, "The derivative of ``ber``.")
+beip: ArrayFunction = user_function(beip_p, "The derivative of ``bei``.")
+kerp: ArrayFunction = user_function(kerp_p, "The derivative of ``ker``.")
+keip: ArrayFunction = user_function(keip_p, "The derivative of ``kei``.")
+iti0k0_i: ArrayFunction = user_function(iti0k0_i_p, "The integral of ``i0`` from 0.")
+iti0k0_k: ArrayFunction = user_function(iti0k0_k_p, "The integral of ``k0`` from 0.")
+itj0y0_j: ArrayFunction = user_function(itj0y0_j_p, "The integral of ``j0`` from 0.")
+itj0y0_y: ArrayFunction = user_function(itj0y0_y_p, "The integral of ``y0`` from 0.")
+it2i0k0_i: ArrayFunction = user_function(it2i0k0_i_p, "The integral of ``(i0(t) - 1) / t``.")
+it2i0k0_k: ArrayFunction = user_function(it2i0k0_k_p, "The upper integral of ``k0(t) / t``.")
+it2j0y0_j: ArrayFunction = user_function(it2j0y0_j_p, "The integral of ``(1 - j0(t)) / t``.")
+it2j0y0_y: ArrayFunction = user_function(it2j0y0_y_p, "The upper integral of ``y0(t) / t``.")
+itstruve0: ArrayFunction = user_function(itstruve0_p, "The integral of ``struve(0, t)`` from 0.")
+it2struve0: ArrayFunction = user_function(
+    it2struve0_p, "The upper integral of ``struve(0, t) / t``."
+)
+itmodstruve0: ArrayFunction = user_function(
+    itmodstruve0_p, "The integral of ``modstruve(0, t)`` from 0."
+)
+
+PRIMITIVES = (
+    jv_p, yv_p, iv_p, kv_p, hankel1_p, hankel2_p, jve_p, yve_p, ive_p, kve_p, hankel1e_p,
+    hankel2e_p, struve_p, modstruve_p, spherical_jn_p, spherical_yn_p, spherical_in_p,
+    spherical_kn_p, airy_ai_p, airy_aip_p, airy_bi_p, airy_bip_p, airye_ai_p, airye_aip_p,
+    airye_bi_p, airye_bip_p, ber_p, bei_p, ker_p, kei_p, berp_p, beip_p, kerp_p, keip_p,
+    iti0k0_i_p, iti0k0_k_p, itj0y0_j_p, itj0y0_y_p, it2i0k0_i_p, it2i0k0_k_p, it2j0y0_j_p,
+    it2j0y0_y_p, itstruve0_p, it2struve0_p, itmodstruve0_p,
+)  # fmt: skip

@@ -1,0 +1,437 @@
+"""Continuous distributions that are functions of uniform and normal numbers.
+
+Here: distributions with a quantile in closed form, and those made of two. They are differentiable
+in their parameters by that formula. Not here: ``uniform`` and ``normal`` (``uniform``), what is
+made of gamma variables (``gamma``).
+
+Layer: ``random``. Source: Devroye, Non-Uniform Random Variate Generation (1986), for the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.primitives import special as sf
+from functrans.primitives import special_elementary as el
+from functrans.primitives.elementwise import logaddexp
+from functrans.primitives.structural import cast
+from functrans.random.keys import (
+    checked_float,
+    checked_key,
+    checked_shape,
+    constant,
+    parameters,
+    raw_bits,
+    split,
+)
+from functrans.random.uniform import open_unit, standard_normal, unit
+
+
+def signs(key: Any, shape: Any, dtype: Any) -> Any:
+    """1 and -1 with equal probability, in a dtype."""
+    bit = raw_bits(key, shape, 32) >> np.uint32(31)
+    return cast(bit, dtype) * dtype.type(2) - dtype.type(1)
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Numbers of the exponential distribution of rate 1.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> exponential(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("exponential", key)
+    shape, dtype = checked_shape("exponential", shape), checked_float("exponential", dtype)
+    return cast(-fnp.log1p(-unit(key, shape, dtype)), dtype)
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Numbers of Laplace's distribution with density ``exp(-abs(x)) / 2``.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> laplace(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("laplace", key)
+    shape, dtype = checked_shape("laplace", shape), checked_float("laplace", dtype)
+    u = open_unit(key, shape, dtype) * 2.0 - 1.0
+    return cast(fnp.copysign(fnp.log1p(-fnp.abs(u)), u), dtype)
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Numbers of the logistic distribution.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> logistic(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("logistic", key)
+    shape, dtype = checked_shape("logistic", shape), checked_float("logistic", dtype)
+    u = open_unit(key, shape, dtype)
+    return cast(fnp.log(u) - fnp.log1p(-u), dtype)
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Numbers of Gumbel's distribution, with distribution function ``exp(-exp(-x))``.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> gumbel(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("gumbel", key)
+    shape, dtype = checked_shape("gumbel", shape), checked_float("gumbel", dtype)
+    return cast(-fnp.log(-fnp.log(open_unit(key, shape, dtype))), dtype)
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Numbers of Cauchy's distribution.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> cauchy(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("cauchy", key)
+    shape, dtype = checked_shape("cauchy", shape), checked_float("cauchy", dtype)
+    return cast(fnp.tan((open_unit(key, shape, dtype) - 0.5) * math.pi), dtype)
+
+
+def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Lengths of vectors of three standard normal numbers: Maxwell's distribution.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> maxwell(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("maxwell", key)
+    shape, dtype = checked_shape("maxwell", shape), checked_float("maxwell", dtype)
+    vectors = standard_normal(key, (*shape, 3), dtype)
+    return fnp.sqrt(fnp.sum(vectors * vectors, axis=-1))
+
+
+def double_sided_maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+    """Numbers of Maxwell's distribution with a random sign.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a floating dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+
+    Example:
+      >>> double_sided_maxwell(np.array([0, 0], np.uint32), shape=(3,)).shape
+      (3,)
+    """
+    checked_key("double_sided_maxwell", key)
+    shape, dtype = (
+        checked_shape("double_sided_maxwell", shape),
+        checked_float("double_sided_maxwell", dtype),
+    )
+    key_size, key_sign = split(key)
+    return maxwell(key_size, shape, dtype) * signs(key_sign, shape, dtype)
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
+    """1 and -1 with equal probability.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a signed dtype.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` cannot hold -1.
+
+    Example:
+      >>> set(rademacher(np.array([0, 0], np.uint32), (100,)).tolist()) == {1, -1}
+      True
+    """
+    checked_key("rademacher", key)
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "ifc":
+        raise TypeError(f"random.rademacher: dtype must be signed, got {dtype}")
+    return signs(key, checked_shape("rademacher", shape), dtype)
+
+
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of Rayleigh's distribution.
+
+    Args:
+      key: a key.
+      scale: the mode, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> rayleigh(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("rayleigh", key)
+    shape, dtype, [scale] = parameters("rayleigh", shape, dtype, scale)
+    return cast(scale * fnp.sqrt(-2.0 * fnp.log(open_unit(key, shape, dtype))), dtype)
+
+
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of Pareto's distribution on ``[1, inf)``.
+
+    Args:
+      key: a key.
+      b: the exponent, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> pareto(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("pareto", key)
+    shape, dtype, [b] = parameters("pareto", shape, dtype, b)
+    return cast(fnp.exp(-fnp.log(open_unit(key, shape, dtype)) / b), dtype)
+
+
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """Numbers of Weibull's distribution.
+
+    Args:
+      key: a key.
+      scale: scale, positive; differentiable.
+      concentration: exponent, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> weibull_min(np.array([0, 0], np.uint32), 2.0, 1.5, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("weibull_min", key)
+    shape, dtype, [scale, concentration] = parameters(
+        "weibull_min", shape, dtype, scale, concentration
+    )
+    e = -fnp.log(open_unit(key, shape, dtype))
+    return cast(scale * e ** (1.0 / concentration), dtype)
+
+
+def lognormal(key: Any, sigma: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Exponentials of normal numbers of mean 0.
+
+    Args:
+      key: a key.
+      sigma: standard deviation of the logarithm; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> lognormal(np.array([0, 0], np.uint32), 0.5, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("lognormal", key)
+    shape, dtype, [sigma] = parameters("lognormal", shape, dtype, sigma)
+    return fnp.exp(sigma * standard_normal(key, shape, dtype))
+
+
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """Numbers of the triangular distribution.
+
+    Args:
+      key: a key.
+      left: lower end; differentiable.
+      mode: the most frequent value; differentiable.
+      right: upper end; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> triangular(np.array([0, 0], np.uint32), 0.0, 0.5, 2.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("triangular", key)
+    shape, dtype, [left, mode, right] = parameters("triangular", shape, dtype, left, mode, right)
+    u = cast(open_unit(key, shape, dtype), dtype)
+    width = right - left
+    is_left = u * width < mode - left
+    rising = left + fnp.sqrt(fnp.where(is_left, u * width * (mode - left), 1.0))
+    falling = right - fnp.sqrt(fnp.where(is_left, 1.0, (1.0 - u) * width * (right - mode)))
+    return fnp.where(is_left, rising, falling)
+
+
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the inverse Gaussian distribution of scale 1.
+
+    Args:
+      key: a key.
+      mean: the mean, positive. The choice between the roots depends on it, so that there is no
+        derivative of one sample that is unbiased: the result is a constant of ``mean``.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> wald(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("wald", key)
+    shape, dtype, [mean] = parameters("wald", shape, dtype, mean)
+    mean = constant(mean)
+    # Michael, Schucany and Haas, Generating random variates using transformations with multiple
+    # roots, The American Statistician 30 (1976): a root of a quadratic equation, or the other.
+    key_normal, key_unit = split(key)
+    z = standard_normal(key_normal, shape, dtype)
+    y = mean * z * z
+    # mean (1 + y/2 - sqrt(y + y**2/4)), without cancellation.
+    root = mean / (1.0 + y * 0.5 + fnp.sqrt(y * (4.0 + y)) * 0.5)
+    is_root = unit(key_unit, shape, dtype) * (mean + root) <= mean
+    return fnp.where(is_root, root, mean * mean / root)
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Standard normal numbers between two bounds, however far out.
+
+    Args:
+      key: a key.
+      lower: lower bound, which may be ``-inf``; differentiable.
+      upper: upper bound, which may be ``inf``; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> truncated_normal(np.array([0, 0], np.uint32), 1.0, 2.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("truncated_normal", key)
+    shape, dtype, [lower, upper] = parameters("truncated_normal", shape, dtype, lower, upper)
+    u = cast(open_unit(key, shape, dtype), dtype)
+    # By the lower tail, in logarithms; an interval right of 0 is mirrored.
+    turned = fnp.where(lower > 0, -1.0, 1.0)
+    low, high = fnp.where(lower > 0, -upper, lower), fnp.where(lower > 0, -lower, upper)
+    weight = logaddexp(sf.log_ndtr(low) + fnp.log1p(-u), sf.log_ndtr(high) + fnp.log(u))
+    z = cast(turned * el.ndtri_exp(weight), dtype)
+    return z + constant(fnp.clip(z, lower, upper) - z)

@@ -1,0 +1,310 @@
+"""The gamma distribution and those made of it.
+
+Here: ``gamma``, ``loggamma``, ``beta``, ``chisquare``, ``t``, ``f``, ``dirichlet``,
+``generalized_normal``. Not here: other distributions.
+
+The derivative in the parameter is that of the sample at constant probability (implicit
+reparameterisation): of ``P(a, x) = p`` it is ``dx/da = -P_a(a, x) / P_x(a, x)``.
+
+Layer: ``random``. Source: Marsaglia and Tsang, A simple method for generating gamma variables, ACM
+TOMS 26 (2000); Figurnov, Mohamed and Mnih, Implicit reparameterization gradients (NeurIPS 2018).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.control.custom_rules import custom_jvp
+from functrans.control.scanning import while_loop
+from functrans.errors import ShapeError
+from functrans.ir.source import here
+from functrans.primitives.elementwise import logaddexp
+from functrans.primitives.special import gammainc_a
+from functrans.primitives.special_distributions import gamma_density
+from functrans.primitives.structural import cast
+from functrans.random.continuous import signs
+from functrans.random.keys import checked_key, constant, fold_in, parameters, split
+from functrans.random.uniform import open_unit, standard_normal
+from functrans.trace import Tracer, dtype_of, shape_of
+
+
+@custom_jvp
+def _large_gamma(key: Any, a: Any) -> Any:
+    """Gamma variables of parameters ``a >= 1``; NaN of other ones.
+
+    Each round proposes a number for every element; few elements need a second one.
+    """
+    dtype, shape = dtype_of(a), shape_of(a)
+    d = a - 1.0 / 3.0
+    is_valid = (a >= 1) & fnp.isfinite(a)
+    d = fnp.where(is_valid, d, 1.0)
+    c = 1.0 / (3.0 * fnp.sqrt(d))
+
+    def is_open(state: Any) -> Any:
+        return fnp.any(~state[1])
+
+    def propose(state: Any) -> Any:
+        number, is_done, sample = state
+        key_normal, key_unit = split(fold_in(key, number))
+        x = standard_normal(key_normal, shape, dtype)
+        log_u = cast(fnp.log(open_unit(key_unit, shape, dtype)), dtype)
+        root = 1.0 + c * x
+        is_positive = root > 0
+        v = fnp.where(is_positive, root, 1.0) ** 3
+        is_taken = is_positive & (log_u < 0.5 * x * x + d * (1.0 - v + fnp.log(v)))
+        is_new = is_taken & ~is_done
+        return number + 1, is_done | is_taken, fnp.where(is_new, d * v, sample)
+
+    start = (
+        np.int64(0),
+        ~is_valid,
+        fnp.where(is_valid, dtype.type(0), fnp.where(a > 1, a, np.nan)),
+    )
+    return while_loop(is_open, propose, start)[2]
+
+
+@_large_gamma.defjvp
+def _large_gamma_jvp(primals: Any, tangents: Any) -> Any:
+    key, a = primals
+    x = _large_gamma(key, a)
+    wide_a, wide_x = cast(a, np.float64), cast(x, np.float64)
+    slope = -gammainc_a(wide_a, wide_x) / gamma_density(wide_a, wide_x)
+    return x, tangents[1] * cast(slope, dtype_of(a))
+
+
+def _log_gamma(key: Any, a: Any) -> Any:
+    """Logarithms of gamma variables of any positive parameters.
+
+    Of ``a < 1``: those of ``a + 1`` times ``u**(1/a)``, in logarithms, since that underflows.
+    """
+    dtype = dtype_of(a)
+    wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+    a = cast(a, wide)
+    is_small = a < 1
+    key_large, key_unit = split(key)
+    large = _large_gamma(key_large, fnp.where(is_small, a + 1.0, a))
+    log_u = fnp.log(open_unit(key_unit, shape_of(a), wide))
+    power = fnp.where(is_small, log_u / fnp.where(is_small & (a > 0), a, 1.0), 0.0)
+    power = fnp.where(a > 0, power, np.nan)
+    return cast(fnp.log(large) + power, dtype)
+
+
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Logarithms of numbers of the gamma distribution; they do not underflow.
+
+    Args:
+      key: a key.
+      a: parameter, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> loggamma(np.array([0, 0], np.uint32), 0.01, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("loggamma", key)
+    shape, dtype, [a] = parameters("loggamma", shape, dtype, a)
+    return _log_gamma(key, a)
+
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the gamma distribution of scale 1.
+
+    Args:
+      key: a key.
+      a: parameter, positive; differentiable. NaN where it is not positive.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> gamma(np.array([0, 0], np.uint32), 2.5, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("gamma", key)
+    shape, dtype, [a] = parameters("gamma", shape, dtype, a)
+    return fnp.exp(_log_gamma(key, a))
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the beta distribution.
+
+    Args:
+      key: a key.
+      a: first parameter, positive; differentiable.
+      b: second parameter, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> beta(np.array([0, 0], np.uint32), 2.0, 3.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("beta", key)
+    shape, dtype, [a, b] = parameters("beta", shape, dtype, a, b)
+    key_a, key_b = split(key)
+    log_a, log_b = _log_gamma(key_a, a), _log_gamma(key_b, b)
+    return fnp.exp(log_a - logaddexp(log_a, log_b))
+
+
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of the chi-square distribution.
+
+    Args:
+      key: a key.
+      df: degrees of freedom, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> chisquare(np.array([0, 0], np.uint32), 3.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("chisquare", key)
+    shape, dtype, [df] = parameters("chisquare", shape, dtype, df)
+    return 2.0 * fnp.exp(_log_gamma(key, df * 0.5))
+
+
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of Student's t distribution.
+
+    Args:
+      key: a key.
+      df: degrees of freedom, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> t(np.array([0, 0], np.uint32), 3.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("t", key)
+    shape, dtype, [df] = parameters("t", shape, dtype, df)
+    key_normal, key_gamma = split(key)
+    half = df * 0.5
+    spread = fnp.exp(0.5 * (fnp.log(half) - _log_gamma(key_gamma, half)))
+    return standard_normal(key_normal, shape, dtype) * spread
+
+
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers of Fisher's F distribution.
+
+    Args:
+      key: a key.
+      dfnum: degrees of freedom of the numerator, positive; differentiable.
+      dfden: those of the denominator, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> f(np.array([0, 0], np.uint32), 3.0, 4.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("f", key)
+    shape, dtype, [dfnum, dfden] = parameters("f", shape, dtype, dfnum, dfden)
+    key_above, key_below = split(key)
+    above, below = dfnum * 0.5, dfden * 0.5
+    log_above = _log_gamma(key_above, above) - fnp.log(above)
+    return fnp.exp(log_above - _log_gamma(key_below, below) + fnp.log(below))
+
+
+def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Numbers with a density proportional to ``exp(-abs(x)**p)``.
+
+    Args:
+      key: a key.
+      p: exponent, positive; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
+
+    Returns:
+      Array of ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
+
+    Example:
+      >>> generalized_normal(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
+      (3,)
+    """
+    checked_key("generalized_normal", key)
+    shape, dtype, [p] = parameters("generalized_normal", shape, dtype, p)
+    key_size, key_sign = split(key)
+    return signs(key_sign, shape, dtype) * fnp.exp(_log_gamma(key_size, 1.0 / p) / p)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Probabilities of Dirichlet's distribution.
+
+    Args:
+      key: a key.
+      alpha: parameters along the last axis, positive; differentiable.
+      shape: shape of the result without its last axis; by default that of ``alpha``.
+      dtype: a floating dtype; by default that of ``alpha``.
+
+    Returns:
+      Array of shape ``(*shape, alpha.shape[-1])``, with sums 1 along the last axis.
+
+    Raises:
+      TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: ``alpha`` is a scalar, or does not broadcast to ``shape``.
+
+    Example:
+      >>> dirichlet(np.array([0, 0], np.uint32), np.ones(4)).sum().round(12)
+      np.float64(1.0)
+    """
+    checked_key("dirichlet", key)
+    alpha = alpha if isinstance(alpha, Tracer) else np.asarray(alpha)
+    if not shape_of(alpha):
+        raise ShapeError(f"random.dirichlet: alpha needs an axis, got a scalar{here()}")
+    if shape is not None:
+        shape = (*((shape,) if isinstance(shape, int) else shape), shape_of(alpha)[-1])
+    _, dtype, [alpha] = parameters("dirichlet", shape, dtype, alpha)
+    logs = _log_gamma(key, alpha)
+    shifted = fnp.exp(logs - constant(fnp.max(logs, axis=-1, keepdims=True, initial=-np.inf)))
+    return shifted / fnp.sum(shifted, axis=-1, keepdims=True)

@@ -1,0 +1,77 @@
+"""How a SciPy-shaped function finds its plain and its traced implementation.
+
+Here: ``implements`` (plain arguments go to SciPy itself, traced ones to the function below it) and
+the conversion of operands. Not here: the functions. SciPy is imported when it is first called.
+
+Layer: ``scipy`` (first module).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any, TypeVar
+
+import numpy as np
+
+from functrans.numpy.common import as_array, inexact
+from functrans.numpy.dispatch import has_tracer
+from functrans.trace import dtype_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@functools.cache
+def plain(path: str) -> Any:
+    """SciPy's own function, class or module.
+
+    Args:
+      path: where it is in SciPy: ``"linalg.expm"``.
+
+    Raises:
+      ImportError: SciPy is not installed.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        found = resolve_name(f"scipy.{module}:{name}")
+    except ImportError as error:
+        raise ImportError(
+            f"functrans.scipy.{path} calls SciPy, which could not be imported; pip install scipy"
+        ) from error
+    return found
+
+
+def implements(path: str) -> Callable[[F], F]:
+    """Make a function the traced implementation of a function of SciPy.
+
+    Args:
+      path: where it is in SciPy: ``"linalg.expm"``.
+
+    Returns:
+      A decorator. The decorated function calls SciPy itself on plain arguments, and carries
+      ``scipy_function`` and ``traced``.
+    """
+
+    def decorate(traced: F) -> F:
+        @functools.wraps(traced)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
+                return traced(*args, **kwargs)
+            return plain(path)(*args, **kwargs)
+
+        function.traced = traced  # type: ignore[attr-defined]  # functions have a dict
+        function.scipy_function = path  # type: ignore[attr-defined]  # functions have a dict
+        return function  # type: ignore[return-value]  # it has the signature of F
+
+    return decorate
+
+
+def floats(*operands: Any) -> list[Any]:
+    """Operands as arrays, integers and booleans as float64."""
+    return [inexact(as_array(x)) for x in operands]
+
+
+def kind_of(*operands: Any) -> np.dtype:
+    """The common floating dtype of operands."""
+    return np.result_type(*(dtype_of(x) for x in operands))

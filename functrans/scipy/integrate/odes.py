@@ -1,0 +1,674 @@
+"""Initial value problems: ``odeint`` and ``solve_ivp``, differentiable in all that they are given.
+
+Here: what users call: arguments and their checks, pytrees, results, warnings. Not here: the loop
+over steps (``scipy.integrate.odes_loop``), the steps (``scipy.integrate.odes_methods``), the
+adjoint equation (``scipy.integrate.odes_adjoint``).
+
+``odeint`` has JAX's signature, ``solve_ivp`` SciPy's. Both stage the right-hand side once; what it
+refers to (arrays, tracers) becomes an argument of the program, so that derivatives in closed-over
+values are those in arguments.
+
+Layer: ``scipy``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import functrans.numpy as fnp
+from functrans import tree
+from functrans.control.bodies import finish_results, flatten_operands, stage_body
+from functrans.control.custom_rules import stop_gradient
+from functrans.control.native import jit_p
+from functrans.control.programs import derived, hoist
+from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.source import here
+from functrans.passes.evaluate import evaluate
+from functrans.passes.simplify import simplify
+from functrans.scipy.integrate.odes_adjoint import integrate_backsolve
+from functrans.scipy.integrate.odes_loop import RUNNING, TOO_MANY, Options, integrate
+from functrans.scipy.integrate.odes_methods import Method, Tolerances, interpolate, methods
+from functrans.staging import stage
+from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.transforms.arguments import check_callable, name_of
+
+CHECKPOINTS = 32
+"""States kept between two output times in reverse mode."""
+
+MESSAGES = {
+    0: "The solver successfully reached the end of the integration interval.",
+    -1: "Required step size is less than spacing between numbers.",
+    -2: "The maximum number of steps was reached.",
+}
+
+_ADJOINTS = ("discrete", "backsolve")
+
+
+class IntegrationWarning(RuntimeWarning):
+    """An integration did not reach all times that were asked for; the rest is NaN."""
+
+
+# results ----------------------------------------------------------------------------------------
+
+
+class OdeSolution(NamedTuple):
+    """A solution between its steps; call it with times.
+
+    Attributes:
+      t_old: times at which the steps begin, ``f64[k]``; the last step may be repeated.
+      sizes: their sizes, with sign, ``f64[k]``.
+      y_old: states at which they begin, ``f64[k, n]``.
+      dense: vectors of their polynomials, ``f64[k, p, n]``.
+      is_nested: whether the polynomials have factors ``x`` and ``1 - x`` in turn.
+    """
+
+    t_old: Any
+    sizes: Any
+    y_old: Any
+    dense: Any
+    is_nested: Any
+
+    def __call__(self, t: Any) -> Any:
+        """States at times.
+
+        Args:
+          t: scalar, or ``f64[m]``; outside of the interval, the polynomial of the nearest step.
+
+        Returns:
+          ``f64[n]`` or ``f64[n, m]``.
+
+        Raises:
+          ShapeError: ``t`` has more than one axis.
+        """
+        times = fnp.asarray(t)
+        ndim = len(shape_of(times))
+        if ndim > 1:
+            raise ShapeError(
+                f"OdeSolution: t must be a scalar or 1-D, got {aval_of(times)}{here()}; ravel it"
+            )
+        flat = fnp.reshape(times, (-1,)).astype(dtype_of(self.t_old))
+        sign = stop_gradient(fnp.where(self.sizes[0] >= 0, 1.0, -1.0))
+        begins, at = sign * stop_gradient(self.t_old), sign * stop_gradient(flat)
+        index = fnp.sum((at[:, None] >= begins[None, 1:]).astype(np.int64), axis=1)
+        x = ((flat - self.t_old[index]) / self.sizes[index])[:, None]
+        dense = fnp.moveaxis(self.dense[index], 1, 0)
+        values = interpolate(self.y_old[index], dense, self.is_nested, x)
+        return values[0] if ndim == 0 else values.T
+
+
+class OdeResult(NamedTuple):
+    """What ``solve_ivp`` returns, with SciPy's names; ``result["y"]`` is ``result.y``.
+
+    Attributes:
+      t: times, ``f64[m]``.
+      y: states, ``f64[n, m]``.
+      sol: the solution between the steps, or ``None``.
+      nfev: evaluations of the right-hand side, without those of derivatives.
+      njev: evaluations of its Jacobian.
+      nlu: factorizations.
+      status: 0 at success, -1 if the step size became too small, -2 after too many steps.
+      success: whether the end of the interval was reached.
+      n_steps: accepted steps.
+      n_rejected: rejected ones.
+      t_events: ``None``.
+      y_events: ``None``.
+    """
+
+    t: Any
+    y: Any
+    sol: OdeSolution | None
+    nfev: Any
+    njev: Any
+    nlu: Any
+    status: Any
+    success: Any
+    n_steps: Any
+    n_rejected: Any
+    t_events: None = None
+    y_events: None = None
+
+    @property
+    def message(self) -> str:
+        """What the status means."""
+        if isinstance(self.status, Tracer):
+            return "The status is known when the traced program runs."
+        return MESSAGES[int(self.status)]
+
+    def __getitem__(self, name: Any) -> Any:
+        """An attribute by name, or a field by number."""
+        if isinstance(name, str):
+            return getattr(self, name)
+        return tuple(self)[name]
+
+
+# arguments --------------------------------------------------------------------------------------
+
+
+def _array(who: str, what: str, value: Any, ndim: int) -> Any:
+    """An array of numbers of a certain rank.
+
+    Raises:
+      ShapeError: another rank.
+    """
+    array = fnp.asarray(value)
+    if len(shape_of(array)) != ndim:
+        raise ShapeError(f"{who}: {what} must be {ndim}-D, got {aval_of(array)}{here()}")
+    return array
+
+
+def _inexact(x: Any) -> Any:
+    """An array in a floating dtype."""
+    x = fnp.asarray(x)
+    return x if dtype_of(x).kind in "fc" else x.astype(np.float64)
+
+
+def _real_dtype(dtype: np.dtype) -> np.dtype:
+    return np.empty(0, dtype).real.dtype
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    return not any(isinstance(value, Tracer) for value in values)
+
+
+def _check_direction(who: str, times: Any) -> None:
+    """Refuse times that go back and forth, where they are known.
+
+    Raises:
+      ValueError: they do.
+    """
+    if isinstance(times, Tracer):
+        return
+    steps = np.diff(np.asarray(times))
+    if not (np.all(steps >= 0) or np.all(steps <= 0)):
+        raise ValueError(f"{who}: times must increase or decrease throughout, got {times}")
+    if not np.all(np.isfinite(times)):
+        raise ValueError(f"{who}: times must be finite, got {times}")
+
+
+class _Problem:
+    """A right-hand side as a program of vectors, with all that it depends on.
+
+    Attributes:
+      who: the function that users call, for messages.
+      start: the first time.
+      y: the first state as a vector.
+      operands: what the right-hand side refers to, then the leaves of its arguments.
+    """
+
+    def __init__(self, who: str, fun: Any, start: Any, y0: Any, args: tuple[Any, ...]) -> None:
+        self.who = f"{who}: {name_of(fun)}"
+        leaves, self.treedef = tree.flatten(y0)
+        self.paths = tree.key_paths(y0, "y0")
+        leaves = [_inexact(leaf) for leaf in leaves]
+        self.dtype = (
+            np.result_type(*(dtype_of(leaf) for leaf in leaves)) if leaves else np.dtype(float)
+        )
+        self.shapes = [shape_of(leaf) for leaf in leaves]
+        self.y = self._vector(leaves)
+        self.start = fnp.asarray(start).astype(_real_dtype(self.dtype))
+
+        def vector_fun(t: Any, y: Any, args: Any) -> Any:
+            return self._slope(fun(t, self.state(y), *args))
+
+        vector_fun.__name__ = name_of(fun)
+        values, treedef, paths = flatten_operands(self.who, (self.start, self.y, args), "args")
+        names = ["t", "y", *(path.replace("args[2]", "args", 1) for path in paths[2:])]
+        avals = [aval_of(value) for value in values]
+        body = stage_body(self.who, vector_fun, treedef, avals, names)
+        self.jaxpr = body.jaxpr
+        self.operands = [*body.captured, *values[2:]]
+        self.n_captured = len(body.captured)
+
+    def _vector(self, leaves: Sequence[Any]) -> Any:
+        if len(leaves) == 1:
+            return fnp.reshape(leaves[0], (-1,)).astype(self.dtype)
+        if not leaves:
+            return fnp.zeros(0, self.dtype)
+        return fnp.concatenate([fnp.reshape(leaf, (-1,)).astype(self.dtype) for leaf in leaves])
+
+    def state(self, y: Any) -> Any:
+        """The state of a vector ``[n]``, or states of ``[m, n]``, in the user's structure."""
+        lead = shape_of(y)[:-1]
+        if len(self.shapes) == 1:
+            return tree.unflatten(self.treedef, [fnp.reshape(y, (*lead, *self.shapes[0]))])
+        leaves, position = [], 0
+        for shape in self.shapes:
+            size = int(np.prod(shape))
+            leaves.append(fnp.reshape(y[..., position : position + size], (*lead, *shape)))
+            position += size
+        return tree.unflatten(self.treedef, leaves)
+
+    def _slope(self, value: Any) -> Any:
+        """The vector of what the right-hand side returns.
+
+        Raises:
+          TreeMismatchError, ShapeError, TypeError: it is not like the state.
+        """
+        if self.treedef is tree.LEAF and isinstance(value, (list, tuple)):
+            value = fnp.stack([fnp.asarray(part) for part in value]) if value else fnp.zeros(0)
+        leaves, treedef = tree.flatten(value)
+        if treedef != self.treedef:
+            raise TreeMismatchError(
+                f"{self.who}: the right-hand side returned {tree.describe(treedef)}, but the state "
+                f"is {tree.describe(self.treedef)}; both must have one structure"
+            )
+        for leaf, shape, path in zip(leaves, self.shapes, self.paths, strict=True):
+            if shape_of(leaf) != shape:
+                raise ShapeError(
+                    f"{self.who}: the right-hand side returned {aval_of(leaf)} for {path}, whose "
+                    f"shape is {list(shape)}; the slope has the shape of the state"
+                )
+            if dtype_of(leaf).kind == "c" and self.dtype.kind != "c":
+                raise TypeError(
+                    f"{self.who}: the right-hand side returned {aval_of(leaf)} for {path}, which "
+                    "is real; start with a complex state: y0 + 0j"
+                )
+        return self._vector(leaves)
+
+    def slope(self, values: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+        """``(t, y, *params) -> dy/dt`` and ``params``: the operands that have derivatives."""
+        varies = [is_differentiable_dtype(dtype_of(value)) for value in values]
+        fixed = [None if flag else value for value, flag in zip(values, varies, strict=True)]
+        n = self.n_captured
+
+        def slope(t: Any, y: Any, *params: Any) -> Any:
+            given = iter(params)
+            own = [next(given) if f else x for x, f in zip(fixed, varies, strict=True)]
+            return evaluate(self.jaxpr, [*own[:n], t, y, *own[n:]])[0]
+
+        return slope, tuple([x for x, flag in zip(values, varies, strict=True) if flag])
+
+
+def _solve(
+    problem: _Problem,
+    method: Method,
+    times: Any,
+    bound: Any,
+    settings: dict[str, Any],
+    n_rows: int | None,
+) -> tuple[Any, Any, Any, Any]:
+    """Run the program of an integration; it is staged once per right-hand side and settings.
+
+    Args:
+      problem: right-hand side and first state.
+      method: the formulas of a step.
+      times: output times.
+      bound: the last time.
+      settings: ``rtol``, ``atol``, ``max_step``, ``first_step``, ``max_steps``, ``checkpoints``,
+        ``adjoint``.
+      n_rows: steps to record in place of output times.
+    """
+    tolerances = [settings["rtol"], settings["atol"], settings["max_step"]]
+    has_first = settings["first_step"] is not None
+    if has_first:
+        tolerances.append(settings["first_step"])
+    real = _real_dtype(problem.dtype)
+    sizes = [stop_gradient(fnp.asarray(x)).astype(real) for x in tolerances]
+    operands = [problem.y, problem.start, times, bound, *sizes, *problem.operands]
+    first = 4 + len(sizes)
+
+    def run(*values: Any) -> list[Any]:
+        y, start, times, bound, rtol, atol, max_step, *rest = values
+        options = Options(
+            Tolerances(rtol, atol),
+            max_step,
+            rest[0] if has_first else None,
+            settings["max_steps"],
+            settings["checkpoints"],
+        )
+        slope, params = problem.slope(values[first:])
+        if n_rows is None and settings["adjoint"] == "backsolve":
+            out = integrate_backsolve(method, slope, y, start, times, bound, params, options)
+        else:
+            out = integrate(method, slope, y, start, times, bound, params, options, n_rows)
+        return tree.leaves(out)
+
+    avals = tuple(map(aval_of, operands))
+    static = (method.name, settings["max_steps"], settings["checkpoints"], settings["adjoint"])
+
+    def make() -> tuple[Any, tuple[Any, ...]]:
+        return hoist(simplify(stage(run, avals, problem.who, name=problem.jaxpr.name)))
+
+    program, extra = derived(problem.jaxpr, ("ode", *static, n_rows, avals, has_first), make)
+    outs = bind(jit_p, *extra, *operands, jaxpr=program, name=problem.jaxpr.name)
+    *values, status, attempts, accepted = finish_results(outs, operands, None)
+    return (values[0] if n_rows is None else values), status, attempts, accepted
+
+
+def _settings(
+    who: str,
+    rtol: Any,
+    atol: Any,
+    max_step: Any,
+    first_step: Any,
+    max_steps: Any,
+    checkpoints: Any,
+    adjoint: str,
+    dtype: np.dtype,
+) -> dict[str, Any]:
+    """Checked settings.
+
+    Raises:
+      ValueError: a number is out of its range; an unknown adjoint.
+      TypeError: the adjoint equation of a complex problem.
+    """
+    for name, value in (("rtol", rtol), ("atol", atol), ("max_step", max_step)):
+        if _is_plain(tree.leaves(value)) and not np.all(np.asarray(value) >= 0):
+            raise ValueError(f"{who}: {name} must not be negative, got {value!r}")
+    for name, value in (("max_step", max_step), ("first_step", first_step)):
+        if value is not None and _is_plain([value]) and not np.all(np.asarray(value) > 0):
+            raise ValueError(f"{who}: {name} must be positive, got {value!r}")
+    if adjoint not in _ADJOINTS:
+        raise ValueError(f"{who}: adjoint must be one of {_ADJOINTS}, got {adjoint!r}")
+    if adjoint == "backsolve" and dtype.kind == "c":
+        raise TypeError(
+            f"{who}: adjoint='backsolve' takes real states, got {dtype}; use 'discrete'"
+        )
+    if max_steps is not None:
+        if max_steps < 1:
+            raise ValueError(
+                f"{who}: the maximum number of steps must be positive, got {max_steps}"
+            )
+        max_steps = None if max_steps == np.inf else int(max_steps)
+    if checkpoints is not None and checkpoints < 1:
+        raise ValueError(f"{who}: checkpoints must be positive or None, got {checkpoints}")
+    if _is_plain(tree.leaves(rtol)):
+        rtol = np.maximum(rtol, 10 * np.finfo(dtype).eps)
+    return {
+        "rtol": rtol,
+        "atol": atol,
+        "max_step": max_step,
+        "first_step": first_step,
+        "max_steps": max_steps,
+        "checkpoints": checkpoints,
+        "adjoint": adjoint,
+    }
+
+
+def _method(who: str, name: Any) -> Method:
+    """A method by name.
+
+    Raises:
+      ValueError: there is none of that name.
+    """
+    table = methods()
+    if name in table:
+        return table[name]
+    advice = "; for stiff problems there is 'Rodas4'" if name in ("Radau", "BDF", "LSODA") else ""
+    raise ValueError(f"{who}: method must be one of {tuple(table)}, got {name!r}{advice}")
+
+
+# what users call --------------------------------------------------------------------------------
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    *args: Any,
+    rtol: Any = 1.4e-8,
+    atol: Any = 1.4e-8,
+    mxstep: Any = np.inf,
+    hmax: Any = np.inf,
+    h0: Any = None,
+    tfirst: bool = False,
+    method: str = "RK45",
+    adjoint: str = "discrete",
+    checkpoints: int | None = CHECKPOINTS,
+) -> Any:
+    """Solve ``dy/dt = func(y, t, *args)`` and return ``y`` at times, as JAX's ``odeint``.
+
+    Differentiable in ``y0``, ``t``, ``args`` and what ``func`` refers to, in both modes and any
+    order (with ``adjoint="backsolve"``, in reverse mode). See :func:`solve_ivp` for what the
+    derivative is.
+
+    Args:
+      func: function ``(y, t, *args)`` that returns a pytree like ``y0``; it is staged once.
+      y0: state at ``t[0]``: an array or a pytree of arrays.
+      t: times ``f64[m]``, all increasing or all decreasing.
+      *args: pytrees of arrays. SciPy's one tuple ``args=(a, b)`` is written ``a, b`` here.
+      rtol: relative tolerance, a number or ``f64[n]`` in the order of the leaves.
+      atol: absolute tolerance, likewise.
+      mxstep: maximum number of steps between two times.
+      hmax: longest step.
+      h0: first step; by default it is chosen.
+      tfirst: whether ``func`` is ``(t, y, *args)``.
+      method: ``"RK45"``, ``"DOP853"``, ``"RK23"``, or ``"Rodas4"`` for stiff problems.
+      adjoint: ``"discrete"`` or ``"backsolve"``.
+      checkpoints: states that reverse mode keeps between two times; ``None`` for all.
+
+    Returns:
+      Pytree like ``y0`` with a leading axis ``m``. Times that were not reached have NaN, and
+      outside of traced code there is an ``IntegrationWarning``.
+
+    Raises:
+      ValueError: times that go back and forth, a bad tolerance, an unknown method.
+      TreeMismatchError, ShapeError, TypeError: ``func`` returns what is not like ``y0``.
+
+    Example:
+      >>> import functrans as ft
+      >>> def final(rate):
+      ...     return odeint(lambda y, t, k: -k * y, 1.0, np.array([0.0, 1.0]), rate)[-1]
+      >>> bool(abs(ft.grad(final)(2.0) + np.exp(-2.0)) < 1e-7)
+      True
+    """
+    check_callable("odeint", func)
+    chosen = _method("odeint", method)
+    times = _array("odeint", "t", t, 1)
+    _check_direction("odeint", times)
+    if shape_of(times)[0] == 0:
+        raise ValueError("odeint: t is empty; its first element is the time of y0")
+
+    def fun(t: Any, y: Any, *own: Any) -> Any:
+        return func(t, y, *own) if tfirst else func(y, t, *own)
+
+    fun.__name__ = name_of(func)
+    problem = _Problem("odeint", fun, times[0], y0, args)
+    settings = _settings(
+        "odeint", rtol, atol, hmax, h0, mxstep, checkpoints, adjoint, problem.dtype
+    )
+    times = times.astype(_real_dtype(problem.dtype))
+    values, status, _, _ = _solve(problem, chosen, times, times[-1], settings, None)
+    _warn("odeint", status)
+    return problem.state(values)
+
+
+def _warn(who: str, status: Any) -> None:
+    """Say that an integration ended early, where that is known."""
+    if not isinstance(status, Tracer) and int(status) != RUNNING:
+        code = -2 if int(status) == TOO_MANY else -1
+        warnings.warn(
+            f"{who}: {MESSAGES[code]} Values at later times are NaN.{here()}",
+            IntegrationWarning,
+            stacklevel=3,
+        )
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Any,
+    y0: Any,
+    method: str = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: tuple[Any, ...] | None = None,
+    *,
+    rtol: Any = 1e-3,
+    atol: Any = 1e-6,
+    max_step: Any = np.inf,
+    first_step: Any = None,
+    max_steps: int | None = None,
+    adjoint: str = "discrete",
+    checkpoints: int | None = CHECKPOINTS,
+) -> OdeResult:
+    """Solve ``dy/dt = fun(t, y, *args)`` on an interval, as SciPy's ``solve_ivp``.
+
+    Differentiable in ``y0``, ``t_span``, ``t_eval``, ``args`` and what ``fun`` refers to. With
+    ``adjoint="discrete"`` the derivative is that of the discrete solution for the steps that were
+    taken, the choice of step sizes counted as constant: exact for the numbers that are returned, in
+    both modes and any order, with memory bounded by ``checkpoints``. With ``"backsolve"`` reverse
+    mode solves the adjoint equation backwards, and the gradient is as exact as that solution.
+
+    Args:
+      fun: function ``(t, y, *args)``; returns ``dy/dt`` as an array or a list of numbers. It is
+        staged once.
+      t_span: first and last time.
+      y0: state at the first time, ``f64[n]`` or ``c128[n]``.
+      method: ``"RK45"``, ``"RK23"``, ``"DOP853"``, or ``"Rodas4"`` for stiff problems, whose
+        Jacobian is exact.
+      t_eval: output times in the interval, in the order of integration. Without them the steps of
+        the solver are returned; in traced code, where their number is not known, both ends.
+      dense_output: whether to return a function of time as ``sol``. Traced code needs
+        ``max_steps``, the number of steps that there is room for.
+      events: not supported.
+      vectorized: has no effect.
+      args: more arguments of ``fun``.
+      rtol: relative tolerance.
+      atol: absolute tolerance, a number or ``f64[n]``.
+      max_step: longest step.
+      first_step: first step; by default it is chosen.
+      max_steps: maximum number of attempted steps between two output times.
+      adjoint: ``"discrete"`` or ``"backsolve"``.
+      checkpoints: states that reverse mode keeps between two output times; ``None`` for all.
+
+    Returns:
+      ``OdeResult``. If the end was not reached, ``success`` is false, and the times that were not
+      are left out; in traced code their states are NaN.
+
+    Raises:
+      ValueError: a bad tolerance, an unknown method, ``t_eval`` outside of the interval.
+      ShapeError, TypeError: ``fun`` returns what is not like ``y0``.
+      UnsupportedOperationError: events; dense output of unknown size.
+
+    Example:
+      >>> result = solve_ivp(lambda t, y: -y, (0.0, 1.0), np.array([1.0]), rtol=1e-8, atol=1e-8)
+      >>> result.success, round(float(result.y[0, -1]), 6)
+      (True, 0.367879)
+
+    Reference: Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, 2nd ed. (1993).
+    """
+    check_callable("solve_ivp", fun)
+    if events is not None:
+        raise UnsupportedOperationError(
+            "solve_ivp: events are not supported; ask for dense_output, and find the root of the "
+            "event along it"
+        )
+    chosen = _method("solve_ivp", method)
+    if args is not None and not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"solve_ivp: args must be a tuple, got {type(args).__name__}; write args=(p,)"
+        )
+    ends = [fnp.asarray(end) for end in t_span]
+    if len(ends) != 2:
+        raise ValueError(f"solve_ivp: t_span must be two times, got {len(ends)}")
+    y0 = _array("solve_ivp", "y0", y0, 1)
+    problem = _Problem("solve_ivp", fun, ends[0], y0, tuple(args or ()))
+    settings = _settings(
+        "solve_ivp",
+        rtol,
+        atol,
+        max_step,
+        first_step,
+        max_steps,
+        checkpoints,
+        adjoint,
+        problem.dtype,
+    )
+    real = _real_dtype(problem.dtype)
+    bound = ends[1].astype(real)
+    _check_direction("solve_ivp", fnp.stack([problem.start, bound]))
+    operands = [problem.y, problem.start, bound, *problem.operands]
+    is_plain = _is_plain(operands)
+    if t_eval is not None:
+        times = _array("solve_ivp", "t_eval", t_eval, 1).astype(real)
+        is_plain = is_plain and _is_plain([times])
+        _check_inside(times, problem.start, bound)
+    else:
+        times = fnp.stack([problem.start, bound])
+    solution = None
+    if dense_output or (t_eval is None and is_plain):
+        n_rows = _row_count(problem, chosen, bound, settings, is_plain)
+        rows, status, attempts, accepted = _solve(problem, chosen, times, bound, settings, n_rows)
+        t_old, sizes, y_old, dense = rows[2:]
+        solution = OdeSolution(t_old, sizes, y_old, dense, np.bool_(chosen.is_nested))
+        if t_eval is None and is_plain:
+            n = int(accepted)
+            times = np.concatenate([np.reshape(problem.start, 1), rows[0][:n]])
+            values = np.concatenate([problem.y[None], rows[1][:n]])
+        else:
+            values = solution(times).T
+        is_reached = fnp.abs(stop_gradient(rows[0][-1] - problem.start)) >= fnp.abs(
+            stop_gradient(times - problem.start)
+        )
+        is_over = (status == RUNNING) & (stop_gradient(rows[0][-1] - bound) != 0)
+        status = fnp.where(is_over, TOO_MANY, status)
+        values = fnp.where(is_reached[:, None], values, np.nan)
+    else:
+        values, status, attempts, accepted = _solve(problem, chosen, times, bound, settings, None)
+    if is_plain:
+        is_there = np.all(np.isfinite(values), axis=1) if int(status) != RUNNING else slice(None)
+        times, values = times[is_there], values[is_there]
+    code = fnp.where(status == RUNNING, 0, fnp.where(status == TOO_MANY, -2, -1))
+    if is_plain:
+        code = int(code)
+    return OdeResult(
+        t=times,
+        y=values.T,
+        sol=solution if dense_output else None,
+        nfev=_number(attempts * chosen.evaluations + (2 if first_step is None else 1)),
+        njev=_number(attempts * chosen.jacobians),
+        nlu=_number(attempts * chosen.jacobians),
+        status=code,
+        success=code == 0,
+        n_steps=_number(accepted),
+        n_rejected=_number(attempts - accepted),
+    )
+
+
+def _number(x: Any) -> Any:
+    """An int where it is known."""
+    return x if isinstance(x, Tracer) else int(x)
+
+
+def _check_inside(times: Any, start: Any, bound: Any) -> None:
+    """Refuse output times outside of the interval, where they are known.
+
+    Raises:
+      ValueError: they are, or they are not in the order of integration.
+    """
+    if not _is_plain([times, start, bound]) or not np.size(times):
+        return
+    sign = 1.0 if bound >= start else -1.0
+    if np.any(np.diff(sign * times) < 0):
+        raise ValueError(f"solve_ivp: t_eval must be in the order of integration, got {times}")
+    if sign * times[0] < sign * start or sign * times[-1] > sign * bound:
+        raise ValueError(
+            f"solve_ivp: t_eval must be within t_span = ({start}, {bound}), got {times[0]} to "
+            f"{times[-1]}"
+        )
+
+
+def _row_count(
+    problem: _Problem, method: Method, bound: Any, settings: dict[str, Any], is_plain: bool
+) -> int:
+    """How many steps to record: as many as there are, rounded up; in traced code ``max_steps``.
+
+    Raises:
+      UnsupportedOperationError: it is not known.
+    """
+    if is_plain:
+        _, _, _, accepted = _solve(problem, method, bound[None], bound, settings, None)
+        return 1 << max(int(accepted) - 1, 0).bit_length()
+    if settings["max_steps"] is None:
+        raise UnsupportedOperationError(
+            "solve_ivp: dense_output in traced code needs to know how many steps there is room "
+            f"for{here()}; give max_steps, or t_eval in place of dense_output"
+        )
+    return int(settings["max_steps"])

@@ -1,0 +1,200 @@
+"""Functions of square matrices under SciPy's names.
+
+Here: exponential, logarithm, roots and powers, trigonometric functions, and functions given by a
+function of numbers. Not here: their record, which says how they are differentiated
+(``primitives.linalg_matrix_functions``).
+
+Real matrices may have complex logarithms and roots. If values are known (recording, pushing), the
+result is real where SciPy's is; in staging (``jit``, ``vmap``) it is complex.
+
+Layer: ``scipy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.numpy.common import layout_of
+from functrans.numpy.linalg_norms import check_square, floating
+from functrans.primitives import linalg
+from functrans.primitives.complex_parts import complex_dtype, imag, is_complex, real
+from functrans.primitives.structural import cast
+from functrans.scipy.dispatch import implements
+from functrans.scipy.linalg_factors import realized
+from functrans.trace import dtype_of, shape_of
+
+
+def _square(name: str, a: Any) -> Any:
+    (a,) = floating(name, a)
+    check_square(name, a)
+    return a
+
+
+def _expm(a: Any) -> Any:
+    return linalg.matrix_function(a, "expm")
+
+
+def _complex(a: Any) -> Any:
+    return cast(a, complex_dtype(dtype_of(a)))
+
+
+@implements("linalg.expm")
+def expm(A: Any) -> Any:  # SciPy's name
+    """Exponentials of square matrices ``[..., n, n]``, as ``scipy.linalg.expm``.
+
+    Derivatives of every order are exact: they are those of the Fréchet derivative.
+
+    Example:
+      >>> import functrans as ft
+      >>> ft.grad(lambda t: np.trace(expm(t * np.eye(2))))(0.0)
+      array(2.)
+    """
+    return _expm(_square("expm", A))
+
+
+@implements("linalg.expm_frechet")
+def expm_frechet(
+    A: Any,  # SciPy's names
+    E: Any,
+    method: str | None = None,
+    compute_expm: bool = True,
+    check_finite: bool = True,
+) -> Any:
+    """The exponential of ``A`` and its derivative in the direction ``E``.
+
+    As ``scipy.linalg.expm_frechet``; traced, ``method`` is not used.
+    """
+    a, e = floating("expm_frechet", A, E)
+    check_square("expm_frechet", a)
+    slope = linalg.matrix_frechet(a, e, "expm")
+    return (_expm(a), slope) if compute_expm else slope
+
+
+@implements("linalg.logm")
+def logm(A: Any) -> Any:  # SciPy's name
+    """Principal logarithms of square matrices, as ``scipy.linalg.logm``."""
+    a = _square("logm", A)
+    return realized(linalg.matrix_function(_complex(a), "logm"), a)
+
+
+@implements("linalg.sqrtm")
+def sqrtm(A: Any) -> Any:  # SciPy's name
+    """Principal square roots of square matrices, as ``scipy.linalg.sqrtm``.
+
+    The derivative solves Sylvester's equation with the root.
+    """
+    a = _square("sqrtm", A)
+    return realized(linalg.matrix_function(_complex(a), "sqrtm"), a)
+
+
+@implements("linalg.fractional_matrix_power")
+def fractional_matrix_power(A: Any, t: Any) -> Any:  # SciPy's name
+    """Powers of square matrices, as ``scipy.linalg.fractional_matrix_power``.
+
+    A whole number as exponent is done by products; any other one, which may be traced, by
+    exponential and logarithm.
+    """
+    a = _square("fractional_matrix_power", A)
+    if isinstance(t, (int, np.integer)) or (isinstance(t, float) and t.is_integer()):
+        return fnp.linalg.matrix_power(a, int(t))
+    power = _expm(linalg.matrix_function(_complex(a), "logm") * t)
+    return realized(power, a, t)
+
+
+def _cosine_and_sine(a: Any) -> tuple[Any, Any]:
+    """Both from one exponential of a real matrix, from two of a complex one."""
+    if not is_complex(a):
+        turned = _expm(_complex(a) * 1j)
+        return real(turned), imag(turned)
+    up, down = _expm(a * 1j), _expm(a * -1j)
+    return (up + down) * 0.5, (up - down) * -0.5j
+
+
+@implements("linalg.cosm")
+def cosm(A: Any) -> Any:  # SciPy's name
+    """Cosines of square matrices, as ``scipy.linalg.cosm``."""
+    return _cosine_and_sine(_square("cosm", A))[0]
+
+
+@implements("linalg.sinm")
+def sinm(A: Any) -> Any:  # SciPy's name
+    """Sines of square matrices, as ``scipy.linalg.sinm``."""
+    return _cosine_and_sine(_square("sinm", A))[1]
+
+
+@implements("linalg.tanm")
+def tanm(A: Any) -> Any:  # SciPy's name
+    """Tangents of square matrices, as ``scipy.linalg.tanm``."""
+    cosine, sine = _cosine_and_sine(_square("tanm", A))
+    return fnp.linalg.solve(cosine, sine)
+
+
+@implements("linalg.coshm")
+def coshm(A: Any) -> Any:  # SciPy's name
+    """Hyperbolic cosines of square matrices, as ``scipy.linalg.coshm``."""
+    a = _square("coshm", A)
+    return (_expm(a) + _expm(-a)) * 0.5
+
+
+@implements("linalg.sinhm")
+def sinhm(A: Any) -> Any:  # SciPy's name
+    """Hyperbolic sines of square matrices, as ``scipy.linalg.sinhm``."""
+    a = _square("sinhm", A)
+    return (_expm(a) - _expm(-a)) * 0.5
+
+
+@implements("linalg.tanhm")
+def tanhm(A: Any) -> Any:  # SciPy's name
+    """Hyperbolic tangents of square matrices, as ``scipy.linalg.tanhm``."""
+    a = _square("tanhm", A)
+    up, down = _expm(a), _expm(-a)
+    return fnp.linalg.solve(up + down, up - down)
+
+
+@implements("linalg.signm")
+def signm(A: Any) -> Any:  # SciPy's name
+    """The sign of square matrices, as ``scipy.linalg.signm``: ``a`` over the root of ``a @ a``.
+
+    Reference: Higham, Functions of Matrices (2008), ch. 5.
+    """
+    a = _square("signm", A)
+    root = linalg.matrix_function(_complex(a @ a), "sqrtm")
+    return realized(_complex(a) @ linalg.inv(root), a)
+
+
+@implements("linalg.funm")
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:  # SciPy's name
+    """A function of square matrices, from one of numbers, as ``scipy.linalg.funm``.
+
+    Args:
+      A: ``[..., n, n]`` with a basis of eigenvectors.
+      func: traceable function of each element of an array of complex numbers.
+      disp: traced, it must be true.
+
+    Returns:
+      ``v diag(func(w)) v^-1``, real where SciPy's is and values are known. Derivatives need
+      eigenvalues that differ.
+    """
+    a = _square("funm", A)
+    if not disp:
+        raise ValueError("funm: disp=False, the estimate of the error, cannot be traced")
+    w, v = linalg.eig(a)
+    n = shape_of(a)[-1]
+    scaled = v * fnp.reshape(func(w), (*shape_of(w)[:-1], 1, n))
+    result = linalg.matrix_transpose(
+        fnp.linalg.solve(linalg.matrix_transpose(v), linalg.matrix_transpose(scaled))
+    )
+    return _nearly_realized(result, a)
+
+
+def _nearly_realized(result: Any, a: Any) -> Any:
+    """As SciPy does: real if the imaginary part is rounding error, and values are known."""
+    values = layout_of(result)
+    if is_complex(a) or values is None:
+        return result
+    scale = np.max(np.abs(values), initial=0.0) * float(np.finfo(values.real.dtype).eps) * 1e3
+    return real(result) if (np.abs(values.imag) <= scale).all() else result

@@ -1,0 +1,210 @@
+"""``least_squares`` and ``curve_fit``: SciPy's, with exact Jacobians.
+
+Layer: ``scipy``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.scipy.optimize.arguments import (
+    finished,
+    flat_bounds,
+    flat_callback,
+    flat_derivative,
+)
+from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
+from functrans.transforms.arguments import check_callable
+
+
+def least_squares(
+    fun: Callable[..., Any],
+    x0: Any,
+    jac: Any = None,
+    bounds: Any = (-np.inf, np.inf),
+    method: str = "trf",
+    ftol: float | None = 1e-8,
+    xtol: float | None = 1e-8,
+    gtol: float | None = 1e-8,
+    x_scale: Any = None,
+    loss: Any = "linear",
+    f_scale: float = 1.0,
+    diff_step: Any = None,
+    tr_solver: str | None = None,
+    tr_options: dict[str, Any] | None = None,
+    jac_sparsity: Any = None,
+    max_nfev: int | None = None,
+    verbose: int = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    callback: Callable[..., Any] | None = None,
+    *,
+    sparse: bool = False,
+    jit: bool = True,
+) -> Any:
+    """Minimise a sum of squares: ``scipy.optimize.least_squares`` with the exact Jacobian.
+
+    Args:
+      fun: function ``(x, *args, **kwargs)`` of a pytree that returns the residuals, arrays of any
+        structure.
+      x0: start, a pytree of real floating-point arrays.
+      jac: by default exact. A function ``(x, *args, **kwargs)``, or one of SciPy's names for
+        differences.
+      bounds: as in SciPy, or a pair of pytrees like ``x0``.
+      method: as in SciPy.
+      ftol: as in SciPy.
+      xtol: as in SciPy.
+      gtol: as in SciPy.
+      x_scale: as in SciPy.
+      loss: as in SciPy.
+      f_scale: as in SciPy.
+      diff_step: as in SciPy, for differences.
+      tr_solver: as in SciPy.
+      tr_options: as in SciPy.
+      jac_sparsity: as in SciPy, for differences.
+      max_nfev: as in SciPy.
+      verbose: as in SciPy.
+      args: further arguments.
+      kwargs: further arguments by name.
+      callback: as in SciPy, given pytrees.
+      sparse: whether the Jacobian is a sparse array, for ``tr_solver="lsmr"``.
+      jit: whether functions are compiled; ``False`` if they must see values.
+
+    Returns:
+      SciPy's ``OptimizeResult`` with ``x`` as a pytree like ``x0``. A result that has not converged
+      has ``success=False``, and a warning is given.
+
+    Raises:
+      TypeError: ``x0`` is complex or of integers; residuals are complex.
+      UnsupportedOperationError: there are traced values.
+
+    Example:
+      >>> t = np.arange(6.0)
+      >>> y = 3.0 * np.exp(-0.5 * t)
+      >>> result = least_squares(
+      ...     lambda p: p["a"] * np.exp(-p["k"] * t) - y, {"a": 1.0, "k": 1.0}
+      ... )
+      >>> round(float(result.x["a"]), 6), round(float(result.x["k"]), 6)
+      (3.0, 0.5)
+    """
+    import scipy.optimize
+
+    who = "least_squares"
+    own = dict(kwargs or {})
+    refuse_traced(who, fun, args, own)
+    check_callable(who, fun)
+    bound = functools.partial(fun, **own) if own else fun
+    function = ScipyFunction(bound, x0, args, jit=jit, sparse=sparse, who=who)
+    if callable(jac):
+        given = functools.partial(jac, **own) if own else jac
+        jac = flat_derivative(function, given, args)
+    elif jac is None:
+
+        def jac(x: Any) -> Any:
+            matrix = function.jac(x)
+            return matrix if matrix.ndim == 2 else matrix.reshape(1, -1)
+
+    options: dict[str, Any] = {} if x_scale is None else {"x_scale": x_scale}
+    if callback is not None:
+        options["callback"] = flat_callback(function, callback)
+    result = scipy.optimize.least_squares(
+        lambda x: np.atleast_1d(function.fun(x)), function.x0, jac=jac,
+        bounds=flat_bounds(who, x0, bounds), method=method, ftol=ftol, xtol=xtol, gtol=gtol,
+        loss=loss, f_scale=f_scale, diff_step=diff_step, tr_solver=tr_solver,
+        tr_options=tr_options or {}, jac_sparsity=jac_sparsity, max_nfev=max_nfev, verbose=verbose,
+        **options,
+    )  # fmt: skip
+    return finished(who, function, result)
+
+
+def curve_fit(
+    f: Callable[..., Any],
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    sigma: Any = None,
+    absolute_sigma: bool = False,
+    check_finite: bool | None = None,
+    bounds: Any = (-np.inf, np.inf),
+    method: str | None = None,
+    jac: Any = None,
+    *,
+    full_output: bool = False,
+    nan_policy: str | None = None,
+    jit: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Fit a function to data: ``scipy.optimize.curve_fit`` with the exact Jacobian.
+
+    Args:
+      f: function ``(xdata, *parameters)`` of numbers, which returns something like ``ydata``.
+      xdata: passed to ``f``.
+      ydata: ``f64[m]``.
+      p0: start; by default as in SciPy, which counts the arguments of ``f``.
+      sigma: as in SciPy.
+      absolute_sigma: as in SciPy.
+      check_finite: as in SciPy.
+      bounds: as in SciPy.
+      method: as in SciPy.
+      jac: by default exact. A function ``(xdata, *parameters)``, or one of SciPy's names for
+        differences.
+      full_output: as in SciPy.
+      nan_policy: as in SciPy.
+      jit: whether functions are compiled; ``False`` if they must see values.
+      **kwargs: as in SciPy.
+
+    Returns:
+      ``(popt, pcov)``, or with ``full_output`` more, as SciPy.
+
+    Raises:
+      RuntimeError: (by SciPy) the fit has not converged.
+      UnsupportedOperationError: there are traced values.
+
+    Example:
+      >>> t = np.arange(6.0)
+      >>> popt, pcov = curve_fit(lambda t, a, k: a * np.exp(-k * t), t, 3.0 * np.exp(-0.5 * t))
+      >>> np.round(popt, 6)
+      array([3. , 0.5])
+    """
+    import scipy.optimize
+
+    who = "curve_fit"
+    check_callable(who, f)
+    refuse_traced(who, f, xdata, ydata, p0, sigma)
+    if p0 is not None:
+        p0 = np.asarray(p0)
+        p0 = p0.astype(np.float64) if p0.dtype.kind in "iub" else p0
+        if p0.dtype.kind == "c":
+            raise TypeError(f"{who}: p0 is complex; parameters are real numbers")
+    # SciPy drops data that are NaN or incomplete, and so calls f with other data than these.
+    functions: dict[int, tuple[Any, ScipyFunction]] = {}
+
+    def of(data: Any) -> ScipyFunction:
+        known = functions.get(id(data))
+        if known is None:
+            functions.clear()
+            function = ScipyFunction(lambda p: f(data, *p), jit=jit, who=who)
+            known = functions[id(data)] = (data, function)
+        return known[1]
+
+    @functools.wraps(f)  # whose arguments SciPy counts
+    def fun(data: Any, *parameters: Any) -> Any:
+        return of(data).fun(parameters)
+
+    if jac is None:
+
+        def jac(data: Any, *parameters: Any) -> Any:
+            matrix = of(data).jac(parameters)
+            return matrix if matrix.ndim == 2 else matrix.reshape(1, -1)
+
+    options = dict(kwargs)
+    if check_finite is not None:
+        options["check_finite"] = check_finite
+    return scipy.optimize.curve_fit(
+        fun, xdata, ydata, p0=p0, sigma=sigma, absolute_sigma=absolute_sigma, bounds=bounds,
+        method=method, jac=jac, full_output=full_output, nan_policy=nan_policy, **options,
+    )  # fmt: skip

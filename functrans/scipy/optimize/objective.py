@@ -1,0 +1,480 @@
+"""Functions as SciPy's solvers want them: ``as_scipy``.
+
+Here: values and exact derivatives of a function of a pytree as functions of a float64 vector, each
+computed once at a point. Not here: calls of SciPy's solvers (``optimize.drivers``,
+``optimize.fitting``).
+
+Layer: ``scipy``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.control.closures import make_template
+from functrans.control.jit import jit as jitted
+from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
+from functrans.flatten_util import ravel_pytree
+from functrans.ir.source import here
+from functrans.sparse.api import sparse_hessian, sparse_jacobian
+from functrans.trace import Tracer, aval_of
+from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.jacobian import hessian, jacobian
+from functrans.transforms.products import hvp
+from functrans.transforms.reverse import value_and_grad
+
+Unravel = Callable[[Any], Any]
+_FLOAT64 = np.dtype(np.float64)
+
+
+def refuse_traced(who: str, *values: Any) -> None:
+    """Refuse traced values: SciPy's solvers are no operations that can be traced.
+
+    Functions among the values are looked into.
+
+    Raises:
+      UnsupportedOperationError: there is one; names what can be done.
+    """
+    _, held = make_template(values)
+    if held:
+        raise UnsupportedOperationError(
+            f"{who}: {held[0]._describe()} is traced{here()}, but SciPy's solvers work on plain "
+            "arrays. To differentiate through the solver, decorate the function that calls it with "
+            "ft.implicit_diff. For a solver that is compiled with the program around it, under jit "
+            "and vmap too, use minimize_bfgs, root_newton, newton, bisect or brentq of "
+            "functrans.scipy.optimize."
+        )
+
+
+def ravel_start(who: str, x0: Any) -> tuple[np.ndarray, Unravel]:
+    """A start as a float64 vector, and the function back.
+
+    Raises:
+      TypeError: a leaf is no real floating-point array.
+    """
+    refuse_traced(who, x0)
+    leaves, treedef = tree.flatten(x0)
+    if treedef is not tree.LEAF and isinstance(x0, list) and all(_is_number(v) for v in leaves):
+        return ravel_start(who, np.asarray(leaves, _float_of(who, np.asarray(leaves), "x0")))
+    for leaf, path in zip(leaves, tree.key_paths(x0, "x0"), strict=True):
+        _float_of(who, np.asarray(leaf), path)
+    flat, unravel = ravel_pytree(x0)
+    if treedef is tree.LEAF and np.ndim(x0) <= 1 and flat.dtype == np.float64:
+        shape = np.shape(x0)
+        unravel = (lambda x: x[0]) if shape == () else _identity
+    return np.asarray(flat, np.float64), unravel
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+def _float_of(who: str, value: np.ndarray, path: str) -> np.dtype:
+    """The dtype of an array of unknowns.
+
+    Raises:
+      TypeError: it is not real and floating.
+    """
+    kind = value.dtype.kind
+    if kind == "c":
+        raise TypeError(
+            f"{who}: {path} is complex ({value.dtype}){here()}, but SciPy's solvers work on real "
+            "unknowns; make real and imaginary part two leaves: {'re': x.real, 'im': x.imag}"
+        )
+    if kind != "f" and value.dtype.name != "bfloat16":
+        raise TypeError(
+            f"{who}: {path} has dtype {value.dtype}{here()}; unknowns are floating-point numbers: "
+            "convert it with np.asarray(x0, dtype=float)"
+        )
+    return value.dtype
+
+
+class ScipyFunction:
+    """A function and its derivatives on float64 vectors, each computed once at a point.
+
+    Made by :func:`as_scipy`. It is itself a function: ``fun``.
+
+    Attributes:
+      x0: the start as a vector; ``None`` if none was given.
+      nfev: number of evaluations of the function; one that comes with a derivative counts.
+      njev: number of gradients or Jacobians computed.
+      nhev: number of Hessians and of Hessian-vector products computed.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        x0: Any = None,
+        args: tuple[Any, ...] = (),
+        *,
+        jit: bool = True,
+        sparse: bool = False,
+        cache_size: int = 4,
+        who: str = "as_scipy",
+    ) -> None:
+        check_callable(who, f)
+        if cache_size < 1:
+            raise ValueError(f"{who}: cache_size must be at least 1, got {cache_size}")
+        self._who = who
+        self._given = (f, x0, args, jit, sparse, cache_size)
+        self._label = f"{who}: {name_of(f)}"
+        self._jit = jit
+        self._sparse = sparse
+        self._size = cache_size
+        self._unravel: Unravel = _identity
+        self.x0: np.ndarray | None = None
+        if x0 is not None:
+            self.x0, self._unravel = ravel_start(who, x0)
+        self._lock = RLock()
+        self._points: OrderedDict[bytes, dict[Any, Any]] = OrderedDict()
+        self._is_scalar: bool | None = None
+        self._uses_jac = False
+        self.nfev = self.njev = self.nhev = 0
+
+        unravel = self._unravel
+
+        @functools.wraps(f, assigned=("__name__", "__qualname__"), updated=())
+        def flat(x: Any) -> Any:
+            result = f(unravel(x), *args)
+            leaves = tree.leaves(result)
+            if len(leaves) == 1 and np.ndim(leaves[0]) <= 1:
+                return leaves[0]
+            return ravel_pytree(result)[0]
+
+        del flat.__wrapped__
+        self._flat = flat
+        self._made: dict[str, Callable[..., Any]] = {}
+
+    def __reduce__(self) -> Any:
+        """Pickles as its arguments, so that it can be sent to other processes."""
+        f, x0, args, jit, sparse, cache_size = self._given
+        maker = functools.partial(
+            ScipyFunction, jit=jit, sparse=sparse, cache_size=cache_size, who=self._who
+        )
+        return maker, (f, x0, args)
+
+    def __repr__(self) -> str:
+        """``<as_scipy: f, 3 evaluations>``."""
+        return f"<{self._label}, {self.nfev} evaluations>"
+
+    # structure --------------------------------------------------------------------------------
+
+    def unravel(self, x: Any) -> Any:
+        """A vector as a pytree like ``x0``."""
+        return self._unravel(np.array(x, np.float64))
+
+    def ravel(self, x: Any) -> np.ndarray:
+        """A pytree like ``x0`` as a vector."""
+        return np.array(ravel_pytree(x)[0], np.float64)
+
+    # what SciPy calls -------------------------------------------------------------------------
+
+    def __call__(self, x: Any) -> Any:
+        """``fun``."""
+        return self.fun(x)
+
+    def fun(self, x: Any) -> Any:
+        """The value at a vector.
+
+        Args:
+          x: ``f64[n]``.
+
+        Returns:
+          A float, or a new array ``f64[m]``.
+        """
+        with self._lock:
+            point, memo = self._point(x)
+            if "value" not in memo:
+                if self._uses_jac and self._is_scalar:
+                    self._evaluate_both(point, memo)
+                else:
+                    self._evaluate(point, memo)
+            return _own(memo["value"])
+
+    def jac(self, x: Any) -> Any:
+        """Gradient ``f64[n]`` of a scalar function, or Jacobian ``f64[m, n]`` (sparse if asked)."""
+        with self._lock:
+            point, memo = self._point(x)
+            if "jac" not in memo:
+                if self._is_scalar is None:
+                    self._evaluate(point, memo)
+                if self._is_scalar:
+                    self._uses_jac = True
+                    self._evaluate_both(point, memo)
+                else:
+                    memo["jac"] = self._derivative("jac", point)
+                    self.njev += 1
+            return _own(memo["jac"])
+
+    def fun_and_jac(self, x: Any) -> tuple[Any, Any]:
+        """Both, for ``jac=True``."""
+        with self._lock:
+            self._uses_jac = True
+            return self.fun(x), self.jac(x)
+
+    def hess(self, x: Any, v: Any = None) -> Any:
+        """Hessian ``f64[n, n]`` of a scalar function (sparse if asked).
+
+        Of a function with ``m`` results, as constraints are, the sum of their Hessians with weights
+        ``v: f64[m]``.
+
+        Raises:
+          TypeError: weights are missing, or given for a scalar function.
+        """
+        with self._lock:
+            point, memo = self._point(x)
+            is_scalar = self._kind(point, memo)
+            if v is None and not is_scalar:
+                raise TypeError(
+                    f"{self._label}: the Hessian of a function with several results needs weights: "
+                    "hess(x, v)"
+                )
+            weights = None if v is None else np.array(v, np.float64).reshape(-1)
+            key = ("hess", None if weights is None else weights.tobytes())
+            if key not in memo:
+                self._forget(memo, "hess")
+                if weights is None:
+                    memo[key] = self._derivative("hess", point)
+                else:
+                    memo[key] = self._derivative("weighted", point, weights)
+                self.nhev += 1
+            return _own(memo[key])
+
+    def hessp(self, x: Any, p: Any) -> np.ndarray:
+        """Product ``f64[n]`` of the Hessian of a scalar function with a vector, without the matrix.
+
+        Raises:
+          TypeError: the function is not scalar.
+        """
+        with self._lock:
+            point, memo = self._point(x)
+            if not self._kind(point, memo):
+                raise TypeError(
+                    f"{self._label}: hessp is for scalar functions; use hess(x, v) @ p here"
+                )
+            vector = np.array(p, np.float64).reshape(point.shape)
+            key = ("hessp", vector.tobytes())
+            if key not in memo:
+                self._forget(memo, "hessp")
+                memo[key] = self._derivative("hessp", point, vector)
+                self.nhev += 1
+            return np.array(memo[key])
+
+    def constraint(self, lb: Any, ub: Any, keep_feasible: Any = False) -> Any:
+        """``lb <= f(x) <= ub`` as ``scipy.optimize.NonlinearConstraint``, with exact derivatives.
+
+        Args:
+          lb: lower bounds, a number or one for each result.
+          ub: upper bounds; equal to ``lb`` for equations.
+          keep_feasible: see SciPy.
+        """
+        from scipy.optimize import NonlinearConstraint
+
+        def hess(x: Any, v: Any) -> Any:
+            return self.hess(x, v)
+
+        def fun(x: Any) -> Any:
+            return np.atleast_1d(self.fun(x))
+
+        def jac(x: Any) -> Any:
+            return self._as_rows(self.jac(x))
+
+        return NonlinearConstraint(fun, lb, ub, jac=jac, hess=hess, keep_feasible=keep_feasible)
+
+    # evaluation -------------------------------------------------------------------------------
+
+    def _as_rows(self, jac: Any) -> Any:
+        return jac if jac.ndim == 2 else jac.reshape(1, -1)
+
+    def _point(self, x: Any) -> tuple[np.ndarray, dict[Any, Any]]:
+        """The point as an array of its own, and what is known there."""
+        array = np.asarray(x)
+        if array.dtype.kind == "c":
+            raise TypeError(f"{self._label}: expected a real vector, got {array.dtype}")
+        point = array.astype(_FLOAT64).ravel()  # a copy: SciPy goes on writing to its own
+        if self.x0 is not None and point.size != self.x0.size:
+            raise ShapeError(
+                f"{self._label}: expected a vector of {self.x0.size} numbers, as x0 has, got shape "
+                f"{array.shape}"
+            )
+        key = point.tobytes()
+        memo = self._points.pop(key, None)
+        if memo is None:
+            memo = {}
+            while len(self._points) >= self._size:
+                self._points.popitem(last=False)
+        self._points[key] = memo
+        return point, memo
+
+    @staticmethod
+    def _forget(memo: dict[Any, Any], kind: str) -> None:
+        """Drop the last matrix or product of a kind: for other weights or vectors."""
+        for key in [key for key in memo if isinstance(key, tuple) and key[0] == kind]:
+            del memo[key]
+
+    def _kind(self, point: np.ndarray, memo: dict[Any, Any]) -> bool:
+        """Whether the function is scalar."""
+        if self._is_scalar is None:
+            self._evaluate(point, memo)
+        return bool(self._is_scalar)
+
+    def _evaluate(self, point: np.ndarray, memo: dict[Any, Any]) -> None:
+        value = self._run("value", point)
+        self._keep_value(value, memo)
+        self.nfev += 1
+
+    def _keep_value(self, value: Any, memo: dict[Any, Any]) -> None:
+        self._is_scalar = np.ndim(value) == 0
+        memo["value"] = float(value) if self._is_scalar else _real(self._label, value, self._jit)
+
+    def _evaluate_both(self, point: np.ndarray, memo: dict[Any, Any]) -> None:
+        value, gradient = self._run("value_and_grad", point)
+        self._keep_value(value, memo)
+        memo["jac"] = _real(self._label, gradient, self._jit)
+        self.nfev += 1
+        self.njev += 1
+
+    def _derivative(self, kind: str, *arguments: np.ndarray) -> Any:
+        return _real(self._label, self._run(kind, *arguments), self._jit)
+
+    def _run(self, kind: str, *arguments: np.ndarray) -> Any:
+        """Evaluate the function or a derivative, which is made when it is first needed.
+
+        Raises:
+          ConcretizationError: the function cannot be staged.
+        """
+        made = self._made.get(kind)
+        if made is None:
+            made = self._made[kind] = self._make(kind)
+        try:
+            result = made(*arguments)
+        except ConcretizationError as error:
+            if self._jit:
+                error.add_note(
+                    f"{self._label} is compiled, for which it runs once on shapes only. Pass "
+                    "jit=False if it must see values."
+                )
+            raise
+        leaves = result if type(result) is tuple else (result,)
+        if all(type(leaf) is np.ndarray and leaf.dtype is _FLOAT64 for leaf in leaves):
+            return result
+        for leaf in leaves:
+            if isinstance(leaf, Tracer):
+                refuse_traced(self._who, leaf)
+        for leaf in leaves[:1]:
+            dtype = getattr(leaf, "dtype", np.asarray(leaf).dtype if np.isscalar(leaf) else None)
+            if dtype is not None and dtype.kind == "c":
+                raise TypeError(
+                    f"{self._label}: the function returned {aval_of(leaf)}, but SciPy's solvers "
+                    "need real results: return its real and imaginary parts, or abs(.)**2"
+                )
+        return result
+
+    def _make(self, kind: str) -> Callable[..., Any]:
+        flat = self._flat
+
+        def weighted(x: Any, v: Any) -> Any:
+            return np.sum(v * np.reshape(flat(x), -1))
+
+        if self._sparse and kind in ("jac", "hess", "weighted"):
+            if kind == "jac":
+                return sparse_jacobian(flat)
+            return sparse_hessian(flat if kind == "hess" else weighted)
+        table: dict[str, Callable[..., Any]] = {
+            "value": flat,
+            "value_and_grad": value_and_grad(flat),
+            "jac": jacobian(flat),
+            "hess": hessian(flat),
+            "weighted": hessian(weighted),
+            "hessp": lambda x, p: hvp(flat, (x,), (p,)),
+        }
+        return jitted(table[kind]) if self._jit else table[kind]
+
+
+def _own(value: Any) -> Any:
+    """A memoised value for the caller to change."""
+    return value if isinstance(value, float) else value.copy()
+
+
+def _real(label: str, value: Any, is_own: bool) -> Any:
+    """A result as float64, in memory of its own; sparse matrices stay so.
+
+    Raises:
+      TypeError: it is complex.
+    """
+    if is_own and type(value) is np.ndarray and value.dtype is _FLOAT64:
+        return value  # of a compiled function, which gives its results away
+    if hasattr(value, "tocsr"):
+        return value.astype(np.float64)
+    if value.dtype.kind == "c":
+        raise TypeError(f"{label}: a derivative is complex ({value.dtype}); expected real numbers")
+    return np.array(value, np.float64)
+
+
+def as_scipy(
+    f: Callable[..., Any],
+    x0: Any = None,
+    args: tuple[Any, ...] = (),
+    *,
+    jit: bool = True,
+    sparse: bool = False,
+    cache_size: int = 4,
+) -> ScipyFunction:
+    """Prepare a function for SciPy's solvers, with exact derivatives.
+
+    Args:
+      f: function ``(x, *args)`` of a pytree with a scalar result (an objective), or with several
+        (residuals, constraints, equations), which are put into one vector.
+      x0: a pytree like ``x`` of real floating-point arrays, usually the start; without one, ``x``
+        is a vector.
+      args: further arguments.
+      jit: whether function and derivatives are compiled. ``False`` for functions whose course
+        depends on values.
+      sparse: whether Jacobians of several results, and Hessians, are sparse arrays
+        (``scipy.sparse``), computed by colouring.
+      cache_size: number of points whose results are remembered.
+
+    Returns:
+      An object with ``fun``, ``jac``, ``hess``, ``hessp``, ``fun_and_jac`` on vectors ``f64[n]``,
+      which return new float64 arrays; ``x0`` as a vector, ``unravel`` and ``ravel``; and the
+      numbers of evaluations ``nfev``, ``njev``, ``nhev``. Nothing is computed twice at a point, and
+      once gradients are asked for, they are computed with the value. Threads may share it.
+
+    Raises:
+      TypeError: ``x0`` or a result is complex, or ``x0`` is of integers.
+      UnsupportedOperationError: ``f`` or ``x0`` refers to traced values.
+
+    Example:
+      >>> from scipy.optimize import minimize
+      >>> import functrans as ft
+      >>> f = as_scipy(ft.scipy.optimize.rosen, np.array([-1.2, 1.0]))
+      >>> result = minimize(f.fun, f.x0, jac=f.jac, hess=f.hess, method="trust-exact")
+      >>> np.round(f.unravel(result.x), 6)
+      array([1., 1.])
+    """
+    refuse_traced("as_scipy", f, args)
+    return ScipyFunction(f, x0, args, jit=jit, sparse=sparse, cache_size=cache_size)
+
+
+def rosen(x: Any) -> Any:
+    """Rosenbrock's function, ``sum(100 (x[i+1] - x[i]**2)**2 + (1 - x[i])**2)``.
+
+    Args:
+      x: ``f64[n, ...]``; the sum is over the first axis.
+
+    Example:
+      >>> float(rosen(np.array([0.0, 1.0])))
+      101.0
+    """
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2, axis=0)

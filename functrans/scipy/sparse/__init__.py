@@ -1,0 +1,6 @@
+"""``functrans.scipy.sparse``: its ``linalg``.
+
+Layer: ``scipy``.
+"""
+
+from functrans.scipy.sparse import linalg as linalg

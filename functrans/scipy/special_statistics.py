@@ -1,0 +1,197 @@
+"""Distribution functions of ``scipy.special``: incomplete gamma and beta functions in disguise.
+
+Here: cumulative distribution functions, their complements and inverses, under SciPy's names. Not
+here: distributions with location and scale (``stats``).
+
+Layer: ``numpy``, ``scipy``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
+from functrans.primitives import special_distributions as di
+from functrans.primitives import special_gamma as ga
+from functrans.primitives import special_polynomials as po
+from functrans.scipy.special_common import as_floating, public
+
+# binomial: counts are rounded down, as SciPy does, and have no derivative ------------------------
+
+
+def _bdtr(k: Any, n: Any, p: Any) -> Any:
+    """The probability of at most ``k`` successes in ``n`` trials."""
+    k, n, p = as_floating(k, n, p)
+    k, n = ew.floor(k), ew.floor(n)
+    is_all = k >= n
+    value = ga.betainc(ew.where(is_all, 1, n - k), ew.where(is_all, 0, k) + 1, 1 - p)
+    return ew.where((k < 0) | (k > n) | (p < 0) | (p > 1), math.nan, ew.where(is_all, 1, value))
+
+
+def _bdtrc(k: Any, n: Any, p: Any) -> Any:
+    """The probability of more than ``k`` successes in ``n`` trials."""
+    k, n, p = as_floating(k, n, p)
+    k, n = ew.floor(k), ew.floor(n)
+    is_all, is_none = k >= n, k < 0
+    inner = ew.where(is_all | is_none, 0, k)
+    value = ga.betainc(inner + 1, ew.where(is_all, 1, n - inner), p)
+    value = ew.where(is_all, 0, ew.where(is_none, 1, value))
+    return ew.where((k > n) | (p < 0) | (p > 1), math.nan, value)
+
+
+def _bdtri(k: Any, n: Any, y: Any) -> Any:
+    """``bdtr(k, n, p) = y`` solved for ``p``."""
+    k, n, y = as_floating(k, n, y)
+    k = ew.floor(k)
+    return ga.betainccinv(k + 1, ew.floor(n) - k, y)
+
+
+def _nbdtr(k: Any, n: Any, p: Any) -> Any:
+    """The probability of at most ``k`` failures before ``n`` successes."""
+    k, n, p = as_floating(k, n, p)
+    return ga.betainc(ew.floor(n), ew.floor(k) + 1, p)
+
+
+def _nbdtrc(k: Any, n: Any, p: Any) -> Any:
+    """The probability of more than ``k`` failures before ``n`` successes."""
+    k, n, p = as_floating(k, n, p)
+    return ga.betaincc(ew.floor(n), ew.floor(k) + 1, p)
+
+
+def _nbdtri(k: Any, n: Any, y: Any) -> Any:
+    """``nbdtr(k, n, p) = y`` solved for ``p``."""
+    k, n, y = as_floating(k, n, y)
+    return ga.betaincinv(ew.floor(n), ew.floor(k) + 1, y)
+
+
+def _pdtr(k: Any, m: Any) -> Any:
+    """The probability of at most ``k`` events, of which ``m`` are expected."""
+    k, m = as_floating(k, m)
+    return sf.gammaincc(ew.floor(k) + 1, m)
+
+
+def _pdtrc(k: Any, m: Any) -> Any:
+    """The probability of more than ``k`` events, of which ``m`` are expected."""
+    k, m = as_floating(k, m)
+    return sf.gammainc(ew.floor(k) + 1, m)
+
+
+def _pdtri(k: Any, y: Any) -> Any:
+    """``pdtr(k, m) = y`` solved for ``m``."""
+    k, y = as_floating(k, y)
+    return ga.gammainccinv(ew.floor(k) + 1, y)
+
+
+_COUNT = "Counts are rounded down; their derivatives are 0."
+bdtr = public("bdtr", _bdtr, "k n p", _COUNT)
+bdtrc = public("bdtrc", _bdtrc, "k n p", _COUNT)
+bdtri = public("bdtri", _bdtri, "k n y", _COUNT)
+nbdtr = public("nbdtr", _nbdtr, "k n p", _COUNT)
+nbdtrc = public("nbdtrc", _nbdtrc, "k n p", _COUNT)
+nbdtri = public("nbdtri", _nbdtri, "k n y", _COUNT)
+pdtr = public("pdtr", _pdtr, "k m", _COUNT)
+pdtrc = public("pdtrc", _pdtrc, "k m", _COUNT)
+pdtri = public("pdtri", _pdtri, "k y", _COUNT)
+pdtrik = public("pdtrik", di.pdtrik, "p m")
+
+# chi-squared and gamma ---------------------------------------------------------------------------
+
+
+def _chdtr(v: Any, x: Any) -> Any:
+    """The distribution function of chi-squared."""
+    v, x = as_floating(v, x)
+    return sf.gammainc(v * 0.5, ew.maximum(x, 0) * 0.5)
+
+
+def _chdtrc(v: Any, x: Any) -> Any:
+    """The complement of the distribution function of chi-squared."""
+    v, x = as_floating(v, x)
+    return sf.gammaincc(v * 0.5, ew.maximum(x, 0) * 0.5)
+
+
+def _chdtri(v: Any, p: Any) -> Any:
+    """``chdtrc(v, x) = p`` solved for ``x``."""
+    v, p = as_floating(v, p)
+    return ga.gammainccinv(v * 0.5, p) * 2
+
+
+def _gdtr(a: Any, b: Any, x: Any) -> Any:
+    """The distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
+    a, b, x = as_floating(a, b, x)
+    return sf.gammainc(b, a * x)
+
+
+def _gdtrc(a: Any, b: Any, x: Any) -> Any:
+    """The complement of ``gdtr``."""
+    a, b, x = as_floating(a, b, x)
+    return sf.gammaincc(b, a * x)
+
+
+def _gdtrix(a: Any, b: Any, p: Any) -> Any:
+    """``gdtr(a, b, x) = p`` solved for ``x``."""
+    a, b, p = as_floating(a, b, p)
+    return ga.gammaincinv(b, p) / a
+
+
+def _gdtria(p: Any, b: Any, x: Any) -> Any:
+    """``gdtr(a, b, x) = p`` solved for ``a``."""
+    p, b, x = as_floating(p, b, x)
+    return ga.gammaincinv(b, p) / x
+
+
+chdtr = public("chdtr", _chdtr, "v x")
+chdtrc = public("chdtrc", _chdtrc, "v x")
+chdtri = public("chdtri", _chdtri, "v p")
+chdtriv = public("chdtriv", di.chdtriv, "p x")
+gdtr = public("gdtr", _gdtr, "a b x")
+gdtrc = public("gdtrc", _gdtrc, "a b x")
+gdtrix = public("gdtrix", _gdtrix, "a b p")
+gdtria = public("gdtria", _gdtria, "p b x")
+gdtrib = public("gdtrib", di.gdtrib, "a p x")
+
+# F, Student's t, beta, normal --------------------------------------------------------------------
+
+
+def _fdtr(dfn: Any, dfd: Any, x: Any) -> Any:
+    """The distribution function of F."""
+    dfn, dfd, x = as_floating(dfn, dfd, x)
+    return ga.betaincc(dfd * 0.5, dfn * 0.5, dfd / (dfd + dfn * x))
+
+
+def _fdtrc(dfn: Any, dfd: Any, x: Any) -> Any:
+    """The complement of the distribution function of F."""
+    dfn, dfd, x = as_floating(dfn, dfd, x)
+    return ga.betainc(dfd * 0.5, dfn * 0.5, dfd / (dfd + dfn * x))
+
+
+def _fdtri(dfn: Any, dfd: Any, p: Any) -> Any:
+    """``fdtr(dfn, dfd, x) = p`` solved for ``x``."""
+    dfn, dfd, p = as_floating(dfn, dfd, p)
+    w = ga.betainccinv(dfd * 0.5, dfn * 0.5, p)
+    return (dfd - dfd * w) / (dfn * w)
+
+
+def _nrdtrimn(p: Any, std: Any, x: Any) -> Any:
+    """The mean of a normal distribution of which ``x`` is the quantile."""
+    p, std, x = as_floating(p, std, x)
+    return x - std * sf.ndtri(p)
+
+
+def _nrdtrisd(mn: Any, p: Any, x: Any) -> Any:
+    """The standard deviation of a normal distribution of which ``x`` is the quantile."""
+    mn, p, x = as_floating(mn, p, x)
+    return (x - mn) / sf.ndtri(p)
+
+
+fdtr = public("fdtr", _fdtr, "dfn dfd x")
+fdtrc = public("fdtrc", _fdtrc, "dfn dfd x")
+fdtri = public("fdtri", _fdtri, "dfn dfd p")
+stdtr = public("stdtr", po.stdtr, "df t")
+stdtrit = public("stdtrit", po.stdtrit, "df p")
+stdtridf = public("stdtridf", di.stdtridf, "p t")
+btdtria = public("btdtria", di.btdtria, "p b x")
+btdtrib = public("btdtrib", di.btdtrib, "a p x")
+nrdtrimn = public("nrdtrimn", _nrdtrimn, "p std x")
+nrdtrisd = public("nrdtrisd", _nrdtrisd, "mn p x")

@@ -1,0 +1,240 @@
+"""Continuous distributions on the whole line, and on intervals of it.
+
+Here: a record per distribution; fields are functions of the standardised variable. Not here: those
+of positive variables (``stats_positive``), location and scale (``stats_families``).
+
+Layer: ``numpy``, ``scipy``. Source: Johnson, Kotz and Balakrishnan, Continuous Univariate
+Distributions, 2nd ed. (1994), for the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
+from functrans.primitives import special_elementary as el
+from functrans.primitives import special_gamma as ga
+from functrans.primitives import special_polynomials as po
+from functrans.primitives.complex_parts import absolute
+from functrans.scipy.stats_families import Continuous, constant
+
+_LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+def _normal_log_density(y: Any) -> Any:
+    return y * y * -0.5 - _LOG_ROOT_2_PI
+
+
+norm = Continuous(
+    "norm", (), _normal_log_density,
+    distribution=sf.ndtr,
+    survival=lambda y: sf.ndtr(-y),
+    log_distribution=sf.log_ndtr,
+    log_survival=lambda y: sf.log_ndtr(-y),
+    quantile=sf.ndtri,
+    upper_quantile=lambda q: -sf.ndtri(q),
+)  # fmt: skip
+
+
+def _log_difference(high: Any, low: Any) -> Any:
+    """``log(exp(high) - exp(low))``."""
+    return high + ew.log(-ew.expm1(low - high))
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """The logarithm of the normal probability of ``[a, b]``, from the tail that is nearer."""
+    is_right = a > 0
+    low = ew.where(is_right, -b, a)
+    high = ew.where(is_right, -a, b)
+    return _log_difference(sf.log_ndtr(high), sf.log_ndtr(low))
+
+
+def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
+    is_right = a > 0
+    low, high = ew.where(is_right, -b, a), ew.where(is_right, -a, b)
+    share = ew.where(is_right, ew.log1p(-q), ew.log(q))
+    value = el.ndtri_exp(ew.logaddexp(sf.log_ndtr(low), share + _log_mass(low, high)))
+    return ew.where(is_right, -value, value)
+
+
+truncnorm = Continuous(
+    "truncnorm", ("a", "b"),
+    lambda y, a, b: _normal_log_density(y) - _log_mass(a, b),
+    inside=lambda a, b: ew.maximum(a, ew.minimum(b, 0)),
+    typical=(-1.0, 1.0),
+    support=lambda a, b: (a, b),
+    is_valid=lambda a, b: a < b,
+    distribution=lambda y, a, b: ew.exp(_log_mass(a, y) - _log_mass(a, b)),
+    survival=lambda y, a, b: ew.exp(_log_mass(y, b) - _log_mass(a, b)),
+    log_distribution=lambda y, a, b: _log_mass(a, y) - _log_mass(a, b),
+    log_survival=lambda y, a, b: _log_mass(y, b) - _log_mass(a, b),
+    quantile=_truncated_quantile,
+)  # fmt: skip
+
+t = Continuous(
+    "t", ("df",),
+    lambda y, df: (ew.log1p(y * y / df) * ((df + 1) * -0.5) - ga.betaln(df * 0.5, constant(0.5, df))
+                   - ew.log(df) * 0.5),
+    typical=(3.0,),
+    distribution=lambda y, df: po.stdtr(df, y),
+    survival=lambda y, df: po.stdtr(df, -y),
+    quantile=lambda q, df: po.stdtrit(df, q),
+    upper_quantile=lambda q, df: -po.stdtrit(df, q),
+)  # fmt: skip
+
+
+def _cotangent(q: Any) -> Any:
+    return ew.cos(q * math.pi) / ew.sin(q * math.pi)
+
+
+cauchy = Continuous(
+    "cauchy", (), lambda y: -ew.log1p(y * y) - math.log(math.pi),
+    distribution=lambda y: ew.arctan2(constant(1.0, y), -y) / math.pi,
+    survival=lambda y: ew.arctan2(constant(1.0, y), y) / math.pi,
+    quantile=lambda q: -_cotangent(q),
+    upper_quantile=lambda q: _cotangent(q),
+)  # fmt: skip
+
+
+def _half_exponential(y: Any) -> Any:
+    """The distribution function of Laplace's distribution."""
+    tail = ew.exp(-absolute(y)) * 0.5
+    return ew.where(y > 0, 1 - tail, tail)
+
+
+def _log_half_exponential(y: Any) -> Any:
+    positive = ew.where(y > 0, y, 1)
+    return ew.where(y > 0, ew.log1p(ew.exp(-positive) * -0.5), y - math.log(2))
+
+
+def _laplace_quantile(q: Any) -> Any:
+    is_upper = q > 0.5
+    return ew.where(is_upper, -ew.log((1 - q) * 2), ew.log(q * 2))
+
+
+laplace = Continuous(
+    "laplace", (), lambda y: -absolute(y) - math.log(2),
+    distribution=_half_exponential,
+    survival=lambda y: _half_exponential(-y),
+    log_distribution=_log_half_exponential,
+    log_survival=lambda y: _log_half_exponential(-y),
+    quantile=_laplace_quantile,
+    upper_quantile=lambda q: -_laplace_quantile(q),
+)  # fmt: skip
+
+logistic = Continuous(
+    "logistic", (), lambda y: sf.log_sigmoid(y) + sf.log_sigmoid(-y),
+    distribution=sf.sigmoid,
+    survival=lambda y: sf.sigmoid(-y),
+    log_distribution=sf.log_sigmoid,
+    log_survival=lambda y: sf.log_sigmoid(-y),
+    quantile=el.logit,
+    upper_quantile=lambda q: -el.logit(q),
+)  # fmt: skip
+
+gumbel_r = Continuous(
+    "gumbel_r", (), lambda y: -y - ew.exp(-y),
+    distribution=lambda y: ew.exp(-ew.exp(-y)),
+    survival=lambda y: -ew.expm1(-ew.exp(-y)),
+    log_distribution=lambda y: -ew.exp(-y),
+    quantile=lambda q: -ew.log(-ew.log(q)),
+    upper_quantile=lambda q: -ew.log(-ew.log1p(-q)),
+)  # fmt: skip
+
+gumbel_l = Continuous(
+    "gumbel_l", (), lambda y: y - ew.exp(y),
+    distribution=lambda y: -ew.expm1(-ew.exp(y)),
+    survival=lambda y: ew.exp(-ew.exp(y)),
+    log_survival=lambda y: -ew.exp(y),
+    quantile=lambda q: ew.log(-ew.log1p(-q)),
+    upper_quantile=lambda q: ew.log(-ew.log(q)),
+)  # fmt: skip
+
+uniform = Continuous(
+    "uniform", (), lambda y: y * 0,
+    support=(0.0, 1.0),
+    distribution=lambda y: y,
+    survival=lambda y: 1 - y,
+    quantile=lambda q: q,
+    upper_quantile=lambda q: 1 - q,
+)  # fmt: skip
+
+beta = Continuous(
+    "beta", ("a", "b"),
+    lambda y, a, b: el.xlogy(a - 1, y) + el.xlog1py(b - 1, -y) - ga.betaln(a, b),
+    typical=(1.0, 1.0),
+    support=(0.0, 1.0),
+    distribution=lambda y, a, b: ga.betainc(a, b, y),
+    survival=lambda y, a, b: ga.betaincc(a, b, y),
+    quantile=lambda q, a, b: ga.betaincinv(a, b, q),
+    upper_quantile=lambda q, a, b: ga.betainccinv(a, b, q),
+)  # fmt: skip
+
+powerlaw = Continuous(
+    "powerlaw", ("a",), lambda y, a: ew.log(a) + el.xlogy(a - 1, y),
+    typical=(1.0,),
+    support=(0.0, 1.0),
+    distribution=ew.power,
+    survival=lambda y, a: -ew.expm1(a * ew.log(y)),
+    log_distribution=lambda y, a: a * ew.log(y),
+    quantile=lambda q, a: ew.power(q, 1 / a),
+)  # fmt: skip
+
+vonmises = Continuous(
+    "vonmises", ("kappa",),
+    lambda y, kappa: kappa * el.cosm1(y) - math.log(2 * math.pi) - ew.log(sf.i0e(kappa)),
+    typical=(1.0,),
+    is_valid=lambda kappa: kappa >= 0,
+)  # fmt: skip
+
+wrapcauchy = Continuous(
+    "wrapcauchy", ("c",),
+    lambda y, c: ew.log1p(-c * c) - ew.log((1 + c * c - c * ew.cos(y) * 2) * (2 * math.pi)),
+    typical=(0.5,),
+    support=(0.0, 2 * math.pi),
+    is_valid=lambda c: (c > 0) & (c < 1),
+)  # fmt: skip
+
+skewnorm = Continuous(
+    "skewnorm", ("a",),
+    lambda y, a: _normal_log_density(y) + sf.log_ndtr(a * y) + math.log(2),
+    typical=(0.0,),
+    is_valid=lambda a: a == a,
+    distribution=lambda y, a: sf.ndtr(y) - el.owens_t(y, a) * 2,
+    survival=lambda y, a: sf.ndtr(-y) + el.owens_t(y, a) * 2,
+)  # fmt: skip
+
+
+def _general_upper(y: Any, beta: Any) -> Any:
+    """The survival function of the generalised normal distribution."""
+    size = absolute(y)
+    tail = sf.gammaincc(1 / beta, ew.power(size, beta)) * 0.5
+    return ew.where(y > 0, tail, 1 - tail)
+
+
+def _general_quantile(q: Any, beta: Any) -> Any:
+    is_upper = q > 0.5
+    is_median = q == 0.5
+    tail = ew.where(is_median, 0.25, ew.where(is_upper, 1 - q, q))
+    size = ew.power(ga.gammainccinv(1 / beta, tail * 2), 1 / beta)
+    # At the median the quantile is 0, and its slope is 1 / density.
+    middle = (q - 0.5) * ew.exp(sf.lgamma(1 / beta)) * 2 / beta
+    return ew.where(is_median, middle, ew.where(is_upper, size, -size))
+
+
+gennorm = Continuous(
+    "gennorm", ("beta",),
+    lambda y, beta: ew.log(beta * 0.5) - sf.lgamma(1 / beta) - ew.power(absolute(y), beta),
+    typical=(2.0,),
+    distribution=lambda y, beta: _general_upper(-y, beta),
+    survival=_general_upper,
+    quantile=_general_quantile,
+    upper_quantile=lambda q, beta: -_general_quantile(q, beta),
+)  # fmt: skip
+
+CONTINUOUS = (
+    norm, truncnorm, t, cauchy, laplace, logistic, gumbel_r, gumbel_l, uniform, beta, powerlaw,
+    vonmises, wrapcauchy, skewnorm, gennorm,
+)  # fmt: skip

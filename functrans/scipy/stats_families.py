@@ -1,0 +1,341 @@
+"""Distributions with location and scale: what the tables of them share.
+
+Here: the records ``Continuous`` and ``Discrete``, whose fields are functions of the standardised
+variable and whose methods are SciPy's. Not here: the distributions (``stats_continuous``,
+``stats_positive``, ``stats_discrete``).
+
+Outside the support densities are 0 and their derivatives are 0, not NaN: the functions of the
+table see a point inside in its place. Parameters for which there is no distribution give NaN, as in
+SciPy.
+
+Layer: ``numpy``, ``scipy``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.errors import UnsupportedOperationError
+from functrans.numpy.common import as_operand
+from functrans.primitives import elementwise as ew
+from functrans.primitives.structural import cast
+from functrans.scipy.special_common import as_floating
+from functrans.trace import dtype_of
+
+Function = Callable[..., Any]
+
+
+def _arguments(
+    method: str, names: tuple[str, ...], args: tuple[Any, ...], options: dict[str, Any]
+) -> list[Any]:
+    """Shapes, location and scale by position or name.
+
+    Raises:
+      TypeError: one is missing, given twice, or unknown.
+    """
+    defaults = {"loc": 0, "scale": 1}
+    if len(args) > len(names):
+        raise TypeError(
+            f"{method}: got {len(args) + 1} arguments, expected {len(names) + 1} at most"
+        )
+    given = dict(zip(names, args, strict=False))
+    for name, value in options.items():
+        if name not in names or name in given:
+            problem = "given twice" if name in given else "unknown"
+            raise TypeError(
+                f"{method}: argument {name!r} is {problem}; it takes (x, {', '.join(names)})"
+            )
+        given[name] = value
+    missing = [name for name in names if name not in given and name not in defaults]
+    if missing:
+        raise TypeError(f"{method}: missing {', '.join(missing)}; it takes (x, {', '.join(names)})")
+    return [as_operand(given[name] if name in given else defaults[name]) for name in names]
+
+
+def _is_nan(x: Any) -> Any:
+    return ew.isnan(x)
+
+
+def positive(*shapes: Any) -> Any:
+    """Whether all parameters are positive: the usual condition."""
+    result: Any = True
+    for shape in shapes:
+        result = (shape > 0) & result
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Continuous:
+    """A continuous distribution; methods take ``(x, *shapes, loc=0, scale=1)``.
+
+    All of it is differentiable in ``x`` (or ``q``), shapes, ``loc`` and ``scale``.
+
+    Example:
+      >>> from functrans.scipy.stats import norm
+      >>> round(float(norm.logpdf(0.0, loc=1.0, scale=2.0)), 12)
+      -1.737085713765
+
+    Attributes:
+      name: SciPy's name.
+      shapes: names of the shape parameters.
+      log_density: of the standardised variable and the shapes, as all functions here.
+      inside: a point inside the support for all shapes, or a function of the shapes.
+      typical: values of the shapes for which there is a distribution.
+      distribution: the cumulative distribution function.
+      survival: its complement.
+      log_distribution: its logarithm, where that is more exact than the logarithm of it.
+      log_survival: the logarithm of the complement.
+      quantile: the inverse of the distribution function.
+      upper_quantile: the inverse of the complement.
+      support: ends of the support: numbers, or a function of the shapes.
+      is_open: whether the density is 0 at the ends whatever the formula says.
+      is_valid: whether there is a distribution for the shapes.
+    """
+
+    name: str
+    shapes: tuple[str, ...]
+    log_density: Function
+    inside: Any = 0.5
+    typical: tuple[float, ...] = ()
+    distribution: Function | None = None
+    survival: Function | None = None
+    log_distribution: Function | None = None
+    log_survival: Function | None = None
+    quantile: Function | None = None
+    upper_quantile: Function | None = None
+    support: Any = (-math.inf, math.inf)
+    is_open: bool = False
+    is_valid: Function = positive
+
+    def __repr__(self) -> str:
+        """Where it is found."""
+        return f"functrans.scipy.stats.{self.name}"
+
+    def _read(self, method: str, x: Any, args: Any, options: Any) -> tuple[Any, ...]:
+        """The variable, safe shapes, location and scale, validity, and the support."""
+        names = (*self.shapes, "loc", "scale")
+        values = _arguments(f"{self.name}.{method}", names, args, options)
+        x, *rest = as_floating(as_operand(x), *values)
+        *shapes, loc, scale = rest
+        is_valid = self.is_valid(*shapes) & (scale > 0)
+        safe = [
+            ew.where(is_valid, shape, value)
+            for shape, value in zip(shapes, self.typical, strict=True)
+        ]
+        low, high = self.support(*safe) if callable(self.support) else self.support
+        return x, tuple(safe), loc, ew.where(is_valid, scale, 1), is_valid, low, high
+
+    def _function(self, method: str, function: Function | None) -> Function:
+        if function is None:
+            raise UnsupportedOperationError(
+                f"{self.name}.{method} has no formula that can be differentiated; use "
+                f"scipy.stats.{self.name} on plain arrays"
+            )
+        return function
+
+    def _at(self, y: Any, is_inside: Any, shapes: tuple[Any, ...]) -> Any:
+        point = self.inside(*shapes) if callable(self.inside) else self.inside
+        return ew.where(is_inside, y, point)
+
+    def logpdf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the density; ``-inf`` outside the support."""
+        x, shapes, loc, scale, is_valid, low, high = self._read("logpdf", x, args, options)
+        y = (x - loc) / scale
+        is_inside = (y > low) & (y < high) if self.is_open else (y >= low) & (y <= high)
+        value = self.log_density(self._at(y, is_inside, shapes), *shapes) - ew.log(scale)
+        value = ew.where(is_inside, value, -math.inf)
+        return ew.where(is_valid & ~_is_nan(y), value, math.nan)
+
+    def pdf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The density; 0 outside the support."""
+        return ew.exp(self.logpdf(x, *args, **options))
+
+    def _cumulative(
+        self, method: str, function: Function, ends: tuple[float, float], x: Any, args: Any,
+        options: Any,
+    ) -> Any:  # fmt: skip
+        x, shapes, loc, scale, is_valid, low, high = self._read(method, x, args, options)
+        y = (x - loc) / scale
+        is_inside = (y > low) & (y < high)
+        value = function(self._at(y, is_inside, shapes), *shapes)
+        value = ew.where(is_inside, value, ew.where(y >= high, ends[1], ends[0]))
+        return ew.where(is_valid & ~_is_nan(y), value, math.nan)
+
+    def cdf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The cumulative distribution function."""
+        function = self._function("cdf", self.distribution)
+        return self._cumulative("cdf", function, (0.0, 1.0), x, args, options)
+
+    def sf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The complement of the cumulative distribution function."""
+        function = self.survival
+        if function is None:
+            distribution = self._function("sf", self.distribution)
+
+            def function(y: Any, *shapes: Any) -> Any:
+                return 1 - distribution(y, *shapes)
+
+        return self._cumulative("sf", function, (1.0, 0.0), x, args, options)
+
+    def logcdf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the cumulative distribution function."""
+        function = self.log_distribution
+        if function is None:
+            distribution = self._function("logcdf", self.distribution)
+
+            def function(y: Any, *shapes: Any) -> Any:
+                return ew.log(distribution(y, *shapes))
+
+        return self._cumulative("logcdf", function, (-math.inf, 0.0), x, args, options)
+
+    def logsf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the complement of the cumulative distribution function."""
+        function = self.log_survival
+        if function is None and self.survival is not None:
+            survival = self.survival
+
+            def function(y: Any, *shapes: Any) -> Any:
+                return ew.log(survival(y, *shapes))
+
+        elif function is None:
+            distribution = self._function("logsf", self.distribution)
+
+            def function(y: Any, *shapes: Any) -> Any:
+                return ew.log1p(-distribution(y, *shapes))
+
+        return self._cumulative("logsf", function, (0.0, -math.inf), x, args, options)
+
+    def _inverse(
+        self, method: str, function: Function, is_upper: bool, q: Any, args: Any, options: Any
+    ) -> Any:
+        q, shapes, loc, scale, is_valid, low, high = self._read(method, q, args, options)
+        is_inside = (q > 0) & (q < 1)
+        value = function(ew.where(is_inside, q, 0.5), *shapes)
+        first, last = (high, low) if is_upper else (low, high)
+        value = ew.where(is_inside, value, ew.where(q == 0, first, last)) * scale + loc
+        return ew.where(is_valid & (q >= 0) & (q <= 1), value, math.nan)
+
+    def ppf(self, q: Any, *args: Any, **options: Any) -> Any:
+        """The quantile function, the inverse of ``cdf``."""
+        function = self._function("ppf", self.quantile)
+        return self._inverse("ppf", function, False, q, args, options)
+
+    def isf(self, q: Any, *args: Any, **options: Any) -> Any:
+        """The inverse of ``sf``."""
+        function = self.upper_quantile
+        if function is None:
+            quantile = self._function("isf", self.quantile)
+
+            def function(q: Any, *shapes: Any) -> Any:
+                return quantile(1 - q, *shapes)
+
+        return self._inverse("isf", function, True, q, args, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Discrete:
+    """A distribution on integers; methods take ``(k, *shapes, loc=0)``.
+
+    It is differentiable in real parameters; in ``k`` and ``loc`` derivatives are those of the
+    formula, as in JAX.
+
+    Example:
+      >>> from functrans.scipy.stats import poisson
+      >>> round(float(poisson.pmf(2, 1.5)), 12)
+      0.251021430167
+
+    Attributes:
+      name: SciPy's name.
+      shapes: names of the parameters.
+      log_mass: of the integer and the parameters, as all functions here.
+      support: first and last integer: a function of the parameters.
+      typical: values of the parameters for which there is a distribution.
+      is_valid: whether there is a distribution for the parameters.
+      distribution: the cumulative distribution function at an integer below the last.
+      survival: its complement.
+      log_survival: the logarithm of the complement.
+    """
+
+    name: str
+    shapes: tuple[str, ...]
+    log_mass: Function
+    support: Function
+    typical: tuple[float, ...]
+    is_valid: Function
+    distribution: Function | None = None
+    survival: Function | None = None
+    log_survival: Function | None = None
+
+    def __repr__(self) -> str:
+        """Where it is found."""
+        return f"functrans.scipy.stats.{self.name}"
+
+    def _read(self, method: str, k: Any, args: Any, options: Any) -> tuple[Any, ...]:
+        values = _arguments(f"{self.name}.{method}", (*self.shapes, "loc"), args, options)
+        k, *rest = as_floating(as_operand(k), *values)
+        *shapes, loc = rest
+        is_valid = self.is_valid(*shapes)
+        safe = [
+            ew.where(is_valid, shape, value)
+            for shape, value in zip(shapes, self.typical, strict=True)
+        ]
+        return (k - loc, tuple(safe), is_valid, *self.support(*safe))
+
+    def logpmf(self, k: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the probability of ``k``; ``-inf`` where that is 0."""
+        k, shapes, is_valid, low, high = self._read("logpmf", k, args, options)
+        is_inside = (k >= low) & (k <= high) & (ew.floor(k) == k)
+        value = self.log_mass(ew.where(is_inside, k, low), *shapes)
+        value = ew.where(is_inside, value, -math.inf)
+        return ew.where(is_valid & ~_is_nan(k), value, math.nan)
+
+    def pmf(self, k: Any, *args: Any, **options: Any) -> Any:
+        """The probability of ``k``."""
+        return ew.exp(self.logpmf(k, *args, **options))
+
+    def _cumulative(
+        self, method: str, function: Function | None, ends: tuple[float, float], k: Any, args: Any,
+        options: Any,
+    ) -> Any:  # fmt: skip
+        if function is None:
+            raise UnsupportedOperationError(
+                f"{self.name}.{method} has no formula that can be differentiated; use "
+                f"scipy.stats.{self.name} on plain arrays"
+            )
+        k, shapes, is_valid, low, high = self._read(method, k, args, options)
+        k = ew.floor(k)
+        is_inside = (k >= low) & (k < high)
+        value = function(ew.where(is_inside, k, low), *shapes)
+        value = ew.where(is_inside, value, ew.where(k >= high, ends[1], ends[0]))
+        return ew.where(is_valid & ~_is_nan(k), value, math.nan)
+
+    def cdf(self, k: Any, *args: Any, **options: Any) -> Any:
+        """The probability of at most ``k``."""
+        return self._cumulative("cdf", self.distribution, (0.0, 1.0), k, args, options)
+
+    def sf(self, k: Any, *args: Any, **options: Any) -> Any:
+        """The probability of more than ``k``."""
+        return self._cumulative("sf", self.survival, (1.0, 0.0), k, args, options)
+
+    def logcdf(self, k: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the probability of at most ``k``."""
+        value = self.cdf(k, *args, **options)
+        is_zero = value == 0
+        return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
+
+    def logsf(self, k: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the probability of more than ``k``."""
+        if self.log_survival is not None:
+            ends = (0.0, -math.inf)
+            return self._cumulative("logsf", self.log_survival, ends, k, args, options)
+        value = self.sf(k, *args, **options)
+        is_zero = value == 0
+        return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
+
+
+def constant(value: float, like: Any) -> Any:
+    """An array of one number in the shape and dtype of another."""
+    return cast(like * 0 + value, dtype_of(like))

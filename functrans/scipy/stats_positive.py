@@ -1,0 +1,247 @@
+"""Continuous distributions of positive variables.
+
+Here: a record per distribution; fields are functions of the standardised variable. Not here: those
+on the whole line (``stats_continuous``), location and scale (``stats_families``).
+
+Layer: ``numpy``, ``scipy``. Source: Johnson, Kotz and Balakrishnan, Continuous Univariate
+Distributions, 2nd ed. (1994), for the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
+from functrans.primitives import special_elementary as el
+from functrans.primitives import special_gamma as ga
+from functrans.scipy.stats_families import Continuous, Function, constant
+
+_HALF_LINE = (0.0, math.inf)
+_LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+def _by_hazard(
+    name: str,
+    shapes: tuple[str, ...],
+    log_density: Function,
+    hazard: Function,
+    inverse: Function,
+    typical: tuple[float, ...] = (),
+    low: float = 0.0,
+) -> Continuous:
+    """A distribution whose survival function is ``exp(-hazard)``.
+
+    Args:
+      name: SciPy's name.
+      shapes: names of the shape parameters.
+      log_density: of variable and shapes.
+      hazard: the cumulative hazard.
+      inverse: its inverse.
+      typical: see ``Continuous``.
+      low: lower end of the support.
+    """
+    return Continuous(
+        name, shapes, log_density,
+        inside=low + 1.0,
+        typical=typical,
+        support=(low, math.inf),
+        distribution=lambda y, *s: -ew.expm1(-hazard(y, *s)),
+        survival=lambda y, *s: ew.exp(-hazard(y, *s)),
+        log_survival=lambda y, *s: -hazard(y, *s),
+        quantile=lambda q, *s: inverse(-ew.log1p(-q), *s),
+        upper_quantile=lambda q, *s: inverse(-ew.log(q), *s),
+    )  # fmt: skip
+
+
+expon = _by_hazard("expon", (), lambda y: -y, lambda y: y, lambda h: h)
+weibull_min = _by_hazard(
+    "weibull_min", ("c",),
+    lambda y, c: ew.log(c) + el.xlogy(c - 1, y) - ew.power(y, c),
+    lambda y, c: ew.power(y, c),
+    lambda h, c: ew.power(h, 1 / c),
+    (1.0,),
+)  # fmt: skip
+rayleigh = _by_hazard(
+    "rayleigh", (), lambda y: ew.log(y) - y * y * 0.5, lambda y: y * y * 0.5,
+    lambda h: ew.sqrt(h * 2),
+)  # fmt: skip
+pareto = _by_hazard(
+    "pareto", ("b",),
+    lambda y, b: ew.log(b) - (b + 1) * ew.log(y),
+    lambda y, b: b * ew.log(y),
+    lambda h, b: ew.exp(h / b),
+    (1.0,),
+    1.0,
+)  # fmt: skip
+lomax = _by_hazard(
+    "lomax", ("c",),
+    lambda y, c: ew.log(c) - (c + 1) * ew.log1p(y),
+    lambda y, c: c * ew.log1p(y),
+    lambda h, c: ew.expm1(h / c),
+    (1.0,),
+)  # fmt: skip
+gompertz = _by_hazard(
+    "gompertz", ("c",),
+    lambda y, c: ew.log(c) + y - c * ew.expm1(y),
+    lambda y, c: c * ew.expm1(y),
+    lambda h, c: ew.log1p(h / c),
+    (1.0,),
+)  # fmt: skip
+
+
+def _by_gamma(
+    name: str, shapes: tuple[str, ...], log_density: Function, order: Function, variable: Function,
+    inverse: Function, typical: tuple[float, ...] = (),
+) -> Continuous:  # fmt: skip
+    """A distribution that is an increasing function of a gamma variable.
+
+    Args:
+      name: SciPy's name.
+      shapes: names of the shape parameters.
+      log_density: of variable and shapes.
+      order: shape of the gamma variable, of the variable and the shapes.
+      variable: the gamma variable.
+      inverse: the inverse of ``variable``.
+      typical: see ``Continuous``.
+    """
+    return Continuous(
+        name, shapes, log_density,
+        inside=1.0,
+        typical=typical,
+        support=_HALF_LINE,
+        distribution=lambda y, *s: sf.gammainc(order(y, *s), variable(y, *s)),
+        survival=lambda y, *s: sf.gammaincc(order(y, *s), variable(y, *s)),
+        quantile=lambda q, *s: inverse(ga.gammaincinv(order(q, *s), q), *s),
+        upper_quantile=lambda q, *s: inverse(ga.gammainccinv(order(q, *s), q), *s),
+    )  # fmt: skip
+
+
+gamma = _by_gamma(
+    "gamma", ("a",), lambda y, a: el.xlogy(a - 1, y) - y - sf.lgamma(a),
+    lambda y, a: a, lambda y, a: y, lambda g, a: g, (1.0,),
+)  # fmt: skip
+chi2 = _by_gamma(
+    "chi2", ("df",),
+    lambda y, df: (el.xlogy(df * 0.5 - 1, y) - y * 0.5 - sf.lgamma(df * 0.5)
+                   - df * (0.5 * math.log(2))),
+    lambda y, df: df * 0.5, lambda y, df: y * 0.5, lambda g, df: g * 2, (1.0,),
+)  # fmt: skip
+chi = _by_gamma(
+    "chi", ("df",),
+    lambda y, df: (el.xlogy(df - 1, y) - y * y * 0.5 - sf.lgamma(df * 0.5) + math.log(2)
+                   - df * (0.5 * math.log(2))),
+    lambda y, df: df * 0.5, lambda y, df: y * y * 0.5, lambda g, df: ew.sqrt(g * 2), (1.0,),
+)  # fmt: skip
+maxwell = _by_gamma(
+    "maxwell", (),
+    lambda y: ew.log(y) * 2 - y * y * 0.5 + 0.5 * math.log(2 / math.pi),
+    lambda y: constant(1.5, y), lambda y: y * y * 0.5, lambda g: ew.sqrt(g * 2),
+)  # fmt: skip
+
+lognorm = Continuous(
+    "lognorm", ("s",),
+    lambda y, s: (ew.log(y) / s) ** 2 * -0.5 - ew.log(s * y) - _LOG_ROOT_2_PI,
+    inside=1.0,
+    typical=(1.0,),
+    support=_HALF_LINE,
+    is_open=True,
+    distribution=lambda y, s: sf.ndtr(ew.log(y) / s),
+    survival=lambda y, s: sf.ndtr(-ew.log(y) / s),
+    log_distribution=lambda y, s: sf.log_ndtr(ew.log(y) / s),
+    log_survival=lambda y, s: sf.log_ndtr(-ew.log(y) / s),
+    quantile=lambda q, s: ew.exp(s * sf.ndtri(q)),
+    upper_quantile=lambda q, s: ew.exp(-s * sf.ndtri(q)),
+)  # fmt: skip
+
+invgamma = Continuous(
+    "invgamma", ("a",), lambda y, a: -(a + 1) * ew.log(y) - sf.lgamma(a) - 1 / y,
+    inside=1.0,
+    typical=(1.0,),
+    support=_HALF_LINE,
+    is_open=True,
+    distribution=lambda y, a: sf.gammaincc(a, 1 / y),
+    survival=lambda y, a: sf.gammainc(a, 1 / y),
+    quantile=lambda q, a: 1 / ga.gammainccinv(a, q),
+    upper_quantile=lambda q, a: 1 / ga.gammaincinv(a, q),
+)  # fmt: skip
+
+
+def _f_log_density(y: Any, dfn: Any, dfd: Any) -> Any:
+    half, other = dfn * 0.5, dfd * 0.5
+    return (
+        other * ew.log(dfd) + half * ew.log(dfn) + el.xlogy(half - 1, y)
+        - (half + other) * ew.log(dfd + dfn * y) - ga.betaln(half, other)
+    )  # fmt: skip
+
+
+def _f_from_beta(w: Any, dfn: Any, dfd: Any) -> Any:
+    return (dfd - dfd * w) / (dfn * w)
+
+
+f = Continuous(
+    "f", ("dfn", "dfd"), _f_log_density,
+    inside=1.0,
+    typical=(1.0, 1.0),
+    support=_HALF_LINE,
+    distribution=lambda y, m, n: ga.betaincc(n * 0.5, m * 0.5, n / (n + m * y)),
+    survival=lambda y, m, n: ga.betainc(n * 0.5, m * 0.5, n / (n + m * y)),
+    quantile=lambda q, m, n: _f_from_beta(ga.betainccinv(n * 0.5, m * 0.5, q), m, n),
+    upper_quantile=lambda q, m, n: _f_from_beta(ga.betaincinv(n * 0.5, m * 0.5, q), m, n),
+)  # fmt: skip
+
+halfnorm = Continuous(
+    "halfnorm", (), lambda y: y * y * -0.5 + 0.5 * math.log(2 / math.pi),
+    inside=1.0,
+    support=_HALF_LINE,
+    distribution=lambda y: sf.erf(y * math.sqrt(0.5)),
+    survival=lambda y: sf.erfc(y * math.sqrt(0.5)),
+    log_survival=lambda y: sf.log_ndtr(-y) + math.log(2),
+    quantile=lambda q: sf.erfinv(q) * math.sqrt(2),
+    upper_quantile=lambda q: el.erfcinv(q) * math.sqrt(2),
+)  # fmt: skip
+
+halfcauchy = Continuous(
+    "halfcauchy", (), lambda y: math.log(2 / math.pi) - ew.log1p(y * y),
+    inside=1.0,
+    support=_HALF_LINE,
+    distribution=lambda y: ew.arctan(y) * (2 / math.pi),
+    survival=lambda y: ew.arctan2(constant(1.0, y), y) * (2 / math.pi),
+    quantile=lambda q: ew.tan(q * (math.pi / 2)),
+    upper_quantile=lambda q: 1 / ew.tan(q * (math.pi / 2)),
+)  # fmt: skip
+
+invweibull = Continuous(
+    "invweibull", ("c",), lambda y, c: ew.log(c) - (c + 1) * ew.log(y) - ew.power(y, -c),
+    inside=1.0,
+    typical=(1.0,),
+    support=_HALF_LINE,
+    is_open=True,
+    distribution=lambda y, c: ew.exp(-ew.power(y, -c)),
+    survival=lambda y, c: -ew.expm1(-ew.power(y, -c)),
+    log_distribution=lambda y, c: -ew.power(y, -c),
+    quantile=lambda q, c: ew.power(-ew.log(q), -1 / c),
+    upper_quantile=lambda q, c: ew.power(-ew.log1p(-q), -1 / c),
+)  # fmt: skip
+
+fisk = Continuous(
+    "fisk", ("c",),
+    lambda y, c: ew.log(c) - ew.log(y) + sf.log_sigmoid(c * ew.log(y))
+    + sf.log_sigmoid(-c * ew.log(y)),
+    inside=1.0,
+    typical=(1.0,),
+    support=_HALF_LINE,
+    is_open=True,
+    distribution=lambda y, c: sf.sigmoid(c * ew.log(y)),
+    survival=lambda y, c: sf.sigmoid(-c * ew.log(y)),
+    log_distribution=lambda y, c: sf.log_sigmoid(c * ew.log(y)),
+    log_survival=lambda y, c: sf.log_sigmoid(-c * ew.log(y)),
+    quantile=lambda q, c: ew.exp(el.logit(q) / c),
+    upper_quantile=lambda q, c: ew.exp(-el.logit(q) / c),
+)  # fmt: skip
+
+POSITIVE = (
+    expon, weibull_min, rayleigh, pareto, lomax, gompertz, gamma, chi2, chi, maxwell, lognorm,
+    invgamma, f, halfnorm, halfcauchy, invweibull, fisk,
+)  # fmt: skip

@@ -1,0 +1,163 @@
+"""How many rows or columns of a Jacobian are evaluated at once, and how far one has come.
+
+Here: the options ``chunk_size``, ``memory_bytes`` and ``progress`` of Jacobians, the plan that is
+made of them, and progress reports. Not here: the evaluation (``transforms.jacobian``), the
+estimates that the plan is made from (``passes.work``).
+
+Layer: ``transforms``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.ir.source import here
+from functrans.state import current_config
+
+_ALLOCATOR = 4 / 3
+"""Memory that the process takes per byte in arrays: free blocks are not all used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """What a user asked for.
+
+    Attributes:
+      chunk_size: rows or columns at once; ``None`` for as many as fit.
+      memory_bytes: what result, residuals and one chunk may take together; ``None`` for the budget
+        of the configuration, which each of result and chunk may take.
+      progress: ``True`` for a bar, a function of ``(done, total)``, or ``False``.
+    """
+
+    chunk_size: int | None = None
+    memory_bytes: int | None = None
+    progress: Any = False
+
+    def lanes(self, label: str, n: int, lane_bytes: int, fixed_bytes: int) -> int:
+        """How many rows or columns to evaluate at once.
+
+        Args:
+          label: what is evaluated, for messages.
+          n: how many there are.
+          lane_bytes: memory of one.
+          fixed_bytes: memory of the result and of what was recorded.
+
+        Raises:
+          MemoryError: not even one fits ``memory_bytes``.
+        """
+        if not n:
+            return 1
+        if self.memory_bytes is not None:
+            left = self.memory_bytes - fixed_bytes
+            if left < lane_bytes:
+                raise MemoryError(
+                    f"{label}: memory_bytes={self.memory_bytes} is too small{here()}: the result "
+                    f"and what was recorded for it take {fixed_bytes} bytes, and each row or "
+                    f"column {lane_bytes} more. Give {fixed_bytes + lane_bytes} bytes at least, or "
+                    "use products with vectors (ft.jvp, ft.vjp, ft.hvp)."
+                )
+        else:
+            left = current_config.get().jacobian_memory_bytes
+        if self.chunk_size is not None:
+            return self.chunk_size
+        return max(1, min(n, int(left / (max(1, lane_bytes) * _ALLOCATOR))))
+
+
+def check_chunking(who: str, chunk_size: Any, memory_bytes: Any, progress: Any) -> Chunking:
+    """The options of a Jacobian, checked.
+
+    Raises:
+      ValueError: ``chunk_size`` is neither ``"auto"`` nor a positive integer, or ``memory_bytes``
+        neither ``None`` nor one.
+      TypeError: ``progress`` is neither a bool nor a function.
+      ImportError: ``progress=True`` and tqdm is not installed.
+    """
+    size = check_chunk_size(who, chunk_size)
+    if memory_bytes is not None:
+        try:
+            memory_bytes = operator.index(memory_bytes)
+        except TypeError:
+            memory_bytes = 0 if type(memory_bytes) is not float else int(memory_bytes)
+        if memory_bytes < 1:
+            raise ValueError(
+                f"{who}: memory_bytes must be None or a positive number of bytes{here()}"
+            )
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(
+            f"{who}: progress must be a bool or a function of (done, total), got "
+            f"{type(progress).__name__}{here()}"
+        )
+    if progress is True:
+        _tqdm(who)
+    return Chunking(size, memory_bytes, progress or False)
+
+
+def check_chunk_size(who: str, chunk_size: int | str | None) -> int | None:
+    """A chunk size given by the user; ``None`` for ``"auto"``.
+
+    Raises:
+      ValueError: it is neither ``"auto"`` nor a positive integer.
+    """
+    if chunk_size == "auto":
+        return None
+    if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
+        raise ValueError(
+            f"{who}: chunk_size must be 'auto' or a positive integer, got {chunk_size!r}"
+        )
+    return chunk_size
+
+
+def _tqdm(who: str) -> Any:
+    """The class of progress bars.
+
+    Raises:
+      ImportError: tqdm is not installed.
+    """
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        raise ImportError(
+            f"{who}: progress=True shows a bar of tqdm, which is not installed; install it (pip "
+            "install tqdm), or give a function of (done, total)"
+        ) from None
+    return tqdm
+
+
+class Progress:
+    """Reports of how many rows and columns are done; a context manager.
+
+    Args:
+      who: the transform, for messages and the bar.
+      progress: see :class:`Chunking`.
+      total: how many there are.
+    """
+
+    def __init__(self, who: str, progress: Any, total: int) -> None:
+        self.done = 0
+        self.total = total
+        self._bar: Any = None
+        self._report: Callable[[int, int], Any] | None = None
+        if progress is True:
+            self._bar = _tqdm(who)(total=total, desc=who)
+        elif progress:
+            self._report = progress
+
+    def __enter__(self) -> Progress:
+        """Start."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def advance(self, n: int) -> None:
+        """Report that ``n`` more are done."""
+        self.done += n
+        if self._bar is not None:
+            self._bar.update(n)
+        if self._report is not None:
+            self._report(self.done, self.total)

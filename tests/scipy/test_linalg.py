@@ -1,0 +1,298 @@
+"""``scipy.linalg``: values, derivatives, batches and compiled programs against SciPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy_cases import Case, check
+
+import functrans as ft
+from functrans.errors import (
+    ConcretizationError,
+    NonDifferentiableError,
+    ShapeError,
+    UnsupportedOperationError,
+)
+
+R = np.random.default_rng(11)
+A = R.standard_normal((3, 3)) + 3 * np.eye(3)
+B = R.standard_normal((3, 3)) * 0.5
+T = R.standard_normal((4, 3))
+W = R.standard_normal((3, 4))
+V = R.standard_normal(3)
+X = R.standard_normal((3, 2))
+C = (R.standard_normal((3, 3)) + 1j * R.standard_normal((3, 3))) * 0.5 + 2 * np.eye(3)
+P = B @ B.T + np.diag([1.0, 2.0, 3.5])
+E = np.eye(3)
+AB = R.standard_normal((4, 5)) + np.array([0, 0, 6.0, 0])[:, None]
+HB = np.abs(R.standard_normal((3, 5))) * 0.3 + np.array([0, 0, 4.0])[:, None]
+RHS = R.standard_normal((5, 2))
+COL = np.array([4.0, 1.0, 0.5, -0.3])
+ROW = np.array([4.0, -0.6, 0.2, 0.1])
+
+
+def sym(x: Any) -> Any:
+    return (x + x.swapaxes(-1, -2)) / 2
+
+
+def her(x: Any) -> Any:
+    return (x + x.conj().swapaxes(-1, -2)) / 2
+
+
+CASES = (
+    Case("solve", lambda m, a, b: m.solve(a, b), A, V),
+    Case("solve columns", lambda m, a, b: m.solve(a, b), A, X),
+    Case("solve transposed", lambda m, a, b: m.solve(a, b, transposed=True), A, X),
+    Case("solve sym", lambda m, a, b: m.solve(a, b, assume_a="sym"), P, X),
+    Case("solve sym lower", lambda m, a, b: m.solve(a, b, lower=True, assume_a="sym"), P, X),
+    Case("solve her", lambda m, a, b: m.solve(her(a), b, assume_a="her"), C, C[0]),
+    Case("solve pos", lambda m, a, b: m.solve(sym(a), b, assume_a="pos"), P, V),
+    Case("solve upper", lambda m, a, b: m.solve(a, b, assume_a="upper triangular"), A, V),
+    Case("solve diagonal", lambda m, a, b: m.solve(a, b, assume_a="diagonal"), np.diag(V), X),
+    Case("solve complex", lambda m, a, b: m.solve(a, b), C, C[1]),
+    Case("solve_triangular", lambda m, a, b: m.solve_triangular(a, b), A, V),
+    Case(
+        "solve_triangular trans",
+        lambda m, a, b: m.solve_triangular(a, b, trans="T", lower=True, unit_diagonal=True),
+        A,
+        X,
+    ),
+    Case("solve_triangular adjoint", lambda m, a, b: m.solve_triangular(a, b, trans=2), C, C),
+    Case("inv", lambda m, a: m.inv(a), A),
+    Case("inv pos", lambda m, a: m.inv(sym(a), assume_a="pos"), P),
+    Case("det", lambda m, a: m.det(a), A),
+    Case("lstsq", lambda m, a, b: m.lstsq(a, b)[0], T, R.standard_normal(4)),
+    Case("lstsq residues", lambda m, a, b: m.lstsq(a, b)[:2], T, R.standard_normal((4, 2))),
+    Case("lstsq wide", lambda m, a, b: m.lstsq(a, b)[0], W, V),
+    Case("solve_banded", lambda m, ab, b: m.solve_banded((1, 2), ab, b), AB, RHS),
+    Case("solve_banded vector", lambda m, ab, b: m.solve_banded((1, 2), ab, b), AB, RHS[:, 0]),
+    Case("solveh_banded", lambda m, ab, b: m.solveh_banded(ab, b), HB, RHS),
+    Case("solveh_banded lower", lambda m, ab, b: m.solveh_banded(ab, b, lower=True), HB[::-1], RHS),
+    Case("solve_toeplitz", lambda m, c, r, b: m.solve_toeplitz((c, r), b), COL, ROW, RHS[:4]),
+    Case("solve_toeplitz symmetric", lambda m, c, b: m.solve_toeplitz(c, b), COL, RHS[:4, 0]),
+    Case("matmul_toeplitz", lambda m, c, r, x: m.matmul_toeplitz((c, r), x), COL, ROW[:3], X),
+    Case("matmul_toeplitz square", lambda m, c, x: m.matmul_toeplitz(c, x), COL, RHS[:4, 0]),
+    Case("solve_circulant", lambda m, c, b: m.solve_circulant(c, b), COL, RHS[:4]),
+    Case("cholesky", lambda m, a: m.cholesky(sym(a)), P),
+    Case("cholesky lower", lambda m, a: m.cholesky(her(a), lower=True), C + 2 * E),
+    Case("cho_factor", lambda m, a: np.triu(m.cho_factor(sym(a))[0]), P),
+    Case("cho_solve", lambda m, a, b: m.cho_solve(m.cho_factor(sym(a)), b), P, X),
+    Case("cho_solve lower", lambda m, c, b: m.cho_solve((c, True), b), A, V),
+    Case("lu", lambda m, a: m.lu(a), A),
+    Case("lu permute_l", lambda m, a: m.lu(a, permute_l=True), T),
+    Case("lu p_indices", lambda m, a: m.lu(a, p_indices=True)[1:], W),
+    Case("lu_factor", lambda m, a: m.lu_factor(a)[0], A[[2, 0, 1]]),
+    Case("lu_solve", lambda m, a, b: m.lu_solve(m.lu_factor(a), b), A[[2, 0, 1]], X),
+    Case("lu_solve trans", lambda m, a, b: m.lu_solve(m.lu_factor(a), b, 1), A[[2, 0, 1]], V),
+    Case("qr", lambda m, a: m.qr(a), A),
+    Case("qr economic", lambda m, a: m.qr(a, mode="economic"), T),
+    Case("qr r", lambda m, a: m.qr(a, mode="r")[0], T),
+    Case("qr pivoting", lambda m, a: m.qr(a, pivoting=True)[:2], A[:, ::-1]),
+    Case("rq", lambda m, a: m.rq(a), A),
+    Case("rq economic", lambda m, a: m.rq(a, mode="economic"), W),
+    Case("svd", lambda m, a: m.svd(a), A),
+    Case("svd values", lambda m, a: m.svd(a, compute_uv=False), T),
+    Case("svd thin", lambda m, a: m.svd(a, full_matrices=False), T),
+    Case("svdvals", lambda m, a: m.svdvals(a), W),
+    Case("diagsvd", lambda m, s: m.diagsvd(s, 3, 5), V),
+    Case("orth", lambda m, a: m.orth(a) @ m.orth(a).T, T, is_staged=False),
+    Case("null_space", lambda m, a: m.null_space(a) @ m.null_space(a).T, W, is_staged=False),
+    Case("pinv", lambda m, a: m.pinv(a), T),
+    Case("pinvh", lambda m, a: m.pinvh(sym(a)), P),
+    Case("eigh", lambda m, a: [x * np.sign(x[:1]) for x in m.eigh(sym(a))], P),
+    Case("eigh upper", lambda m, a: m.eigh(sym(a), lower=False, eigvals_only=True), P),
+    Case("eigh pair", lambda m, a, b: m.eigh(sym(a), sym(b)), P, A @ A.T),
+    Case("eigh pair 2", lambda m, a, b: m.eigh(sym(a), sym(b), type=2)[0], P, A @ A.T),
+    Case("eigh pair 3", lambda m, a, b: m.eigh(sym(a), sym(b), type=3)[0], P, A @ A.T),
+    Case("eigh subset", lambda m, a: m.eigh(sym(a), subset_by_index=[1, 2]), P),
+    Case("eigvalsh", lambda m, a: m.eigvalsh(her(a)), C),
+    Case("eigvalsh pair", lambda m, a, b: m.eigvalsh(sym(a), sym(b)), P, A @ A.T),
+    Case("eigh_tridiagonal", lambda m, d, e: m.eigh_tridiagonal(d, e), V * 3, V[:2]),
+    Case(
+        "eigh_tridiagonal range",
+        lambda m, d, e: m.eigh_tridiagonal(d, e, True, select="i", select_range=(0, 1)),
+        V * 3,
+        V[:2],
+    ),
+    Case("eig", lambda m, a: m.eig(a), A),
+    Case("eigvals", lambda m, a: m.eigvals(a), A),
+    Case("polar", lambda m, a: m.polar(a), A),
+    Case("polar tall", lambda m, a: m.polar(a), T),
+    Case("polar left", lambda m, a: m.polar(a, "left"), A),
+    Case("polar equal values", lambda m, a: m.polar(a), np.eye(3)[[1, 0, 2]] * 2),
+    Case("polar complex", lambda m, a: m.polar(a), C),
+    Case("orthogonal_procrustes", lambda m, a, b: m.orthogonal_procrustes(a, b), T, T @ A),
+    Case("expm", lambda m, a: m.expm(a), B),
+    Case("expm large", lambda m, a: m.expm(a), 4 * B, derivative_rtol=1e-4),
+    Case("expm stack", lambda m, a: m.expm(a), np.stack([B, B.T])),
+    Case("expm complex", lambda m, a: m.expm(a), C),
+    Case("expm nilpotent", lambda m, a: m.expm(a), np.diag([1.0, 2.0], 1)),
+    Case("expm_frechet", lambda m, a, e: m.expm_frechet(a, e), B, A),
+    Case("expm_frechet alone", lambda m, a, e: m.expm_frechet(a, e, compute_expm=False), B, A),
+    Case("logm", lambda m, a: m.logm(a), P + 0.1 * B),
+    Case("logm complex", lambda m, a: m.logm(a), C),
+    Case("sqrtm", lambda m, a: m.sqrtm(a), P + 0.1 * B),
+    Case("sqrtm complex", lambda m, a: m.sqrtm(a), C),
+    Case("sqrtm equal values", lambda m, a: m.sqrtm(a), 2 * E),
+    Case("fractional_matrix_power", lambda m, a: m.fractional_matrix_power(a, 0.3), P),
+    Case("fractional_matrix_power whole", lambda m, a: m.fractional_matrix_power(a, -2), P),
+    Case("sinm", lambda m, a: m.sinm(a), B),
+    Case("cosm", lambda m, a: m.cosm(a), B),
+    Case("cosm complex", lambda m, a: m.cosm(a), C),
+    Case("tanm", lambda m, a: m.tanm(a), 0.5 * B),
+    Case("sinhm", lambda m, a: m.sinhm(a), B),
+    Case("coshm", lambda m, a: m.coshm(a), B),
+    Case("tanhm", lambda m, a: m.tanhm(a), B),
+    Case("signm", lambda m, a: m.signm(a), A @ np.diag([1.0, -1, 1]) @ np.linalg.inv(A)),
+    Case("funm", lambda m, a: m.funm(a, lambda x: x * np.exp(x)), P, derivative_rtol=1e-4),
+    Case("solve_sylvester", lambda m, a, b, q: m.solve_sylvester(a, b, q), A, P[:2, :2], X),
+    Case("solve_continuous_lyapunov", lambda m, a, q: m.solve_continuous_lyapunov(a, q), A, B),
+    Case("solve_lyapunov", lambda m, a, q: m.solve_lyapunov(a, q), C, C.T),
+    Case("solve_discrete_lyapunov", lambda m, a, q: m.solve_discrete_lyapunov(a, q), B, A),
+    Case(
+        "solve_discrete_lyapunov bilinear",
+        lambda m, a, q: m.solve_discrete_lyapunov(a, q, "bilinear"),
+        B,
+        A,
+    ),
+    Case(
+        "solve_continuous_are",
+        lambda m, a, b, q, r: m.solve_continuous_are(a, b, sym(q), sym(r)),
+        B,
+        X,
+        P,
+        P[:2, :2],
+        rtol=1e-9,
+        derivative_rtol=2e-4,
+    ),
+    Case(
+        "solve_continuous_are e s",
+        lambda m, a, b, q, r, e, s: m.solve_continuous_are(a, b, sym(q), sym(r), e, s),
+        B,
+        X,
+        P,
+        P[:2, :2],
+        E + 0.1 * B,
+        0.1 * X,
+        rtol=1e-9,
+        derivative_rtol=2e-4,
+    ),
+    Case(
+        "solve_discrete_are",
+        lambda m, a, b, q, r: m.solve_discrete_are(a, b, sym(q), sym(r)),
+        B,
+        X,
+        P,
+        P[:2, :2],
+        rtol=1e-9,
+        derivative_rtol=2e-4,
+    ),
+    Case("block_diag", lambda m, a, b, c: m.block_diag(a, b, c), X, V, np.asarray(2.0)),
+    Case("toeplitz", lambda m, c, r: m.toeplitz(c, r), V, ROW),
+    Case("toeplitz complex", lambda m, c: m.toeplitz(c), C[0]),
+    Case("hankel", lambda m, c, r: m.hankel(c, r), V, ROW),
+    Case("hankel zeros", lambda m, c: m.hankel(c), V),
+    Case("circulant", lambda m, c: m.circulant(c), V),
+    Case("companion", lambda m, a: m.companion(a), ROW),
+    Case("leslie", lambda m, f, s: m.leslie(f, s), ROW, V),
+    Case("fiedler", lambda m, a: m.fiedler(a), V),
+    Case("convolution_matrix", lambda m, a: m.convolution_matrix(a, 4), V),
+    Case("convolution_matrix same", lambda m, a: m.convolution_matrix(a, 4, "same"), V),
+    Case("convolution_matrix valid", lambda m, a: m.convolution_matrix(a, 5, "valid"), V),
+    Case("khatri_rao", lambda m, a, b: m.khatri_rao(a, b), T, A),
+    Case("norm", lambda m, a: m.norm(a), A),
+    Case("norm nuclear", lambda m, a: m.norm(a, "nuc"), A),
+    Case("norm vector", lambda m, a: m.norm(a, 3), V),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_function_agrees_with_scipy_and_differences(case: Case) -> None:
+    check(case, "linalg")
+
+
+@pytest.mark.parametrize(
+    "name", ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"]
+)
+def test_constant_matrices_are_scipys(name: str) -> None:
+    np.testing.assert_array_equal(getattr(ft.scipy.linalg, name)(4), getattr(scipy.linalg, name)(4))
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        ft.scipy.linalg.nonsense  # noqa: B018  # the access is what raises
+
+
+@pytest.mark.parametrize("output", ["real", "complex"])
+def test_schur_has_values_only(output: str) -> None:
+    schur = ft.scipy.linalg.schur
+    for found, expected in zip(
+        ft.jit(lambda a: schur(a, output))(A), scipy.linalg.schur(A, output), strict=True
+    ):
+        np.testing.assert_allclose(found, expected)
+    with pytest.raises(NonDifferentiableError, match=r"scipy.linalg.schur has no derivative"):
+        ft.grad(lambda a: np.sum(np.abs(schur(a, output)[0])))(A)
+
+
+def test_hessenberg_has_values_only() -> None:
+    hessenberg = ft.scipy.linalg.hessenberg
+    np.testing.assert_allclose(ft.jit(hessenberg)(A), scipy.linalg.hessenberg(A))
+    with pytest.raises(NonDifferentiableError, match=r"scipy.linalg.hessenberg has no derivative"):
+        ft.grad(lambda a: np.sum(hessenberg(a)))(A)
+
+
+def test_shapes_that_depend_on_values_need_them() -> None:
+    with pytest.raises(ConcretizationError, match="shape of the result of orth"):
+        ft.jit(ft.scipy.linalg.orth)(T)
+
+
+def test_logarithm_of_a_matrix_without_a_real_one() -> None:
+    a = np.array([[0.0, -1.0], [1.0, 0.0]]) - 0.1 * np.eye(2)
+    out, _ = ft.vjp(ft.scipy.linalg.sqrtm, np.diag([-1.0, 4.0]))
+    np.testing.assert_allclose(out, np.diag([1j, 2.0]))
+    np.testing.assert_allclose(ft.jit(ft.scipy.linalg.logm)(a), scipy.linalg.logm(a), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda m, a: m.solve(a, np.ones(4)), ShapeError, "do.* not fit"),
+        (lambda m, a: m.solve(a, a, assume_a="odd"), ValueError, "assume_a='odd'"),
+        (lambda m, a: m.inv(a[:2]), np.linalg.LinAlgError, "square"),
+        (lambda m, a: m.solve_triangular(a, a, trans=5), ValueError, "trans=5"),
+        (lambda m, a: m.solve_triangular(a, np.ones(2)), ShapeError, "3 rows"),
+        (lambda m, a: m.qr(a, mode="raw"), UnsupportedOperationError, "economic"),
+        (lambda m, a: m.qr(a, mode="odd"), ValueError, "mode='odd'"),
+        (lambda m, a: m.pinv(a, atol=0.1), UnsupportedOperationError, "rtol"),
+        (lambda m, a: m.eigh(a, subset_by_value=(0, 1)), UnsupportedOperationError, "by_index"),
+        (lambda m, a: m.eig(a, a), UnsupportedOperationError, r"solve\(b, a\)"),
+        (lambda m, a: m.polar(a, "up"), ValueError, "side"),
+        (lambda m, a: m.schur(a, sort="lhp"), UnsupportedOperationError, "sort"),
+        (lambda m, a: m.solve_sylvester(a, a, a[:2]), ShapeError, "3 rows"),
+        (lambda m, a: m.solve_discrete_lyapunov(a, a, "odd"), ValueError, "method='odd'"),
+        (lambda m, a: m.toeplitz(a), ShapeError, "expected a vector"),
+        (lambda m, a: m.leslie(a[0], a[0]), ShapeError, "2 survival rates"),
+        (lambda m, a: m.khatri_rao(a, a[:, :2]), ShapeError, "equally many columns"),
+        (lambda m, a: m.solve_circulant(a[0] * 0, a[0]), np.linalg.LinAlgError, "near singular"),
+        (lambda m, a: m.convolution_matrix(a[0], 0), ValueError, "positive"),
+    ],
+)
+def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        ft.vjp(lambda a: call(ft.scipy.linalg, a), A)
+
+
+def test_plain_scipy_on_traced_arrays_names_the_replacement() -> None:
+    with pytest.raises(ConcretizationError, match=r"functrans\.scipy\.linalg\.expm"):
+        ft.grad(lambda a: np.sum(scipy.linalg.expm(a)))(A)
+
+
+def test_exponential_has_third_derivatives() -> None:
+    expm = ft.scipy.linalg.expm
+
+    def f(t: Any) -> Any:
+        return np.sum(expm(t * B))
+
+    third = ft.grad(ft.grad(ft.grad(f)))(0.3)
+    assert third == pytest.approx(np.sum(B @ B @ B @ scipy.linalg.expm(0.3 * B)), rel=1e-12)

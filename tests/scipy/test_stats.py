@@ -1,0 +1,411 @@
+"""Distributions: values against SciPy, derivatives in all real parameters, supports."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.errors import ShapeError, UnsupportedOperationError
+from functrans.scipy import stats as ours
+from functrans.scipy.stats_continuous import CONTINUOUS
+from functrans.scipy.stats_discrete import DISCRETE
+from functrans.scipy.stats_positive import POSITIVE
+from functrans.testing import central_difference
+from scipy import stats as theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A distribution: points, parameters that broadcast with them, and where it is tested.
+
+    Attributes:
+      name: SciPy's name.
+      points: inside the support, for loc 0.3 and scale 1.7 of continuous ones.
+      shapes: parameters.
+      outside: points outside the support.
+      moving: parameters that derivatives are taken in; all by default.
+    """
+
+    name: str
+    points: tuple[float, ...]
+    shapes: tuple[float, ...] = ()
+    outside: tuple[float, ...] = ()
+    moving: tuple[int, ...] | None = None
+
+
+LINE = (-2.5, 0.1, 0.9, 4.2)
+POSITIVE_POINTS = (0.5, 1.3, 2.9, 6.0)
+UNIT_POINTS = (0.4, 0.9, 1.4, 1.9)
+LOC, SCALE = 0.3, 1.7
+BELOW = (-1.0, 0.2)
+
+CASES = (
+    Case("norm", LINE),
+    Case("truncnorm", (-1.5, 0.4, 1.9), (-1.2, 1.5), (-5.0, 4.0)),
+    Case("t", LINE, (3.4,)),
+    Case("cauchy", LINE),
+    Case("laplace", LINE),
+    Case("logistic", LINE),
+    Case("gumbel_r", LINE),
+    Case("gumbel_l", LINE),
+    Case("uniform", UNIT_POINTS, (), (0.1, 2.5)),
+    Case("beta", UNIT_POINTS, (1.7, 0.6), (0.1, 2.5)),
+    Case("powerlaw", UNIT_POINTS, (1.7,), (0.1, 2.5)),
+    Case("vonmises", LINE, (1.4,)),
+    Case("wrapcauchy", POSITIVE_POINTS, (0.4,), (-1.0,)),
+    Case("skewnorm", LINE, (1.4,)),
+    Case("gennorm", LINE, (1.4,)),
+    Case("expon", POSITIVE_POINTS, (), BELOW),
+    Case("weibull_min", POSITIVE_POINTS, (1.6,), BELOW),
+    Case("rayleigh", POSITIVE_POINTS, (), BELOW),
+    Case("pareto", (2.3, 3.1, 6.0), (1.6,), (1.0,)),
+    Case("lomax", POSITIVE_POINTS, (1.6,), BELOW),
+    Case("gompertz", (0.5, 1.3, 2.9), (0.6,), BELOW),
+    Case("gamma", POSITIVE_POINTS, (2.3,), BELOW),
+    Case("chi2", POSITIVE_POINTS, (3.1,), BELOW),
+    Case("chi", POSITIVE_POINTS, (3.1,), BELOW),
+    Case("maxwell", POSITIVE_POINTS, (), BELOW),
+    Case("lognorm", POSITIVE_POINTS, (0.8,), (*BELOW, LOC)),
+    Case("invgamma", POSITIVE_POINTS, (2.3,), (*BELOW, LOC)),
+    Case("f", POSITIVE_POINTS, (3.1, 5.2), BELOW),
+    Case("halfnorm", POSITIVE_POINTS, (), BELOW),
+    Case("halfcauchy", POSITIVE_POINTS, (), BELOW),
+    Case("invweibull", POSITIVE_POINTS, (1.6,), (*BELOW, LOC)),
+    Case("fisk", POSITIVE_POINTS, (1.6,), (*BELOW, LOC)),
+)  # fmt: skip
+METHODS = ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+PROBABILITIES = np.array([0.05, 0.3, 0.45, 0.8, 0.97])
+
+COUNTS = (
+    Case("poisson", (0, 1, 4, 7), (2.3,), (-1, 1.5)),
+    Case("bernoulli", (0, 1), (0.3,), (-1, 2)),
+    Case("binom", (0, 1, 4, 5), (5, 0.3), (-1, 6), (1,)),
+    Case("nbinom", (0, 1, 4, 7), (2.5, 0.3), (-1, 1.5)),
+    Case("geom", (1, 2, 4, 7), (0.3,), (0, 1.5)),
+    Case("betabinom", (0, 1, 4, 5), (5, 1.3, 0.7), (-1, 6), (1, 2)),
+    Case("hypergeom", (1, 2, 4), (20, 7, 12), (-1, 8), ()),
+    Case("zipf", (1, 2, 4, 7), (2.3,), (0, 1.5)),
+    Case("dlaplace", (-3, 0, 4), (0.8,), (1.5,)),
+)
+
+
+def _has(distribution: Any, method: str) -> bool:
+    if method.endswith("df") and method not in ("cdf",) and "pdf" in method:
+        return True
+    return distribution.distribution is not None and (
+        method not in ("ppf", "isf") or distribution.quantile is not None
+    )
+
+
+EACH = [
+    pytest.param(case, method, id=f"{case.name}-{method}")
+    for case in CASES
+    for method in METHODS
+    if _has(getattr(ours, case.name), method)
+]
+EACH_COUNT = [
+    pytest.param(case, method, id=f"{case.name}-{method}")
+    for case in COUNTS
+    for method in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf")
+    if "pmf" in method or getattr(ours, case.name).distribution is not None
+]
+
+
+def _operands(case: Case, method: str) -> tuple[np.ndarray, ...]:
+    points = PROBABILITIES if method in ("ppf", "isf") else np.array(case.points)
+    return (points, *map(np.float64, (*case.shapes, LOC, SCALE)))
+
+
+def test_every_distribution_has_a_case() -> None:
+    names = {case.name for case in (*CASES, *COUNTS)}
+    assert names == {each.name for each in (*CONTINUOUS, *POSITIVE, *DISCRETE)}
+    assert len(EACH) + len(EACH_COUNT) > 250
+
+
+@pytest.mark.parametrize(("case", "method"), EACH)
+def test_values_are_those_of_scipy(case: Case, method: str) -> None:
+    operands = _operands(case, method)
+    found = getattr(getattr(ours, case.name), method)(*operands)
+    expected = getattr(getattr(theirs, case.name), method)(*operands)
+    np.testing.assert_allclose(found, expected, rtol=2e-11, atol=1e-14)
+    compiled = ft.jit(getattr(getattr(ours, case.name), method))(*operands)
+    np.testing.assert_allclose(compiled, found, rtol=1e-12, atol=1e-15)
+    batched = ft.vmap(
+        getattr(getattr(ours, case.name), method), (0, *(None,) * 10)[: len(operands)]
+    )
+    np.testing.assert_allclose(batched(*operands), found, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("case", "method"), EACH)
+def test_derivatives_in_all_operands(case: Case, method: str) -> None:
+    operands, function = _operands(case, method), getattr(getattr(ours, case.name), method)
+    rng = np.random.default_rng(5)
+    direction = tuple(np.asarray(rng.standard_normal(x.shape)) for x in operands)
+
+    def fun(*xs: Any) -> tuple[Any, ...]:
+        return (function(*xs),)
+
+    (out,), (pushed,) = ft.jvp(fun, operands, direction)
+    (numerical,) = central_difference(fun, operands, direction, 1e-6)
+    np.testing.assert_allclose(pushed, numerical, rtol=2e-6, atol=2e-6)
+    ct = rng.standard_normal(out.shape)
+    pulled = ft.vjp(fun, *operands)[1]((ct,))
+    backward = sum(float(np.sum(a * b)) for a, b in zip(pulled, direction, strict=True))
+    assert backward == pytest.approx(float(np.sum(ct * pushed)), rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize(("case", "method"), EACH)
+def test_second_derivatives(case: Case, method: str) -> None:
+    operands, function = _operands(case, method), getattr(getattr(ours, case.name), method)
+
+    def gradient(*xs: Any) -> Any:
+        return ft.grad(lambda *ys: np.sum(function(*ys)), tuple(range(len(xs))))(*xs)
+
+    rng = np.random.default_rng(6)
+    direction = tuple(np.asarray(rng.standard_normal(x.shape)) for x in operands)
+    found = ft.jvp(gradient, operands, direction)[1]
+    numerical = central_difference(gradient, operands, direction, 1e-5)
+    for one, other in zip(found, numerical, strict=True):
+        scale = max(1.0, float(np.max(np.abs(other))))
+        np.testing.assert_allclose(one / scale, other / scale, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.outside], ids=lambda c: c.name)
+def test_outside_the_support(case: Case) -> None:
+    distribution, points = getattr(ours, case.name), np.array(case.outside)
+    expected = getattr(theirs, case.name)
+    rest = _operands(case, "pdf")[1:]
+    for method in ("logpdf", "pdf", "cdf", "sf"):
+        if _has(distribution, method):
+            function = getattr(distribution, method)
+            np.testing.assert_array_equal(
+                function(points, *rest), getattr(expected, method)(points, *rest)
+            )
+    # Together with points inside: derivatives are finite, and those outside are 0.
+    both = np.concatenate([points, np.array(case.points)])
+    slopes = ft.grad(lambda x, *p: np.sum(distribution.pdf(x, *p)), tuple(range(1 + len(rest))))(
+        both, *rest
+    )
+    assert all(np.isfinite(slope).all() for slope in slopes)
+    np.testing.assert_array_equal(slopes[0][: len(points)], 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_single_precision_names_and_bad_parameters(case: Case) -> None:
+    distribution = getattr(ours, case.name)
+    x, *rest = (x.astype(np.float32) for x in _operands(case, "pdf"))
+    value = distribution.logpdf(x, *rest)
+    assert value.dtype == np.float32
+    wide = distribution.logpdf(*_operands(case, "pdf"))
+    np.testing.assert_allclose(value, wide, rtol=2e-4, atol=2e-5)
+    named = dict(zip(distribution.shapes, rest, strict=False))
+    np.testing.assert_array_equal(
+        distribution.logpdf(x, **named, scale=rest[-1], loc=rest[-2]), value
+    )
+    assert np.isnan(distribution.logpdf(*_operands(case, "pdf")[:-1], -1.0)).all()
+    assert np.isnan(distribution.logpdf(np.nan, *_operands(case, "pdf")[1:]))
+    with pytest.raises(TypeError, match=r"argument 'wrong' is unknown; it takes \(x, "):
+        distribution.pdf(x, *rest[:-2], wrong=1.0)
+    with pytest.raises(TypeError, match=r"expected .* at most"):
+        distribution.pdf(x, *rest, 1.0)
+    assert repr(distribution) == f"functrans.scipy.stats.{case.name}"
+
+
+def test_what_has_no_formula_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match=r"vonmises\.cdf has no formula"):
+        ours.vonmises.cdf(0.5, 1.0)
+    with pytest.raises(UnsupportedOperationError, match=r"skewnorm\.ppf has no formula"):
+        ours.skewnorm.ppf(0.5, 1.0)
+    with pytest.raises(UnsupportedOperationError, match=r"zipf\.cdf has no formula"):
+        ours.zipf.cdf(2, 1.5)
+    with pytest.raises(TypeError, match="missing a; it takes"):
+        ours.gamma.pdf(1.0)
+
+
+def test_quantiles_at_the_ends() -> None:
+    q = np.array([0.0, 1.0, -0.1, 1.1])
+    for name, shapes in (("norm", ()), ("gamma", (2.0,)), ("beta", (2.0, 3.0)), ("pareto", (2.0,))):
+        for method in ("ppf", "isf"):
+            found = getattr(getattr(ours, name), method)(q, *shapes, 1.0, 2.0)
+            expected = getattr(getattr(theirs, name), method)(q, *shapes, 1.0, 2.0)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["norm", "t", "cauchy", "laplace", "logistic", "gennorm"])
+def test_slopes_at_the_median(name: str) -> None:
+    shapes = {"t": (3.4,), "gennorm": (1.4,)}.get(name, ())
+    distribution = getattr(ours, name)
+    for method, sign in (("ppf", 1.0), ("isf", -1.0)):
+        slope = ft.grad(lambda q, method=method: getattr(distribution, method)(q, *shapes))(0.5)
+        np.testing.assert_allclose(slope, sign / distribution.pdf(0.0, *shapes), rtol=1e-12)
+
+
+def test_tails_keep_their_digits() -> None:
+    for name, x in (("norm", 30.0), ("logistic", 300.0), ("gumbel_l", 3.0), ("expon", 500.0)):
+        for method in ("logsf", "sf"):
+            found = getattr(getattr(ours, name), method)(x)
+            expected = getattr(getattr(theirs, name), method)(x)
+            np.testing.assert_allclose(found, expected, rtol=1e-11)
+    found = ours.truncnorm.logpdf(np.array([9.5, 11.0]), 9.0, 12.0)
+    expected = theirs.truncnorm.logpdf(np.array([9.5, 11.0]), 9.0, 12.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert np.isfinite(ft.grad(lambda a: ours.truncnorm.logpdf(9.5, a, 12.0))(9.0))
+
+
+# integers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("case", "method"), EACH_COUNT)
+def test_counts(case: Case, method: str) -> None:
+    k = np.array([*case.points, *case.outside])
+    shapes = tuple(map(np.float64, case.shapes))
+    function = getattr(getattr(ours, case.name), method)
+    found = function(k + 2, *shapes, loc=2)
+    with np.errstate(divide="ignore"):
+        expected = getattr(getattr(theirs, case.name), method)(k + 2, *shapes, loc=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(ft.jit(function)(k, *shapes), function(k, *shapes), rtol=1e-12)
+    moving = case.moving if case.moving is not None else tuple(range(len(shapes)))
+    inside = np.array(case.points)
+
+    def total(*values: Any) -> Any:
+        given = list(shapes)
+        for i, value in zip(moving, values, strict=True):
+            given[i] = value
+        out = function(inside, *given)
+        return np.sum(np.where(np.isfinite(out), out, 0.0))
+
+    if moving:
+        ft.check_grads(total, tuple(shapes[i] for i in moving), order=2, rtol=2e-5, eps=1e-5)
+
+
+def test_counts_with_bad_parameters_are_nan() -> None:
+    assert np.isnan(ours.poisson.logpmf(1, -1.0))
+    assert np.isnan(ours.binom.pmf(1, 2.5, 0.5))
+    assert np.isnan(ours.binom.pmf(1, 2, 1.5))
+
+
+# vectors ----------------------------------------------------------------------------------------
+
+X = np.array([[0.3, -1.2], [0.8, 0.1], [2.0, 1.5]])
+MEAN = np.array([0.1, 0.4])
+COV = np.array([[1.5, 0.4], [0.4, 0.9]])
+SHARES = np.array([0.2, 0.5, 0.3])
+
+
+def _symmetric(a: Any) -> Any:
+    return (a + a.T) / 2
+
+
+VECTORS = (
+    ("multivariate_normal", "logpdf", (X, MEAN, COV), (0, 1, 2)),
+    ("multivariate_normal", "pdf", (X, MEAN, COV), (0, 1, 2)),
+    ("multivariate_t", "logpdf", (X, MEAN, COV, 3.5), (0, 1, 2, 3)),
+    ("multivariate_t", "pdf", (X, MEAN, COV, 3.5), (0, 1, 2, 3)),
+    ("dirichlet", "logpdf", (SHARES, np.array([1.5, 0.7, 2.2])), (1,)),
+    ("dirichlet", "pdf", (SHARES[:2], np.array([1.5, 0.7, 2.2])), (0, 1)),
+    ("multinomial", "logpmf", (np.array([[1, 2, 3], [0, 6, 0]]), 6, SHARES), (2,)),
+    ("multinomial", "pmf", (np.array([[1, 2, 3], [0, 6, 0]]), 6, SHARES), (2,)),
+    ("wishart", "logpdf", (COV + np.eye(2), 3.5, COV), (0, 1, 2)),
+    ("wishart", "pdf", (COV + np.eye(2), 3.5, COV), (0, 1, 2)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "method", "operands", "moving"), VECTORS)
+def test_vectors(name: str, method: str, operands: Any, moving: tuple[int, ...]) -> None:
+    function = getattr(getattr(ours, name), method)
+    expected = getattr(getattr(theirs, name), method)(*operands)
+    np.testing.assert_allclose(function(*operands), expected, rtol=1e-12)
+    np.testing.assert_allclose(ft.jit(function)(*operands), expected, rtol=1e-12)
+
+    def fun(*values: Any) -> Any:
+        given = list(operands)
+        for i, value in zip(moving, values, strict=True):
+            is_matrix = np.shape(given[i]) == (2, 2)
+            given[i] = _symmetric(value) if is_matrix else value
+        return function(*given)
+
+    ft.check_grads(fun, tuple(np.float64(operands[i]) for i in moving), order=2, rtol=1e-4)
+
+
+def test_diagonal_covariances() -> None:
+    found = ours.multivariate_normal.logpdf(X, MEAN, np.array([1.5, 0.9]))
+    np.testing.assert_allclose(found, theirs.multivariate_normal.logpdf(X, MEAN, [1.5, 0.9]))
+    np.testing.assert_allclose(
+        ours.multivariate_normal.entropy(MEAN, COV), theirs.multivariate_normal.entropy(MEAN, COV)
+    )
+    with pytest.raises(ShapeError, match=r"the scale has shape \(3, 3\), expected \(2, 2\)"):
+        ours.multivariate_normal.logpdf(X, MEAN, np.eye(3))
+    with pytest.raises(ShapeError, match=r"mean has shape \(3,\)"):
+        ours.multivariate_normal.logpdf(X, np.zeros(3), COV)
+    with pytest.raises(ShapeError, match="dirichlet: x has shape"):
+        ours.dirichlet.logpdf(SHARES, np.ones(5))
+    with pytest.raises(ShapeError, match="wishart: x and scale must be square"):
+        ours.wishart.logpdf(COV, 3.0, np.eye(3))
+
+
+@pytest.mark.parametrize("method", [None, "silverman", 0.4])
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 1.5])])
+def test_densities_of_samples(method: Any, weights: Any) -> None:
+    data = np.array([[0.1, 1.2, -0.4, 2.2], [0.5, 0.1, 0.9, -1.0]])
+    points = np.array([[0.3, 0.9, 5.0], [0.2, -0.4, 1.0]])
+    found = ours.gaussian_kde(data, method, weights)
+    expected = theirs.gaussian_kde(data, method, weights)
+    np.testing.assert_allclose(found.logpdf(points), expected.logpdf(points), rtol=1e-12)
+    np.testing.assert_allclose(found(points), expected(points), rtol=1e-10)
+    ft.check_grads(
+        lambda data, points: ours.gaussian_kde(data, method, weights).logpdf(points),
+        (data, points), rtol=1e-4,
+    )  # fmt: skip
+    line, whole = ours.gaussian_kde(data[0]), theirs.gaussian_kde(data[0])
+    np.testing.assert_allclose(
+        line.integrate_box_1d(-0.5, 1.0), whole.integrate_box_1d(-0.5, 1.0), rtol=1e-12
+    )
+
+
+def test_densities_of_samples_refuse() -> None:
+    with pytest.raises(ValueError, match="expected 2 or more"):
+        ours.gaussian_kde(np.ones(1))
+    with pytest.raises(ValueError, match="bw_method must be"):
+        ours.gaussian_kde(np.arange(3.0), "other")
+    with pytest.raises(ShapeError, match=r"points of shape \(3, 2\), expected \(1, m\)"):
+        ours.gaussian_kde(np.arange(3.0)).logpdf(np.ones((3, 2)))
+    with pytest.raises(ShapeError, match="for one variable"):
+        ours.gaussian_kde(np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 0.5]])).integrate_box_1d(0, 1)
+
+
+# summaries --------------------------------------------------------------------------------------
+
+A = np.array([[0.5, 1.2, 3.0], [2.0, 0.7, 1.1], [1.4, 2.2, 0.3], [0.9, 1.0, 4.0]])
+
+SUMMARIES = (
+    ("moment", {"order": 3}), ("sem", {}), ("sem", {"axis": None}), ("zscore", {}),
+    ("zscore", {"axis": 1, "ddof": 1}), ("zscore", {"axis": None}), ("skew", {}),
+    ("skew", {"bias": False}), ("kurtosis", {}), ("kurtosis", {"bias": False, "axis": None}),
+    ("kurtosis", {"fisher": False}), ("gmean", {}), ("gmean", {"axis": None}), ("hmean", {}),
+    ("entropy", {}), ("entropy", {"base": 2, "axis": 1}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), SUMMARIES)
+def test_summaries(name: str, options: dict[str, Any]) -> None:
+    function = getattr(ours, name)
+    expected = getattr(theirs, name)(A, **options)
+    np.testing.assert_allclose(function(A, **options), expected, rtol=1e-12, atol=1e-14)
+    compiled = ft.jit(lambda a: function(a, **options))(A)
+    np.testing.assert_allclose(compiled, expected, rtol=1e-12, atol=1e-14)
+    ft.check_grads(lambda a: function(a, **options), (A,))
+    assert function(A.astype(np.float32), **options).dtype == np.float32
+
+
+def test_summaries_of_two() -> None:
+    np.testing.assert_allclose(ours.pmean(A, 2.5), theirs.pmean(A, 2.5))
+    np.testing.assert_allclose(ours.entropy(A, A[::-1]), theirs.entropy(A, A[::-1]))
+    np.testing.assert_allclose(ours.zmap(A[0], A), theirs.zmap(A[0], A))
+    ft.check_grads(lambda a, p: ours.pmean(a, p), (A, 2.5))
+    ft.check_grads(ours.entropy, (A, A[::-1].copy()))
+    ft.check_grads(lambda s, a: ours.zmap(s, a), (A[0].copy(), A))
+    with pytest.raises(ValueError, match="base must be positive, got -1"):
+        ours.entropy(A, base=-1)

@@ -1,0 +1,128 @@
+"""``Jaxpr.to_html``: a page that needs nothing else and says everything once."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans import lax
+from functrans.ir.jaxpr import subjaxprs
+
+VOID = {"meta", "input", "br"}
+
+
+class Checker(HTMLParser):
+    """Checks that tags nest, and notes rows, links and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.classes: list[str] = []
+        self.urls: list[str] = []
+        self.ids: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        given = dict(attrs)
+        self.urls += [given[key] for key in ("src", "href") if key in given]
+        self.ids += [given["id"]] if "id" in given else []
+        self.classes += (given.get("class") or "").split()
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+
+def checked(page: str) -> Checker:
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    for url in checker.urls:
+        assert url.startswith("#")
+        assert url[1:] in checker.ids
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert not re.search(r"https?://|@import|url\(", page)
+    return checker
+
+
+def model(params: Any, x: Any) -> Any:
+    for i, w in enumerate(params):
+        with ft.named_scope(f"layer{i}"):
+            x = np.tanh(x @ w)
+    with ft.named_scope("head"), ft.named_scope("steps"):
+        x, ys = lax.scan(lambda c, k: (np.cos(c) * k, c.sum()), x, np.linspace(0, 1, 10))
+    return lax.cond(ys[0] > 0, np.exp, lambda v: v * 2, x)
+
+
+def test_scopes_programs_types_and_lines() -> None:
+    jaxpr = ft.make_jaxpr(model)([np.ones((4, 4))] * 2, np.ones((3, 4)))
+    page = checked(jaxpr.to_html())
+    text = "".join(page.text)
+    for word in ("layer0", "layer1", "head", "steps", "dot_general", ":f64[3,4]", "10 times"):
+        assert word in text
+    assert "branches[0]" in text
+    assert "branches[1]" in text
+    assert "test_jaxpr_pages.py:" in text
+    assert page.classes.count("scope") == 4
+    n_rows = page.classes.count("row") - page.classes.count("scope")
+    assert n_rows == sum(_equations(jaxpr))
+
+
+def _equations(jaxpr: Any) -> Any:
+    yield len(jaxpr.eqns)
+    for eqn in jaxpr.eqns:
+        for sub in subjaxprs(eqn.params):
+            yield from _equations(sub)
+
+
+def test_a_program_that_occurs_again_is_shown_once() -> None:
+    f = ft.jit(lambda x: np.sin(x) + 1.0)
+    jaxpr = ft.make_jaxpr(lambda x: f(x) * f(2.0 * x))(1.0)
+    page = checked(jaxpr.to_html())
+    assert page.ids.count("p1") == 1
+    assert "#p1" in page.urls
+
+
+def test_names_are_escaped() -> None:
+    def f(x: Any) -> Any:
+        with ft.named_scope("<b>&"):
+            return np.sin(x)
+
+    f.__name__ = "<script>alert(1)</script>"
+    page = ft.make_jaxpr(f)(1.0).to_html()
+    assert "<script>alert" not in page
+    assert "&lt;b&gt;&amp;" in page
+    checked(page)
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (lambda: 1.0, ()),
+        (lambda x: x, (1.0,)),
+        (lambda x: ft.debug.print("{}", x), (1.0,)),
+        (lambda x: lax.while_loop(lambda v: v < 3, lambda v: v + 1, x), (1.0,)),
+        (lambda x: x * 2, (np.zeros((0, 3)),)),
+    ],
+)
+def test_small_programs(f: Any, args: Any) -> None:
+    checked(ft.make_jaxpr(f)(*args).to_html())
+
+
+def test_long_programs_take_linear_room() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3000):
+            x = x + 1.0
+        return x
+
+    page = ft.make_jaxpr(f)(1.0).to_html()
+    assert len(page) < 3000 * 600
+    checked(page)
