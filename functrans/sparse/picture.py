@@ -34,7 +34,8 @@ def draw(
     column = matrix.indices
     kept = (row >= top) & (row < bottom) & (column >= left) & (column < right)
     number = found.color + np.where(found.is_row, coloring.n_column_colors, 0)
-    hues: Any = plt.get_cmap("tab20").colors  # type: ignore[attr-defined]  # a listed map
+    palette: Any = plt.get_cmap("tab20")
+    hues = palette.colors
     extent = max(bottom - top, right - left, 1)
     if extent > _LARGE:
         style: dict[str, Any] = {"marker": ",", "linestyle": "none", "rasterized": True}

@@ -91,7 +91,7 @@ ROWS: tuple[Row, ...] = (
     binary(te.binary_cross_entropy_p, None, _cross_entropy, span(0.1, 0.9), span(0.1, 0.9)),
     binary(te.with_slope_p, None, lambda value, carrier: value, fixed=(0,), is_flat=True,
            differentiated=lambda value, carrier: (te.with_slope(carrier, carrier),)),
-    unary(te.torch_logit_p, None, _logit, None, span(0.1, 0.9)),
+    unary(te.torch_logit_p, None, _logit, None, span(0.25, 0.75)),
     unary(te.torch_sinc_p, None, _sinc, None, signed(0.2, 2), kinks=(0.0, -0.0, 1.0, 0.005)),
     unary(te.entropy_p, None, _entropy, None, span(0.2, 2)),
     unary(te.torch_lgamma_p, None, math.lgamma, None, span(0.3, 4), draw_int=ints(1, 9),
