@@ -170,7 +170,7 @@ torch.nn.modules
 torch.nn
 """,
     "control": """
-binomial collectives inline programs
+binomial collectives direct inline programs
 calls lanes
 native
 bodies call_records explanations lowered signatures

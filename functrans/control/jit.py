@@ -33,6 +33,7 @@ from functrans import tree
 from functrans.compiler.compiled import Compiled, native_error
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
+from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered, LoweredStep
@@ -173,45 +174,6 @@ def _roll(jaxpr: Jaxpr) -> None:
         jaxpr.cache["rolled"] = rolled
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Direct:
-    """Machine code that is all there is to do in a call like the last one.
-
-    Attributes:
-      call: a function of the leaves of the arguments, which checks them itself: whatever is not as
-        it was is looked up again.
-      treedef: structure of the arguments; their number if none is a container.
-      static: key of the static arguments.
-      result: structure of the result; ``None`` if what ``call`` returns is the result.
-    """
-
-    call: Callable[..., Any]
-    treedef: Any
-    static: Hashable
-    result: Any
-
-
-def _direct(program: _Program, treedef: Any, static: Hashable) -> _Direct | None:
-    """The machine code of a program, where it needs nothing around it."""
-    native = program.native
-    if native is None or native.direct is None:
-        return None
-    call: Callable[..., Any] = native.direct.call
-    if program.captured:
-        call = functools.partial(call, *program.captured)
-    entry = native.direct.entry
-    returned = tree.LEAF if entry.single else tree.structure((0,) * len(entry.outputs))
-    result = None if program.treedef == returned else program.treedef
-    return _Direct(call, treedef, static, result)
-
-
-def _structured(treedef: Any, result: Any) -> Any:
-    """What machine code returned, in the structure of the result."""
-    if treedef is None:
-        return result
-    return tree.unflatten(treedef, result if type(result) is tuple else (result,))
-
-
 class JitFunction:
     """A function that is staged once per kind of arguments and then run as a program.
 
@@ -236,7 +198,7 @@ class JitFunction:
         self._donate_argnames = donate_argnames
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
         self._lock = Lock()
-        self._direct: _Direct | None = None
+        self._direct: Direct | None = None
         """The machine code of the last call, if that is all there is to do."""
         self._positional: Callable[..., Any] | None = None
         """The same as a function of the arguments, where these and the result are arrays."""
@@ -272,7 +234,7 @@ class JitFunction:
             if result is not NotImplemented:
                 if type(result) is int:
                     raise self._error_of(direct.call, result)
-                return _structured(direct.result, result)
+                return structured(direct.result, result)
         tensors = _tensors[0] if _tensors else None
         if tensors is not None:
             if tensors.is_staging:  # a part of the step around it
@@ -309,7 +271,7 @@ class JitFunction:
         else:
             outs = call_program(program.jaxpr, operands, self._name, program.donated)
         if not axes:  # a program that needs none of them is right among any
-            direct = _direct(program, treedef, static)
+            direct = direct_call(program, treedef, static)
             is_flat = direct is not None and direct.result is None and treedef == len(args)
             self._direct = direct
             self._positional = direct.call if direct is not None and is_flat else None
