@@ -39,7 +39,7 @@ random
 functional testing
 autograd
 compat
-tables
+tables conversion
 functrans
 """
 
@@ -77,11 +77,12 @@ family slicing sorting tapes
 elementwise movement threefry
 special_family
 special_series
-complex_parts gather_scatter special
+complex_parts gather_scatter
+special
 special_gamma special_hypergeometric torch_elementwise
 special_bessel special_elementary special_polynomials
 special_distributions
-creation cumulative dot dynamic_slicing fft scatter_reduce
+block_gather creation cumulative dot dynamic_slicing fft scatter_reduce
 convolution indexing linalg_common reduction
 linalg_det linalg_triangular
 filters linalg_factor linalg_matrix_functions linalg_solve
@@ -106,7 +107,7 @@ pushing recording towers
 watched
 """,
     "compiler": """
-affine cache engine invariants reductions storage symbols threads
+affine bounds cache engine invariants reductions storage symbols threads
 access entry parallel schedule
 merging
 prepare
@@ -227,6 +228,7 @@ api
 """,
     "random": """
 keys
+rejection
 uniform
 continuous
 discrete gamma permuting

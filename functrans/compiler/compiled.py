@@ -304,9 +304,14 @@ def optimisation_level(text: str) -> int:
     """How hard LLVM tries: little for long programs, and where there is nothing to gain.
 
     Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
-    once, and no slot on the stack has to become a register.
+    once, and no slot on the stack has to become a register. A loop, which has a phi, is another
+    matter.
     """
-    is_plain = text.count("= alloca ") <= _PLAIN_SLOTS and _VECTOR.search(text) is None
+    is_plain = (
+        text.count("= alloca ") <= _PLAIN_SLOTS
+        and " = phi " not in text
+        and not _VECTOR.search(text)
+    )
     return 0 if is_plain or text.count("\n") >= LONG_PROGRAM_LINES else 1
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler.bounds import with_checked_indices
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
 from functrans.ir.avals import ShapedArray
@@ -26,6 +27,9 @@ from functrans.ir.lowering import Expansion, Reduction, Structured
 from functrans.passes.simplify import simplify
 from functrans.primitives.structural import cast_p, copy_p
 from functrans.staging import stage
+
+_SMALL = 64
+"""Elements of a constant array up to which machine code may contain it."""
 
 MAX_EXPANSION_DEPTH = 100
 """Calls in calls; deeper ones are left to the interpreter."""
@@ -54,20 +58,25 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
             )
         )
         known = with_invariants_outside(_with_single_axes(with_merged_axes(known)), prepare)
-        known = _with_own_results(known)
-        known.cache["constants"] = jaxpr.cache.get("constants", {})
+        known = with_checked_indices(_with_own_results(known), constants(jaxpr))
+        known.cache["constants"] = constants(jaxpr)
         jaxpr.cache["prepared"] = known
     return known
 
 
-def known_values(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
+def constants(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
     """Arguments of which every call passes the same array, that nobody can change.
 
-    Whoever stages a program says so: the basis of a Jacobian is one. What is computed from them
-    may be computed at planning time.
+    Whoever stages a program says so: the basis of a Jacobian is one, the places of the entries of
+    a sparse one another.
     """
     values: Mapping[Var, np.ndarray] = jaxpr.cache.get("constants", {})
     return values
+
+
+def known_values(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
+    """Those that are small enough to be a part of the machine code."""
+    return {var: value for var, value in constants(jaxpr).items() if value.size <= _SMALL}
 
 
 class _Writer:

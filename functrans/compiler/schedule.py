@@ -34,6 +34,10 @@ UNROLLED = 40
 """Trailing axes are unrolled up to this many elements of a loop's body."""
 UNROLLED_AXIS = 16
 """The longest axis that is unrolled: rows up to this length are read and written as a whole."""
+FEW_ROWS = 4
+"""So many long rows are unrolled."""
+LONG_ROW = 256
+"""Elements of a row from which it is long."""
 SHORT = 32
 """Extents from here on are worth a vector loop: the reduction order depends on it."""
 WIDE = 4096
@@ -143,7 +147,8 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a shape that become loops; the others are unrolled or have one element.
 
     Short trailing axes are unrolled where another axis is long enough for lanes; arrays with no
-    such axis are small, and written out they would be long.
+    such axis are small, and written out they would be long. A few long rows are computed together:
+    what does not depend on the row, as in products with a few directions, is computed once.
     """
     if math.prod(shape) <= FULLY_UNROLLED:
         return ()
@@ -154,7 +159,10 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     while last and shape[last - 1] <= UNROLLED_AXIS and unrolled * shape[last - 1] <= UNROLLED:
         unrolled *= shape[last - 1]
         last -= 1
-    return tuple(axis for axis in range(last) if shape[axis] != 1)
+    loops = tuple(axis for axis in range(last) if shape[axis] != 1)
+    if len(loops) == 2 and shape[loops[0]] <= FEW_ROWS and shape[loops[1]] >= LONG_ROW:
+        return loops[1:]
+    return loops
 
 
 def unrolled(shape: tuple[int, ...]) -> int:

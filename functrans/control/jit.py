@@ -60,8 +60,6 @@ from functrans.transforms.arguments import (
 )
 
 _MAX_PROGRAMS = 256
-_SMALL = 64
-"""Elements of a constant array up to which machine code may contain it."""
 
 
 # the cache --------------------------------------------------------------------------------------
@@ -143,18 +141,18 @@ def _axes() -> Hashable:
 
 
 def _constants(jaxpr: Jaxpr, captured: Sequence[Any]) -> dict[Var, np.ndarray]:
-    """Small captured arrays that nobody can change, which machine code may contain."""
+    """Captured arrays that nobody can change: planning may read them."""
     return {
         var: value
         for var, value in zip(jaxpr.invars, captured, strict=False)
-        if type(value) is np.ndarray and value.size <= _SMALL and not may_change(value)
+        if type(value) is np.ndarray and not may_change(value)
     }
 
 
 def _in_order(value: Any) -> Any:
     """A captured array that nobody can change, laid out as machine code reads it."""
     if type(value) is np.ndarray and not may_change(value):
-        ordered = np.ascontiguousarray(value)
+        ordered = np.asarray(value, order="C")  # ascontiguousarray makes 0-d arrays 1-d
         ordered.flags.writeable = False  # it is a copy, or was so before
         return ordered
     return value

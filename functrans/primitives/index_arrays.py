@@ -6,7 +6,8 @@ knows of tracers (``gather_scatter``, ``scatter_reduce``).
 Canonical form: index arrays, broadcast together to a shape ``S``, index the axes ``axes`` of an
 array; the other axes are its *rest*, in order. What is read or written has shape ``S + rest``.
 Modes for indices outside ``[-n, n)``: ``raise``; ``clip`` and ``wrap`` as in ``np.take`` (there a
-negative index is outside too); ``drop`` reads 0 and writes nothing.
+negative index is outside too); ``drop`` reads 0 and writes nothing. ``inside`` says that all are
+known to be in ``[0, n)``: machine code does not look, NumPy raises.
 
 Writes happen in the row-major order of ``S``, so that among several to one place the last one
 counts. NumPy iterates over several index arrays in the order of their memory, which for arrays that
@@ -103,7 +104,7 @@ def _resolve(
     Returns:
       Indices, and a mask (``None`` when all count) that broadcasts to ``S``.
     """
-    if mode == "raise":
+    if mode in ("raise", "inside"):
         return indices, None
     whole = tuple([np.asarray(index).astype(np.intp, copy=False) for index in indices])
     extents = [shape[axis] for axis in axes]
@@ -147,6 +148,7 @@ def _read_axis(x: np.ndarray, index: Any, axis: int, mode: str) -> Any:
     """
     index = np.asarray(index)
     ndim = index.ndim
+    mode = "raise" if mode == "inside" else mode
     if mode != "raise" and not x.flags.c_contiguous:
         (index,), _ = _resolve("gather", (index,), x.shape, (axis,), mode)
         mode = "raise"

@@ -97,6 +97,8 @@ class _Indices:
     def _one(self, e: Routines, index: Value, axis: int) -> tuple[Value, Value | None]:
         """A non-negative index along one axis; whether it counts."""
         b, n = e.b, self.shape[axis]
+        if self.mode == "inside":
+            return index, None
         zero, extent = b.index(0), b.index(n)
         if self.mode == "clip":
             index = b.select(b.icmp("sgt", index, b.index(n - 1)), b.index(n - 1), index)

@@ -1,8 +1,8 @@
 """Functions that read and write at index arrays.
 
 Here: ``gather``, ``scatter``, ``accumulate``, ``take_along_axis``, ``put_along_axis``. Not here:
-the records they apply (``gather_scatter``, ``scatter_reduce``), basic indexing (``slicing``),
-windows whose start is traced (``dynamic_slicing``), how ``x[...]`` is taken apart
+the records they apply (``gather_scatter``, ``block_gather``, ``scatter_reduce``), basic indexing
+(``slicing``), windows whose start is traced (``dynamic_slicing``), how ``x[...]`` is taken apart
 (``functrans.indexing``).
 
 Layer: ``primitives``.
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ShapeError
+from functrans.primitives import block_gather, gather_scatter, scatter_reduce
 from functrans.primitives import elementwise as ew
-from functrans.primitives import gather_scatter, scatter_reduce
 from functrans.primitives.gather_scatter import (
     accumulate_p,
     gather_p,
@@ -237,4 +237,8 @@ def put_along_axis(
     return scatter(x, v, indices, tuple(range(len(shape))), op, mode, unique_indices)
 
 
-PRIMITIVES = (*gather_scatter.PRIMITIVES, *scatter_reduce.PRIMITIVES)
+PRIMITIVES = (
+    *gather_scatter.PRIMITIVES,
+    *block_gather.PRIMITIVES,
+    *scatter_reduce.PRIMITIVES,
+)

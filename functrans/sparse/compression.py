@@ -31,7 +31,7 @@ from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, reshape
 from functrans.sparse.coloring import Coloring, sources
 from functrans.sparse.pattern import Call
-from functrans.trace import aval_of, dtype_of, shape_of
+from functrans.trace import aval_of, dtype_of, innermost_staging, shape_of
 from functrans.transforms.forward import jvp, linearize
 from functrans.transforms.reverse import vjp
 from functrans.transforms.vectorize import vmap
@@ -76,6 +76,9 @@ def entries_program(
             _check_results(label, outs, avals, n_rows, is_reverse=n_row_colors > 0)
             return outs
 
+        if not matrix.nnz:
+            like = fun(*xs) or xs
+            return np.zeros(0, np.result_type(*[dtype_of(value) for value in like]))
         parts = []
         if n_columns_colors:
             assert columns is not None
@@ -83,9 +86,6 @@ def entries_program(
         if n_row_colors:
             assert rows is not None
             parts.append(_row_products(fun, xs, rows, n_row_colors))
-        if not parts:
-            outs = fun(*xs)
-            return np.zeros(0, np.result_type(*[dtype_of(out) for out in outs]))
         dtype = np.result_type(*[dtype_of(part) for part in parts])
         flat = [reshape(cast(p, dtype), (math.prod(shape_of(p)),)) for p in parts]
         return gather(
@@ -169,14 +169,20 @@ def _joined(parts: Sequence[Any]) -> Any:
     return flat[0] if len(flat) == 1 else concatenate(flat, 0)
 
 
-def _seeds(colors: np.ndarray, n_colors: int, avals: Sequence[Any]) -> list[np.ndarray]:
-    """Directions of zeros and ones, one per colour, cut into arrays of some shapes."""
+def _seeds(colors: np.ndarray, n_colors: int, avals: Sequence[Any]) -> list[Any]:
+    """Directions of zeros and ones, one per colour, cut into arrays of some shapes.
+
+    They are parts of the program: all that is made of one of them is made from one array, which
+    costs less than to read what was made of it when the program was staged.
+    """
+    staging = innermost_staging()
+    assert staging is not None
     found, start = [], 0
     for aval in avals:
         own = colors[start : start + aval.size]
         start += aval.size
         rows = (own == np.arange(n_colors)[:, None]).astype(aval.dtype)
-        found.append(_constant(rows).reshape((n_colors, *aval.shape)))
+        found.append(staging.lift(_constant(rows.reshape((n_colors, *aval.shape)))))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ShapeError
+from functrans.primitives import block_gather as bg
 from functrans.primitives import dynamic_slicing as ds
 from functrans.primitives import gather_scatter as gs
 from functrans.primitives import scatter_reduce as sr
@@ -175,6 +176,23 @@ def _gather_samples(rng: Rng) -> Iterator[Sample]:
     yield Sample("int_by_uint8", (integers(rng, (5,)), small), params)
 
 
+def _block_samples(rng: Rng) -> Iterator[Sample]:
+    """Three columns by rows, between reads out of order; then neighbours, and one place."""
+    columns = (np.arange(4)[:, None] + 4 * np.arange(3)).ravel()
+    index = np.concatenate([[5, 1], columns, [7], np.arange(2, 10), [3, 3, 3, 3]])
+    params = {
+        "patterns": ((0, 4, 8, 1, 5, 9), (0, 1, 2, 3), (0, 0, 0, 0)),
+        "ranges": ((2, 2, 0), (15, 2, 1), (23, 1, 2)),
+    }
+    x = uniform(rng, (12,))
+    yield Sample("blocks", (x, index), params)
+    yield Sample("f32", (x.astype(np.float32), index), params)
+    yield Sample("complex", (annulus(rng, (12,)), index), params)
+    yield Sample("int_by_int32", (integers(rng, (12,)), index.astype(np.int32)), params)
+    yield Sample("no_blocks", (x, index), {"patterns": (), "ranges": ()})
+    yield Sample("empty", (x, index[:0]), {"patterns": (), "ranges": ()})
+
+
 def _accumulate_samples(rng: Rng) -> Iterator[Sample]:
     for case in CASES:
         params = {"axes": case[3], "mode": case[4], "shape": case[1]}
@@ -263,6 +281,21 @@ INDEX_ARRAYS = (
                 "axes": (1,), "mode": "raise"}),
             Refused("index_shapes", (np.ones((3, 3)), np.zeros(2, int), np.zeros(3, int)),
                 ShapeError, "broadcast", {"axes": (0, 1), "mode": "raise"}),
+        ),
+    ),
+    Row(
+        bg.gather_blocks_p,
+        _block_samples,
+        lambda x, index, **_: np.array([x[i] for i in index], x.dtype),
+        rtol=0,
+        is_flat=True,
+        refused=(
+            Refused("matrix", (np.ones((3, 3)), np.zeros(2, int)), ShapeError, "a vector", {
+                "patterns": (), "ranges": ()}),
+            Refused("too_long", (np.ones(3), np.zeros(2, int)), ShapeError, "end at 4", {
+                "patterns": ((0, 1),), "ranges": ((0, 2, 0),)}),
+            Refused("overlap", (np.ones(3), np.zeros(4, int)), ValueError, "does not fit", {
+                "patterns": ((0, 1),), "ranges": ((0, 1, 0), (1, 1, 0))}),
         ),
     ),
     Row(
