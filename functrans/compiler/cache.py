@@ -9,6 +9,10 @@ whatever does not check out is removed and counts as absent. Object code is exec
 directory must belong to the user and be writable for no one else. Every failure of the file system
 means "not cached", never an exception: programs run without a cache.
 
+How much there is stands in one file, to which every writer appends what it adds, so that no process
+looks at tens of thousands of entries because it writes one. Entries that are written again count
+twice, so the sum is never too small for long; when it is beyond the bound, the entries are counted.
+
 The environment: ``FUNCTRANS_CACHE_DIR`` (empty or ``off`` for none), ``FUNCTRANS_CACHE_SIZE_MB``.
 
 Layer: ``compiler``.
@@ -40,6 +44,8 @@ _SUFFIX = ".object"
 _UNFINISHED = ".unfinished"
 _UNFINISHED_AGE_S = 3600
 _DEFAULT_SIZE_MB = 256
+_SIZES = "sizes"
+"""Name of the file of sizes: 64-bit integers, whose sum is that of all entries, or more."""
 _KEEP_AFTER_EVICTION = 0.75
 """Share of the bound that an eviction leaves, so that not every write evicts."""
 
@@ -115,6 +121,8 @@ class ObjectCache:
         """Remove all entries."""
         for entry in self._entries():
             _remove(Path(entry.path))
+        if self.directory is not None:
+            _remove(self.directory / _SIZES)
         with self._lock:
             self._written_bytes = None
 
@@ -161,12 +169,17 @@ class ObjectCache:
 
     def _bound(self, added_bytes: int) -> None:
         """Remove the least recently used entries when they take too much together."""
+        assert self.directory is not None
+        sizes = self.directory / _SIZES
         with self._lock:
-            known = self._written_bytes
+            known = _recorded(sizes) if self._written_bytes is None else self._written_bytes
             self._written_bytes = None if known is None else known + added_bytes
             if known is not None and known + added_bytes <= self.limit_bytes:
+                _record(sizes, added_bytes)
                 return
         total = self._evict()
+        with contextlib.suppress(OSError):
+            _write_whole(sizes, struct.pack("<q", total))
         with self._lock:
             self._written_bytes = total
 
@@ -233,6 +246,24 @@ def _write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         _remove(Path(name))
         raise
+
+
+def _recorded(sizes: Path) -> int | None:
+    """The sum of a file of sizes; ``None`` if there is none, or a damaged one."""
+    try:
+        content = sizes.read_bytes()
+    except OSError:
+        return None
+    if not content or len(content) % 8:
+        return None
+    total = int(np.frombuffer(content, "<i8").sum())
+    return total if total >= 0 else None
+
+
+def _record(sizes: Path, added_bytes: int) -> None:
+    """Append to a file of sizes; short appends of several processes do not mix."""
+    with contextlib.suppress(OSError), sizes.open("ab", buffering=0) as file:
+        file.write(struct.pack("<q", added_bytes))
 
 
 def _remove(path: Path) -> None:

@@ -219,11 +219,12 @@ def compiled(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled:
             reason = "the program calls NumPy between native parts"
             donations = Donations({}, dict.fromkeys(inputs, reason))
     parts: list[NativeFunction | HostCall] = []
+    alike: dict[str, NativeFunction] = {}
     for part in planned_parts:
         if isinstance(part, HostCall):
             parts.append(part)
         else:
-            parts.append(_native_function(part, donations.taken))
+            parts.append(_native_function(part, donations.taken, alike))
     return Compiled(prepared, parts, donations)
 
 
@@ -352,7 +353,16 @@ _programs: weakref.WeakValueDictionary[str, engine.Loaded] = weakref.WeakValueDi
 """Programs in this process, by name: calls of other extents share them."""
 
 
-def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunction:
+def _native_function(
+    part: NativePart, donated: Mapping[int, int], alike: dict[str, NativeFunction]
+) -> NativeFunction:
+    """The function of a part: that of an earlier part of the program, from disk, or made anew.
+
+    Args:
+      part: the part.
+      donated: arguments whose memory results take over.
+      alike: functions of the program's parts, by what they depend on; this one is added.
+    """
     entry = replace(entry_of(part), donated=donated)
     cache = object_cache()
     text: ProgramText | None = None
@@ -364,13 +374,16 @@ def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunc
     known = known_values(part.jaxpr)
     values = [known[var].tobytes().hex() if var in known else "" for var in part.jaxpr.invars]
     key = cache_key("part", engine.target(), identity, _digest(*values), entry)
+    if key in alike:  # steps of a Python loop
+        return replace(alike[key], part=part)
     data = cache.get(key)
     if data is not None:
         try:
             recipe = _Recipe.unpacked(data)
             program = _shared_program(recipe, None)
             if program is not None:
-                return _assembled(part, entry, recipe, program, was_cached=True)
+                alike[key] = _assembled(part, entry, recipe, program, was_cached=True)
+                return alike[key]
         except (CompilationError, LookupError, ValueError, struct.error):
             pass  # an entry that does not load is made anew
     if text is None:
@@ -384,7 +397,8 @@ def _native_function(part: NativePart, donated: Mapping[int, int]) -> NativeFunc
     program = _shared_program(recipe, text)
     assert program is not None
     cache.put(key, recipe.packed())
-    return _assembled(part, entry, recipe, program, was_cached=False)
+    alike[key] = _assembled(part, entry, recipe, program, was_cached=False)
+    return alike[key]
 
 
 def _digest(*texts: str) -> str:

@@ -172,29 +172,25 @@ def partition(jaxpr: Jaxpr) -> list[Part]:
 
 
 def _grouped(jaxpr: Jaxpr, reasons: Sequence[str | None]) -> list[Part]:
-    """Equations that can be compiled together, and the others one by one, in order."""
-    known: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
-    waiting = list(zip(jaxpr.eqns, reasons, strict=True))
-    groups: list[list[tuple[Equation, str | None]]] = []
-    native = True
-    while waiting:
-        taken: list[tuple[Equation, str | None]] = []
-        left: list[tuple[Equation, str | None]] = []
-        effects_wait = False
-        for eqn, reason in waiting:
-            is_ready = all(not isinstance(x, Var) or x in known for x in eqn.inputs)
-            if eqn.effects:
-                is_ready = is_ready and not effects_wait
-            if is_ready and (reason is None) == native:
-                taken.append((eqn, reason))
-                known.update(eqn.outputs)
-            else:
-                left.append((eqn, reason))
-                effects_wait = effects_wait or bool(eqn.effects)
-        if taken:
-            groups.append(taken)
-        waiting = left
-        native = not native
+    """Equations that can be compiled together, and the others one by one, in order.
+
+    Groups have even numbers if they are native, odd ones if not. An equation is in the first group
+    of its kind that is not before those of its operands; effects stay in order.
+    """
+    number: dict[Var, int] = {}
+    grouped: dict[int, list[tuple[Equation, str | None]]] = {}
+    last_effect = 0
+    for eqn, reason in zip(jaxpr.eqns, reasons, strict=True):
+        first = max([number.get(x, 0) for x in eqn.inputs if isinstance(x, Var)], default=0)
+        has_effects = bool(eqn.effects)
+        if has_effects:
+            first = max(first, last_effect)
+        group = first + (first % 2 != (reason is not None))
+        if has_effects:
+            last_effect = group
+        number.update(dict.fromkeys(eqn.outputs, group))
+        grouped.setdefault(group, []).append((eqn, reason))
+    groups = [grouped[group] for group in sorted(grouped)]
     needed = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
     parts: list[Part] = []
     for group in reversed(groups):

@@ -20,6 +20,7 @@ import numpy as np
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear
+from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import imag, real, real_dtype
 from functrans.primitives.dot import matmul
 from functrans.primitives.fortran import (
@@ -46,8 +47,10 @@ from functrans.primitives.linalg_common import (
     matrix_transpose,
     working_dtype,
 )
+from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import zeros_like_aval
-from functrans.trace import bind, dtype_of
+from functrans.trace import bind, dtype_of, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number
@@ -481,7 +484,34 @@ def cofactor(a: Any, *directions: Any) -> Any:
     Returns:
       ``[..., n, n]``: the gradient of the determinant, or its derivative in the directions.
     """
+    if not directions and shape_of(a)[-1] in (2, 3):
+        return _small_cofactor(a)
     return bind(cofactor_p, a, *directions)[0]
+
+
+def _small_cofactor(a: Any) -> Any:
+    """Cofactors of 2x2 and 3x3 matrices by products of entries: compiled with what is around them.
+
+    Of 3x3 matrices the rows are cross products of the other two; with rows and columns repeated,
+    each factor is a window of the matrix.
+    """
+    ndim = len(shape_of(a))
+
+    def window(x: Any, rows: slice, columns: slice) -> Any:
+        return slice_index(x, BasicIndex((*(slice(None),) * (ndim - 2), rows, columns)))
+
+    whole = slice(None)
+    if shape_of(a)[-1] == 2:
+        turned = window(a, slice(None, None, -1), slice(None, None, -1))
+        signs = np.array([[1, -1], [-1, 1]], dtype_of(a))
+        signs.flags.writeable = False
+        return ew.multiply(turned, signs)
+    first, second = slice(1, 4), slice(2, 5)
+    a = concatenate([a, window(a, slice(0, 2), whole)], ndim - 2)
+    a = concatenate([a, window(a, whole, slice(0, 2))], ndim - 1)
+    down = ew.multiply(window(a, first, first), window(a, second, second))
+    up = ew.multiply(window(a, first, second), window(a, second, first))
+    return ew.subtract(down, up)
 
 
 PRIMITIVES = (inv_p, det_p, slogdet_p, cofactor_p)

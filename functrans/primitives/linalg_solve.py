@@ -308,6 +308,11 @@ def lu_factor(a: Any, *, check: bool = True) -> tuple[Any, Any]:
 # linear_solve -----------------------------------------------------------------------------------
 
 
+_FEW_ROWS, _FEW_COLUMNS = 32, 8
+"""Systems that are solved column by column: OpenBLAS shares any number of columns above one among
+threads, which costs milliseconds where these must be woken on a busy machine (1 us a column)."""
+
+
 def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str) -> tuple[Any, ...]:
     if b.size == 0:
         return (np.empty(b.shape, b.dtype),)
@@ -320,8 +325,13 @@ def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str)
         return (x.astype(b.dtype, copy=False).reshape(b.shape),)
     getrs = getattr(linalg.lapack, LAPACK_LETTER[factors.dtype.char] + "getrs")
     out = np.empty(rhs.shape, b.dtype)
+    k = rhs.shape[-1]
     for lu, order, right, x in zip(factors, pivots, rhs, out, strict=True):
-        x[...] = getrs(lu, order, right, trans=TRANS_CODE[trans])[0]
+        if n <= _FEW_ROWS and k <= _FEW_COLUMNS:
+            for j in range(k):
+                x[:, j] = getrs(lu, order, right[:, j], trans=TRANS_CODE[trans])[0]
+        else:
+            x[...] = getrs(lu, order, right, trans=TRANS_CODE[trans])[0]
     return (out.reshape(b.shape),)
 
 

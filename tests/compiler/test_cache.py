@@ -137,6 +137,34 @@ def test_the_bound_holds_over_many_writes(directory: Path) -> None:
     assert objects.get("too much") is None
 
 
+def test_a_new_process_counts_no_entries_to_write_one(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ObjectCache(directory)
+    for i in range(5):
+        first.put(str(i), bytes(900))
+    size_bytes = first.statistics().size_bytes
+    second = ObjectCache(directory)
+    monkeypatch.setattr(ObjectCache, "_entries", lambda self: pytest.fail("entries were counted"))
+    second.put("5", bytes(900))
+    assert second._written_bytes == size_bytes * 6 // 5
+
+
+@pytest.mark.parametrize("content", [None, b"", b"abc", (-8).to_bytes(8, "little", signed=True)])
+def test_a_bound_holds_without_the_file_of_sizes(directory: Path, content: bytes | None) -> None:
+    first = ObjectCache(directory, limit_bytes=20_000)
+    for i in range(18):
+        first.put(str(i), bytes(900))
+    sizes = directory / "sizes"
+    sizes.unlink()
+    if content is not None:
+        sizes.write_bytes(content)
+    second = ObjectCache(directory, limit_bytes=20_000)
+    for i in range(18):
+        second.put(str(-i), bytes(900))
+    assert second.statistics().size_bytes <= 20_000
+
+
 def test_files_left_by_killed_writers_are_removed_when_old(directory: Path) -> None:
     ObjectCache(directory)
     old, young = directory / "old.unfinished", directory / "young.unfinished"
