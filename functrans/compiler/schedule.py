@@ -35,9 +35,12 @@ UNROLLED = 40
 UNROLLED_AXIS = 16
 """The longest axis that is unrolled: rows up to this length are read and written as a whole."""
 FEW_ROWS = 4
-"""So many long rows are unrolled."""
+"""So many long rows of light work are computed together."""
 LONG_ROW = 256
 """Elements of a row from which it is long."""
+LIGHT_WORK = 60
+"""Cost of an element up to which registers hold what a few rows are computed from; a function
+such as ``exp`` is more than that by itself."""
 SHORT = 32
 """Extents from here on are worth a vector loop: the reduction order depends on it."""
 WIDE = 4096
@@ -147,8 +150,7 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a shape that become loops; the others are unrolled or have one element.
 
     Short trailing axes are unrolled where another axis is long enough for lanes; arrays with no
-    such axis are small, and written out they would be long. A few long rows are computed together:
-    what does not depend on the row, as in products with a few directions, is computed once.
+    such axis are small, and written out they would be long.
     """
     if math.prod(shape) <= FULLY_UNROLLED:
         return ()
@@ -159,10 +161,7 @@ def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     while last and shape[last - 1] <= UNROLLED_AXIS and unrolled * shape[last - 1] <= UNROLLED:
         unrolled *= shape[last - 1]
         last -= 1
-    loops = tuple(axis for axis in range(last) if shape[axis] != 1)
-    if len(loops) == 2 and shape[loops[0]] <= FEW_ROWS and shape[loops[1]] >= LONG_ROW:
-        return loops[1:]
-    return loops
+    return tuple(axis for axis in range(last) if shape[axis] != 1)
 
 
 def unrolled(shape: tuple[int, ...]) -> int:
@@ -232,6 +231,8 @@ class _Planner:
         self.own_level: dict[Var, int] = {}
         """Level of the nest that computes a forced variable."""
         self.cost: dict[Var, int] = {}
+        self.highest_cost: dict[tuple[int, ...], int] = {}
+        """Of the elements of arrays, by their shape."""
         self.kinds: list[str] = []
         self.makers: dict[Var, int] = {}
 
@@ -294,6 +295,10 @@ class _Planner:
                     highest += 1
             for out in eqn.outputs:
                 level[out], cost[out] = highest, total
+                if kind == "inline":
+                    is_dear = isinstance(eqn.primitive.lower, Pointwise) and pointwise_cost(eqn) > 4
+                    own, shape = HIGHEST_COST if is_dear else total, out.aval.shape
+                    self.highest_cost[shape] = max(self.highest_cost.get(shape, 0), own)
                 if kind == "inline" and out in self.forced:
                     # its nest must have finished before the nests that could not compute it
                     self.own_level[out] = highest
@@ -314,7 +319,8 @@ class _Planner:
             keys: set[Key] = set()
             if kind == "reduce":
                 shape = eqn.inputs[0].aval.shape
-                root = Root(eqn, 0, shape, loop_axes(shape), eqn.params["axes"][0])
+                axis = eqn.params["axes"][0]
+                root = Root(eqn, 0, shape, self._loops(shape, axis), axis)
                 x = eqn.inputs[0]
                 key = (self.level.get(x, 0) if isinstance(x, Var) else 0, _extents(root))
                 roots.setdefault(key, []).append(root)
@@ -324,9 +330,10 @@ class _Planner:
                     wanted = users.get(var, set())
                     shape = var.aval.shape
                     level = self.own_level.get(var, self.level[var])
-                    own = (level, tuple(shape[a] for a in loop_axes(shape)))
+                    loops = self._loops(shape)
+                    own = (level, tuple(shape[a] for a in loops))
                     if var in in_memory or self._is_worth_keeping(var, wanted, own):
-                        root = Root(eqn, output, shape, loop_axes(shape))
+                        root = Root(eqn, output, shape, loops)
                         roots.setdefault(own, []).append(root)
                         keys.add(own)
                     else:
@@ -335,6 +342,22 @@ class _Planner:
                 if isinstance(atom, Var):
                     users.setdefault(atom, set()).update(keys)
         return roots, in_memory
+
+    def _loops(self, shape: tuple[int, ...], reduced: int | None = None) -> tuple[int, ...]:
+        """The loops of a root: a few long rows of light work are computed together.
+
+        What does not depend on the row, as in products with a few directions, is computed once.
+        """
+        loops = loop_axes(shape)
+        if (
+            len(loops) == 2
+            and shape[loops[0]] <= FEW_ROWS
+            and shape[loops[1]] >= LONG_ROW
+            and loops[0] != reduced
+            and self.highest_cost.get(shape, 0) <= LIGHT_WORK
+        ):
+            return loops[1:]
+        return loops
 
     def _is_worth_keeping(self, var: Var, wanted: set[Key], own: Key) -> bool:
         if not wanted:

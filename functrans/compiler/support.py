@@ -177,20 +177,20 @@ def _grouped(jaxpr: Jaxpr, reasons: Sequence[str | None]) -> list[Part]:
     Groups have even numbers if they are native, odd ones if not. An equation is in the first group
     of its kind that is not before those of its operands; effects stay in order.
     """
-    number: dict[Var, int] = {}
+    group_of: dict[Var, int] = {}
     grouped: dict[int, list[tuple[Equation, str | None]]] = {}
     last_effect = 0
     for eqn, reason in zip(jaxpr.eqns, reasons, strict=True):
-        first = max([number.get(x, 0) for x in eqn.inputs if isinstance(x, Var)], default=0)
+        first = max([group_of.get(x, 0) for x in eqn.inputs if isinstance(x, Var)], default=0)
         has_effects = bool(eqn.effects)
         if has_effects:
             first = max(first, last_effect)
-        group = first + (first % 2 != (reason is not None))
+        own = first + (first % 2 != (reason is not None))
         if has_effects:
-            last_effect = group
-        number.update(dict.fromkeys(eqn.outputs, group))
-        grouped.setdefault(group, []).append((eqn, reason))
-    groups = [grouped[group] for group in sorted(grouped)]
+            last_effect = own
+        group_of.update(dict.fromkeys(eqn.outputs, own))
+        grouped.setdefault(own, []).append((eqn, reason))
+    groups = [grouped[number] for number in sorted(grouped)]
     needed = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
     parts: list[Part] = []
     for group in reversed(groups):

@@ -14,6 +14,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ Range = tuple[int, int, int]
 _LONGEST_PERIOD = 128
 _BLOCK = 64
 """Elements of a block, at least: what a round costs is shared by them."""
+_LANES = 8
+"""Of a vector of doubles: blocks of whole vectors are preferred."""
 _MAX_PATTERNS = 8
 _MAX_RANGES = 4096
 _SMALLEST = 512
@@ -65,7 +68,7 @@ def find_blocks(index: np.ndarray) -> tuple[tuple[Pattern, ...], tuple[Range, ..
       >>> index = np.arange(3000).reshape(3, 1000).T.ravel()  # by columns
       >>> patterns, ranges = find_blocks(index)
       >>> patterns[0][:6], ranges
-      ((0, 1000, 2000, 1, 1001, 2001), ((0, 45, 0),))
+      ((0, 1000, 2000, 1, 1001, 2001), ((0, 41, 0),))
     """
     if index.ndim != 1 or index.size < _SMALLEST:
         return None
@@ -74,23 +77,30 @@ def find_blocks(index: np.ndarray) -> tuple[tuple[Pattern, ...], tuple[Range, ..
     if period is None:
         return None
     length = period * -(-_BLOCK // period)
-    patterns: dict[Pattern, int] = {}
+    whole = math.lcm(period, _LANES)
+    if -(-_BLOCK // whole) * whole <= 2 * _BLOCK:
+        length = -(-_BLOCK // whole) * whole
+    patterns: list[Pattern] = []
+    phases: dict[bytes, tuple[int, int]] = {}  # steps of a period: pattern, distance to its start
     ranges: list[Range] = []
+    steps = np.diff(index)
     taken = 0
     for first, stop in _repeating(index, period, 2 * length):
         first = max(first, taken)
-        shifts = range(min(period, stop - first - length))
-        start = next(
-            (first + s for s in shifts if _pattern(index, first + s, length) in patterns), first
-        )
-        count = (stop - start) // length
-        pattern = _pattern(index, start, length)
-        if count <= 0 or len(ranges) == _MAX_RANGES:
+        if stop - first < 2 * length or len(ranges) == _MAX_RANGES:
             continue
-        if pattern not in patterns and len(patterns) == _MAX_PATTERNS:
-            continue
-        ranges.append((start, count, patterns.setdefault(pattern, len(patterns))))
-        taken = start + count * length
+        own = steps[first : first + period]
+        if own.tobytes() not in phases:
+            if len(patterns) == _MAX_PATTERNS:
+                continue
+            for shift in range(period):
+                phases[np.roll(own, -shift).tobytes()] = len(patterns), -shift % period
+            block = index[first : first + length] - index[first]
+            patterns.append(tuple(block.tolist()))
+        number, shift = phases[own.tobytes()]
+        start = first + shift
+        ranges.append((start, (stop - start) // length, number))
+        taken = start + (stop - start) // length * length
     if sum(count for _, count, _ in ranges) * length < _LOWEST_SHARE * index.size:
         return None
     return tuple(patterns), tuple(ranges)
@@ -119,10 +129,6 @@ def _repeating(index: np.ndarray, period: int, shortest: int) -> Iterator[tuple[
     stops = np.concatenate([ends, [len(change)]]) + period
     for k in np.flatnonzero(stops - firsts >= shortest).tolist():
         yield int(firsts[k]), int(stops[k])
-
-
-def _pattern(index: np.ndarray, start: int, length: int) -> Pattern:
-    return tuple((index[start : start + length] - index[start]).tolist())
 
 
 # the rules --------------------------------------------------------------------------------------
@@ -192,11 +198,54 @@ def _read_block(
 ) -> None:
     """The elements of one block, in vectors."""
     at, lanes = 0, most_lanes(x.dtype)
+    starts = _windows(pattern, lanes)
+    windows = [(first, load_run(e, x, plus(e, base, first), lanes)) for first in starts]
     while at < len(pattern):
         lanes = min(lanes, 1 << ((len(pattern) - at).bit_length() - 1))
-        elements = _elements(e, x, base, pattern[at : at + lanes])
+        offsets = pattern[at : at + lanes]
+        if windows and lanes == windows[0][1].lanes:
+            elements = _from_windows(e, windows, offsets)
+        else:
+            elements = _elements(e, x, base, offsets)
         store_run(e, out, plus(e, start, at), elements)
         at += lanes
+
+
+def _windows(pattern: Pattern, lanes: int) -> list[int]:
+    """First offsets of runs of lanes that cover a pattern; none if single elements are as well.
+
+    They reach from the lowest to the highest offset at most: there the array has elements.
+    """
+    found: list[int] = []
+    last = max(pattern) - lanes + 1
+    offsets = sorted(set(pattern))
+    for offset in offsets:
+        if not found or offset >= found[-1] + lanes:
+            found.append(min(offset, last))
+    is_worth_it = last >= offsets[0] and 2 * len(found) <= len(offsets)
+    return found if is_worth_it else []
+
+
+def _from_windows(e: Routines, windows: Sequence[tuple[int, Number]], offsets: Pattern) -> Number:
+    """Elements picked out of runs, as many as a run has."""
+    lanes = len(offsets)
+    owner = [max(k for k, (first, _) in enumerate(windows) if first <= o) for o in offsets]
+    place = [o - windows[k][0] for o, k in zip(offsets, owner, strict=True)]
+    used = list(dict.fromkeys(owner))
+    number = windows[used[0]][1]
+    if len(used) == 1 and place == list(range(lanes)):
+        return number
+    parts = list(number.parts)
+    picks = place
+    for step, window in enumerate(used[1:] or used):
+        # what was picked before stays where it is; the first time it is picked out as well
+        mask = [
+            lanes + place[i] if owner[i] == window else i if step else picks[i]
+            for i in range(lanes)
+        ]
+        other = windows[window][1].parts
+        parts = [e.b.shuffle(a, b, mask) for a, b in zip(parts, other, strict=True)]
+    return type(number)(number.dtype, tuple(parts))
 
 
 def _elements(e: Routines, x: Array, base: Value, offsets: Pattern) -> Number:
