@@ -46,8 +46,10 @@ _BLOCK = 64
 """Elements of a block, at least: what a round costs is shared by them."""
 _LANES = 8
 """Of a vector of doubles: blocks of whole vectors are preferred."""
-_MAX_PATTERNS = 8
+_MAX_PATTERNS = 64
 _MAX_RANGES = 4096
+_WRITTEN = 256
+"""Elements of blocks that are written out: of the patterns that cover most."""
 _SMALLEST = 512
 """Indices from which a look is worth it."""
 _LOWEST_SHARE = 0.5
@@ -101,9 +103,12 @@ def find_blocks(index: np.ndarray) -> tuple[tuple[Pattern, ...], tuple[Range, ..
         start = first + shift
         ranges.append((start, (stop - start) // length, number))
         taken = start + (stop - start) // length * length
-    if sum(count for _, count, _ in ranges) * length < _LOWEST_SHARE * index.size:
+    covered = [sum(count for _, count, k in ranges if k == n) for n in range(len(patterns))]
+    kept = sorted(range(len(patterns)), key=lambda n: -covered[n])[: max(_WRITTEN // length, 1)]
+    if sum(covered[n] for n in kept) * length < _LOWEST_SHARE * index.size:
         return None
-    return tuple(patterns), tuple(ranges)
+    own_ranges = tuple([(first, count, kept.index(k)) for first, count, k in ranges if k in kept])
+    return tuple([patterns[n] for n in kept]), own_ranges
 
 
 def _period(index: np.ndarray) -> int | None:
