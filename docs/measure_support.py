@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 DOCS = Path(__file__).resolve().parent
 DATA = DOCS / "support.json"
@@ -56,6 +57,7 @@ SCIPY = (
     "scipy.ndimage",
     "scipy.interpolate",
     "scipy.fft",
+    "scipy.sparse.linalg",
 )
 OURS = {"numpy.lib.scimath": "functrans.numpy.scimath"}
 CASE_MODULES = {
@@ -217,6 +219,14 @@ def _others() -> Iterator[tuple[Function, tuple[Any, ...], set[str], bool]]:
         yield of(f"optimize.{name}", lambda p, s=solve: s(lambda x: x * x - p, 0.0, 3.0), two)
     yield of("optimize.newton", lambda p: optimize.newton(lambda x: x * x - p, 1.0), two)
     yield of("optimize.rosen", optimize.rosen, pair)
+    matrix = csr_array([[4.0, 1.0], [1.0, 3.0]])
+    for name in ("cg", "bicgstab", "gmres"):
+        krylov = getattr(ft.scipy.sparse.linalg, name)
+        yield of(f"sparse.linalg.{name}", lambda b, s=krylov: s(matrix, b, tol=1e-13)[0], pair)
+    yield of("sparse.linalg.spsolve", lambda b: ft.scipy.sparse.linalg.spsolve(matrix, b), pair)
+    factors = ft.scipy.sparse.linalg.splu(matrix)
+    yield of("sparse.linalg.splu", factors.solve, pair)
+    yield of("sparse.linalg.factorized", ft.scipy.sparse.linalg.factorized(matrix), pair)
 
 
 def _statistics(module: ModuleType) -> Iterator[tuple[Function, tuple[Any, ...], set[str], bool]]:

@@ -817,11 +817,11 @@ def _draw_estimates(axes: "Axes", estimate: Estimate) -> None:
     for line, row in enumerate(rows):
         for x, text in zip((0.0, 0.5, 0.76, 1.0), row, strict=True):
             axes.text(
-                x, 0.92 - 0.145 * line, text, ha="right" if x else "left", va="center",
+                x, 0.92 - 0.175 * line, text, ha="right" if x else "left", va="center",
                 transform=axes.transAxes, size=9.5, color=MUTED if line == 0 else INK,
             )  # fmt: skip
     axes.text(
-        0, 0.17, f"a disturbance of the slow cycle halves\nin {estimate.half_life:.1f} months",
+        0, 0.06, f"a disturbance of the slow cycle halves\nin {estimate.half_life:.1f} months",
         transform=axes.transAxes, size=9, color=MUTED, va="top", linespacing=1.4,
     )  # fmt: skip
 

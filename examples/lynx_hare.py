@@ -107,6 +107,10 @@ def draw_figure(
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(12, 4.6), width_ratios=(1.9, 1), layout="constrained"
     )
+    figure.suptitle(
+        "Lynx and hare at Hudson Bay: predator and prey, fitted through the solver",
+        x=0.012, ha="left", fontsize=13, weight="bold", color=INK,
+    )  # fmt: skip
     sigma = np.exp(p[6:])
     for k, (name, color) in enumerate((("hare", HARE), ("lynx", LYNX))):
         total = np.sqrt(deviations[:, k] ** 2 + sigma[k] ** 2)
@@ -144,8 +148,8 @@ def draw_figure(
 def main() -> int:
     """Fit, print, draw; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--figure", type=Path, default=Path("lynx_hare.png"))
-    parser.add_argument("--no-figure", action="store_true")
+    parser.add_argument("--output", type=Path, default=Path("lynx_hare.png"), help="PNG to write")
+    parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args()
     years, pelts = read()
     begin = time.perf_counter()
@@ -158,8 +162,8 @@ def main() -> int:
     size = np.max(np.abs(found.jac))
     print(f"{found.nit} Newton steps, largest slope {size:.1e}, {elapsed:.1f} s with compilation")
     if not options.no_figure:
-        draw_figure(p, covariance, years, pelts, options.figure)
-        print(f"figure: {options.figure}")
+        draw_figure(p, covariance, years, pelts, options.output)
+        print(f"figure: {options.output}")
     is_near = np.all(np.abs(np.exp(p) - PUBLISHED) < 2 * deviations)
     return 0 if is_near and size < 1e-6 else 1
 

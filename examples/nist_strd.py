@@ -667,7 +667,8 @@ def _draw_residuals(axes: "Axes", result: Result) -> None:
     _dress(axes)
     reach = max(3.6, 1.1 * float(np.abs(z).max()))
     axes.set_ylim(-reach, reach)
-    axes.set_yticks([-2, 0, 2])
+    tick = 2 if reach < 6 else round(reach / 2)  # labels of a wide range would overlap
+    axes.set_yticks([-tick, 0, tick])
     axes.set_xlabel(problem.labels[1], size=7, color=MUTED, labelpad=1.5, loc="left")
     axes.annotate(
         f"s = {deviation:.2g}",

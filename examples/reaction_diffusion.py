@@ -143,11 +143,15 @@ def draw(grown, state, history, path):
 
     plt.rcParams.update({"text.color": INK, "axes.labelcolor": INK, "font.size": 9})
     plt.rcParams.update({"xtick.color": MUTED, "ytick.color": MUTED, "axes.edgecolor": MUTED})
-    figure, axes = plt.subplots(2, 3, figsize=(13, 8.4), layout="constrained")
+    figure, axes = plt.subplots(2, 3, figsize=(13, 8.6), layout="constrained")
+    figure.suptitle(
+        "Two chemicals that react and diffuse: implicit steps with a sparse Jacobian",
+        x=0.012, ha="left", fontsize=14, weight="bold",
+    )  # fmt: skip
     pictures = (
         (grown[1], f"second chemical after {GROWTH_STEPS:,} explicit steps", "magma"),
-        (state[1], f"after {len(history)} implicit steps", "magma"),
-        (state[0], "first chemical, then", "viridis"),
+        (state[1], f"second chemical, {len(history)} implicit steps later", "magma"),
+        (state[0], "first chemical at the same time", "viridis"),
     )
     for axis, (field, title, colors) in zip(axes[0], pictures, strict=True):
         image = axis.imshow(field, cmap=colors, interpolation="bilinear")
@@ -156,15 +160,16 @@ def draw(grown, state, history, path):
         axis.set_yticks([])
         figure.colorbar(image, ax=axis, shrink=0.8)
 
-    jacobian.spy(axes[1, 0])
     matrix = jacobian.pattern()
+    axes[1, 0].spy(matrix, marker=",", color=INK, rasterized=True)
+    axes[1, 0].xaxis.tick_bottom()
     axes[1, 0].set_title(
         f"Jacobian: {matrix.shape[0]:,} x {matrix.shape[1]:,}, {matrix.nnz:,} entries"
     )
     few = ft.sparse_jacobian(residual)
     few(drops(6), drops(6), 1 / STEP)
     few.spy(axes[1, 1])
-    axes[1, 1].set_title(f"on 6 x 6 cells: columns in {few.n_colors} colors")
+    axes[1, 1].set_title(f"the same on 6 x 6 cells: columns in {few.n_colors} colors")
     for axis in axes[1, :2]:
         axis.locator_params(nbins=4)
 
@@ -178,7 +183,8 @@ def draw(grown, state, history, path):
     axis.loglog(ends, middle * ends**2, color=ACCENT, lw=2, label="slope 2")
     axis.axhline(TOLERANCE, color=MUTED, linewidth=0.8, linestyle=":")
     axis.set_xlabel("residual before an iteration of Newton's method")
-    axis.set_title("residual after it: every implicit step")
+    axis.set_ylabel("residual after it")
+    axis.set_title(f"quadratic convergence in each of {len(history)} implicit steps")
     axis.legend(frameon=False)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
@@ -190,8 +196,10 @@ def main(arguments=None):
     """Grow, step, check and draw; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, default=200, help="cells along each side")
-    parser.add_argument("--figure", type=Path, default=Path("reaction_diffusion.png"))
-    parser.add_argument("--no-figure", action="store_true")
+    parser.add_argument(
+        "--output", type=Path, default=Path("reaction_diffusion.png"), help="PNG to write"
+    )
+    parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args(arguments)
 
     start = time.perf_counter()
@@ -215,8 +223,8 @@ def main(arguments=None):
         f"last residual over the square of the one before: {min(ratios):.2g} to {max(ratios):.2g}"
     )
     if not options.no_figure:
-        draw(grown, state, history, options.figure)
-        print(f"figure: {options.figure}")
+        draw(grown, state, history, options.output)
+        print(f"figure: {options.output}")
     return 0 if max(ratios) < 1e5 else 1
 
 

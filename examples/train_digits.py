@@ -181,8 +181,11 @@ def draw(results, path):
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    titles = "Cross entropy of a batch", "Size of the gradient, noted by hooks"
-    for axis, title, which in zip(axes, titles, (0, 1), strict=True):
+    figure.suptitle("Training on handwritten digits", x=0.012, ha="left", weight="bold", color=INK)
+    titles = "Loss of a batch", "Size of the gradient, noted by hooks"
+    labels = "cross entropy", "Euclidean norm"
+    for axis, title, label, which in zip(axes, titles, labels, (0, 1), strict=True):
+        axis.set_ylabel(label, color=MUTED)
         for name, result in results.items():
             values = np.array(result[which])
             axis.plot(values, color=COLOURS[name], alpha=0.18, linewidth=0.8)
@@ -207,12 +210,14 @@ def draw(results, path):
 def main(arguments=None):
     """Train, print and draw; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=40, help="passes over the images")
     parser.add_argument("--model", choices=[*COLOURS], help="one of them only")
     parser.add_argument("--jit", action="store_true", help="compile the whole step")
     parser.add_argument("--compare", action="store_true", help="run in torch as well")
-    parser.add_argument("--figure", type=Path, default=Path("train_digits.png"))
-    parser.add_argument("--no-figure", action="store_true")
+    parser.add_argument(
+        "--output", type=Path, default=Path("train_digits.png"), help="PNG to write"
+    )
+    parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args(arguments)
 
     compiled = None
@@ -231,8 +236,8 @@ def main(arguments=None):
             line += f"{other[3]:.0f} steps/s"
         print(line)
     if not options.no_figure:
-        draw(results, options.figure)
-        print(f"figure: {options.figure}")
+        draw(results, options.output)
+        print(f"figure: {options.output}")
     return 0 if all(result[2] >= 0.9 for result in results.values()) else 1
 
 

@@ -15,6 +15,7 @@ from functrans import errors as errors
 from functrans import tree as tree
 from functrans.ir.jaxpr import Jaxpr as Jaxpr
 from functrans.ir.jaxpr import install_jaxpr_methods as _install_jaxpr_methods
+from functrans.operators import install_conversion_error as _install_conversion_error
 from functrans.operators import operator_table as _operator_table
 from functrans.state import config as config
 from functrans.state import named_scope as named_scope
@@ -250,6 +251,7 @@ _install_lazy_methods(
         lambda: _import_module("functrans.scipy.special_ufuncs").TABLE
     )
 )
+_install_conversion_error(lambda: _import_module("functrans.conversion").conversion_error)
 _install_jaxpr_methods(lambda: _import_module("functrans.tables").jaxpr_methods())
 _install_scan(lambda: _import_module("functrans.control.scanning").scan)
 _install_sparse(lambda: _import_module("functrans.sparse.api").jacobian_of_sparsity)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from functrans.namespaces import listing as _listing
+
 
 @dataclass(frozen=True, slots=True)
 class Kink:
@@ -149,3 +151,9 @@ def kink(function: str) -> tuple[Kink, ...]:
       ['derivative 1 on the closed interval']
     """
     return tuple(row for row in KINKS if function in row.function.split(", "))
+
+
+__all__ = [
+    "Kink", "kink",
+]  # fmt: skip
+__dir__ = _listing(__all__)

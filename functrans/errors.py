@@ -10,6 +10,8 @@ Layer: ``errors`` (imports nothing from functrans).
 
 from __future__ import annotations
 
+from functrans.namespaces import listing as _listing
+
 
 class FunctransError(Exception):
     """Base of all exceptions that functrans defines."""
@@ -220,3 +222,12 @@ class JaxprTypeError(FunctransError, TypeError):
 def shape_text(shape: tuple[int, ...]) -> str:
     """Write a shape as it stands in printed avals: ``3,4``."""
     return ",".join(map(str, shape))
+
+
+__all__ = [
+    "AliasedWriteError", "CacheFormatError", "CompilationError", "ConcretizationError",
+    "ConvergenceError", "EscapedTracerError", "FunctransError", "JaxprTypeError",
+    "NonDifferentiableError", "NonFiniteError", "ShapeError", "TensorShapeError",
+    "TreeMismatchError", "UnsupportedOperationError", "shape_text",
+]  # fmt: skip
+__dir__ = _listing(__all__)

@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.errors import ShapeError
+from functrans.namespaces import listing as _listing
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
 from functrans.trace import dtype_of, shape_of
@@ -68,3 +69,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         )
 
     return own_array(vector), unravel
+
+
+__all__ = [
+    "ravel_pytree",
+]  # fmt: skip
+__dir__ = _listing(__all__)

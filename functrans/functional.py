@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.source import here
+from functrans.namespaces import listing as _listing
 from functrans.passes.nodes import Node
 from functrans.passes.pullback import pull_back
 from functrans.trace import aval_of, dtype_of, shape_of
@@ -211,7 +212,7 @@ def jacobian(
     argnums = tuple(range(len(values)))
     call = DenseJacobian(
         "functional.jacobian", as_tuple, argnums, values, {},
-        has_aux=False, holomorphic=None, allow_int=False, chunking=chunking,
+        has_aux=False, holomorphic=None, allow_int=None, chunking=chunking,
         direction="forward" if strategy == "forward-mode" else "auto",
     )  # fmt: skip
     call.check_size()
@@ -310,7 +311,7 @@ def hessian(
     gradients.__name__ = name_of(func)
     call = DenseJacobian(
         "functional.hessian", gradients, argnums, values, {},
-        has_aux=False, holomorphic=_is_holomorphic(values), allow_int=False,
+        has_aux=False, holomorphic=_is_holomorphic(values), allow_int=None,
         chunking=chunking,
     )  # fmt: skip
     call.check_size()
@@ -525,3 +526,9 @@ def _hessian_product(
 
     out, products = push_call(f"functional.{who}", gradient, values, tuple(vectors))
     return own_array(out[0], values), _nested(products[1:], is_in_tuple)
+
+
+__all__ = [
+    "hessian", "hvp", "jacobian", "jvp", "vhp", "vjp",
+]  # fmt: skip
+__dir__ = _listing(__all__)

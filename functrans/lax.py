@@ -23,6 +23,11 @@ from functrans.control.scanning import fori_loop as fori_loop
 from functrans.control.scanning import map as map
 from functrans.control.scanning import scan as scan
 from functrans.control.scanning import while_loop as while_loop
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.primitives.dynamic_slicing import dynamic_slice as dynamic_slice
 from functrans.primitives.dynamic_slicing import dynamic_update_slice as dynamic_update_slice
 from functrans.primitives.sorting import top_k as top_k
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

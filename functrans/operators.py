@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
+from functrans.errors import AliasedWriteError, UnsupportedOperationError
 from functrans.indexing import as_value, check_storable, fitted, index_value, plain_array, updated
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
@@ -30,6 +30,14 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.dot import matmul
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.primitives.structural import broadcast_to, cast
+from functrans.sparse_arrays import (
+    answer_to_scipy,
+    is_scipy_sparse,
+    is_sparse,
+    is_spmatrix,
+    not_a_product,
+)
+from functrans.sparse_arrays import matmul as sparse_matmul
 from functrans.state import open_traces
 from functrans.trace import Alias, Tracer, bind, dtype_of, elementwise, inner_trace, shape_of
 from functrans.traces.common import laid_out, plain_value
@@ -43,19 +51,33 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
 
     def forward(self: Any, other: Any) -> Any:
         if type(other) not in _OPERANDS and not isinstance(other, Tracer):
-            other = as_operand(other)
+            given, other = other, as_operand(other)
             if other is NotImplemented:
-                return NotImplemented
+                return _with_sparse(primitive, self, given)
         return elementwise(primitive, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
         if type(other) not in _OPERANDS and not isinstance(other, Tracer):
-            other = as_operand(other)
+            given, other = other, as_operand(other)
             if other is NotImplemented:
-                return NotImplemented
+                return _with_sparse(primitive, given, self)
         return elementwise(primitive, other, self)
 
     return forward, reflected
+
+
+def _with_sparse(primitive: Primitive, a: Any, b: Any) -> Any:
+    """An operator between a traced array and an object that may be a sparse matrix of SciPy.
+
+    Raises:
+      UnsupportedOperationError: it is not the product with a ``spmatrix``, which ``*`` stands for.
+    """
+    x, matrix = (a, b) if isinstance(a, Tracer) else (b, a)
+    if not is_scipy_sparse(matrix):
+        return NotImplemented
+    if primitive is not ew.multiply_p or not shape_of(x) or not is_spmatrix(matrix):
+        raise not_a_product(matrix, x)
+    return sparse_matmul(a, b)
 
 
 def as_operand(other: Any) -> Any:
@@ -84,10 +106,14 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _matmul(self: Any, other: Any) -> Any:
+    if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
+        return sparse_matmul(self, other)
     return matmul(self, _factor(other))
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
+    if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
+        return sparse_matmul(other, self)
     return matmul(_factor(other), self)
 
 
@@ -384,51 +410,25 @@ def _format(self: Any, spec: str) -> str:
     return format(self._concrete("format()"), spec)
 
 
-def _scipy_function() -> str:
-    """``linalg.expm`` if that public function of SciPy is being called; empty if none is."""
-    found = ""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        parts = frame.f_globals.get("__name__", "").split(".")
-        if parts[0] not in ("scipy", "numpy"):
-            break
-        public = ".".join(parts[1:2])
-        name = frame.f_code.co_name
-        if name == "__init__":
-            name = type(frame.f_locals.get("self")).__name__
-        module = sys.modules.get(f"scipy.{public}")
-        if public and module is not None and hasattr(module, name):
-            found = f"{public}.{name}"
-        frame = frame.f_back
-    return found
+_conversion_error: list[Callable[[], Callable[..., Exception]]] = []
+
+
+def install_conversion_error(load: Callable[[], Callable[..., Exception]]) -> None:
+    """Hand over what makes the error of ``__array__``.
+
+    Args:
+      load: gives the function of tracer and frame; called when the error is raised.
+    """
+    _conversion_error[:] = [load]
 
 
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-    called = _scipy_function()
-    if called:
-        raise ConcretizationError(
-            f"scipy.{called} was given {self._describe()}{here()}; SciPy's functions cannot answer "
-            f"for traced arrays. Call functrans.scipy.{called} in its place if there is one "
-            "(docs/support.md lists them), or wrap it in ft.pure_callback, with ft.custom_jvp for "
-            "its derivative."
-        )
-    raise ConcretizationError(
-        f"a NumPy function that does not dispatch was given {self._describe()}{here()} and wanted "
-        "a plain array of it, which would lose the trace. Replace\n"
-        "  np.array([x, y]), np.mean([x, y]), np.full(n, x), np.r_[x, y], np.vectorize(f)(x): by "
-        "functrans.numpy's function of the same name, or np.stack([x, y])\n"
-        "  array.dot(x): by array @ x\n"
-        "  np.polynomial.legendre.legval(x, c): by functrans.numpy.polynomial.legendre.legval\n"
-        "  np.ma.array(x, mask=m), np.ma.masked_where(m, x): by np.where(m, 0, x), and where=~m\n"
-        "  array[i], np.take(array, i): by functrans.numpy.take(array, i), or "
-        "np.asarray(array, like=i)[i]\n"
-        "  buffer[i] = x: by the same on a buffer made with like=x (np.zeros(n, like=x))\n"
-        "  np.arange(n): by the same with a static n (static_argnums of jit)\n"
-        "  np.float64(x), math.sin(x): by x, np.sin(x)\n"
-        "  rng.normal(x, s): by x + s * rng.standard_normal(np.shape(x))\n"
-        "and a function of another library by one written in NumPy, or wrap it in "
-        "ft.pure_callback, with ft.custom_jvp for its derivative."
-    )
+    asking = sys._getframe(1)
+    answer = answer_to_scipy(asking, self)  # its sparse matrices leave the word to this class
+    if answer is not None:
+        return answer
+    (load,) = _conversion_error
+    raise load()(self, asking)
 
 
 def reject_out(name: str, out: Any) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from functrans import tree
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.namespaces import listing as _listing
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import check_callable, name_of
 from functrans.transforms.forward import jvp
@@ -350,3 +351,9 @@ def _compare_inner(
         f"{found:.9g}, but {want:.9g} by central differences (step {step:g}), apart by {gap:.3g} "
         f"where {allowed:.3g} is allowed. {_REMEDY}"
     )
+
+
+__all__ = [
+    "central_difference", "check_grads", "inner", "random_like", "tolerance_of",
+]  # fmt: skip
+__dir__ = _listing(__all__)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import TreeMismatchError
+from functrans.namespaces import listing as _listing
 
 NAMESPACE = "functrans"
 
@@ -253,3 +254,10 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
 
 
 _MARK = object()
+
+
+__all__ = [
+    "LeafDef", "all", "broadcast_prefix", "check_same", "describe", "flatten", "key_paths",
+    "leaves", "map", "reduce", "structure", "transpose", "unflatten",
+]  # fmt: skip
+__dir__ = _listing(__all__)

@@ -399,9 +399,39 @@ INSIDE = [
     case(
         "list in np.mean", ConcretizationError, in_grad(lambda x: np.mean([x[0], x[1]])), "np.mean",
     ),
+    case(
+        "list in np.array", ConcretizationError, in_grad(lambda x: np.array([x[0], x[1]])),
+        "Replace np.array([x, y]), np.asarray([x, y]): by np.stack([x, y])",
+    ),
+    case(
+        "list in np.asarray over two lines", ConcretizationError,
+        in_grad(lambda x: np.asarray(
+            [x[0], 1.0])),
+        "Replace np.array([x, y]), np.asarray([x, y]): by np.stack([x, y])",
+    ),
+    case(
+        "np.r_", ConcretizationError, in_grad(lambda x: np.r_[x[0], 1.0]), "Replace np.mean",
+        "functrans.numpy's function of the same name",
+    ),
+    case("np.vectorize", ConcretizationError, in_grad(np.vectorize(math.sin)), "ft.vmap(f)(x)"),
+    case(
+        "random numbers", ConcretizationError,
+        in_grad(lambda x: np.random.default_rng(0).normal(x)),
+        "Replace rng.normal(x, s): by x + s * rng.standard_normal(np.shape(x))",
+    ),
+    case(
+        "np.float64", ConcretizationError, in_grad(lambda x: np.float64(x)), "Replace np.float64(x)"
+    ),
     case("np.full", ConcretizationError, in_grad(lambda x: np.full(3, x[0])), "np.full"),
-    case("array.dot", ConcretizationError, in_grad(lambda x: np.ones(3).dot(x)), "lose the trace"),
+    case(
+        "array.dot", ConcretizationError, in_grad(lambda x: np.ones(3).dot(x)), "lose the trace",
+        "Replace array.dot(x): by array @ x",
+    ),
     case("array[value]", ConcretizationError, lambda: ft.jit(lambda n: X[n])(1), "take"),
+    case(
+        "array[array]", ConcretizationError, lambda: ft.jit(lambda n: X[n])(np.array([1])),
+        "Replace array[i], np.take(array, i): by functrans.numpy.take",
+    ),
     case(
         "element of a buffer", ConcretizationError, in_grad(lambda x: BUFFER.__setitem__(0, x[0])),
         "buffer[i] = x", "like=x",
@@ -442,7 +472,7 @@ INSIDE = [
     ),
     case(
         "masked array on the left", ConcretizationError, in_grad(lambda x: np.ma.array(X) * x),
-        "does not dispatch",
+        "does not dispatch", "np.ma.array(x, mask=m)",
     ),
     case(
         "matrix", UnsupportedOperationError, in_grad(lambda x: x @ matrix().T), "matrix",

@@ -150,7 +150,7 @@ def test_closure_keywords_and_static_arguments() -> None:
         return x**n if n > 2 else x
 
     assert ft.grad(power)(2.0, 3) == 12.0
-    assert power.__name__ == "power"
+    assert power.__name__ == "checkpoint(power)"
     with pytest.raises(ConcretizationError, match=r"args\[0\]"):
         ft.checkpoint(lambda x: x if x > 0 else -x)(1.0)
 

@@ -8,6 +8,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -193,3 +194,35 @@ def test_python_complex_numbers() -> None:
     assert ft.grad(lambda z: z**2, holomorphic=True)(1 + 2j) == 2 + 4j
     assert ft.jvp(lambda z: z.conjugate(), (1j,), (1 + 1j,))[1] == 1 - 1j
     assert ft.grad(lambda x: (x * 1j).imag)(3.0) == 1
+
+
+CUTS = {
+    "arcsin": (2.0, lambda y: 1 / np.cos(y)),
+    "arccos": (2.0, lambda y: -1 / np.sin(y)),
+    "arccosh": (2.0, lambda y: 1 / np.sinh(y)),
+    "arcsinh": (2.0j, lambda y: 1 / np.cosh(y)),
+    "arctanh": (2.0, lambda y: np.cosh(y) ** 2),
+    "arctan": (2.0j, lambda y: np.cos(y) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_derivatives_on_branch_cuts_are_those_of_the_side_of_the_value(name: str) -> None:
+    fun = getattr(np, name)
+    factor, derivative = CUTS[name]
+    for size in (1.0, -1.0, 0.6, -0.6):
+        for zero in (0.0, -0.0):
+            z = np.complex128(complex(size * 2, zero) if factor == 2.0 else complex(zero, size * 2))
+            expected = derivative(fun(z))
+            for function in (fun, ft.jit(fun)):
+                slope = ft.jvp(function, (z,), (np.complex128(1),))[1]
+                np.testing.assert_allclose(slope, expected, rtol=1e-12, atol=1e-14)
+                pulled = ft.vjp(function, z)[1](np.complex128(1))[0]
+                np.testing.assert_allclose(pulled, expected, rtol=1e-12, atol=1e-14)
+    # Close to the branch point the derivative keeps its digits.
+    near = np.complex128(1 - 1e-12j)
+    if name in ("arcsin", "arccos"):
+        with mp.workdps(40):
+            root = mp.sqrt(1 - mp.mpc(near) ** 2)
+        slope = ft.jvp(fun, (near,), (np.complex128(1),))[1]
+        assert abs(abs(slope) - float(1 / abs(root))) < 1e-11 * abs(slope)

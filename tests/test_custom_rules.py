@@ -486,3 +486,24 @@ def test_a_rule_that_differentiates_a_function_of_arrays_forward_over_reverse() 
     slope, second = ft.jvp(lambda x: ft.vjp(f, x)[1](1.0)[0], (x,), (np.ones(2),))
     assert_allclose(slope, 3 * scale * x**2)
     assert_allclose(second, 6 * scale * x)
+
+
+def test_with_options_only_they_are_decorators() -> None:
+    @ft.custom_jvp(nondiff_argnums=1)
+    def power(x: Any, n: int) -> Any:
+        return x**n
+
+    @power.defjvp
+    def _(n: int, primals: Any, tangents: Any) -> Any:
+        return power(*primals, n), 10.0 * tangents[0]
+
+    @ft.custom_vjp(nondiff_argnums=(1,))
+    def scaled(x: Any, n: int) -> Any:
+        return x * n
+
+    scaled.defvjp(lambda x, n: (x * n, None), lambda n, _, ct: (7.0 * ct,))
+    assert isinstance(power, ft.custom_jvp)
+    assert isinstance(scaled, ft.custom_vjp)
+    assert_allclose(ft.grad(power)(2.0, 3), 10.0)
+    assert_allclose(ft.grad(scaled)(2.0, 3), 7.0)
+    assert_allclose(power(2.0, 3), 8.0)

@@ -89,6 +89,30 @@ def test_tangents_are_watched() -> None:
     assert (error.primitive, error.direction) == ("multiply", "tangent")
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_tangents_of_recorded_functions_are_watched(wrap: Any) -> None:
+    def lost(x: Any) -> Any:
+        return np.sqrt(x) * 0.0
+
+    f = wrap(lost)
+    line = line_of(lost, "0.0")
+    for call, lane in (
+        (lambda: ft.linearize(f, 0.0)[1](1.0), None),
+        (lambda: ft.jacfwd(f)(np.array([1.0, 0.0])), 1),
+        (lambda: ft.hessian(lambda x: np.sum(x * f(x)))(np.array([1.0, 0.0])), None),
+        (
+            lambda: ft.linearize(lambda x: lax.fori_loop(0, 3, lambda i, x: f(x), x), 0.0)[1](1.0),
+            None,
+        ),
+    ):
+        error = caught(call)
+        assert error.direction == "tangent"
+        assert error.primitive == "multiply"
+        assert error.source is not None
+        assert error.source.line == line
+        assert lane is None or error.lane == lane
+
+
 def test_jit_finds_what_machine_code_computed() -> None:
     jitted = ft.jit(logs)
     assert np.isnan(jitted(XS))

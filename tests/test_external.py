@@ -184,6 +184,22 @@ def test_vectorized_functions_are_called_once_per_batch() -> None:
     assert shapes == [((3,), (3,))] * 3
 
 
+def test_vectorized_functions_get_one_batch_axis_for_all_maps() -> None:
+    shapes = []
+
+    def f(x: Any) -> Any:
+        shapes.append(x.shape)
+        return np.sin(x)
+
+    g = ft.external(f, lambda x: x, vectorized=True, fd="central")
+    xs = np.stack([X, 2 * X])
+    for transform in (lambda f: f, ft.jit):
+        shapes.clear()
+        assert_allclose(transform(ft.vmap(ft.vmap(g)))(xs), np.sin(xs))
+        assert shapes == [(6,)]
+        assert_allclose(transform(ft.vmap(ft.vmap(ft.grad(g))))(xs), np.cos(xs), rtol=1e-8)
+
+
 def test_what_comes_back_is_checked() -> None:
     struct = ft.ShapeDtypeStruct((3,), float)
     for result, error, match in (
@@ -300,3 +316,22 @@ def test_under_loops_and_in_threads() -> None:
     for thread in threads:
         thread.join()
     assert_allclose(results, want, rtol=1e-6)
+
+
+def test_without_a_function_it_is_a_decorator() -> None:
+    @ft.external(out_like=lambda x: x, fd="central")
+    def cube(x: Any) -> Any:
+        return np.power(x, 3)
+
+    assert cube.__name__ == "external(cube)"
+    assert_allclose(ft.grad(cube)(2.0), 12.0, rtol=1e-8)
+    assert_allclose(ft.vmap(ft.grad(cube))(np.array([1.0, 2.0])), [3.0, 12.0], rtol=1e-8)
+
+
+def test_what_it_returns_must_be_told() -> None:
+    with pytest.raises(TypeError, match="external sin: out_like is missing; it says what"):
+        ft.external(math.sin)
+    with pytest.raises(TypeError, match="external cos: out_like is missing"):
+        ft.external(fd="central")(math.cos)
+    with pytest.raises(TypeError, match="external: expected a function, got float"):
+        ft.external(0.0, fd="central")

@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse
 import scipy.sparse.linalg
 
 import functrans as ft
 from functrans import lax
-from functrans.errors import ConvergenceError, ShapeError, TreeMismatchError
+from functrans.errors import (
+    ConvergenceError,
+    ShapeError,
+    TreeMismatchError,
+    UnsupportedOperationError,
+)
+from functrans.scipy.optimize import bisect, brentq, newton
 from functrans.scipy.sparse.linalg import bicgstab, cg, gmres
 from functrans.testing import check_grads
 
@@ -393,6 +400,19 @@ def test_arguments_of_implicit_diff_are_checked() -> None:
         ft.jit(ft.implicit_diff(lambda x, a: x - a)(lambda x0, a: np.float32(a)))(0.0, 1.0)
 
 
+@ways
+@pytest.mark.parametrize("jacobian", [ft.jacfwd, ft.jacrev])
+def test_conditions_may_be_made_like_the_unknowns(way: Any, jacobian: Any) -> None:
+    @ft.implicit_diff(lambda x, a: np.array([x[0] ** 2 - a, x[0] * x[1] - 1.0], like=x))
+    def solver(x0: Any, a: Any) -> Any:
+        return np.array([np.sqrt(a), 1 / np.sqrt(a)])
+
+    found = way(jacobian(solver, 1))(np.ones(2), 2.0)
+    np.testing.assert_allclose(found, [0.5 * 2**-0.5, -0.5 * 2**-1.5], rtol=1e-12)
+    second = way(ft.jacfwd(jacobian(solver, 1), 1))(np.ones(2), 2.0)
+    np.testing.assert_allclose(second, [-0.25 * 2**-1.5, 0.75 * 2**-2.5], rtol=1e-12)
+
+
 # fixed_point ------------------------------------------------------------------------------------
 
 
@@ -457,6 +477,42 @@ def test_iterative_solutions(solver: Any, way: Any, rng: np.random.Generator) ->
     xs, infos = ft.vmap(way(lambda b: solver(A, b, tol=1e-12)))(bs)
     np.testing.assert_allclose(xs, np.linalg.solve(A, bs.T).T, atol=1e-9)
     np.testing.assert_array_equal(infos, 0)
+
+
+@solvers
+@ways
+@pytest.mark.parametrize("with_start", [False, True])
+def test_complex_systems_have_derivatives(
+    solver: Any, way: Any, with_start: bool, rng: np.random.Generator
+) -> None:
+    C = rng.standard_normal((5, 5)) + 1j * rng.standard_normal((5, 5)) + 6 * np.eye(5)
+    A = C @ C.conj().T if solver is cg else C  # Hermitian: its transpose is its conjugate
+    b = rng.standard_normal(5) + 1j * rng.standard_normal(5)
+    M = np.linalg.inv(A + 0.1 * np.eye(5))
+    options = {"x0": b, "M": M} if with_start else {}
+
+    def size(solve: Any) -> Any:
+        return lambda p, b: np.sum(np.abs(solve(A * p, b)) ** 2)
+
+    found = way(ft.grad(size(lambda A, b: solver(A, b, tol=1e-13, **options)[0]), (0, 1)))(1.3, b)
+    expected = ft.grad(size(np.linalg.solve), (0, 1))(1.3, b)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-8)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-8)
+
+
+@solvers
+def test_systems_as_scipy_gives_them(solver: Any, rng: np.random.Generator) -> None:
+    A, b = system(solver, rng)
+    sparse = scipy.sparse.csr_array(A)
+    x, info = solver(sparse, b, rtol=1e-12)
+    np.testing.assert_allclose(x, np.linalg.solve(A, b), atol=1e-9)
+    assert info == 0
+    slope = ft.jit(ft.grad(lambda b: solver(sparse, b, rtol=1e-12)[0].sum()))(b)
+    np.testing.assert_allclose(slope, np.linalg.solve(A.T, np.ones(8)), atol=1e-9)
+    np.testing.assert_allclose(solver(2 * np.eye(2), np.array([2, 4]))[0], [1, 2])
+    assert solver(np.zeros((0, 0)), np.zeros(0))[0].shape == (0,)
+    with pytest.raises(ShapeError, match="give a vector of 8 numbers"):
+        solver(sparse, b[:3])
 
 
 @solvers
@@ -527,9 +583,75 @@ def test_wrong_systems_are_refused(solver: Any) -> None:
         solver(np.ones((2, 3)), np.ones(3))
     with pytest.raises(ShapeError, match="A x"):
         solver(lambda x: x[:1], np.ones(3))
-    with pytest.raises(TypeError, match="b is i64"):
-        solver(np.eye(2), np.ones(2, int))
+    with pytest.raises(TypeError, match="b is bool"):
+        solver(np.eye(2), np.ones(2, bool))
     with pytest.raises(ShapeError, match="x0"):
         solver(np.eye(2), np.ones(2), x0=np.ones(3))
     with pytest.raises(TypeError, match="can be traced"):
-        solver(scipy.sparse.eye_array(2), np.ones(2))
+        solver(scipy.sparse.linalg.aslinearoperator(np.eye(2)), np.ones(2))
+    with pytest.raises(ShapeError, match="square"):
+        solver(scipy.sparse.eye_array(2, 3), np.ones(3))
+
+
+class Cubic:
+    """Vanishes at the cube root of an attribute."""
+
+    def __init__(self, c):
+        self.c = c
+        self.parts = {"c": [c]}
+        self.owner = self
+
+    def __call__(self, x):
+        return x**3 - self.owner.parts["c"][0]
+
+    def residual(self, x):
+        return x**3 - self.c
+
+
+@pytest.mark.parametrize("solve", [brentq, bisect, newton], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", ["object", "method", "closure"])
+def test_traced_values_that_objects_hold_are_found(solve, kind):
+    def root(c):
+        cubic = Cubic(c)
+        fun = {"object": cubic, "method": cubic.residual, "closure": lambda x: cubic(x)}[kind]
+        return solve(fun, 0.5) if solve is newton else solve(fun, 0.0, 1.0)
+
+    for run in (root, ft.jit(root)):
+        np.testing.assert_allclose(run(0.3), 0.3 ** (1 / 3), rtol=1e-10)
+        np.testing.assert_allclose(ft.grad(run)(0.3), 0.3 ** (-2 / 3) / 3, rtol=1e-10)
+        np.testing.assert_allclose(ft.grad(ft.grad(run))(0.3), -2 / 9 * 0.3 ** (-5 / 3), rtol=1e-9)
+
+
+def test_objects_that_hold_traced_values_are_copied():
+    seen = []
+
+    def root(c):
+        cubic = Cubic(c)
+        solver = ft.implicit_diff(cubic)(lambda x: np.cbrt(np.float64(0.3)))
+        x = solver(1.0)
+        seen.append((cubic.c, c, cubic.owner is cubic))
+        return x
+
+    np.testing.assert_allclose(ft.grad(root)(0.3), 0.3 ** (-2 / 3) / 3, rtol=1e-10)
+    ((held, given, is_own),) = seen
+    assert held is given
+    assert is_own
+
+
+class Counted(dict):
+    """Cannot be made by ``object``."""
+
+    def __call__(self, x):
+        return x - self.c
+
+    __hash__ = object.__hash__
+
+
+def test_objects_that_cannot_be_copied_are_refused():
+    def root(c):
+        fun = Counted()
+        fun.c = c
+        return bisect(fun, 0.0, 1.0)
+
+    with pytest.raises(UnsupportedOperationError, match="attribute 'c'"):
+        ft.grad(root)(0.3)

@@ -179,6 +179,15 @@ def test_captured_array_is_read_at_every_call() -> None:
     assert f.cache_size == 1
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_captured_array_that_nobody_can_change(shape: tuple[int, ...], order: str) -> None:
+    frozen = np.asarray(np.full(shape, 2.0), order=order)
+    frozen.flags.writeable = False
+    x = np.ones(3)
+    np.testing.assert_array_equal(ft.jit(lambda x: x * frozen)(x), x * frozen)
+
+
 def test_pullback_keeps_the_captured_array_as_it_was() -> None:
     w = np.ones(5)
     _, pullback = ft.vjp(ft.jit(lambda x: np.sum(w * x)), X)

@@ -207,6 +207,43 @@ def test_explain_names_static_values_axes_and_numpy_calls() -> None:
     assert report.reason == "not run on its own so far"
 
 
+def test_explain_names_arguments_that_are_passed_by_keyword_now() -> None:
+    f = ft.jit(lambda x, n: x * n)
+    f(np.ones(3), 2.0)
+    f(x=np.ones(3), n=2.0)
+    f(np.ones(3), n=2.0)
+    reports = f.explain()
+    assert [report.changes for report in reports] == [
+        (),
+        ("passed by keyword: none -> n, x",),
+        ("passed by keyword: n, x -> n",),
+    ]
+    assert "another way to pass the same arguments" in str(reports[1])
+
+
+def test_explain_names_another_container() -> None:
+    f = ft.jit(lambda p: p[0] + p[1])
+    f((np.ones(3), np.ones(3)))
+    f([np.ones(3), np.ones(3)])
+    (change,) = f.explain()[1].changes
+    assert change == "containers: (((*, *),), {}) -> (([*, *],), {})"
+    assert "another structure of the arguments" in str(f.explain())
+
+
+def test_explain_counts_equal_numpy_calls() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(5):
+            x = ft.pure_callback(np.sin, ft.ShapeDtypeStruct((3,), np.float64), x)
+        return x
+
+    jitted = ft.jit(f)
+    jitted(np.ones(3))
+    report = jitted.explain()[0]
+    assert len(report.host_calls) == 5
+    (line,) = [line for line in str(report).splitlines() if "NumPy call" in line]
+    assert line.endswith("(5 times)")
+
+
 def test_explain_says_why_a_program_is_interpreted() -> None:
     f = ft.jit(lambda x: x + 1.0)
     with ft.config(native=False):

@@ -219,6 +219,18 @@ def test_it_is_batched(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("transform", [ft.jit, lambda f: ft.jit(ft.vmap(f)), ft.vmap])
+def test_numbers_under_jit_and_vmap(transform: Any) -> None:
+    """The derivative of a number by itself is a constant of shape ``()``."""
+    x, y = np.array([0.5, 1.5]), np.array([2.0, 3.0])
+    found = transform(ft.laplacian(lambda x, y: x**3 * y**2, (0, 1)))
+    expected = 6 * x * y**2 + 2 * x**3
+    if transform is ft.jit:
+        np.testing.assert_allclose(found(np.array(0.5), np.array(2.0)), expected[0], rtol=1e-14)
+    else:
+        np.testing.assert_allclose(found(x, y), expected, rtol=1e-14)
+
+
 def test_a_captured_array_stays_an_input_of_a_compiled_laplacian() -> None:
     matrix = A.copy()
     jitted = ft.jit(ft.laplacian(lambda x: np.sum(np.tanh(matrix @ x))))
@@ -275,6 +287,8 @@ def test_bad_arguments() -> None:
         ft.laplacian(lambda x: np.argmax(x))(X)
     with pytest.raises(ft.errors.ShapeError, match=r"f64\[6\].*weights.*f64\[2\]"):
         ft.laplacian(np.sum, weights=np.ones(2))(X)
+    with pytest.raises(ft.errors.NonDifferentiableError, match=r"weights are c128.*real"):
+        ft.laplacian(np.sum, weights=1j)(X)
     with pytest.raises(ft.errors.TreeMismatchError, match="weights"):
         ft.laplacian(lambda p: np.sum(p["a"]), weights={"b": 1.0})({"a": X})
     with pytest.raises(TypeError, match="laplacian: expected a function"):

@@ -243,10 +243,42 @@ def test_without_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
         ft.hessian(loss, progress=True)
 
 
-def test_progress_inside_jit_is_refused() -> None:
-    chunked = ft.hessian(loss, chunk_size=2, progress=lambda done, total: None)
+@pytest.mark.parametrize("name", ["jacrev", "jacfwd", "jacobian"])
+def test_progress_comes_to_its_end_where_nothing_depends(name: str) -> None:
+    calls: list[tuple[int, int]] = []
+    transform = JACOBIANS[name][0]
+    transform(
+        lambda x, y: (np.ones(3), x**2, x[:0]),
+        (0, 1),
+        chunk_size=2,
+        progress=lambda *call: calls.append(call),
+    )(X, X)
+    done, total = calls[-1]
+    assert done == total
+    assert sorted(set(calls)) == calls
+
+
+@pytest.mark.parametrize("name", JACOBIANS)
+@pytest.mark.parametrize("chunk_size", [2, "auto"])
+@pytest.mark.parametrize("transform", [ft.jit, ft.vmap])
+def test_progress_of_staged_programs_is_refused(name: str, chunk_size: Any, transform: Any) -> None:
+    jacobian, fun = JACOBIANS[name]
+    chunked = jacobian(fun, chunk_size=chunk_size, progress=lambda done, total: None)
+    with pytest.raises(ft.errors.UnsupportedOperationError, match=r"progress.*staged"):
+        transform(chunked)(X if transform is ft.jit else np.stack([X, X]))
+
+
+def test_progress_of_a_staged_gradient_is_refused() -> None:
+    chunked = ft.jacrev(loss, progress=lambda done, total: None)
     with pytest.raises(ft.errors.UnsupportedOperationError, match=r"progress.*staged"):
         ft.jit(chunked)(X)
+
+
+@pytest.mark.parametrize("name", JACOBIANS)
+def test_options_are_integers_of_any_kind(name: str) -> None:
+    transform, fun = JACOBIANS[name]
+    found = transform(fun, chunk_size=np.int64(2), memory_bytes=np.int32(10**9))(X)
+    np.testing.assert_allclose(found, transform(fun)(X), rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +286,9 @@ def test_progress_inside_jit_is_refused() -> None:
     [
         ({"chunk_size": 0}, ValueError, "chunk_size must be 'auto' or a positive integer, got 0"),
         ({"chunk_size": 2.0}, ValueError, "got 2.0"),
-        ({"memory_bytes": 0}, ValueError, "memory_bytes must be None or a positive number"),
+        ({"chunk_size": True}, ValueError, "got True"),
+        ({"memory_bytes": 0}, ValueError, "memory_bytes must be .* number of bytes, got 0"),
+        ({"memory_bytes": float("inf")}, ValueError, "number of bytes, got inf"),
         ({"memory_bytes": "1"}, ValueError, "memory_bytes must be None or a positive number"),
         ({"progress": "yes"}, TypeError, "progress must be a bool or a function.*got str"),
     ],

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "functrans"
 
 LINES = """
+namespaces
 errors state conventions
 tree
 ir
@@ -24,7 +25,7 @@ emitter
 trace
 primitives
 masked staging
-passes indexing
+passes indexing sparse_arrays
 traces
 operators
 compiler
@@ -72,11 +73,11 @@ table
     "primitives": """
 index_arrays routine_loops fortran
 structural
-convolution_lowering cumulative_lowering dot_lowering index_lowering sorting_lowering
-family slicing sorting tapes
+convolution_lowering cumulative_lowering dot_plan index_lowering sorting_lowering
+dot_lowering family slicing sorting tapes
 elementwise movement threefry
 special_family
-special_series
+special_cylinder special_series
 complex_parts gather_scatter
 special
 special_gamma special_hypergeometric torch_elementwise
@@ -84,7 +85,9 @@ special_bessel special_elementary special_polynomials
 special_distributions
 block_gather creation cumulative dot dynamic_slicing fft scatter_reduce
 convolution indexing linalg_common reduction
-linalg_det linalg_triangular
+linalg_det linalg_parlett linalg_triangular
+sparse_products
+sparse_solve
 filters linalg_factor linalg_matrix_functions linalg_solve
 linalg_banded linalg_equations linalg_spectral
 linalg_lstsq
@@ -189,6 +192,7 @@ external
 table
 """,
     "scipy": """
+reprs special_records
 dispatch special_common
 special_bessel special_gamma special_statistics
 special
@@ -202,12 +206,13 @@ interpolate_multivariate linalg_equations linalg_factors ndimage signal_filters
 interpolate linalg_functions signal_spectra
 linalg signal
 integrate.odes_methods
-integrate.odes_loop
-integrate.odes_adjoint
+integrate.odes_loop integrate.odes_results
+integrate.odes_adjoint integrate.odes_events
 integrate.odes
 integrate
-optimize.objective optimize.traced sparse.linalg
-optimize.arguments sparse
+optimize.objective optimize.traced sparse.arrays sparse.direct
+optimize.arguments sparse.linalg
+sparse
 optimize.drivers optimize.fitting
 optimize
 """,
@@ -220,6 +225,7 @@ gauss_newton residuals
     "sparse": """
 coloring dependence
 picture values
+products
 rules
 walk
 pattern

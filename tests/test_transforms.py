@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -239,13 +240,28 @@ def test_allow_int_gives_float0_for_integers() -> None:
     assert gradient["n"].shape == (3,)
 
 
-def test_wrapped_function_keeps_its_name_and_doc() -> None:
+def test_transformed_function_is_named_after_transform_and_function() -> None:
     transforms: list[Callable[..., Any]] = [
-        ft.grad, ft.value_and_grad, ft.jacfwd, ft.jacrev, ft.jacobian, ft.hessian, ft.vmap,
-        ft.make_jaxpr,
+        ft.grad, ft.value_and_grad, ft.jacfwd, ft.jacrev, ft.jacobian, ft.hessian, ft.hessian_diag,
+        ft.vmap, ft.make_jaxpr, ft.laplacian, ft.forward_laplacian, ft.checkpoint,
     ]  # fmt: skip
     for transform in transforms:
-        assert transform(loss).__name__ == "loss"
+        made = transform(loss)
+        assert made.__name__ == f"{transform.__name__}(loss)"
+        assert repr(made).startswith(f"<function {transform.__name__}(loss) at ")
+        assert made.__doc__ == loss.__doc__
+        assert inspect.unwrap(made) is loss
+    assert repr(ft.jit(ft.vmap(ft.grad(loss)))) == "<jit of vmap(grad(loss))>"
+    assert repr(ft.ggn(loss, np.sum)) == "<ggn of loss and sum>"
+
+
+@pytest.mark.parametrize(
+    ("transform", "label"), [(ft.hessian, "hessian of loss"), (ft.hessian_diag, "hessian_diag of")]
+)
+def test_errors_name_the_transform_that_was_called(transform: Any, label: str) -> None:
+    with pytest.raises(ft.errors.NonDifferentiableError, match=f"^{label}") as caught:
+        transform(loss)(3, Y)
+    assert "allow_int" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from functrans.primitives.convolution import conv_general_p
 from functrans.primitives.dot import dot_general_p
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import check_callable, name_of, named
 
 # policies ---------------------------------------------------------------------------------------
 
@@ -266,9 +266,7 @@ def checkpoint(
     check_callable("checkpoint", fun)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(
-        fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=()
-    )
+    @named("checkpoint", fun, attributes=False)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         label = f"checkpoint of {name_of(fun)}"
         static = {i % len(args) for i in numbers if -len(args) <= i < len(args)}

@@ -7,8 +7,8 @@ A rule that the user wrote runs later than the function that it belongs to, unde
 backward pass, or when a staged program is differentiated. What it refers to must then be the value
 of that time, not a tracer of a trace that is closed. Closures, default arguments,
 ``functools.partial``, containers, jitted functions and functions with custom rules are looked
-through; attributes of other objects are not, and a tracer in one raises ``EscapedTracerError`` when
-it is used too late.
+through. Attributes of other objects are where a derivative would be lost without a word (solvers,
+``objects=True``); elsewhere a tracer in one raises ``EscapedTracerError`` when it is used too late.
 
 Layer: ``control``.
 """
@@ -16,14 +16,17 @@ Layer: ``control``.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
-from types import CellType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from functrans import tree
 from functrans.control.jit import JitFunction
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
 from functrans.trace import Tracer
 
 
@@ -45,10 +48,20 @@ class Wrapper:
         raise NotImplementedError
 
 
+_LIBRARIES = frozenset({"functrans", "numpy", "scipy"}) | sys.stdlib_module_names
 _ATOMS = frozenset({int, float, str, bytes, bool, complex, type(None), type})
 
 
-def _children(value: Any) -> list[Any]:
+def _is_object(value: Any) -> bool:
+    """Whether a value is of a class that a user wrote: what it refers to are its attributes."""
+    if not hasattr(value, "__dict__") or isinstance(value, (type, ModuleType)):
+        return False
+    module = type(value).__module__
+    library = module.partition(".")[0]
+    return module == "__main__" or library not in _LIBRARIES
+
+
+def _children(value: Any, objects: bool = False) -> list[Any]:
     """What a value refers to, as far as it is looked through."""
     cls = type(value)
     if cls in _ATOMS or isinstance(value, (np.ndarray, np.generic)):
@@ -71,13 +84,17 @@ def _children(value: Any) -> list[Any]:
     if cls is JitFunction:
         return [value.function]
     leaves = tree.leaves(value)
-    return [] if len(leaves) == 1 and leaves[0] is value else leaves
+    if len(leaves) != 1 or leaves[0] is not value:
+        return leaves
+    return list(vars(value).values()) if objects and _is_object(value) else []
 
 
 class _Graph:
     """Everything reachable from some roots, and what of it leads to marked values."""
 
-    def __init__(self, roots: Sequence[Any], is_marked: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, roots: Sequence[Any], is_marked: Callable[[Any], bool], objects: bool
+    ) -> None:
         self.marked: list[Any] = []
         self.values: dict[int, Any] = {}
         self.children: dict[int, list[Any]] = {}
@@ -92,7 +109,7 @@ class _Graph:
             if is_marked(value):
                 self.marked.append(value)
                 continue
-            own = self.children[key] = _children(value)
+            own = self.children[key] = _children(value, objects)
             for child in own:
                 parents.setdefault(id(child), []).append(key)
             pending.extend(own)
@@ -130,10 +147,31 @@ class _Exchange:
             new = value.with_parts(lambda: tuple(map(self, value.parts())))
         elif cls is JitFunction:
             new = value.with_function(self(value.function))
+        elif tree.structure(value) is tree.LEAF:
+            return self._object(value)
         else:
             leaves, treedef = tree.flatten(value)
             new = tree.unflatten(treedef, list(map(self, leaves)))
         self.done[key] = new
+        return new
+
+    def _object(self, value: Any) -> Any:
+        """A shallow copy of an object; its attributes come last, since they may refer to it.
+
+        Raises:
+          UnsupportedOperationError: it is of a kind that only its class can make.
+        """
+        cls = type(value)
+        try:
+            new = object.__new__(cls)
+        except TypeError:
+            names = [name for name, own in vars(value).items() if id(own) in self.graph.leads]
+            raise UnsupportedOperationError(
+                f"a {cls.__name__} holds a traced value in its attribute {names[0]!r}{here()}, and "
+                "cannot be copied without it; pass the value as an argument of the function"
+            ) from None
+        self.done[id(value)] = new
+        vars(new).update({name: self(own) for name, own in vars(value).items()})
         return new
 
     def _function(self, function: FunctionType) -> Any:
@@ -170,10 +208,12 @@ class Template:
 
     __slots__ = ("graph", "holes", "parts")
 
-    def __init__(self, parts: tuple[Any, ...], holes: tuple[Hole, ...]) -> None:
+    def __init__(
+        self, parts: tuple[Any, ...], holes: tuple[Hole, ...], objects: bool = False
+    ) -> None:
         self.parts = parts
         self.holes = holes
-        self.graph = _Graph(parts, lambda value: type(value) is Hole) if holes else None
+        self.graph = _Graph(parts, lambda value: type(value) is Hole, objects) if holes else None
 
     def fill(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The functions with values in the holes."""
@@ -183,16 +223,26 @@ class Template:
         return tuple(map(_Exchange(self.graph, replacement), self.parts))
 
 
-def make_template(parts: tuple[Any, ...]) -> tuple[Template, list[Tracer]]:
+def make_template(
+    parts: tuple[Any, ...], *, objects: bool = False
+) -> tuple[Template, list[Tracer]]:
     """Take the tracers out of functions and values.
+
+    Args:
+      parts: the functions and values.
+      objects: whether attributes of objects are looked through; those that lead to tracers are
+        then copied.
 
     Returns:
       The template, and the tracers that its holes stand for.
+
+    Raises:
+      UnsupportedOperationError: an object that holds a tracer cannot be copied.
     """
-    graph = _Graph(parts, lambda value: isinstance(value, Tracer))
+    graph = _Graph(parts, lambda value: isinstance(value, Tracer), objects)
     if not graph.marked:
         return Template(parts, ()), []
     holes = tuple([Hole() for _ in graph.marked])
     replacement = {id(t): hole for t, hole in zip(graph.marked, holes, strict=True)}
     exchange = _Exchange(graph, replacement)
-    return Template(tuple(map(exchange, parts)), holes), graph.marked
+    return Template(tuple(map(exchange, parts)), holes, objects), graph.marked

@@ -237,7 +237,7 @@ def custom_root(
                 f"{_WHO}: {path} of f is {have}, but the initial guess has {want} there{here()}; "
                 "there must be one equation for each unknown, of its dtype"
             )
-    template, held = make_template((solve, tangent_solve))
+    template, held = make_template((solve, tangent_solve), objects=True)
     call = _RootCall(body, template, treedef, avals, has_aux)
     outs = bind(custom_jvp_p, *body.captured, *held, *guess, call=call, jaxpr=None, n_extra=0)
     leaves = own_arrays(outs, [*body.captured, *guess])

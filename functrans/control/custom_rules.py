@@ -328,10 +328,16 @@ def _refusals(tracers: Sequence[Tracer], values: Sequence[Any]) -> tuple[str | N
 
 
 class _CustomFunction(Wrapper):
-    """A function with rules (abstract)."""
+    """A function with rules (abstract); without a function, a decorator."""
 
     _primitive: Primitive
     _kind: str
+
+    def __new__(cls, fun: Callable[..., Any] | None = None, nondiff_argnums: Any = ()) -> Any:
+        """Without a function, a decorator: ``@ft.custom_jvp(nondiff_argnums=0)``."""
+        if fun is None:
+            return functools.partial(cls, nondiff_argnums=nondiff_argnums)
+        return super().__new__(cls)
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
         check_callable(self._kind, fun)
@@ -452,7 +458,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
     """Give a function a rule for forward mode; reverse mode transposes it.
 
     Args:
-      fun: function of pytrees of arrays.
+      fun: function of pytrees of arrays. Without it, a decorator.
       nondiff_argnums: positions of arguments that are passed to the rule first and have no
         derivatives.
 
@@ -542,7 +548,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
     """Give a function a rule for reverse mode; forward mode transposes it.
 
     Args:
-      fun: function of pytrees of arrays.
+      fun: function of pytrees of arrays. Without it, a decorator.
       nondiff_argnums: positions of arguments that are passed to the backward function first and
         have no derivatives.
 

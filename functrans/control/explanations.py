@@ -9,10 +9,12 @@ Layer: ``control``.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
+from functrans import tree
 from functrans.compiler.compiled import Compiled, predicted_compile_s
 from functrans.compiler.engine import is_available
 from functrans.compiler.inspect import host_calls
@@ -35,11 +37,15 @@ class Origin:
         settings that are not the default, named axes around the call.
       staging_s: seconds that staging took.
       number: programs that were staged later have higher numbers.
+      keywords: arguments that were passed by keyword.
+      structure: the containers of arguments, in which programs may differ, too.
     """
 
     facts: Mapping[str, str]
     staging_s: float
     number: int
+    keywords: tuple[str, ...] = ()
+    structure: Any = None
 
 
 _numbers = itertools.count()
@@ -52,6 +58,8 @@ def origin(
     settings: Config,
     axes: Sequence[Any],
     staging_s: float,
+    keywords: Sequence[str] = (),
+    structure: Any = None,
 ) -> Origin:
     """Note what a program depends on, as text."""
     facts = {path: kind_text(aval) for path, aval in zip(paths, avals, strict=True)}
@@ -65,7 +73,7 @@ def origin(
             facts[f"config({field.name})"] = repr(value)
     for name, size in axes:
         facts[f"axis {name!r}"] = str(size)
-    return Origin(facts, staging_s, next(_numbers))
+    return Origin(facts, staging_s, next(_numbers), tuple(sorted(keywords)), structure)
 
 
 def kind_text(aval: Aval) -> str:
@@ -115,7 +123,8 @@ class ProgramReport:
             changes = changes or "it was dropped from the cache, or forgotten"
             lines.append(f"  unlike program {self.nearest + 1}: {changes}")
         lines.append(f"  staged in {1e3 * self.staging_s:.1f} ms; {self.reason}")
-        lines.extend(f"  NumPy call: {text}" for text in self.host_calls)
+        for text, count in Counter(self.host_calls).items():
+            lines.append(f"  NumPy call: {text}" + (f" ({count} times)" if count > 1 else ""))
         return "\n".join(lines)
 
 
@@ -157,7 +166,7 @@ def explain(label: str, programs: Sequence[tuple[Origin, Jaxpr]], settings: Conf
     """The report on programs, the oldest first."""
     reports: list[ProgramReport] = []
     for number, (source, jaxpr) in enumerate(programs):
-        earlier = [_changes(other.facts, source.facts) for other, _ in programs[:number]]
+        earlier = [_changes(other, source) for other, _ in programs[:number]]
         nearest = min(range(number), key=lambda k: (_distance(earlier[k]), -k), default=None)
         cache = jaxpr.cache
         native: Compiled | None = cache.get("donating") or cache.get("native")
@@ -177,18 +186,34 @@ def explain(label: str, programs: Sequence[tuple[Origin, Jaxpr]], settings: Conf
     return Explanation(label, reports)
 
 
-def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+_KEYWORDS = "passed by keyword"
+_CONTAINERS = "containers"
+
+
+def _changes(earlier: Origin, later: Origin) -> list[str]:
     """What is not the same, by key path."""
+    before, after = earlier.facts, later.facts
     names = [*after, *(name for name in before if name not in after)]
-    return [
+    changes = [
         f"{name}: {before.get(name, 'absent')} -> {after.get(name, 'absent')}"
         for name in names
         if before.get(name) != after.get(name)
     ]
+    if set(before) == set(after) and earlier.keywords != later.keywords:
+        given = [", ".join(names) or "none" for names in (earlier.keywords, later.keywords)]
+        changes.append(f"{_KEYWORDS}: {given[0]} -> {given[1]}")
+    if not changes and earlier.structure != later.structure:
+        described = [tree.describe(origin.structure) for origin in (earlier, later)]
+        changes.append(f"{_CONTAINERS}: {described[0]} -> {described[1]}")
+    return changes
 
 
 def _in_words(change: str) -> str:
     """A change with what kind it is of: ``x: f64[3] -> f64[4] (another shape)``."""
+    if change.startswith(f"{_KEYWORDS}: "):
+        return f"{change} (another way to pass the same arguments)"
+    if change.startswith(f"{_CONTAINERS}: "):
+        return f"{change} (another structure of the arguments)"
     name, _, rest = change.rpartition(": ")
     before, _, after = rest.partition(" -> ")
     if name.startswith("config("):

@@ -16,6 +16,7 @@ sec. 5.7; the complex step as in Squire & Trapp, SIAM Review 40 (1998) 110.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +35,7 @@ from functrans.ir.primitive import Primitive, is_linear
 from functrans.ir.source import here
 from functrans.passes.cotangents import zeros
 from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.transforms.arguments import ShapeDtypeStruct, check_callable, name_of
+from functrans.transforms.arguments import ShapeDtypeStruct, check_callable, name_of, named
 
 _FD_METHODS = ("central", "forward", "complex")
 _FD_POWER = {"central": 1 / 3, "forward": 1 / 2}
@@ -414,10 +415,16 @@ class _External:
         @functools.wraps(self.fun, assigned=("__name__", "__qualname__", "__module__"), updated=())
         def checked(*own: Any, **named: Any) -> Any:
             expected = like
-            lanes = _lanes_of(own, args)
-            if lanes is not None:
-                expected = tree.map(lambda s: ShapeDtypeStruct((lanes, *s.shape), s.dtype), like)
+            lead = _lead_of(own, args)
+            n = math.prod(lead)
+            if lead:
+                expected = tree.map(lambda s: ShapeDtypeStruct((n, *s.shape), s.dtype), like)
+            if len(lead) > 1:  # one batch of all elements
+                k = len(lead)
+                own = tree.map(lambda x: guarded(np.reshape(x, (n, *np.shape(x)[k:]))), own)
             leaves = _checked_leaves(self.label, self.fun(*own, **named), expected, "out_like")
+            if len(lead) > 1:
+                leaves = [np.reshape(leaf, (*lead, *np.shape(leaf)[1:])) for leaf in leaves]
             return tree.unflatten(tree.structure(like), leaves)
 
         return pure_callback(checked, like, *args, vmap_method=self.vmap_method, **kwargs)
@@ -590,13 +597,14 @@ def _as_complex(struct: ShapeDtypeStruct) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(struct.shape, np.result_type(struct.dtype, np.complex64))
 
 
-def _lanes_of(own: Sequence[Any], args: Sequence[Any]) -> int | None:
-    """The extent of the batch axis that a call got in front; ``None`` if it got none."""
+def _lead_of(own: Sequence[Any], args: Sequence[Any]) -> tuple[int, ...]:
+    """The extents of the batch axes that a call got in front; one for each ``vmap``."""
     for x, y in zip(tree.leaves(tuple(own)), tree.leaves(tuple(args)), strict=True):
         shape: tuple[int, ...] = getattr(x, "shape", ())
-        if len(shape) > len(shape_of(y)):
-            return shape[0]
-    return None
+        extra = len(shape) - len(shape_of(y))
+        if extra > 0:
+            return shape[:extra]
+    return ()
 
 
 def _missing(label: str, missing: str, given: str, mode: str) -> str:
@@ -689,8 +697,8 @@ def _pick(
 
 
 def external(
-    fun: Callable[..., Any],
-    out_like: Any,
+    fun: Callable[..., Any] | None = None,
+    out_like: Any = ...,
     jvp: Callable[..., Any] | None = None,
     vjp: Callable[..., Any] | None = None,
     fd: str | bool | None = None,
@@ -725,17 +733,19 @@ def external(
 
     Returns:
       Function with the arguments of ``fun``. Keyword arguments are not differentiated. Its
-      exceptions come out as they are.
+      exceptions come out as they are. Without ``fun``, a decorator.
 
     Raises:
       NonDifferentiableError: a derivative is asked, and there is no rule for it.
-      TreeMismatchError, ShapeError, TypeError: what came back is not what ``out_like`` says.
+      TreeMismatchError, ShapeError, TypeError: what came back does not fit ``out_like``.
       ValueError: an option does not exist.
 
     Example:
       >>> import math
       >>> import functrans as ft
-      >>> gamma = ft.external(math.gamma, 0.0, fd="central")
+      >>> @ft.external(out_like=0.0, fd="central")
+      ... def gamma(x):
+      ...     return math.gamma(x)
       >>> round(float(ft.grad(gamma)(3.0)), 6)
       1.845569
       >>> cube = ft.external(lambda x: x**3, lambda x: x, jvp=lambda p, t: 3 * p[0]**2 * t[0])
@@ -744,8 +754,15 @@ def external(
 
     Reference: Press et al., Numerical Recipes, 3rd ed. (2007), sec. 5.7 (step sizes).
     """
+    if fun is None:
+        return functools.partial(
+            external, out_like=out_like, jvp=jvp, vjp=vjp, fd=fd, fd_step=fd_step, rules=rules,
+            derive=derive, vectorized=vectorized,
+        )  # fmt: skip
     check_callable("external", fun)
     label = f"external {name_of(fun)}"
+    if out_like is ...:
+        raise TypeError(f"{label}: out_like is missing; it says what the function returns")
     for name, rule in (("jvp", jvp), ("vjp", vjp)):
         if rule is not None:
             check_callable(f"{label}: {name}", rule)
@@ -772,9 +789,7 @@ def external(
         "broadcast_all" if vectorized else "sequential",
     )  # fmt: skip
 
-    @functools.wraps(
-        fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=()
-    )
+    @named("external", fun, attributes=False)
     def operation(*args: Any, **kwargs: Any) -> Any:
         return settings.call(*args, **kwargs)
 

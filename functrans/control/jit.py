@@ -484,7 +484,9 @@ class JitFunction:
         static |= {k: kwargs[k] for k in sorted(kwargs) if k in self._static_argnames}
         axes: Any = _axes() if open_traces.get() else ()
         paths = self._paths(args, kwargs)
-        return origin(paths, jaxpr.in_avals, static, current_config.get(), axes, staging_s)
+        _, treedef, _ = self.split(args, kwargs)
+        settings = current_config.get()
+        return origin(paths, jaxpr.in_avals, static, settings, axes, staging_s, [*kwargs], treedef)
 
     def _stage_closed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Jaxpr, Any]:
         """The simplified program of a call, with captured arrays as constants."""
@@ -637,7 +639,7 @@ class JitFunction:
           >>> import functrans as ft
           >>> slope = jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
           >>> slope.signature
-          'double ft_lambda(double)'
+          'double ft_grad_lambda(double)'
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
           8.0
         """

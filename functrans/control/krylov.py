@@ -24,6 +24,7 @@ from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
+from functrans.sparse_arrays import SparseArray, as_sparse, is_sparse
 from functrans.trace import Tracer, aval_of, dtype_of, shape_of
 
 Vector = Any
@@ -120,13 +121,35 @@ def _product(who: str, A: Any, name: str) -> Callable[[Any], Any]:
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ShapeError(f"{who}: {name} must be a square matrix, got {aval_of(A)}{here()}")
         return lambda x: A @ x
-    if callable(A):
+    if is_sparse(A):
+        return _sparse_product(who, as_sparse(A), name)
+    if callable(A) and not hasattr(A, "rmatvec"):
         return A  # type: ignore[no-any-return]  # it is callable
     raise UnsupportedOperationError(
-        f"{who}: {name} is of type {type(A).__qualname__}{here()}; expected a square matrix or a "
-        "function x -> A x of operations that can be traced (for a scipy.sparse matrix, one that "
-        "gathers and adds its entries)"
+        f"{who}: {name} is of type {type(A).__qualname__}{here()}; expected a square matrix (also "
+        "one of scipy.sparse) or a function x -> A x of operations that can be traced"
     )
+
+
+def _sparse_product(who: str, A: SparseArray, name: str) -> Callable[[Any], Any]:
+    """The product with a sparse matrix.
+
+    Raises:
+      ShapeError: it is not square.
+    """
+    n = A.shape[0]
+    if A.shape != (n, n):
+        raise ShapeError(f"{who}: {name} must be a square matrix, got shape {A.shape}{here()}")
+
+    def product(x: Any) -> Any:
+        if shape_of(x) != (n,):
+            raise ShapeError(
+                f"{who}: {name} has shape {A.shape}, but the vector is {aval_of(x)}{here()}; give "
+                f"a vector of {n} numbers"
+            )
+        return A @ x
+
+    return product
 
 
 def dot(x: Vector, y: Vector) -> Any:
@@ -214,6 +237,8 @@ def _gmres(restart: int) -> Callable[..., Any]:
 
     def solve(product: Product, b: Vector, x: Vector, M: Product, tol: Any, maxiter: int) -> Any:
         n, m, dtype = b.shape[0], restart, b.dtype
+        if n == 0:
+            return x, np.bool_(True), np.int64(0)
         eye = np.eye(m, dtype=dtype)
 
         def arnoldi(state: Any) -> Any:
@@ -300,6 +325,11 @@ def _back_substitution(upper: Any, rhs: Any) -> Any:
 # functions --------------------------------------------------------------------------------------
 
 
+def _floating(leaf: Any) -> Any:
+    """A leaf of a right-hand side; integers become floating-point numbers, as in SciPy."""
+    return cast(leaf, np.dtype(np.float64)) if dtype_of(leaf).kind in "iu" else leaf
+
+
 def _solve(
     who: str,
     iterate: Callable[..., Any],
@@ -313,6 +343,7 @@ def _solve(
     symmetric: bool,
 ) -> tuple[Any, Any]:
     """Solution and ``info`` of a solver."""
+    b = tree.map(_floating, b)
     space = Space(who, b, "b")
     if maxiter is None:
         maxiter = 10 * space.size
@@ -331,10 +362,17 @@ def _solve(
         x, converged, k = iterate(product, rhs, 0.0 * rhs, prepare, rtol * norm(rhs), maxiter)
         return x, np.where(converged, 0, k)
 
+    def conjugated(product: Product, rhs: Vector) -> Any:
+        # The transpose of a Hermitian matrix is its conjugate.
+        x, info = from_zero(lambda v: np.conj(product(np.conj(v))), np.conj(rhs))
+        return np.conj(x), info
+
+    is_hermitian = symmetric and space.dtype.kind == "c"
+    is_symmetric = symmetric and not is_hermitian
+    other = conjugated if is_hermitian else None if symmetric else from_zero
+
     def system(product: Product, rhs: Vector) -> Any:
-        return custom_linear_solve(
-            product, rhs, from_zero, None if symmetric else from_zero, symmetric, has_aux=True
-        )
+        return custom_linear_solve(product, rhs, from_zero, other, is_symmetric, has_aux=True)
 
     right = space.ravel(b, "b")
     if x0 is None and type(atol) in (int, float) and atol == 0:
@@ -364,6 +402,7 @@ def cg(
     x0: Any = None,
     *,
     tol: float = 1e-5,
+    rtol: float | None = None,
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
@@ -371,11 +410,12 @@ def cg(
     """Solve a Hermitian positive definite system by conjugate gradients.
 
     Args:
-      A: square matrix, or linear function of a pytree like ``b``.
-      b: right-hand side, a pytree of floating arrays.
+      A: square matrix, also of ``scipy.sparse``, or linear function of a pytree like ``b``.
+      b: right-hand side, a pytree of arrays.
       x0: start, by default 0.
-      tol: relative tolerance of the residual (SciPy's ``rtol``): the iteration ends when
+      tol: relative tolerance of the residual: the iteration ends when
         ``norm(b - A x) <= max(tol * norm(b), atol)``.
+      rtol: SciPy's name for ``tol``, which it replaces.
       atol: absolute tolerance.
       maxiter: greatest number of iterations, by default ten for each unknown.
       M: preconditioner, like ``A``: an approximation of its inverse, positive definite.
@@ -395,7 +435,7 @@ def cg(
 
     Reference: Hestenes & Stiefel, J. Res. Nat. Bur. Standards 49 (1952), 409-436.
     """
-    return _solve("cg", _cg, A, b, x0, tol, atol, maxiter, M, True)
+    return _solve("cg", _cg, A, b, x0, tol if rtol is None else rtol, atol, maxiter, M, True)
 
 
 def bicgstab(
@@ -404,6 +444,7 @@ def bicgstab(
     x0: Any = None,
     *,
     tol: float = 1e-5,
+    rtol: float | None = None,
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
@@ -421,7 +462,9 @@ def bicgstab(
 
     Reference: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992), 631-644.
     """
-    return _solve("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M, False)
+    return _solve(
+        "bicgstab", _bicgstab, A, b, x0, tol if rtol is None else rtol, atol, maxiter, M, False
+    )
 
 
 def gmres(
@@ -430,6 +473,7 @@ def gmres(
     x0: Any = None,
     *,
     tol: float = 1e-5,
+    rtol: float | None = None,
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
@@ -444,6 +488,7 @@ def gmres(
       b: see ``cg``.
       x0: see ``cg``.
       tol: see ``cg``.
+      rtol: see ``cg``.
       atol: see ``cg``.
       restart: size of the subspace, of which all vectors are kept.
       maxiter: greatest number of products in all, by default ten for each unknown. An iteration
@@ -465,4 +510,6 @@ def gmres(
         raise ValueError(f"gmres: restart must be at least 1, got {restart}")
     n = sum(math.prod(shape_of(leaf)) for leaf in tree.leaves(b))
     iterate = _gmres(max(1, min(restart, n)))
-    return _solve("gmres", iterate, A, b, x0, tol, atol, maxiter, M, False)
+    return _solve(
+        "gmres", iterate, A, b, x0, tol if rtol is None else rtol, atol, maxiter, M, False
+    )

@@ -46,17 +46,19 @@ from functrans.control.reversal import (
     read_row,
     reversal,
 )
-from functrans.control.while_loop import while_p
+from functrans.control.while_loop import bind_while, while_p
 from functrans.ir.avals import Aval, Tape, Zero
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal
 from functrans.ir.lowering import Structured
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.passes.cotangents import zeros
+from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
+from functrans.primitives import elementwise as ew
 from functrans.staging import stage
 from functrans.state import batch_axis
-from functrans.trace import aval_of, bind
+from functrans.trace import Tracer, aval_of, bind
 
 # the primitive of the linear part ---------------------------------------------------------------
 
@@ -215,6 +217,10 @@ def _binomial_linearize(
         n_cond, n_consts = eqn.params["n_cond_consts"], eqn.params["n_body_consts"]
         body = eqn.params["body_jaxpr"]
         cond_consts, consts, carry = split(operands, n_cond, n_consts)
+        if _ends_within(n, eqn.params["cond_jaxpr"], body, cond_consts, consts, carry):
+            plain = eqn.primitive.linearize
+            assert plain is not None
+            return plain(needs, operands, **eqn.params)  # type: ignore[no-any-return]  # a rule
         shape = Shape(n_consts, len(carry), None, False, 1)
         xs = []
         number, outs, kept = forward_while(
@@ -233,6 +239,44 @@ def _binomial_linearize(
     )
     targets = tuple(i + n_first for i, need in enumerate(own_needs) if need)
     return tuple(outs), LinearProgram(program, targets, tuple(known))
+
+
+def _ends_within(
+    n: int,
+    cond: Jaxpr,
+    body: Jaxpr,
+    cond_consts: Sequence[Any],
+    consts: Sequence[Any],
+    carry: Sequence[Any],
+) -> bool:
+    """Whether a ``while`` of known values has at most ``n`` iterations, which can all be stored.
+
+    It runs for that, at most ``n`` iterations; a schedule would run more again.
+    """
+    if any(isinstance(x, Tracer) for x in (*cond_consts, *consts, *carry)):
+        return False
+    n_cond, n_consts = len(cond_consts), len(consts)
+
+    def holds(*args: Any) -> list[Any]:
+        own, (number,), state = split(args, n_cond, 1)
+        return [ew.logical_and(evaluate(cond, [*own, *state])[0], number <= n)]
+
+    def step(*args: Any) -> list[Any]:
+        own, (number,), state = split(args, n_consts, 1)
+        return [number + 1, *evaluate(body, [*own, *state])]
+
+    number_aval = aval_of(np.int64(0)).strong()
+
+    def make() -> tuple[Jaxpr, Jaxpr]:
+        states = [number_aval, *body.in_avals[n_consts:]]
+        return (
+            simplify(stage(holds, [*cond.in_avals[:n_cond], *states], cond.name)),
+            simplify(stage(step, [*body.in_avals[:n_consts], *states], body.name)),
+        )
+
+    bounded, counting = derived(body, ("counted", cond, n), make)
+    final, _ = bind_while(bounded, counting, cond_consts, consts, [np.int64(0), *carry])
+    return bool(final[0] <= n)
 
 
 def _linear_program(
@@ -343,7 +387,7 @@ def bind_loops(jaxpr: Jaxpr, args: Sequence[Any], n: int) -> list[Any]:
     for eqn in jaxpr.eqns:
         operands = [value(atom) for atom in eqn.inputs]
         outs: Sequence[Any]
-        if _can_revolve(eqn):
+        if _can_revolve(eqn, n):
             avals = tuple(atom.aval for atom in eqn.inputs)
             make = functools.partial(_loop_program, eqn.primitive, avals, dict(eqn.params))
             program = derived(jaxpr, ("loop", eqn), make)
@@ -356,12 +400,12 @@ def bind_loops(jaxpr: Jaxpr, args: Sequence[Any], n: int) -> list[Any]:
     return [value(atom) for atom in jaxpr.outvars]
 
 
-def _can_revolve(eqn: Equation) -> bool:
-    """Whether an equation is a loop over arrays that may run again."""
+def _can_revolve(eqn: Equation, n: int) -> bool:
+    """Whether an equation is a loop over arrays that may run again, and would have to."""
     if eqn.effects or any(type(var.aval) is Tape for var in (*eqn.inputs, *eqn.outputs)):
         return False
     if eqn.primitive is scan_p:
-        return bool(eqn.params["length"])
+        return bool(eqn.params["length"] > n)
     return eqn.primitive is while_p
 
 

@@ -31,6 +31,7 @@ from functrans.passes.cotangents import plain
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull
+from functrans.passes.pushforward import push
 from functrans.staging import stage
 from functrans.state import config, replayed
 from functrans.trace import Tracer, aval_of, bind, shape_of
@@ -139,35 +140,86 @@ class Watch:
         pulled = pull(node, ct, size)
         given = [None if c is None else plain(c) for c in (ct if node.shape is None else [ct])]
         found = [None if c is None or type(c) is Zero else plain(c) for c in pulled]
-        if not self._any_bad(found) or self._any_bad([*given, *_saved_values(node)]):
-            return pulled
+
+        def again(slots: list[Any]) -> list[Any]:
+            slots = [
+                None if c is None else np.broadcast_to(c, _aval(node, i).shape)
+                for i, c in enumerate(slots)
+            ]
+            results = pull(node, slots if node.shape is None else slots[0])
+            return [plain(r) for r in results if r is not None and type(r) is not Zero]
+
+        self._check_linear(node, "backward", "backward pass", given, found, size, again)
+        return pulled
+
+    def push(self, node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
+        """``passes.pushforward.push``, checked.
+
+        Raises:
+          NonFiniteError: the pushforward made what is looked for.
+        """
+        pushed = push(node, tangents, size)
+        found = [pushed] if node.shape is not None else list(pushed or ())
+
+        def again(slots: list[Any]) -> list[Any]:
+            outs = push(node, slots)
+            outs = [outs] if node.shape is not None else outs
+            return [t for t in outs if t is not None]
+
+        self._check_linear(node, "tangent", "tangent", tangents, found, size, again)
+        return pushed
+
+    def _check_linear(
+        self,
+        node: Node,
+        stage: str,
+        title: str,
+        given: Sequence[Any],
+        found: Sequence[Any],
+        size: int | None,
+        again: Callable[[list[Any]], list[Any]],
+    ) -> None:
+        """Check what the linear map of an operation, or its transpose, gave.
+
+        Args:
+          node: the operation.
+          stage: of the derivative, for the error.
+          title: likewise, in words.
+          given: what it was applied to; ``None`` where there is nothing.
+          found: what it gave.
+          size: how many were computed at once, along a first axis.
+          again: computes one of them again, to find the equation within the map.
+
+        Raises:
+          NonFiniteError: it made what is looked for.
+        """
+        inputs = [x for x in given if x is not None]
+        if not self._any_bad(found) or self._any_bad([*inputs, *_saved_values(node)]):
+            return
         primitive = node.primitive
         assert primitive is not None
         line = resolve(node.source)
         with config(nan_watch=None):
             lane = None if size is None else self._lane(found)
             if isinstance(node.saved, LinearProgram) and not any(
-                isinstance(value, Tracer) for value in (*given, *node.saved.residuals)
+                isinstance(value, Tracer) for value in (*inputs, *node.saved.residuals)
             ):
-                one = [None if c is None else (c if lane is None else c[lane]) for c in given]
-                present = [i for i, c in enumerate(one) if c is not None]
+                present = [i for i, x in enumerate(given) if x is not None]
 
-                def backward(*cts: Any) -> list[Any]:
-                    slots: list[Any] = [None] * len(one)
-                    for i, c in zip(present, cts, strict=True):
-                        slots[i] = c
-                    results = pull(node, slots if node.shape is None else slots[0])
-                    return [plain(r) for r in results if r is not None and type(r) is not Zero]
+                def run(*own: Any) -> list[Any]:
+                    slots: list[Any] = [None] * len(given)
+                    for i, x in zip(present, own, strict=True):
+                        slots[i] = x
+                    return again(slots)
 
-                args: list[Any] = [
-                    np.broadcast_to(np.asarray(one[i]), _aval(node, i).shape) for i in present
-                ]
-                path = (f"backward pass of {primitive.name}{_at(line)}",)
-                self._look_staged(backward, args, "backward", path, lane)
+                args = [np.asarray(x if lane is None else x[lane]) for x in inputs]
+                self._look_staged(
+                    run, args, stage, (f"{title} of {primitive.name}{_at(line)}",), lane
+                )
                 if self._any_bad([*node.saved.residuals, *node.saved.jaxpr.consts]):
-                    return pulled
-            operands = [*_saved_values(node), *given]
-            raise self._error(primitive.name, "backward", line, operands, found, (), lane)
+                    return
+            operands = [*_saved_values(node), *inputs]
+            raise self._error(primitive.name, stage, line, operands, found, (), lane)
 
     # programs
 

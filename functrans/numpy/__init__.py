@@ -9,7 +9,7 @@ Layer: ``numpy``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 import numpy as _numpy
 from numpy import False_ as False_
@@ -119,6 +119,8 @@ from numpy import unpackbits as unpackbits
 from numpy import unsignedinteger as unsignedinteger
 from numpy import ushort as ushort
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
 from functrans.numpy import polynomial as polynomial
@@ -459,16 +461,19 @@ from functrans.numpy.ufuncs import vecdot as vecdot
 from functrans.numpy.ufuncs import vecmat as vecmat
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """NumPy's samplers, imported at first use; their results are constants of a traced function."""
     if name == "random":
         return _numpy.random
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __array_namespace_info__() -> Any:  # noqa: N807  # the standard's name
+def __array_namespace_info__() -> _Any:  # noqa: N807  # the standard's name
     """What the Python array API standard asks about: NumPy's answer."""
     return _numpy.__array_namespace_info__()
 
 
 __array_api_version__ = _VERSION
+
+__all__ = _exported(globals(), ("fft", "linalg", "polynomial", "random"))
+__dir__ = _listing(__all__)

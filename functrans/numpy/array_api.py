@@ -121,7 +121,7 @@ def refuse_dlpack(self: Any, **options: Any) -> Any:
     """
     raise UnsupportedOperationError(
         f"a traced array cannot be handed to another library by DLPack{here()}: that would lose "
-        "the trace. Use ft.pure_callback to call the other library, or hand over the result of the "
+        "the trace. Use ft.external to call the other library, or hand over the result of the "
         "transformed function"
     )
 

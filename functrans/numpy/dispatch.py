@@ -130,8 +130,8 @@ def array_function(
         remedy = (
             hint
             if hint is not None
-            else "compose it from functions that are (docs list them), or keep it out of the "
-            "traced function with ft.stop_gradient / ft.pure_callback"
+            else "compose it from functions that are (docs list them), make it one operation with "
+            "ft.external(f, out_like), or keep it out of the traced function with ft.stop_gradient"
         )
         raise UnsupportedOperationError(f"{_name(function)} cannot be traced{here()}; {remedy}.")
     out = kwargs.pop("out", None)
@@ -176,13 +176,26 @@ def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return traced
 
 
+@functools.lru_cache(maxsize=1024)
+def _ufunc_name(ufunc: np.ufunc) -> str:
+    """``numpy.sin``, or ``scipy.special.gamma``."""
+    name = ufunc.__name__
+    if getattr(np, name, None) is not ufunc:
+        module = sys.modules.get("scipy.special")
+        for public in (name, name.lstrip("_")) if module is not None else ():
+            if getattr(module, public, None) is ufunc:
+                return f"scipy.special.{public}"
+        return name
+    return f"numpy.{name}"
+
+
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """``__array_ufunc__`` of tracers.
 
     Raises:
       UnsupportedOperationError: the ufunc or one of its options cannot be traced.
     """
-    name = f"numpy.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
+    name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")
     out = kwargs.pop("out", None)
     if out is not None and method != "at":
         for target in out if isinstance(out, tuple) else (out,):
@@ -197,9 +210,9 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     traced = _traced_ufunc(ufunc)
     if traced is None:
         raise UnsupportedOperationError(
-            f"{name} cannot be traced{here()}: it is {'' if ufunc.nin == 1 else 'not '}a function "
-            "of numbers that functrans has no rule for. Compose it from others, or give it one "
-            "with ft.custom_jvp / ft.pure_callback."
+            f"{name} cannot be traced{here()}: functrans has no rule for it. Compose "
+            "it from functions that have one, or make it one operation with ft.external(f, "
+            "out_like), which takes a derivative rule or finite differences."
         )
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)

@@ -283,7 +283,11 @@ def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     """Linear interpolation between points, constant outside; at a point the slope to its right."""
-    x, points, values = cast(as_array(x), np.float64), cast(as_array(xp), np.float64), as_array(fp)
+    x, points, values = as_array(x), as_array(xp), as_array(fp)
+    for name, operand in (("x", x), ("xp", points)):
+        if complex_parts.is_complex(operand):
+            raise TypeError(f"interp: {name} must be real, got {dtype_of(operand)}; see also fp")
+    x, points = cast(x, np.float64), cast(points, np.float64)
     values = cast(values, np.complex128 if complex_parts.is_complex(values) else np.float64)
     if len(shape_of(points)) != 1 or shape_of(points) != shape_of(values):
         raise ValueError("fp and xp are not of the same length.")

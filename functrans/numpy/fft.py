@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.namespaces import listing as _listing
 from functrans.numpy.array_api_fft import fftfreq as fftfreq
 from functrans.numpy.array_api_fft import rfftfreq as rfftfreq
 from functrans.numpy.common import as_array, fresh, stored
@@ -301,3 +302,10 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """Undo ``fftshift``, as ``numpy.fft.ifftshift``."""
     return _shifted(x, axes, -1)
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+__dir__ = _listing(__all__)

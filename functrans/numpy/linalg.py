@@ -25,6 +25,7 @@ from numpy.linalg import LinAlgError as LinAlgError
 
 from functrans.errors import ShapeError
 from functrans.ir.source import here
+from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, layout_of, lifted
 from functrans.numpy.dispatch import implements
 from functrans.numpy.linalg_norms import (
@@ -351,3 +352,13 @@ def svd(
 def svdvals(x: Any, /) -> Any:
     """Singular values, descending."""
     return svd_values("svdvals", x, False)
+
+
+__all__ = [
+    "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky",
+    "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
+    "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv",
+    "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+__dir__ = _listing(__all__)

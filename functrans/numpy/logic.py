@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from functrans.numpy.common import as_array, as_operand, is_known, layout_of, stored, value_of
+from functrans.numpy.common import (
+    as_array,
+    as_operand,
+    inexact,
+    is_known,
+    layout_of,
+    stored,
+    value_of,
+)
 from functrans.numpy.dispatch import implements
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
@@ -34,6 +42,7 @@ def _all(x: Any) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether elements are equal within a tolerance."""
     x, y = as_operand(a), as_operand(b)
+    y = inexact(as_array(y)) if dtype_of(y).kind in "biu" else y  # differences of integers wrap
     limit = ew.add(atol, ew.multiply(rtol, complex_parts.absolute(y)))
     is_near = ew.less_equal(complex_parts.absolute(ew.subtract(x, y)), limit)
     result = (is_near & ew.isfinite(y)) | ew.equal(x, y)

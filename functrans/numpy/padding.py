@@ -147,6 +147,10 @@ _STATISTICS: dict[str, Any] = {
 def _statistic(x: Any, k: int, widths: tuple[int, int], mode: str, lengths: Any) -> Any:
     """Margins of a statistic of the elements next to them."""
     n = shape_of(x)[k]
+    if not n and any(widths):
+        raise ValueError(
+            f"can't extend empty axis {k} using modes other than 'constant' or 'empty'"
+        )
     margins = []
     for length, is_end in zip(lengths, (False, True), strict=True):
         count = n if length is None else min(int(length), n)

@@ -133,6 +133,7 @@ def poly(seq_of_zeros: Any) -> Any:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not shape_of(zeros)[0]:
         return 1.0
+    zeros = cast(zeros, np.mintypecode(dtype_of(zeros).char))  # products of integers overflow
     result: Any = np.ones(1, dtype_of(zeros))
     for zero in movement.unstack(zeros, 0):
         factor = movement.stack((dtype_of(zeros).type(1), ew.negative(zero)), 0)

@@ -131,10 +131,12 @@ def _of_sorted(lanes: Any, q: Any, method: str, n: Any, by_lane: bool) -> Any:
     if not by_lane:
         n_lane_axes = len(shape_of(lanes)) - 1
         weight = structural.reshape(as_array(weight), shape_of(weight) + (1,) * n_lane_axes)
-    between = first + (second - first) * cast(weight, _weight_dtype(weight, first, q))
-    # The difference of equal infinities is NaN; equal numbers share the derivative by weight.
-    is_endless = ew.equal(first, second) & ew.isinf(first)
-    return ew.where(is_endless, first, between)
+    # The limits at infinities, where differences and products with 0 would be NaN.
+    is_endless = ew.isinf(first) & (ew.equal(first, second) | ew.isfinite(second))
+    is_at_first = ew.isinf(second) & ew.equal(weight, 0)
+    is_flat = is_endless | is_at_first
+    gap = ew.where(is_flat, 0, second) - ew.where(is_flat, 0, first)
+    return first + gap * cast(weight, _weight_dtype(weight, first, q))
 
 
 def _weight_dtype(weight: Any, values: Any, q: Any) -> np.dtype:

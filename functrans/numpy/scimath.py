@@ -43,7 +43,13 @@ def _widened(x: Any, is_outside: Test) -> Any:
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, is_outside):
         return x
-    return cast(inexact(x), complex_parts.complex_dtype(dtype_of(inexact(x))))
+    dtype = dtype_of(_floating(x))
+    return cast(x, complex_parts.complex_dtype(dtype))
+
+
+def _floating(x: Any) -> Any:
+    """A real operand that becomes complex; half precision becomes double, as in NumPy."""
+    return cast(x, np.float64) if dtype_of(x) == np.float16 else inexact(x)
 
 
 def _is_negative(x: Any) -> Any:
@@ -114,7 +120,7 @@ def arccos(x: Any) -> Any:
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, _is_beyond_one):
         return np.arccos(x)
-    return _parts(inexact(x), np.arccos, -1)
+    return _parts(_floating(x), np.arccos, -1)
 
 
 @implements(scimath.arcsin)
@@ -123,7 +129,7 @@ def arcsin(x: Any) -> Any:
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, _is_beyond_one):
         return np.arcsin(x)
-    return _parts(inexact(x), np.arcsin, 1)
+    return _parts(_floating(x), np.arcsin, 1)
 
 
 @implements(scimath.arctanh)

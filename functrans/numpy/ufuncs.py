@@ -27,11 +27,15 @@ from functrans.trace import Tracer, dtype_of
 
 
 def _positive(x: Any) -> Any:
-    return fresh(x)
+    return fresh(ufunc_operand(np.positive, x))
 
 
 def _conjugate(x: Any) -> Any:
-    return complex_parts.conjugate(x) if complex_parts.is_complex(x) else fresh(x)
+    return (
+        complex_parts.conjugate(x)
+        if complex_parts.is_complex(x)
+        else fresh(ufunc_operand(np.conjugate, x))
+    )
 
 
 def _fabs(x: Any) -> Any:
@@ -41,7 +45,7 @@ def _fabs(x: Any) -> Any:
 
 
 def _square(x: Any) -> Any:
-    return ew.power(x, 2)
+    return ew.power(ufunc_operand(np.square, x), 2)
 
 
 def _reciprocal(x: Any) -> Any:

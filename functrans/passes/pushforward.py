@@ -42,7 +42,7 @@ from functrans.primitives.structural import (
     reshape,
 )
 from functrans.staging import stage
-from functrans.state import name_scope
+from functrans.state import current_config, name_scope
 from functrans.trace import Tracer, aval_of, bind, replaying, shape_of
 
 
@@ -206,6 +206,8 @@ def push_forward(
     for read in (*(p for node in nodes for p in node.parents), *outputs):
         if read is not None:
             readers[read] = readers.get(read, 0) + 1
+    watch = current_config.get().nan_watch
+    push_one = push if watch is None else watch.push
     with np.errstate(all="ignore"), replaying() as replay:
         for node in nodes:
             if node.primitive is None:
@@ -216,7 +218,7 @@ def push_forward(
             if not (is_update and _push_update_in_place(node, tangents, readers, size)):
                 given = [None if p is None else tangents.get(p) for p in node.parents]
                 if any([t is not None for t in given]):  # noqa: C419  # a list is faster
-                    tangents[node] = push(node, given, size)
+                    tangents[node] = push_one(node, given, size)
                 del given
             for p in node.parents:
                 if p is not None:

@@ -1,7 +1,7 @@
 """Native code of ``dot_general``.
 
-Here: the plan of a product (which axes are loops, what the core is) and the cores. Not here: the
-record (``dot``), calls of BLAS and copies between orders (``fortran``).
+Here: the cores. Not here: the record (``dot``), which axes are loops and what the core is
+(``dot_plan``), calls of BLAS and copies between orders (``fortran``).
 
 Each axis of the product is a loop with a step in either operand and in the result. Axes of one role
 (batch, rows, columns, summed) that are one axis in memory are merged. At most one axis of each role
@@ -36,7 +36,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,24 +43,29 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from functrans.primitives.fortran import LETTER, call, lanes_of, move, offset, scalar, shuffled
+from functrans.primitives.dot_plan import (
+    GEMM_WORK,
+    NO_AXIS,
+    THIN,
+    Axis,
+    Pairs,
+    Roles,
+    choose,
+    count,
+    is_own,
+    packed,
+    roles_of,
+    tall,
+    without_loops,
+)
+from functrans.primitives.fortran import LETTER, call, lanes_of, offset, scalar, shuffled
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number
     from functrans.emitter.routine import Array, Routines
-    from functrans.emitter.types import Machine, Value
+    from functrans.emitter.types import Value
 
-Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 Limits: TypeAlias = "tuple[Value, Value] | None"
-
-_GEMM_WORK = 16_000
-"""Multiplications from which a matrix product is left to BLAS: about 25 in each direction."""
-
-_LARGEST_OWN_WORK = {4: 64_000_000, 8: 32_000_000}
-"""Multiplications from which, by item size, blocks for the caches are needed, which BLAS has."""
-
-_USEFUL = 0.8
-"""Smallest part of its tiles that a product must fill, if BLAS is not to be called instead."""
 
 _WORTH_THREADS = 8_000_000
 """Multiplications from which a product runs on several threads: some 0.15 ms."""
@@ -69,15 +73,6 @@ _WORTH_THREADS = 8_000_000
 _CHUNKS = 32
 _CHUNK_TILES = 4
 """Fewest tiles, one below the other, that share a column of the second operand."""
-
-_TALL = 8
-"""Most rows of a tile of a large product, two vectors wide."""
-
-_THIN = 4
-"""Most rows or columns of a product that BLAS is slower at (by a factor of two for 4)."""
-
-_CORE_WORK = 2_000
-"""Multiplications of a core from which loops around it cost nothing to speak of."""
 
 _ACCUMULATORS = 8
 """Vectors of sums of a small tile: what hides the latency of a multiplication."""
@@ -90,40 +85,6 @@ _BLOCK = 512
 
 _UNROLLED = 16
 """Most multiplications of vectors that are written one after the other instead of as a loop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A loop of a product.
-
-    Attributes:
-      extent: number of rounds.
-      a: elements from one round to the next in the first operand; 0 where it lacks the axis.
-      b: the same in the second operand.
-      out: the same in the result.
-    """
-
-    extent: int
-    a: int
-    b: int
-    out: int
-
-    def swapped(self) -> Axis:
-        """The axis when the operands change places."""
-        return Axis(self.extent, self.b, self.a, self.out)
-
-
-_NONE = Axis(1, 0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Roles:
-    """The axes of a product by role, each in the order of the result, extents of 1 left out."""
-
-    batch: list[Axis]
-    rows: list[Axis]
-    columns: list[Axis]
-    summed: list[Axis]
 
 
 def dot_supports(a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> bool:
@@ -144,191 +105,23 @@ def write_dot(
     (out,) = results
     if out.size == 0:
         return
-    roles = _roles(a, b, out, contract, batch)
+    roles = roles_of(a, b, out, contract, batch)
     if any(a.shape[axis] == 0 for axis in contract[0]):
         e.fill(out, e.constant(out.dtype, 0))
         return
     if not roles.columns and roles.rows:
         a, b = b, a
-        roles = _Roles(
+        roles = Roles(
             [axis.swapped() for axis in roles.batch],
             [],
             [axis.swapped() for axis in roles.rows],
             [axis.swapped() for axis in roles.summed],
         )
-    a, b, roles = _without_loops(e, a, b, roles)
+    a, b, roles = without_loops(e, a, b, roles)
     _Product(e, a, b, out, roles).write()
 
 
-def _roles(a: Array, b: Array, out: Array, contract: Pairs, batch: Pairs) -> _Roles:
-    """The loops of a product."""
-    a_free = [i for i in range(len(a.shape)) if i not in contract[0] and i not in batch[0]]
-    b_free = [j for j in range(len(b.shape)) if j not in contract[1] and j not in batch[1]]
-    steps = iter(out.strides)
-    lead = [
-        Axis(a.shape[i], a.strides[i], b.strides[j], next(steps))
-        for i, j in zip(*batch, strict=True)
-    ]
-    rows = [Axis(a.shape[i], a.strides[i], 0, next(steps)) for i in a_free]
-    columns = [Axis(b.shape[j], 0, b.strides[j], next(steps)) for j in b_free]
-    summed = [
-        Axis(a.shape[i], a.strides[i], b.strides[j], 0) for i, j in zip(*contract, strict=True)
-    ]
-    summed.sort(key=lambda axis: -axis.a)
-    return _Roles(_merged(lead), _merged(rows), _merged(columns), _merged(summed))
-
-
-def _merged(axes: Sequence[Axis]) -> list[Axis]:
-    """Axes without those of extent 1, neighbours made one where all steps allow it."""
-    merged: list[Axis] = []
-    for axis in axes:
-        if axis.extent == 1:
-            continue
-        last = merged[-1] if merged else _NONE
-        n = axis.extent
-        if merged and (last.a, last.b, last.out) == (axis.a * n, axis.b * n, axis.out * n):
-            merged[-1] = dataclasses.replace(axis, extent=n * last.extent)
-        else:
-            merged.append(axis)
-    return merged
-
-
-def _count(axes: Sequence[Axis]) -> int:
-    return math.prod(axis.extent for axis in axes)
-
-
-# copies -----------------------------------------------------------------------------------------
-
-
-def _without_loops(e: Routines, a: Array, b: Array, roles: _Roles) -> tuple[Array, Array, _Roles]:
-    """The operands, copied where that saves loops around a small core."""
-    inside = roles.rows, roles.columns, roles.summed
-    if all(len(axes) <= 1 for axes in inside):
-        return a, b, roles
-    core = math.prod(axes[-1].extent for axes in inside if axes)
-    loops_are_cheap = core >= _CORE_WORK or math.prod(map(_count, inside)) < _CORE_WORK
-    if loops_are_cheap:
-        return a, b, roles
-    by_a = sorted(roles.summed, key=lambda axis: -axis.a)
-    by_b = sorted(roles.summed, key=lambda axis: -axis.b)
-
-    def to_copy(order: list[Axis]) -> list[tuple[str, int]]:
-        """Which operands are not in this order, and the sizes of their copies."""
-        sides = []
-        for side, free in (("a", roles.rows), ("b", roles.columns)):
-            alone = [Axis(axis.extent, getattr(axis, side), 0, 0) for axis in order]
-            if len(free) > 1 or len(_merged(alone)) > 1:
-                sides.append((side, _count((*roles.batch, *free, *order))))
-        return sides
-
-    order = min((by_a, by_b), key=lambda order: sum(size for _, size in to_copy(order)))
-    copies = [side for side, _ in to_copy(order)]
-    roles = dataclasses.replace(roles, summed=order)
-    if "a" in copies:
-        a, roles = _packed(e, a, "a", roles)
-    if "b" in copies:
-        b, roles = _packed(e, b, "b", roles)
-    return a, b, roles
-
-
-def _packed(e: Routines, x: Array, side: str, roles: _Roles) -> tuple[Array, _Roles]:
-    """A copy of an operand: of ``a`` by batch, row, summed, of ``b`` by batch, summed, column."""
-    own = ("batch", "rows", "summed") if side == "a" else ("batch", "summed", "columns")
-    axes = [axis for name in own for axis in getattr(roles, name)]
-    packed = e.workspace([axis.extent for axis in axes], x.dtype)
-    move(e, x, packed, packed.shape, [getattr(axis, side) for axis in axes], packed.strides)
-    steps = iter(packed.strides)
-    changed = {
-        name: [dataclasses.replace(axis, **{side: next(steps)}) for axis in getattr(roles, name)]
-        for name in own
-    }
-    roles = dataclasses.replace(roles, **changed)
-    merged = {
-        field.name: _merged(getattr(roles, field.name)) for field in dataclasses.fields(roles)
-    }
-    return packed, _Roles(**merged)
-
-
 # the product ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """What is computed inside the loops around it.
-
-    Attributes:
-      kind: ``gemm``, ``lanes`` or ``sums``.
-      row: axis of the first operand and the result.
-      column: axis of the second operand and the result; of both operands if it is a batch axis.
-      summed: the summed axis.
-    """
-
-    kind: str
-    row: Axis
-    column: Axis
-    summed: Axis
-
-
-def _inner(axes: Sequence[Axis]) -> Axis:
-    return axes[-1] if axes else _NONE
-
-
-def _is_own(machine: Machine, dtype: np.dtype, m: int, n: int, terms: int) -> bool:
-    """Whether a matrix product that BLAS could do is faster as loops."""
-    if dtype.kind != "f" or m * n * terms > _LARGEST_OWN_WORK[dtype.itemsize]:
-        return False
-    if machine.registers < 2 * _TALL:  # with half the registers, tiles would have half the size
-        return False
-    height, lanes = _tall(m), lanes_of(dtype)
-    computed = -(-m // height) * height * -(-n // lanes) * lanes
-    return n >= lanes and m * n >= _USEFUL * computed
-
-
-def _tall(rows: int) -> int:
-    """Rows of a tile of a large product: 8 or less, what computes fewest rows twice."""
-    if rows <= _TALL:
-        return rows
-    sizes = range(_TALL, _TALL // 2, -1)
-    return min(sizes, key=lambda height: -(-rows // height) * height)
-
-
-def _choose(machine: Machine, dtype: np.dtype, roles: _Roles, is_same: bool) -> tuple[_Core, str]:
-    """The core, and the operands that must be copied for it: a text of ``a`` and ``b``.
-
-    Args:
-      machine: what is fast.
-      dtype: that of the result.
-      roles: the axes.
-      is_same: whether both operands are one array.
-    """
-    row, column, k = _inner(roles.rows), _inner(roles.columns), _inner(roles.summed)
-    if not roles.columns:  # there are no rows either: these are products of vectors
-        last = _inner(roles.batch)
-        if k.a == k.b == 1:
-            return _Core("sums", _NONE, last, k), ""
-        if last.a == last.b == 1:
-            return _Core("lanes", _NONE, last, k), ""
-        return _Core("lanes", _NONE, _NONE, k), ""
-    m, n, terms = row.extent, column.extent, k.extent
-    is_long = max(m, n, terms, row.a, k.a, k.b, column.b, row.out) >= 2**31
-    if (
-        dtype.char in LETTER
-        and min(m, n) > _THIN
-        and terms > 1
-        and m * n * terms >= _GEMM_WORK
-        and not is_long
-    ):
-        is_gram = is_same and (row.a, m, k.a) == (column.b, n, k.b)
-        if _is_own(machine, dtype, m, n, terms) and not is_gram:
-            return _Core("lanes", row, column, k), "" if column.b == 1 else "b"
-        copies = "" if 1 in (row.a, k.a) else "a"
-        copies += "" if 1 in (k.b, column.b) else "b"
-        return _Core("gemm", row, column, k), copies
-    if column.b == 1:
-        return _Core("lanes", row, column, k), ""
-    if k.b == 1 and (m == 1 or (k.a == 1 and (m <= _THIN or terms >= 8 * lanes_of(dtype)))):
-        return _Core("sums", row, column, k), "" if k.a == 1 else "a"
-    return _Core("lanes", row, column, k), "b"
 
 
 def _fused(e: Routines, total: Number, x: Number, y: Number) -> Number:
@@ -347,17 +140,17 @@ def _fused(e: Routines, total: Number, x: Number, y: Number) -> Number:
 class _Product:
     """Writes the loops and the core of a product."""
 
-    def __init__(self, e: Routines, a: Array, b: Array, out: Array, roles: _Roles) -> None:
+    def __init__(self, e: Routines, a: Array, b: Array, out: Array, roles: Roles) -> None:
         self.e = e
         self.dtype = out.dtype
         machine, is_same = e.b.module.machine, a.pointer.text == b.pointer.text
-        core, copies = _choose(machine, out.dtype, roles, is_same)
+        core, copies = choose(machine, out.dtype, roles, is_same)
         if "a" in copies:
-            a, roles = _packed(e, a, "a", roles)
+            a, roles = packed(e, a, "a", roles)
         if "b" in copies:
-            b, roles = _packed(e, b, "b", roles)
+            b, roles = packed(e, b, "b", roles)
         if copies:
-            core, copies = _choose(machine, out.dtype, roles, is_same=False)
+            core, copies = choose(machine, out.dtype, roles, is_same=False)
         self.a, self.b, self.out, self.roles, self.core = a, b, out, roles, core
         # Sums of half precision are kept in single precision until they are complete.
         is_half = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
@@ -466,7 +259,7 @@ class _Product:
           rest: adds what the loop leaves of the innermost axis.
         """
         e, b = self.e, self.e.b
-        *outer, inner = self.roles.summed or [_NONE]
+        *outer, inner = self.roles.summed or [NO_AXIS]
         is_one_pass = not outer and length <= block
         sums = _Sums(e, self.work, lanes)
         totals = sums if is_one_pass else _Sums(e, self.work, lanes)
@@ -542,7 +335,7 @@ class _Product:
         row, column = self.core.row, self.core.column
         n, lanes = column.extent, lanes_of(self.work)
         if self._is_large():
-            height, most = _tall(row.extent), 2
+            height, most = tall(row.extent), 2
         else:
             height = _height(row.extent)
             most = max(1, _ACCUMULATORS // height)
@@ -567,7 +360,7 @@ class _Product:
         rows = self.core.row.extent
         counts = -(-rows // tiles.height), -(-tiles.columns // tiles.width)
         axis = int(counts[0] < counts[1])
-        work = rows * tiles.columns * _count(self.roles.summed)
+        work = rows * tiles.columns * count(self.roles.summed)
         if work < _WORTH_THREADS or counts[axis] < 2 * _CHUNK_TILES:
             self._all_tiles(a, b, out, tiles)
             return
@@ -610,9 +403,9 @@ class _Product:
         return (
             self.dtype.char in LETTER
             and len(summed) == 1
-            and min(m, n) > _THIN
-            and m * n * summed[0].extent >= _GEMM_WORK
-            and _is_own(self.e.b.module.machine, self.dtype, m, n, summed[0].extent)
+            and min(m, n) > THIN
+            and m * n * summed[0].extent >= GEMM_WORK
+            and is_own(self.e.b.module.machine, self.dtype, m, n, summed[0].extent)
         )
 
     def _shared_tile(self, a: Array, b: Array, out: Array, tiles: _Tiles) -> None:

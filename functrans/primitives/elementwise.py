@@ -226,19 +226,52 @@ logaddexp2_p: Primitive = binary(
 
 # trigonometry -----------------------------------------------------------------------------------
 
+
+def _root_beside(square: Any, reference: Any) -> Any:
+    """The complex root of ``square`` that lies beside a reference, which is close to a root.
+
+    On a branch cut ``sqrt(square)`` may be the root of the other side: sums with 1 lose the sign of
+    a zero imaginary part. The reference has the right side, and half the digits near the branch
+    point; one step of Newton's method gives it all of them.
+    """
+    is_zero = square == 0
+    near = where(is_zero, 1, reference)
+    return where(is_zero, 0, (near + square / near) * 0.5)
+
+
+def _circle_root(x: Any) -> Any:
+    """``sqrt(1 - x**2)``, on the side of ``arcsin(x)``."""
+    square = (1 - x) * (1 + x)
+    if dtype_of(x).kind == "c":
+        return _root_beside(square, cos(arcsin(x)))
+    return sqrt(square)
+
+
+def _sum_root(x: Any) -> Any:
+    """``sqrt(1 + x**2)``, on the side of ``arcsinh(x)``."""
+    if dtype_of(x).kind == "c":
+        return _root_beside(x * x + 1, cosh(arcsinh(x)))
+    return sqrt(x * x + 1)
+
+
+def _difference_root(x: Any) -> Any:
+    """``sqrt(x - 1) * sqrt(x + 1)``, on the side of ``arccosh(x)``."""
+    if dtype_of(x).kind == "c":
+        return _root_beside((x - 1) * (x + 1), sinh(arccosh(x)))
+    return sqrt(x - 1) * sqrt(x + 1)
+
+
 sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
 cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
 tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
-arcsin_p: Primitive = unary("arcsin", np.arcsin, lambda t, x, y: t / sqrt((1 - x) * (1 + x)), "x")
-arccos_p: Primitive = unary("arccos", np.arccos, lambda t, x, y: -t / sqrt((1 - x) * (1 + x)), "x")
+arcsin_p: Primitive = unary("arcsin", np.arcsin, lambda t, x, y: t / _circle_root(x), "x")
+arccos_p: Primitive = unary("arccos", np.arccos, lambda t, x, y: -t / _circle_root(x), "x")
 arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
 sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
 cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
 tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * (1 - y * y), "y")
-arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / sqrt(x * x + 1), "x")
-arccosh_p: Primitive = unary(
-    "arccosh", np.arccosh, lambda t, x, y: t / (sqrt(x - 1) * sqrt(x + 1)), "x"
-)
+arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / _sum_root(x), "x")
+arccosh_p: Primitive = unary("arccosh", np.arccosh, lambda t, x, y: t / _difference_root(x), "x")
 arctanh_p: Primitive = unary("arctanh", np.arctanh, lambda t, x, y: t / ((1 - x) * (1 + x)), "x")
 
 

@@ -1,7 +1,8 @@
-"""Functions of square matrices: exponential, principal logarithm, principal square root.
+"""Functions of square matrices: exponential, principal logarithm and root, any other function.
 
 Here: ``matrix_function`` and its Fréchet derivative ``matrix_frechet``. Not here: functions that
-are compositions of these (``functrans.scipy.linalg``).
+are compositions of these (``functrans.scipy.linalg``), and
+how a function that is given by one of numbers is evaluated (``linalg_parlett``).
 
 For a function ``f`` of matrices let ``l(a, e)`` be its derivative at ``a`` in the direction ``e``.
 Then ``f([[a, e], [0, a]]) = [[f(a), l(a, e)], [0, f(a)]]``. As ``l`` is one block of ``f``, its own
@@ -36,38 +37,45 @@ from functrans.primitives.linalg_common import (
     needed_scipy_linalg,
     working_dtype,
 )
+from functrans.primitives.linalg_parlett import NumberFunction, number_function
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
 
+FunctionName = str | NumberFunction
+
 BY_SCIPY = (("lower", "SciPy's routine is called; programs are compiled around it"),)
 
 
-def _evaluate(a: np.ndarray, name: str) -> Any:
+def _evaluate(a: np.ndarray, name: FunctionName) -> Any:
     """The function at one matrix, by SciPy, in double precision."""
-    linalg = needed_scipy_linalg(name)
     if not a.size:
         return a
+    if isinstance(name, NumberFunction):
+        return number_function(a, name)
+    linalg = needed_scipy_linalg(name)
     a = a.astype(working_dtype(a.dtype), copy=False)
     if a.dtype.kind == "c" and name != "expm" and not a.imag.any():
         a = a.real  # quicker, and what SciPy gives for real matrices
     return getattr(linalg, name)(a)
 
 
-def _matrix_function_impl(a: Any, *, name: str) -> tuple[Any, ...]:
+def _matrix_function_impl(a: Any, *, name: FunctionName) -> tuple[Any, ...]:
     out = np.empty(a.shape, a.dtype)
     for matrix, value in zip(flat_stack(a), flat_stack(out), strict=True):
         value[...] = _evaluate(matrix, name)
     return (out,)
 
 
-def _matrix_function_aval(a: ShapedArray, *, name: str) -> tuple[ShapedArray, ...]:
-    check_matrices(name, a, square=True)
+def _matrix_function_aval(a: ShapedArray, *, name: FunctionName) -> tuple[ShapedArray, ...]:
+    check_matrices(str(name), a, square=True)
     return (a.strong(),)
 
 
-def _matrix_function_jvp(primals: Any, tangents: Any, outs: Any, *, name: str) -> tuple[Any, ...]:
+def _matrix_function_jvp(
+    primals: Any, tangents: Any, outs: Any, *, name: FunctionName
+) -> tuple[Any, ...]:
     return bind(matrix_frechet_p, *primals, *tangents, name=name)
 
 
@@ -81,9 +89,9 @@ matrix_function_p: Primitive = Primitive(
 )
 
 
-def _frechet(a: np.ndarray, e: np.ndarray, name: str) -> Any:
+def _frechet(a: np.ndarray, e: np.ndarray, name: FunctionName) -> Any:
     """The derivative of the function at one matrix, in one direction."""
-    linalg = needed_scipy_linalg(name)
+    linalg = needed_scipy_linalg(str(name))
     n = len(a)
     if not n:
         return e
@@ -95,21 +103,25 @@ def _frechet(a: np.ndarray, e: np.ndarray, name: str) -> Any:
     return _evaluate(np.block([[a, e], [np.zeros_like(a), a]]), name)[:n, n:]
 
 
-def _matrix_frechet_impl(a: Any, e: Any, *, name: str) -> tuple[Any, ...]:
+def _matrix_frechet_impl(a: Any, e: Any, *, name: FunctionName) -> tuple[Any, ...]:
     out = np.empty(e.shape, e.dtype)
     for matrix, direction, value in zip(*map(flat_stack, (a, e, out)), strict=True):
         value[...] = _frechet(matrix, direction, name)
     return (out,)
 
 
-def _matrix_frechet_aval(a: ShapedArray, e: ShapedArray, *, name: str) -> tuple[ShapedArray, ...]:
-    check_matrices(name, a, e, square=True)
-    check_stacks(name, a, e)
-    check_one_dtype(name, a, e)
+def _matrix_frechet_aval(
+    a: ShapedArray, e: ShapedArray, *, name: FunctionName
+) -> tuple[ShapedArray, ...]:
+    check_matrices(str(name), a, e, square=True)
+    check_stacks(str(name), a, e)
+    check_one_dtype(str(name), a, e)
     return (e.strong(),)
 
 
-def _matrix_frechet_jvp(primals: Any, tangents: Any, outs: Any, *, name: str) -> tuple[Any, ...]:
+def _matrix_frechet_jvp(
+    primals: Any, tangents: Any, outs: Any, *, name: FunctionName
+) -> tuple[Any, ...]:
     a, e = primals
     a_dot, e_dot = tangents
     total: Any = None if type(e_dot) is Zero else bind(matrix_frechet_p, a, e_dot, name=name)[0]
@@ -134,7 +146,7 @@ def _blocks(a: Any, b: Any, c: Any, d: Any) -> Any:
     return concatenate(rows, axis=last - 1)
 
 
-def _matrix_frechet_transpose(cts: Any, operands: Any, *, name: str) -> tuple[Any, ...]:
+def _matrix_frechet_transpose(cts: Any, operands: Any, *, name: FunctionName) -> tuple[Any, ...]:
     a, e = operands
     if is_linear(a) or not is_linear(e):
         raise TypeError("matrix_frechet is linear in its direction only")
@@ -166,12 +178,12 @@ def check_one_dtype(name: str, *avals: ShapedArray) -> None:
             )
 
 
-def matrix_function(a: Any, name: str) -> Any:
+def matrix_function(a: Any, name: FunctionName) -> Any:
     """A function of square matrices ``[..., n, n]``.
 
     Args:
       a: the matrices; for ``"logm"`` and ``"sqrtm"`` complex, since their results may be.
-      name: ``"expm"``, ``"logm"`` or ``"sqrtm"``.
+      name: ``"expm"``, ``"logm"`` or ``"sqrtm"``; or a function of numbers, and ``a`` complex.
 
     Returns:
       Matrices of the shape and dtype of ``a``.
@@ -182,7 +194,7 @@ def matrix_function(a: Any, name: str) -> Any:
     return bind(matrix_function_p, a, name=name)[0]
 
 
-def matrix_frechet(a: Any, e: Any, name: str) -> Any:
+def matrix_frechet(a: Any, e: Any, name: FunctionName) -> Any:
     """The Fréchet derivative of :func:`matrix_function` at ``a`` in the directions ``e``."""
     dtype = np.result_type(dtype_of(a), dtype_of(e))
     return bind(matrix_frechet_p, cast(a, dtype), cast(e, dtype), name=name)[0]

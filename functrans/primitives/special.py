@@ -24,12 +24,14 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
+from functrans.primitives.complex_parts import imag, real
 from functrans.primitives.family import (
     broadcast_shapes,
     elementwise_primitive,
     promoted_dtype,
     user_function,
 )
+from functrans.primitives.special_cylinder import iv_derivative, ive_derivative, jv_derivative
 from functrans.primitives.special_family import (
     NO_NATIVE_FORM,
     floating,
@@ -237,13 +239,52 @@ reciprocal: ArrayFunction = user_function(reciprocal_p, "``1 / x``.")
 
 # the error function ------------------------------------------------------------------------------
 
+FAR = 100.0
+"""Squares above which the series of ``far_series`` holds to rounding; below, differences do."""
+
+
+def far_series(z: Any) -> Any:
+    """The asymptotic series ``sum((3/2)_n z**n)`` for ``|z| <= 1 / 100`` (DLMF 7.12.1).
+
+    Far from 0, derivatives of scaled error functions are small differences of large numbers; they
+    are multiples of this series without any cancellation, and so are their own derivatives.
+    """
+    total: Any = 1.0
+    for n in range(15, 0, -1):
+        total = 1 + total * z * (n + 0.5)
+    return total
+
+
+def erfcx_slope(x: Any, y: Any) -> Any:
+    """The derivative of ``erfcx``: ``2 x y - 2 / sqrt(pi)``; its series where that cancels."""
+    if dtype_of(x).kind == "c":
+        half_plane = real(x) >= 0
+        is_far = half_plane & (real(x) * real(x) + imag(x) * imag(x) > FAR)
+    else:
+        is_far = x > math.sqrt(FAR)
+    inverse = 1 / ew.where(is_far, x, math.sqrt(FAR))
+    z = inverse * inverse
+    far = z * far_series(-z) * (-1 / _ROOT_PI)
+    near_x, near_y = ew.where(is_far, 0, x), ew.where(is_far, 0, y)
+    return ew.where(is_far, far, 2 * near_x * near_y - 2 / _ROOT_PI)
+
+
+def _log_ndtr_slope(x: Any, y: Any) -> Any:
+    """The density over the distribution function; left of 0 by ``erfcx``, without overflow."""
+    is_left = x < 0
+    left = math.sqrt(2 / math.pi) / erfcx(ew.where(is_left, x, 0) * -math.sqrt(0.5))
+    right_x, right_y = ew.where(is_left, 0, x), ew.where(is_left, 0, y)
+    right = ew.exp(right_x * right_x * -0.5 - right_y) / _ROOT_2_PI
+    return ew.where(is_left, left, right)
+
+
 erf_p: Primitive = _of_scipy(
     "erf", (lambda t, x, y: t * (ew.exp(-(x * x)) * (2 / _ROOT_PI)),), ("x",), is_native=True
 )
 erfc_p: Primitive = _of_scipy(
     "erfc", (lambda t, x, y: t * (ew.exp(-(x * x)) * (-2 / _ROOT_PI)),), ("x",), is_native=True
 )
-erfcx_p: Primitive = _of_scipy("erfcx", (lambda t, x, y: t * (2 * x * y - 2 / _ROOT_PI),), ("xy",))
+erfcx_p: Primitive = _of_scipy("erfcx", (lambda t, x, y: t * erfcx_slope(x, y),), ("xy",))
 erfinv_p: Primitive = _of_scipy(
     "erfinv", (lambda t, x, y: t * (ew.exp(y * y) * (_ROOT_PI / 2)),), ("y",)
 )
@@ -253,9 +294,7 @@ ndtr_p: Primitive = _of_scipy(
 ndtri_p: Primitive = _of_scipy(
     "ndtri", (lambda t, x, y: t * (ew.exp(y * y * 0.5) * _ROOT_2_PI),), ("y",)
 )
-log_ndtr_p: Primitive = _of_scipy(
-    "log_ndtr", (lambda t, x, y: t * (ew.exp(x * x * -0.5 - y) / _ROOT_2_PI),), ("xy",)
-)
+log_ndtr_p: Primitive = _of_scipy("log_ndtr", (lambda t, x, y: t * _log_ndtr_slope(x, y),), ("xy",))
 
 erf: ArrayFunction = user_function(erf_p, "The error function.")
 erfc: ArrayFunction = user_function(erfc_p, "``1 - erf(x)``.")
@@ -318,13 +357,16 @@ zeta_ss_p: Primitive = special_primitive(
 def _density(a: Any, x: Any) -> Any:
     """The derivative of the lower incomplete gamma ratio in ``x``: ``x**(a-1) exp(-x) / gamma(a)``.
 
-    Of ``a`` = 1 it is 1 at 0. ``a`` is converted first, since ``lgamma`` of a Python number is
-    float64.
+    At 0 it is 0, 1 or infinite, as ``a`` is above, at or below 1. ``a`` is converted first, since
+    ``lgamma`` of a Python number is float64.
     """
     dtype = promoted_dtype((aval_of(a), aval_of(x)))  # type: ignore[arg-type]  # of arrays
     a = cast(a, floating(dtype))
-    is_edge = (a == 1) & (x == 0)
-    return ew.exp((a - 1) * ew.log(ew.where(is_edge, 1, x)) - x - lgamma(a))
+    is_end = x == 0
+    inner, end = ew.where(is_end, 1, x), ew.where(is_end, x, 0)
+    value = ew.exp((a - 1) * ew.log(inner) - inner - lgamma(a))
+    at_end = ew.power(end, a - 1) * ew.exp(-end - lgamma(a))  # a power has its derivatives at 0
+    return ew.where(is_end, at_end, value)
 
 
 gammainc_p: Primitive = _of_scipy(
@@ -403,19 +445,16 @@ gammainc_aa: ArrayFunction = user_function(
 # Bessel functions --------------------------------------------------------------------------------
 
 
-def _i1_over_x(x: Any, y: Any) -> Any:
-    """``i1(x) / x``, 1/2 at 0; its derivatives there are those of the series."""
-    squared = x * x
-    is_near = squared < 1e-6  # the series up to the fourth power; the quotient is 0 / 0 at 0
-    series = 0.5 + squared * (1 / 16 + squared / 384)
-    return ew.where(is_near, series, y / ew.where(is_near, 1, x))
+# The derivatives of those of order 0 are the ones of order 1, but for the sign. Those of order 1
+# of the first kind go on with neighbouring orders, since f1' = +-f0 - f1 / x cancels near 0 in
+# higher derivatives; the second kind is singular at 0 and has that (DLMF 10.6.2, 10.29.2).
 
 
 i0_p: Primitive = _of_scipy("i0", (lambda t, x, y: t * i1(x),), ("x",))
-i1_p: Primitive = _of_scipy("i1", (lambda t, x, y: t * (i0(x) - _i1_over_x(x, y)),), ("xy",))
+i1_p: Primitive = _of_scipy("i1", (lambda t, x, y: t * iv_derivative(1, 1, x),), ("x",))
 i0e_p: Primitive = _of_scipy("i0e", (lambda t, x, y: t * (i1e(x) - ew.sign(x) * y),), ("xy",))
 i1e_p: Primitive = _of_scipy(
-    "i1e", (lambda t, x, y: t * (i0e(x) - _i1_over_x(x, y) - ew.sign(x) * y),), ("xy",)
+    "i1e", (lambda t, x, y: t * (ive_derivative(1, 1, x) - ew.sign(x) * y),), ("xy",)
 )
 
 i0: ArrayFunction = user_function(i0_p, "The modified Bessel function of the first kind, order 0.")
@@ -423,21 +462,8 @@ i1: ArrayFunction = user_function(i1_p, "The modified Bessel function of the fir
 i0e: ArrayFunction = user_function(i0e_p, "``i0(x) * exp(-|x|)``.")
 i1e: ArrayFunction = user_function(i1e_p, "``i1(x) * exp(-|x|)``.")
 
-
-# The derivatives of those of order 0 are the ones of order 1, but for the sign; those of order 1
-# follow from the recurrence f1' = +-f0 - f1 / x (DLMF 10.6.2, 10.29.2).
-
-
-def _j1_over_x(x: Any, y: Any) -> Any:
-    """``j1(x) / x``, 1/2 at 0; its derivatives there are those of the series."""
-    squared = x * x
-    is_near = squared < 1e-6
-    series = 0.5 - squared * (1 / 16 - squared / 384)
-    return ew.where(is_near, series, y / ew.where(is_near, 1, x))
-
-
 j0_p: Primitive = _of_scipy("j0", (lambda t, x, y: -t * j1(x),), ("x",))
-j1_p: Primitive = _of_scipy("j1", (lambda t, x, y: t * (j0(x) - _j1_over_x(x, y)),), ("xy",))
+j1_p: Primitive = _of_scipy("j1", (lambda t, x, y: t * jv_derivative(1, 1, x),), ("x",))
 y0_p: Primitive = _of_scipy("y0", (lambda t, x, y: -t * y1(x),), ("x",))
 y1_p: Primitive = _of_scipy("y1", (lambda t, x, y: t * (y0(x) - y / x),), ("xy",))
 k0_p: Primitive = _of_scipy("k0", (lambda t, x, y: -t * k1(x),), ("x",))

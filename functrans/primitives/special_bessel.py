@@ -1,6 +1,7 @@
 """Bessel functions and their relatives: Airy, Kelvin, Struve, spherical, parabolic cylinder.
 
-Here: records of these, and the functions that apply them. Not here: orders 0 and 1 (``special``).
+Here: records of these, and the functions that apply them. Not here: orders 0 and 1 (``special``),
+derivatives of cylinder functions (``special_cylinder``).
 
 Derivatives in the argument follow from recurrences and differential equations, so that the family
 is closed and derivatives of any order are there. In the order there are none.
@@ -11,11 +12,12 @@ Layer: ``primitives``. Source: DLMF chapters 9, 10, 11 and 12 for the derivative
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
+from functrans.primitives import special_cylinder as cy
 from functrans.primitives.family import user_function
 from functrans.primitives.special import i0, j0, k0, y0
 from functrans.primitives.special_family import refused_derivative, special_primitive
@@ -27,75 +29,72 @@ ArrayFunction = Callable[..., Any]
 
 
 def _cylinder(
-    name: str, get: Callable[[], ArrayFunction], slope: Callable[..., Any], has_complex: bool = True
+    name: str, slope: Callable[..., Any], saves: str = "ab", has_complex: bool = True
 ) -> Primitive:
     """A function of order and argument.
 
     Args:
       name: SciPy's name.
-      get: gives the function that applies it.
-      slope: ``(below, above, order, x, y)`` to the derivative in the argument, given the values of
-        the neighbouring orders.
+      slope: ``(order, x, y)`` to the derivative in the argument.
+      saves: which of the operands and the result it reads.
       has_complex: whether it takes complex arguments and is holomorphic there.
     """
-
-    def partial(t: Any, v: Any, x: Any, y: Any) -> Any:
-        function = get()
-        return t * slope(function(v - 1, x), function(v + 1, x), v, x, y)
-
     return special_primitive(
         name,
-        (refused_derivative(name, 0, "the order"), partial),
-        ("", "aby"),
+        (
+            refused_derivative(name, 0, "the order"),
+            lambda t, v, x, y: t * slope(v, x, y),
+        ),
+        ("", saves),
         parameters="a",
         has_complex=has_complex,
     )
 
 
-def _struve_term(v: Any, x: Any) -> Any:
-    """``(x / 2)**v / (sqrt(pi) gamma(v + 3/2))``."""
-    return ew.power(x * 0.5, v) * rgamma(v + 1.5) / math.sqrt(math.pi)
+def _struve_slope(function: ArrayFunction, sign: int, v: Any, x: Any) -> Any:
+    """The derivative of a Struve function: ``(f_{v-1} + s f_{v+1} + term) / 2``.
+
+    The term is ``(x / 2)**v / (sqrt(pi) gamma(v + 3/2))``. Orders 0 and -1, which are regular at 0,
+    ask for none below: ``f_{-1} = 2 / pi + s f_1`` (DLMF 11.4.23, 11.4.25).
+    """
+    is_below, is_zero = v == -1, v == 0
+    order = ew.where(is_below, 1, v)
+    above = function(order + 1, x)
+    base = ew.where(is_zero, 1, x * 0.5)  # the power is constant
+    term = ew.power(base, order) * rgamma(order + 1.5) / math.sqrt(math.pi)
+    below = function(ew.where(is_zero, 2, order) - 1, x)
+    below = ew.where(is_zero, above * sign + term, below)
+    slope = (below + above * sign + term) * 0.5
+    return ew.where(is_below, slope * sign, slope)
 
 
-jv_p: Primitive = _cylinder("jv", lambda: jv, lambda lo, hi, v, x, y: (lo - hi) * 0.5)
-yv_p: Primitive = _cylinder("yv", lambda: yv, lambda lo, hi, v, x, y: (lo - hi) * 0.5)
-iv_p: Primitive = _cylinder("iv", lambda: iv, lambda lo, hi, v, x, y: (lo + hi) * 0.5)
-kv_p: Primitive = _cylinder("kv", lambda: kv, lambda lo, hi, v, x, y: (lo + hi) * -0.5)
-hankel1_p: Primitive = _cylinder(
-    "hankel1", lambda: hankel1, lambda lo, hi, v, x, y: (lo - hi) * 0.5
-)
-hankel2_p: Primitive = _cylinder(
-    "hankel2", lambda: hankel2, lambda lo, hi, v, x, y: (lo - hi) * 0.5
-)
-jve_p: Primitive = _cylinder(
-    "jve", lambda: jve, lambda lo, hi, v, x, y: (lo - hi) * 0.5, has_complex=False
-)
-yve_p: Primitive = _cylinder(
-    "yve", lambda: yve, lambda lo, hi, v, x, y: (lo - hi) * 0.5, has_complex=False
-)
+jv_p: Primitive = _cylinder("jv", lambda v, x, y: cy.jv_derivative(1, v, x))
+yv_p: Primitive = _cylinder("yv", lambda v, x, y: cy.yv_derivative(1, v, x))
+iv_p: Primitive = _cylinder("iv", lambda v, x, y: cy.iv_derivative(1, v, x))
+kv_p: Primitive = _cylinder("kv", lambda v, x, y: cy.kv_derivative(1, v, x))
+hankel1_p: Primitive = _cylinder("hankel1", lambda v, x, y: cy.hankel1_derivative(1, v, x))
+hankel2_p: Primitive = _cylinder("hankel2", lambda v, x, y: cy.hankel2_derivative(1, v, x))
+# Of real arguments these two are not scaled.
+jve_p: Primitive = _cylinder("jve", lambda v, x, y: cy.jv_derivative(1, v, x), has_complex=False)
+yve_p: Primitive = _cylinder("yve", lambda v, x, y: cy.yv_derivative(1, v, x), has_complex=False)
 ive_p: Primitive = _cylinder(
-    "ive",
-    lambda: ive,
-    lambda lo, hi, v, x, y: (lo + hi) * 0.5 - ew.sign(x) * y,
-    has_complex=False,
+    "ive", lambda v, x, y: cy.ive_derivative(1, v, x) - ew.sign(x) * y, "aby", has_complex=False
 )
-kve_p: Primitive = _cylinder("kve", lambda: kve, lambda lo, hi, v, x, y: (lo + hi) * -0.5 + y)
+kve_p: Primitive = _cylinder("kve", lambda v, x, y: cy.kve_derivative(1, v, x) + y, "aby")
 hankel1e_p: Primitive = _cylinder(
-    "hankel1e", lambda: hankel1e, lambda lo, hi, v, x, y: (lo - hi) * 0.5 - 1j * y
+    "hankel1e", lambda v, x, y: cy.hankel1e_derivative(1, v, x) - 1j * y, "aby"
 )
 hankel2e_p: Primitive = _cylinder(
-    "hankel2e", lambda: hankel2e, lambda lo, hi, v, x, y: (lo - hi) * 0.5 + 1j * y
+    "hankel2e", lambda v, x, y: cy.hankel2e_derivative(1, v, x) + 1j * y, "aby"
 )
 struve_p: Primitive = _cylinder(
     "struve",
-    lambda: struve,
-    lambda lo, hi, v, x, y: (lo - hi + _struve_term(v, x)) * 0.5,
+    lambda v, x, y: _struve_slope(struve, -1, v, x),
     has_complex=False,
 )
 modstruve_p: Primitive = _cylinder(
     "modstruve",
-    lambda: modstruve,
-    lambda lo, hi, v, x, y: (lo + hi + _struve_term(v, x)) * 0.5,
+    lambda v, x, y: _struve_slope(modstruve, 1, v, x),
     has_complex=False,
 )
 
@@ -182,6 +181,51 @@ def _result(
     )
 
 
+_BERP_SERIES = (-1 / 16, 1 / 18432, -1 / 176947200)
+_BEIP_SERIES = (1 / 2, -1 / 384, 1 / 1474560, -1 / 29727129600)
+"""``berp(x) / x**3`` and ``beip(x) / x`` in powers of ``x**4`` (DLMF 10.65.1)."""
+
+
+def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    """The value of a polynomial, lowest power first."""
+    total: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total
+
+
+def _kelvin_ratio(series: Sequence[float], x: Any, y: Any, factor: Any) -> Any:
+    """``y / x``, near 0 the factor times a series in the fourth power of ``x``."""
+    squared = x * x
+    is_near = squared < 0.25
+    inner = ew.where(is_near, squared, 0)
+    return ew.where(
+        is_near, _polynomial(series, inner * inner) * factor, y / ew.where(is_near, 1, x)
+    )
+
+
+def _rest_over_x(sign: float, x: Any) -> Any:
+    """``(i0(x) - 1) / x`` of sign 1, ``(1 - j0(x)) / x`` of sign -1; a series near 0."""
+    squared = x * x
+    is_near = squared < 1
+    series = [sign ** (k - 1) / (4**k * math.factorial(k) ** 2) for k in range(1, 9)]
+    far = ew.where(is_near, 1, x)
+    rest = i0(far) - 1 if sign > 0 else 1 - j0(far)
+    return ew.where(is_near, _polynomial(series, ew.where(is_near, squared, 0)) * x, rest / far)
+
+
+def _struve_over_x(x: Any) -> Any:
+    """``struve(0, x) / x``; near 0 its series (DLMF 11.2.1)."""
+    squared = x * x
+    is_near = squared < 1
+    odd = [math.prod(range(1, 2 * k + 2, 2)) for k in range(9)]
+    series = [(-1) ** k * (2 / math.pi) / odd[k] ** 2 for k in range(9)]
+    far = ew.where(is_near, 1, x)
+    return ew.where(
+        is_near, _polynomial(series, ew.where(is_near, squared, 0)), struve(0, far) / far
+    )
+
+
 def _upper_root(x: Any) -> Any:
     return ew.where(x > 0, ew.sqrt(ew.where(x > 0, x, 1)), 0)
 
@@ -214,21 +258,25 @@ ber_p: Primitive = _result("ber", "ber", None, lambda x, y: berp(x), "x")
 bei_p: Primitive = _result("bei", "bei", None, lambda x, y: beip(x), "x")
 ker_p: Primitive = _result("ker", "ker", None, lambda x, y: kerp(x), "x")
 kei_p: Primitive = _result("kei", "kei", None, lambda x, y: keip(x), "x")
-berp_p: Primitive = _result("berp", "berp", None, lambda x, y: -bei(x) - y / x)
-beip_p: Primitive = _result("beip", "beip", None, lambda x, y: ber(x) - y / x)
+berp_p: Primitive = _result(
+    "berp", "berp", None, lambda x, y: -bei(x) - _kelvin_ratio(_BERP_SERIES, x, y, x * x)
+)
+beip_p: Primitive = _result(
+    "beip", "beip", None, lambda x, y: ber(x) - _kelvin_ratio(_BEIP_SERIES, x, y, 1.0)
+)
 kerp_p: Primitive = _result("kerp", "kerp", None, lambda x, y: -kei(x) - y / x)
 keip_p: Primitive = _result("keip", "keip", None, lambda x, y: ker(x) - y / x)
 iti0k0_i_p: Primitive = _result("iti0k0_i", "iti0k0", 0, lambda x, y: i0(x), "x")
 iti0k0_k_p: Primitive = _result("iti0k0_k", "iti0k0", 1, lambda x, y: k0(x), "x")
 itj0y0_j_p: Primitive = _result("itj0y0_j", "itj0y0", 0, lambda x, y: j0(x), "x")
 itj0y0_y_p: Primitive = _result("itj0y0_y", "itj0y0", 1, lambda x, y: y0(x), "x")
-it2i0k0_i_p: Primitive = _result("it2i0k0_i", "it2i0k0", 0, lambda x, y: (i0(x) - 1) / x, "x")
+it2i0k0_i_p: Primitive = _result("it2i0k0_i", "it2i0k0", 0, lambda x, y: _rest_over_x(1.0, x), "x")
 it2i0k0_k_p: Primitive = _result("it2i0k0_k", "it2i0k0", 1, lambda x, y: -k0(x) / x, "x")
-it2j0y0_j_p: Primitive = _result("it2j0y0_j", "it2j0y0", 0, lambda x, y: (1 - j0(x)) / x, "x")
+it2j0y0_j_p: Primitive = _result("it2j0y0_j", "it2j0y0", 0, lambda x, y: _rest_over_x(-1.0, x), "x")
 it2j0y0_y_p: Primitive = _result("it2j0y0_y", "it2j0y0", 1, lambda x, y: -y0(x) / x, "x")
 itstruve0_p: Primitive = _result("itstruve0", "itstruve0", None, lambda x, y: struve(0, x), "x")
 it2struve0_p: Primitive = _result(
-    "it2struve0", "it2struve0", None, lambda x, y: -struve(0, x) / x, "x"
+    "it2struve0", "it2struve0", None, lambda x, y: -_struve_over_x(x), "x"
 )
 itmodstruve0_p: Primitive = _result(
     "itmodstruve0", "itmodstruve0", None, lambda x, y: modstruve(0, x), "x"

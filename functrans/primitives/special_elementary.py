@@ -14,16 +14,41 @@ from typing import Any
 
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
+from functrans.primitives.complex_parts import imag, real
 from functrans.primitives.family import user_function
-from functrans.primitives.special import erf
+from functrans.primitives.special import FAR, erf, erfcx_slope, far_series
 from functrans.primitives.special_family import special_primitive
 from functrans.primitives.special_hypergeometric import hyp1f1, hyp2f1
+from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2_PI = math.sqrt(2 * math.pi)
 
 # the error function ------------------------------------------------------------------------------
+
+
+def _far_term(is_far: Any, x: Any, sign: float) -> Any:
+    """``sum((3/2)_n (sign / x**2)**n) / x**2`` where it holds, for numbers far from 0."""
+    inverse = 1 / ew.where(is_far, x, math.sqrt(FAR))
+    z = inverse * inverse
+    return z * far_series(z * sign)
+
+
+def _dawsn_slope(x: Any, y: Any) -> Any:
+    """The derivative ``1 - 2 x y``; its series where that cancels, about the real axis."""
+    squared = real(x * x) if dtype_of(x).kind == "c" else x * x
+    is_far = squared > FAR
+    near = 1 - 2 * ew.where(is_far, 0, x) * ew.where(is_far, 0, y)
+    return ew.where(is_far, _far_term(is_far, x, 1.0) * -0.5, near)
+
+
+def _wofz_slope(x: Any, y: Any) -> Any:
+    """The derivative ``2j / sqrt(pi) - 2 x y``; its series where that cancels, above the axis."""
+    is_far = (imag(x) >= 0) & (real(x) * real(x) + imag(x) * imag(x) > FAR)
+    near = 2j / _ROOT_PI - 2 * ew.where(is_far, 0, x) * ew.where(is_far, 0, y)
+    return ew.where(is_far, _far_term(is_far, x, 1.0) * (-1j / _ROOT_PI), near)
+
 
 complex_erf_p: Primitive = special_primitive(
     "complex_erf",
@@ -41,7 +66,7 @@ complex_erfc_p: Primitive = special_primitive(
 )
 complex_erfcx_p: Primitive = special_primitive(
     "complex_erfcx",
-    (lambda t, x, y: t * (2 * x * y - 2 / _ROOT_PI),),
+    (lambda t, x, y: t * erfcx_slope(x, y),),
     ("xy",),
     "erfcx",
     has_complex=True,
@@ -53,10 +78,10 @@ erfcinv_p: Primitive = special_primitive(
     "erfcinv", (lambda t, x, y: t * (ew.exp(y * y) * (-_ROOT_PI / 2)),), ("y",)
 )
 dawsn_p: Primitive = special_primitive(
-    "dawsn", (lambda t, x, y: t * (1 - 2 * x * y),), ("xy",), has_complex=True
+    "dawsn", (lambda t, x, y: t * _dawsn_slope(x, y),), ("xy",), has_complex=True
 )
 wofz_p: Primitive = special_primitive(
-    "wofz", (lambda t, x, y: t * (2j / _ROOT_PI - 2 * x * y),), ("xy",), has_complex=True
+    "wofz", (lambda t, x, y: t * _wofz_slope(x, y),), ("xy",), has_complex=True
 )
 fresnel_s_p: Primitive = special_primitive(
     "fresnel_s",

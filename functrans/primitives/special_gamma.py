@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import user_function
@@ -19,13 +21,16 @@ from functrans.primitives.special import digamma, gammainc_a, lgamma, zeta
 from functrans.primitives.special_family import (
     common_dtype,
     refused_derivative,
+    routine,
     special_primitive,
 )
 from functrans.primitives.special_series import betainc_derivatives, riemann_derivatives
+from functrans.primitives.special_series import zeta_decrease as zeta_decreases
 from functrans.primitives.structural import cast
 from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
+_LOG_BOUND = 80.0  # exp of it is finite in float32
 
 
 def psi(x: Any) -> Any:
@@ -49,6 +54,45 @@ def _rgamma_slope(x: Any, y: Any) -> Any:
     return ew.where(is_left, left, -digamma(ew.where(is_left, 1, x)) * y)
 
 
+def _poch_slopes(a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+    """The derivatives of ``poch(a, b)``, also where ``a`` is a pole of gamma.
+
+    Where it is 0 they are those of ``gamma(a + b) rgamma(a)``. Where ``a`` and ``a + b`` are both
+    poles, digamma is reflected: ``psi(x) - psi(1 - x)`` is the same for both.
+    """
+    is_zero = y == 0
+    both = (a <= 0) & (a + b <= 0) & (ew.floor(a) == a) & (ew.floor(a + b) == a + b)
+    at_sum, at_a = ew.where(is_zero, a + b, 1), ew.where(is_zero, a, 1)
+    scale, of_a = gamma(at_sum), rgamma(at_a)
+    rate = digamma(at_sum)
+    in_sum = ew.where(is_zero, 1, ew.where(both, 1 - a - b, a + b))
+    in_a = ew.where(is_zero, 1, ew.where(both, 1 - a, a))
+    change = digamma(in_sum) - digamma(in_a)
+    return (
+        ew.where(is_zero, scale * (rate * of_a + _rgamma_slope(at_a, of_a)), y * change),
+        ew.where(is_zero, scale * rate * of_a, y * digamma(ew.where(is_zero, 1, a + b))),
+    )
+
+
+def _binom_slopes(a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+    """The derivatives of ``binom(a, b)``; where it is 0, by the reciprocals of gamma, at its poles.
+
+    ``binom(a, b) = gamma(a + 1) rgamma(b + 1) rgamma(a - b + 1)``.
+    """
+    is_zero = y == 0
+    top, low, rest = a + 1, b + 1, a - b + 1
+    in_top, in_low, in_rest = (ew.where(is_zero, 1, x) for x in (top, low, rest))
+    at_top, at_low, at_rest = (ew.where(is_zero, x, 1) for x in (top, low, rest))
+    scale, of_low, of_rest = gamma(at_top), rgamma(at_low), rgamma(at_rest)
+    low_slope, rest_slope = _rgamma_slope(at_low, of_low), _rgamma_slope(at_rest, of_rest)
+    first = scale * of_low * (digamma(at_top) * of_rest + rest_slope)
+    second = scale * (low_slope * of_rest - of_low * rest_slope)
+    return (
+        ew.where(is_zero, first, y * (digamma(in_top) - digamma(in_rest))),
+        ew.where(is_zero, second, y * (digamma(in_rest) - digamma(in_low))),
+    )
+
+
 gamma_p: Primitive = special_primitive(
     "gamma", (lambda t, x, y: t * (y * psi(x)),), ("xy",), has_complex=True
 )
@@ -68,16 +112,16 @@ complex_digamma_p: Primitive = special_primitive(
 poch_p: Primitive = special_primitive(
     "poch",
     (
-        lambda t, a, b, y: t * (y * (digamma(a + b) - digamma(a))),
-        lambda t, a, b, y: t * (y * digamma(a + b)),
+        lambda t, a, b, y: t * _poch_slopes(a, b, y)[0],
+        lambda t, a, b, y: t * _poch_slopes(a, b, y)[1],
     ),
     ("aby", "aby"),
 )
 binom_p: Primitive = special_primitive(
     "binom",
     (
-        lambda t, a, b, y: t * (y * (digamma(a + 1) - digamma(a - b + 1))),
-        lambda t, a, b, y: t * (y * (digamma(a - b + 1) - digamma(b + 1))),
+        lambda t, a, b, y: t * _binom_slopes(a, b, y)[0],
+        lambda t, a, b, y: t * _binom_slopes(a, b, y)[1],
     ),
     ("aby", "aby"),
 )
@@ -126,10 +170,92 @@ zetac: ArrayFunction = user_function(zetac_p, "Riemann's zeta function minus 1."
 # beta --------------------------------------------------------------------------------------------
 
 
+zeta_decrease_p: Primitive = special_primitive(
+    "zeta_decrease",
+    (
+        refused_derivative("zeta_decrease", 0, "the exponent"),
+        lambda t, a, b, c, y: -t * (zeta_decrease(a + 1, b, c) * a),
+        lambda t, a, b, c, y: t * (zeta(cast(a + 1, dtype_of(c)), b + c) * a),
+    ),
+    ("", "abc", "abc"),
+    zeta_decreases,
+    names="abc",
+    integers="a",
+    is_wide=True,
+)
+zeta_decrease: ArrayFunction = user_function(
+    zeta_decrease_p, "``zeta(s, q) - zeta(s, q + h)`` of whole exponents above 1."
+)
+
+# B_2j / (2j)
+_DIGAMMA_TERMS = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+_SHIFTED = 8  # from here on these are enough
+
+
+def _rise(q: Any, h: Any) -> Any:
+    """``digamma(q + h) - digamma(q)`` of positive numbers, a sum of positive terms and small ones.
+
+    Term by term a difference: of ``-1 / (q + k)`` to shift ``q`` (DLMF 5.5.2), then of the
+    asymptotic series (DLMF 5.11.2), where ``u**j - w**j = u (u**(j-1) - w**(j-1)) + (u - w)
+    w**(j-1)``. So nothing cancels, however small the step is.
+    """
+    total: Any = 0.0
+    for k in range(_SHIFTED):
+        total = total + (h / (q + k)) / (q + k + h)
+    inverse, other = 1 / (q + _SHIFTED), 1 / (q + _SHIFTED + h)
+    gap = h * inverse * other  # inverse - other
+    total = total + ew.log1p(h * inverse) + gap * 0.5
+    u, w = inverse * inverse, other * other
+    fall = gap * (inverse + other)  # u - w
+    power: Any = 1.0
+    difference: Any = fall
+    for i, coefficient in enumerate(_DIGAMMA_TERMS):
+        if i:
+            power = power * w
+            difference = difference * u + fall * power
+        total = total + difference * coefficient
+    return total
+
+
+def _digamma_rise(q: Any, h: Any) -> Any:
+    """By the difference where a number is not positive."""
+    is_regular = (q > 0) & (h > 0)
+    rise = _rise(ew.where(is_regular, q, 1), ew.where(is_regular, h, 1))
+    at, end = ew.where(is_regular, 1, q), ew.where(is_regular, 1, q + h)
+    return ew.where(is_regular, rise, digamma(end) - digamma(at))
+
+
+def _digamma_rise_plain(q: Any, h: Any) -> Any:
+    """By the difference too where little of it cancels, since that is quicker in NumPy."""
+    q, h = np.broadcast_arrays(q, h)
+    psi = routine("psi")
+    with np.errstate(all="ignore"):
+        rise = np.asarray(psi(q + h) - psi(q))
+        is_near = (q > 0) & (h > 0) & (h < 0.1 * np.maximum(q, 1))
+        if is_near.any():
+            rise[is_near] = _rise(q[is_near], h[is_near])
+    return rise
+
+
+digamma_rise_p: Primitive = special_primitive(
+    "digamma_rise",
+    (
+        lambda t, a, b, y: -t * zeta_decrease(2, a, b),
+        lambda t, a, b, y: t * trigamma(a + b),
+    ),
+    ("ab", "ab"),
+    _digamma_rise_plain,
+    is_wide=True,
+    expansion=_digamma_rise,
+)
+digamma_rise: ArrayFunction = user_function(digamma_rise_p, "``digamma(q + h) - digamma(q)``.")
+
+
 def _log_slopes(a: Any, b: Any) -> tuple[Any, Any]:
-    """The derivatives of ``log(beta(a, b))``."""
-    of_sum = digamma(a + b)
-    return digamma(a) - of_sum, digamma(b) - of_sum
+    """The derivatives of ``log(beta(a, b))``, exact also where one is much larger."""
+    dtype = common_dtype(a, b)
+    a, b = cast(a, dtype), cast(b, dtype)
+    return -digamma_rise(a, b), -digamma_rise(b, a)
 
 
 beta_p: Primitive = special_primitive(
@@ -153,14 +279,15 @@ betaln_p: Primitive = special_primitive(
 def beta_density(a: Any, b: Any, x: Any) -> Any:
     """The derivative of the incomplete beta function: ``x**(a-1) (1-x)**(b-1) / beta(a, b)``.
 
-    At the ends of the interval an exponent of 0 makes the factor 1.
+    At the ends of the interval the powers are powers, which have their derivatives there.
     """
     dtype = common_dtype(a, b, x)
     a, b, x = cast(a, dtype), cast(b, dtype), cast(x, dtype)
-    is_low, is_high = (a == 1) & (x == 0), (b == 1) & (x == 1)
-    low = (a - 1) * ew.log(ew.where(is_low, 1, x))
-    high = (b - 1) * ew.log1p(-ew.where(is_high, 0, x))
-    return ew.exp(low + high - betaln(a, b))
+    is_end = (x == 0) | (x == 1)
+    inner, end = ew.where(is_end, 0.5, x), ew.where(is_end, x, 0)
+    value = ew.exp((a - 1) * ew.log(inner) + (b - 1) * ew.log1p(-inner) - betaln(a, b))
+    scale = ew.exp(ew.minimum(-betaln(a, b), _LOG_BOUND))  # finite, so that 0 stays 0
+    return ew.where(is_end, ew.power(end, a - 1) * ew.power(1 - end, b - 1) * scale, value)
 
 
 def _inner(x: Any) -> tuple[Any, Any]:
@@ -289,10 +416,11 @@ betainc_bb: ArrayFunction = user_function(betainc_bb_p, f"{_DOC}: twice in the s
 
 
 def _gamma_rate(a: Any, x: Any) -> Any:
-    """``1 / density`` of the gamma distribution."""
+    """``1 / density`` of the gamma distribution; 1 at 0 of the exponential one."""
     dtype = common_dtype(a, x)
     a, x = cast(a, dtype), cast(x, dtype)
-    return ew.exp(x + lgamma(a) - (a - 1) * ew.log(x))
+    is_edge = (a == 1) & (x == 0)
+    return ew.exp(x + lgamma(a) - (a - 1) * ew.log(ew.where(is_edge, 1, x)))
 
 
 def _gamma_inverse_a(a: Any, x: Any) -> Any:
@@ -351,7 +479,7 @@ betainccinv: ArrayFunction = user_function(betainccinv_p, "The inverse of ``beta
 
 PRIMITIVES = (
     gamma_p, loggamma_p, rgamma_p, complex_digamma_p, poch_p, binom_p, riemann_zeta_p,
-    riemann_zeta_s_p, riemann_zeta_ss_p, zetac_p, beta_p, betaln_p, betainc_p, betaincc_p,
-    betainc_a_p, betainc_b_p, betainc_aa_p, betainc_ab_p, betainc_bb_p, gammaincinv_p,
-    gammainccinv_p, betaincinv_p, betainccinv_p,
+    riemann_zeta_s_p, riemann_zeta_ss_p, zetac_p, zeta_decrease_p, digamma_rise_p, beta_p,
+    betaln_p, betainc_p, betaincc_p, betainc_a_p, betainc_b_p, betainc_aa_p, betainc_ab_p,
+    betainc_bb_p, gammaincinv_p, gammainccinv_p, betaincinv_p, betainccinv_p,
 )  # fmt: skip

@@ -270,7 +270,8 @@ elliprg_p: Primitive = special_primitive(
 
 def _rg_slope(x: Any, y: Any, z: Any) -> Any:
     """The derivative of ``elliprg`` in ``z``: from its integral, ``t / (t+z) = 1 - z / (t+z)``."""
-    return elliprf(x, y, z) * 0.25 - elliprd(x, y, z) * z * (1 / 12)
+    rest = elliprd(x, y, ew.where(z == 0, 1, z)) * z  # 0 at 0, where ``elliprd`` is infinite
+    return elliprf(x, y, z) * 0.25 - rest * (1 / 12)
 
 
 elliprj_x_p: Primitive = _stepped("elliprj_x", "elliprj", 0, 4)
@@ -320,13 +321,16 @@ def _within_period(phi: Any) -> tuple[Any, Any, Any]:
 def _first_kind_slope(phi: Any, m: Any) -> Any:
     turns, s, c = _within_period(phi)
     partial = s * s * s * elliprd(c * c, 1.0, 1 - m * (s * s))
-    return (partial + 2 * turns * elliprd(0.0, 1.0, 1 - m)) * (1 / 6)
+    # The complete integral is infinite for m = 1: it is left out, not multiplied by 0.
+    whole = elliprd(0.0, 1.0, 1 - ew.where(turns == 0, 0, m))
+    return (partial + 2 * turns * whole) * (1 / 6)
 
 
 def _second_kind_slope(phi: Any, m: Any) -> Any:
     turns, s, c = _within_period(phi)
     partial = s * s * s * elliprd(c * c, 1 - m * (s * s), 1.0)
-    return (partial + 2 * turns * elliprd(0.0, 1 - m, 1.0)) * (-1 / 6)
+    whole = elliprd(0.0, 1 - ew.where(turns == 0, 0, m), 1.0)
+    return (partial + 2 * turns * whole) * (-1 / 6)
 
 
 ellipk_p: Primitive = special_primitive(

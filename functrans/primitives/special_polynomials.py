@@ -26,7 +26,7 @@ from functrans.primitives.special_family import (
     routine,
     special_primitive,
 )
-from functrans.primitives.special_gamma import betainc_a, betaln
+from functrans.primitives.special_gamma import betainc_a, betaln, poch
 from functrans.primitives.structural import cast
 
 ArrayFunction = Callable[..., Any]
@@ -131,8 +131,36 @@ eval_hermitenorm: ArrayFunction = user_function(
 
 
 def _lpmv_slope(m: Any, v: Any, x: Any, y: Any) -> Any:
-    """DLMF 14.10.5: ``(1 - x**2) P' = (v + m) P_{v-1} - v x P_v``."""
-    return ((v + m) * lpmv(m, v - 1, x) - v * x * y) / (1 - x * x)
+    """DLMF 14.10.5: ``(1 - x**2) P' = (v + m) P_{v-1} - v x P_v``; at the ends ``_at_ends``."""
+    is_end = (x * x == 1) & (m >= 0)
+    inner = ew.where(is_end, 0, x)
+    slope = ((v + m) * lpmv(m, v - 1, inner) - v * inner * y) / (1 - inner * inner)
+    return ew.where(is_end, _lpmv_slope_at_ends(m, v, ew.where(is_end, x, 1)), slope)
+
+
+def _lpmv_slope_at_ends(m: Any, v: Any, x: Any) -> Any:
+    """The derivative by Jacobi's polynomials, of orders from 0 on, which holds at the ends too.
+
+    ``P = c (1 - x**2)**(m/2) J_{v-m}^{(m, m)}(x)`` with ``c = (-1/2)**m (v+1)_m`` (DLMF 14.3.21,
+    18.7.9): the factor of the power has its derivatives where the power has.
+    """
+    dtype = common_dtype(m, v, x)
+    m, v, x = cast(m, dtype), cast(v, dtype), cast(x, dtype)
+    v = ew.where(v < -0.5, -1 - v, v)  # the same function
+    is_integer = ew.floor(v) == v
+    scale = ew.power(-0.5, m) * ew.where(is_integer & (v < m), 0, poch(v + 1, m))
+
+    def jacobi(order: Any) -> Any:
+        degree = v - order
+        is_none = is_integer & (degree < 0)
+        value = eval_jacobi(ew.where(is_none, 0, degree), order, order, x)
+        return ew.where(is_none, 0, value)
+
+    rest = (1 - x) * (1 + x)
+    steep = ew.where(m == 0, 0, ew.power(ew.where(m == 0, 1, rest), m * 0.5 - 1) * (m * x))
+    flat = ew.power(ew.where(m == 0, 1, rest), m * 0.5) * (v + m + 1) * 0.5
+    own, next_one = jacobi(m), jacobi(m + 1)
+    return scale * (flat * next_one - ew.where(own == 0, 0, steep * own))
 
 
 def _sph_legendre_slope(n: Any, m: Any, theta: Any) -> Any:

@@ -97,6 +97,26 @@ def _gamma_fraction(a: Any, x: Any) -> tuple[Any, Any]:
     return first, second
 
 
+def _gamma_at_zero(x: Any) -> tuple[Any, Any]:
+    """First and second derivative of the lower ratio in its parameter at 0, from the right.
+
+    The upper one is ``gamma(a, x) / gamma(a) = (a + euler a**2 + ...) gamma(a, x)``, and
+    ``gamma(0, x)`` is ``exp1``.
+    """
+    value = routine("exp1")(x)
+    is_near = x < 1
+    first = -value
+    second = np.zeros_like(x)
+    far, near = x[~is_near], x[is_near]
+    slope, _ = _gamma_fraction(np.zeros_like(far), far)
+    second[~is_near] = -2 * value[~is_near] * (np.euler_gamma + np.log(far) + slope)
+    slope, bend = _gamma_series(np.zeros_like(near), near)
+    rise = slope + (np.log(near) + np.euler_gamma)  # of the logarithm of the lower ratio, 1 at 0
+    second[is_near] = rise * rise + bend - math.pi**2 / 6
+    second[np.isinf(x)] = 0
+    return first, second
+
+
 def gammainc_derivatives(a: Any, x: Any) -> tuple[Any, Any]:
     """First and second derivative of the lower incomplete gamma ratio in its parameter.
 
@@ -111,6 +131,9 @@ def gammainc_derivatives(a: Any, x: Any) -> tuple[Any, Any]:
     first[~is_valid] = second[~is_valid] = np.nan
     is_inside = is_valid & (x > 0) & np.isfinite(x) & np.isfinite(a)
     psi, zeta = routine("psi"), routine("zeta")
+    (at,) = np.nonzero((a == 0) & (x > 0))
+    if at.size:
+        first[at], second[at] = _gamma_at_zero(x[at])
     for is_lower in (True, False):
         (at,) = np.nonzero(is_inside & ((x < a + 1) == is_lower))
         if not at.size:
@@ -211,6 +234,8 @@ def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
 def betainc_derivatives(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Derivatives of the regularised incomplete beta function in its parameters: a, b, aa, ab, bb.
 
+    Where a parameter is 0, the first ones are limits from the right, the second ones are NaN.
+
     Args:
       a: first parameter, ``f64[...]``.
       b: second parameter.
@@ -222,6 +247,12 @@ def betainc_derivatives(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any, Any
     is_valid = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
     out[:, ~is_valid] = np.nan
     is_inside = is_valid & (x > 0) & (x < 1) & np.isfinite(a) & np.isfinite(b)
+    for number, zero, other, end in ((0, a, b, 1 - x), (1, b, a, x)):
+        (at,) = np.nonzero((zero == 0) & (other > 0) & (x > 0) & (x < 1))
+        if at.size:
+            p, z = other[at], end[at]
+            slope = z**p / p * routine("hyp2f1")(1.0, p, p + 1, z)  # of beta(z; p, 0)
+            out[number, at], out[1 - number, at] = (2 * number - 1) * slope, 0
     for is_lower in (True, False):
         (at,) = np.nonzero(is_inside & ((x * (a + b + 2) < a + 1) == is_lower))
         if not at.size:
@@ -307,6 +338,48 @@ def hurwitz_derivatives(s: Any, q: Any) -> tuple[Any, Any]:
             first += coefficient * factor[1]
             second += coefficient * factor[2]
     return first, second
+
+
+_SHIFTED = 10  # from here on Euler and Maclaurin's formula converges to rounding
+_FAR = 0.1  # of the shift: steps from here on do not cancel
+
+
+def zeta_decrease(s: Any, q: Any, h: Any) -> Any:
+    """``zeta(s, q) - zeta(s, q + h)``, the sum of ``(q+k)**-s - (q+h+k)**-s``, for small steps too.
+
+    Args:
+      s: exponent, integers from 2 on.
+      q: shift, ``f64[...]``.
+      h: step; where one of both is not positive, the difference is taken as it is.
+    """
+    s, q, h = np.broadcast_arrays(s, q, h)
+    zeta = routine("zeta")
+    with np.errstate(all="ignore"):
+        exponent = s.astype(q.dtype)
+        total = np.asarray(zeta(exponent, q) - zeta(exponent, q + h))
+        is_near = (q > 0) & (h > 0) & (h < _FAR * np.maximum(q, 1)) & np.isfinite(q)
+        if is_near.any():
+            total[is_near] = _near_decrease(exponent[is_near], q[is_near], h[is_near])
+    return total
+
+
+def _near_decrease(s: Any, q: Any, h: Any) -> Any:
+    """By Euler and Maclaurin's formula, each of its powers as a difference."""
+
+    def decrease(p: Any, at: Any) -> Any:
+        return -np.expm1(-p * np.log1p(h / at)) * at**-p
+
+    total = np.zeros_like(q)
+    if q.min() < _SHIFTED:
+        for k in range(_SHIFTED):
+            total += decrease(s, q + k)
+        q = q + _SHIFTED
+    total += decrease(s - 1, q) / (s - 1) + decrease(s, q) / 2
+    rising = s
+    for j, coefficient in enumerate(_BERNOULLI[:8], start=1):
+        total += coefficient * rising * decrease(s + (2 * j - 1), q)
+        rising = rising * (s + (2 * j - 1)) * (s + 2 * j)
+    return total
 
 
 def riemann_derivatives(s: Any) -> tuple[Any, Any]:

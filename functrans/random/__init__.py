@@ -7,6 +7,8 @@ their distribution. Not here: ``numpy.random``, whose numbers are constants of a
 Layer: ``random``.
 """
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.random.continuous import cauchy as cauchy
 from functrans.random.continuous import double_sided_maxwell as double_sided_maxwell
 from functrans.random.continuous import exponential as exponential
@@ -50,3 +52,6 @@ from functrans.random.uniform import randint as randint
 from functrans.random.uniform import uniform as uniform
 
 PRNGKey = key  # JAX's older name
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

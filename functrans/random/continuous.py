@@ -178,31 +178,33 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     return fnp.sqrt(fnp.sum(vectors * vectors, axis=-1))
 
 
-def double_sided_maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Numbers of Maxwell's distribution with a random sign.
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """Numbers of Maxwell's distribution with a random sign, scaled and moved.
 
     Args:
       key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
+      loc: the centre; differentiable.
+      scale: the factor before it is added; differentiable.
+      shape: shape of the result; by default that of the parameters.
+      dtype: a floating dtype; by default that of the parameters.
 
     Returns:
       Array of ``shape`` and ``dtype``.
 
     Raises:
       TypeError: ``key`` is no key, ``dtype`` not floating.
+      ShapeError: the parameters do not broadcast to ``shape``.
 
     Example:
-      >>> double_sided_maxwell(np.array([0, 0], np.uint32), shape=(3,)).shape
+      >>> double_sided_maxwell(np.array([0, 0], np.uint32), 0.0, 1.0, shape=(3,)).shape
       (3,)
     """
     checked_key("double_sided_maxwell", key)
-    shape, dtype = (
-        checked_shape("double_sided_maxwell", shape),
-        checked_float("double_sided_maxwell", dtype),
-    )
+    shape, dtype, [loc, scale] = parameters("double_sided_maxwell", shape, dtype, loc, scale)
     key_size, key_sign = split(key)
-    return maxwell(key_size, shape, dtype) * signs(key_sign, shape, dtype)
+    return loc + scale * (maxwell(key_size, shape, dtype) * signs(key_sign, shape, dtype))
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
@@ -311,7 +313,7 @@ def weibull_min(
     return cast(scale * e ** (1.0 / concentration), dtype)
 
 
-def lognormal(key: Any, sigma: Any, shape: Any = None, dtype: Any = None) -> Any:
+def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
     """Exponentials of normal numbers of mean 0.
 
     Args:

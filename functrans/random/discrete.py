@@ -11,7 +11,7 @@ variates, J. Stat. Comput. Simul. 46 (1993); sequential inversion where the mean
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ from functrans.random.keys import (
     checked_key,
     checked_shape,
     constant,
-    fold_in,
     parameters,
     split,
 )
+from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, unit
 from functrans.trace import Tracer, shape_of
 
@@ -166,32 +166,33 @@ def _inversion(u: Any, first: Any, ratio: Callable[[Any], Any], is_open: Any) ->
 
 
 def _rejection(
-    key: Any, shape: Shape, candidate: Callable[[Any, Any], Any], accepts: Any, is_open: Any
+    key: Any,
+    shape: Shape,
+    operands: Sequence[Any],
+    candidate: Callable[..., Any],
+    accepts: Callable[..., Any],
+    is_open: Any,
 ) -> Any:
     """Propose a number for every element until all have taken one.
 
     Args:
       key: a key.
       shape: shape of the result.
-      candidate: ``(v, distance) -> k`` of a uniform number in ``(-1/2, 1/2)`` and its distance from
-        the ends.
-      accepts: ``(k, distance, w) -> whether`` of a uniform number ``w``.
+      operands: parameters of the elements, which the functions get as their last arguments.
+      candidate: ``(v, distance, *operands) -> k`` of a uniform number in ``(-1/2, 1/2)`` and its
+        distance from the ends.
+      accepts: ``(k, distance, w, *operands) -> whether`` of a uniform number ``w``.
       is_open: for which elements to do so.
     """
 
-    def goes_on(state: Any) -> Any:
-        return fnp.any(state[1])
-
-    def step(state: Any) -> Any:
-        number, is_open, count = state
-        key_v, key_w = split(fold_in(key, number))
+    def propose(key: Any, shape: Shape, operands: Sequence[Any]) -> tuple[Any, Any]:
+        key_v, key_w = split(key)
         v, w = open_unit(key_v, shape, _WIDE) - 0.5, open_unit(key_w, shape, _WIDE)
         distance = 0.5 - fnp.abs(v)
-        k = candidate(v, distance)
-        is_new = is_open & accepts(k, distance, w)
-        return number + 1, is_open & ~is_new, fnp.where(is_new, k, count)
+        k = candidate(v, distance, *operands)
+        return accepts(k, distance, w, *operands), k
 
-    return while_loop(goes_on, step, (np.int64(0), is_open, np.zeros(shape)))[2]
+    return until_taken(key, shape, operands, propose, is_open, np.zeros(shape))
 
 
 def _poisson(key: Any, mean: Any, shape: Shape) -> Any:
@@ -203,25 +204,26 @@ def _poisson(key: Any, mean: Any, shape: Shape) -> Any:
     small = _inversion(u, fnp.exp(-low), lambda k: low / (k + 1.0), is_small)
 
     high = fnp.where(is_large, mean, _SMALL_MEAN)
-    b = 0.931 + 2.53 * fnp.sqrt(high)
-    a = -0.059 + 0.02483 * b
-    weight = fnp.log(1.1239 + 1.1328 / (b - 3.4))
-    log_mean = fnp.log(high)
 
-    def accepts(k: Any, distance: Any, w: Any) -> Any:
+    def extent(high: Any) -> Any:
+        b = 0.931 + 2.53 * fnp.sqrt(high)
+        return -0.059 + 0.02483 * b, b
+
+    def candidate(v: Any, distance: Any, high: Any) -> Any:
+        a, b = extent(high)
+        return fnp.floor((2.0 * a / distance + b) * v + high + 0.43)
+
+    def accepts(k: Any, distance: Any, w: Any, high: Any) -> Any:
+        a, b = extent(high)
         is_sure = (distance >= 0.07) & (w <= 0.9277 - 3.6224 / (b - 2.0))
         is_out = (k < 0) | ((distance < 0.013) & (w > distance))
         inner = fnp.where(is_out, 0.0, k)
+        weight = fnp.log(1.1239 + 1.1328 / (b - 3.4))
         size = fnp.log(w) + weight - fnp.log(a / (distance * distance) + b)
-        return is_sure | (~is_out & (size <= inner * log_mean - high - lgamma(inner + 1.0)))
+        bound = inner * fnp.log(high) - high - lgamma(inner + 1.0)
+        return is_sure | (~is_out & (size <= bound))
 
-    large = _rejection(
-        key_large,
-        shape,
-        lambda v, d: fnp.floor((2.0 * a / d + b) * v + high + 0.43),
-        accepts,
-        is_large,
-    )
+    large = _rejection(key_large, shape, [high], candidate, accepts, is_large)
     result = fnp.where(is_large, large, small)
     result = fnp.where(mean == np.inf, np.inf, result)
     return fnp.where(mean >= 0, result, -1.0)
@@ -253,6 +255,11 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any
     return _as_integers(_poisson(key, constant(lam), shape), dtype)
 
 
+def _log_factorials(n: Any, k: Any) -> Any:
+    """Logarithm of ``k! (n - k)!``."""
+    return lgamma(k + 1.0) + lgamma(n - k + 1.0)
+
+
 def _binomial(key: Any, n: Any, p: Any, shape: Shape) -> Any:
     key_small, key_large = split(key)
     is_valid = (n >= 0) & fnp.isfinite(n) & (p >= 0) & (p <= 1)
@@ -268,29 +275,29 @@ def _binomial(key: Any, n: Any, p: Any, shape: Shape) -> Any:
     small = _inversion(u, first, lambda k: fnp.maximum(n - k, 0.0) / (k + 1.0) * odds, is_small)
 
     n_large, p_large = fnp.where(is_large, n, 40.0), fnp.where(is_large, less, 0.5)
-    deviation = fnp.sqrt(n_large * p_large * (1.0 - p_large))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p_large
-    alpha = (2.83 + 5.1 / b) * deviation
-    log_odds = fnp.log(p_large) - fnp.log1p(-p_large)
-    mode = fnp.floor((n_large + 1.0) * p_large)
-    at_mode = lgamma(mode + 1.0) + lgamma(n_large - mode + 1.0)
+    at_mode = _log_factorials(n_large, fnp.floor((n_large + 1.0) * p_large))
 
-    def accepts(k: Any, distance: Any, w: Any) -> Any:
-        is_inside = (k >= 0) & (k <= n_large)
+    def extent(n: Any, p: Any) -> Any:
+        deviation = fnp.sqrt(n * p * (1.0 - p))
+        b = 1.15 + 2.53 * deviation
+        return -0.0873 + 0.0248 * b + 0.01 * p, b, (2.83 + 5.1 / b) * deviation
+
+    def candidate(v: Any, distance: Any, n: Any, p: Any, at_mode: Any) -> Any:
+        a, b, _ = extent(n, p)
+        return fnp.floor((2.0 * a / distance + b) * v + n * p + 0.5)
+
+    def accepts(k: Any, distance: Any, w: Any, n: Any, p: Any, at_mode: Any) -> Any:
+        a, b, alpha = extent(n, p)
+        is_inside = (k >= 0) & (k <= n)
         is_sure = (distance >= 0.07) & (w <= 0.92 - 4.2 / b) & is_inside
+        mode = fnp.floor((n + 1.0) * p)
         inner = fnp.where(is_inside, k, mode)
         size = fnp.log(w * alpha / (a / (distance * distance) + b))
-        bound = at_mode - lgamma(inner + 1.0) - lgamma(n_large - inner + 1.0)
+        bound = at_mode - _log_factorials(n, inner)
+        log_odds = fnp.log(p) - fnp.log1p(-p)
         return is_sure | (is_inside & (size <= bound + (inner - mode) * log_odds))
 
-    large = _rejection(
-        key_large,
-        shape,
-        lambda v, d: fnp.floor((2.0 * a / d + b) * v + n_large * p_large + 0.5),
-        accepts,
-        is_large,
-    )
+    large = _rejection(key_large, shape, [n_large, p_large, at_mode], candidate, accepts, is_large)
     count = fnp.where(is_large, large, fnp.minimum(small, n))
     return fnp.where(is_valid, fnp.where(turned, n - count, count), -1.0)
 

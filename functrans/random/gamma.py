@@ -18,63 +18,44 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.control.custom_rules import custom_jvp
-from functrans.control.scanning import while_loop
 from functrans.errors import ShapeError
 from functrans.ir.source import here
 from functrans.primitives.elementwise import logaddexp
-from functrans.primitives.special import gammainc_a
+from functrans.primitives.special import digamma, gammainc_a
 from functrans.primitives.special_distributions import gamma_density
 from functrans.primitives.structural import cast
 from functrans.random.continuous import signs
-from functrans.random.keys import checked_key, constant, fold_in, parameters, split
+from functrans.random.keys import checked_key, constant, parameters, split
+from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, standard_normal
 from functrans.trace import Tracer, dtype_of, shape_of
 
+_TINY = 1e-8
 
-@custom_jvp
+
 def _large_gamma(key: Any, a: Any) -> Any:
-    """Gamma variables of parameters ``a >= 1``; NaN of other ones.
-
-    Each round proposes a number for every element; few elements need a second one.
-    """
+    """Gamma variables of parameters ``a >= 1``; NaN of other ones."""
     dtype, shape = dtype_of(a), shape_of(a)
     d = a - 1.0 / 3.0
     is_valid = (a >= 1) & fnp.isfinite(a)
     d = fnp.where(is_valid, d, 1.0)
     c = 1.0 / (3.0 * fnp.sqrt(d))
 
-    def is_open(state: Any) -> Any:
-        return fnp.any(~state[1])
-
-    def propose(state: Any) -> Any:
-        number, is_done, sample = state
-        key_normal, key_unit = split(fold_in(key, number))
+    def propose(key: Any, shape: Any, operands: Any) -> Any:
+        d, c = operands
+        key_normal, key_unit = split(key)
         x = standard_normal(key_normal, shape, dtype)
         log_u = cast(fnp.log(open_unit(key_unit, shape, dtype)), dtype)
         root = 1.0 + c * x
         is_positive = root > 0
         v = fnp.where(is_positive, root, 1.0) ** 3
-        is_taken = is_positive & (log_u < 0.5 * x * x + d * (1.0 - v + fnp.log(v)))
-        is_new = is_taken & ~is_done
-        return number + 1, is_done | is_taken, fnp.where(is_new, d * v, sample)
+        return is_positive & (log_u < 0.5 * x * x + d * (1.0 - v + fnp.log(v))), d * v
 
-    start = (
-        np.int64(0),
-        ~is_valid,
-        fnp.where(is_valid, dtype.type(0), fnp.where(a > 1, a, np.nan)),
-    )
-    return while_loop(is_open, propose, start)[2]
+    rest = fnp.where(is_valid, dtype.type(0), fnp.where(a > 1, a, np.nan))
+    return until_taken(key, shape, (d, c), propose, is_valid, rest)
 
 
-@_large_gamma.defjvp
-def _large_gamma_jvp(primals: Any, tangents: Any) -> Any:
-    key, a = primals
-    x = _large_gamma(key, a)
-    wide_a, wide_x = cast(a, np.float64), cast(x, np.float64)
-    slope = -gammainc_a(wide_a, wide_x) / gamma_density(wide_a, wide_x)
-    return x, tangents[1] * cast(slope, dtype_of(a))
-
-
+@custom_jvp
 def _log_gamma(key: Any, a: Any) -> Any:
     """Logarithms of gamma variables of any positive parameters.
 
@@ -90,6 +71,26 @@ def _log_gamma(key: Any, a: Any) -> Any:
     power = fnp.where(is_small, log_u / fnp.where(is_small & (a > 0), a, 1.0), 0.0)
     power = fnp.where(a > 0, power, np.nan)
     return cast(fnp.log(large) + power, dtype)
+
+
+@_log_gamma.defjvp
+def _log_gamma_jvp(primals: Any, tangents: Any) -> Any:
+    """At constant probability, ``d log(x) / da = -P_a(a, x) / (x P_x(a, x))``.
+
+    Near 0 by the first two terms of ``P(a, x) = x**a exp(-x) / Gamma(a + 1) (1 + x/(a+1) + ...)``,
+    since ``x`` underflows.
+    """
+    key, a = primals
+    log_x = _log_gamma(key, a)
+    wide_a, wide_log = cast(a, np.float64), cast(log_x, np.float64)
+    x = fnp.exp(wide_log)
+    is_tiny = x < _TINY
+    safe = fnp.where(is_tiny, 1.0, x)
+    slope = -gammainc_a(wide_a, safe) / (gamma_density(wide_a, safe) * safe)
+    step = 1.0 / (wide_a + 1.0)
+    near = (digamma(wide_a + 1.0) - wide_log) * (1.0 + x * step) + x * step * step
+    slope = fnp.where(is_tiny, near / wide_a, slope)
+    return log_x, tangents[1] * cast(slope, dtype_of(a))
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
@@ -257,7 +258,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -
 
     Args:
       key: a key.
-      p: exponent, positive; differentiable.
+      p: exponent, positive; differentiable. Infinity gives uniform numbers in ``(-1, 1)``.
       shape: shape of the result; by default that of the parameters.
       dtype: a floating dtype; by default that of the parameters.
 
@@ -275,7 +276,11 @@ def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -
     checked_key("generalized_normal", key)
     shape, dtype, [p] = parameters("generalized_normal", shape, dtype, p)
     key_size, key_sign = split(key)
-    return signs(key_sign, shape, dtype) * fnp.exp(_log_gamma(key_size, 1.0 / p) / p)
+    is_flat = p == np.inf  # uniform in (-1, 1); exp(-x) of an exponential number x is uniform
+    inner = fnp.where(is_flat, 1.0, p)
+    log_gamma = _log_gamma(key_size, 1.0 / inner)
+    log_size = fnp.where(is_flat, -fnp.exp(log_gamma), log_gamma / inner)
+    return signs(key_sign, shape, dtype) * fnp.exp(log_size)
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:

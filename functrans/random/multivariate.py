@@ -100,7 +100,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float6
     Args:
       key: a key.
       d: dimension.
-      p: exponent of the norm, a positive number.
+      p: exponent of the norm, a positive number or infinity.
       shape: leading shape of the result.
       dtype: a floating dtype.
 

@@ -184,8 +184,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
       dtype: an integer dtype.
 
     Returns:
-      Array of ``shape`` and ``dtype``. Twice as many bits are drawn as ``dtype`` has, so that no
-      number is favoured by a measurable amount.
+      Array of ``shape`` and ``dtype``. Twice as many bits are drawn as ``dtype`` has, and at least
+      64, so that no number is favoured by a measurable amount.
 
     Raises:
       TypeError: ``key`` is no key; ends or ``dtype`` are not of integers.
@@ -213,18 +213,45 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
         reaches_end = high > int(limits.max)
         high = np.clip(high, int(limits.min), int(limits.max))
     low, high = (_fitting("randint", end, shape, dtype) for end in (low, high))
-    width = 8 * dtype.itemsize
+    width = max(32, 8 * dtype.itemsize)  # narrower dtypes are drawn from as many bits
     unsigned = np.dtype(f"uint{width}")
     span = cast(high, unsigned) - cast(low, unsigned)
     span = span + np.asarray(reaches_end, unsigned)
     span = fnp.where((high <= low) & ~np.asarray(reaches_end), unsigned.type(1), span)
-    is_all = span == 0
-    divisor = fnp.where(is_all, unsigned.type(1), span)
     key_high, key_low = split(key)
     upper, lower = raw_bits(key_high, shape, width), raw_bits(key_low, shape, width)
-    # upper * 2**width + lower, modulo the span, in the arithmetic of the width.
-    factor = unsigned.type(1 << width // 2) % divisor
-    factor = (factor * factor) % divisor
-    offset = ((upper % divisor) * factor + lower % divisor) % divisor
-    offset = fnp.where(is_all, lower, offset)
+    # A span of 0 is the whole range.
+    offset = fnp.where(span == 0, lower, _below(upper, lower, fnp.where(span == 0, 1, span)))
     return cast(low + cast(offset, dtype), dtype)
+
+
+def _below(upper: Any, lower: Any, span: Any) -> Any:
+    """Integers in ``[0, span)`` of numbers of two words; words are u32 or u64.
+
+    The remainder of ``upper * 2**width + lower``, as in JAX, while its arithmetic does not wrap
+    round; for u64 and wider spans the number scaled to the span.
+    """
+    dtype = np.dtype(upper.dtype)
+    if dtype == np.uint32:
+        wide = np.dtype(np.uint64)
+        number = (cast(upper, wide) << wide.type(32)) | cast(lower, wide)
+        return cast(number % cast(span, wide), dtype)
+    factor = dtype.type(1 << 32) % span
+    factor = (factor * factor) % span
+    near = ((upper % span) * factor + lower % span) % span
+    is_wide = span > dtype.type(1 << 32)
+    if not isinstance(is_wide, Tracer) and not np.any(is_wide):
+        return near
+    from_lower = _high_product(lower, span)
+    sums = upper * span + from_lower
+    carry = cast(sums < from_lower, dtype)
+    return fnp.where(is_wide, _high_product(upper, span) + carry, near)
+
+
+def _high_product(a: Any, b: Any) -> Any:
+    """The upper word of the product of two u64, from products of their halves."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_low, a_high, b_low, b_high = a & mask, a >> half, b & mask, b >> half
+    cross, other = a_low * b_high, a_high * b_low
+    middle = ((a_low * b_low) >> half) + (cross & mask) + (other & mask)
+    return a_high * b_high + (cross >> half) + (other >> half) + (middle >> half)

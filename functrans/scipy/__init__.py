@@ -1,10 +1,24 @@
-"""SciPy-shaped functions that can be traced.
+"""SciPy's namespaces for traced arrays: the same names, signatures and values, differentiable.
 
-Here: ``special``, as far as statistics and machine learning need it. More of SciPy is planned.
+Here: ``special`` (gamma, error, Bessel, elliptic, hypergeometric functions, distribution functions,
+sums of exponentials), ``stats`` (densities, distribution functions, quantiles, summaries),
+``linalg`` (systems, factorizations, functions of matrices, matrix equations), ``fft``, ``signal``,
+``ndimage``, ``interpolate``, ``integrate`` (quadrature, differential equations), ``optimize`` and
+``sparse``. Not here: how plain NumPy and SciPy calls find them (``dispatch``,
+``numpy.dispatch``). docs/support.md lists every function and what it can do.
+
+SciPy is imported when the first function that calls it runs.
 
 Layer: ``numpy``, ``scipy``.
+
+Example:
+  >>> import functrans as ft
+  >>> from functrans.scipy import special
+  >>> round(float(ft.grad(special.gammaln)(2.0)), 6)
+  0.422784
 """
 
+from functrans.namespaces import listing as _listing
 from functrans.scipy import fft as fft
 from functrans.scipy import integrate as integrate
 from functrans.scipy import interpolate as interpolate
@@ -15,3 +29,9 @@ from functrans.scipy import signal as signal
 from functrans.scipy import sparse as sparse
 from functrans.scipy import special as special
 from functrans.scipy import stats as stats
+
+__all__ = [
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
+    "special", "stats",
+]  # fmt: skip
+__dir__ = _listing(__all__)

@@ -17,6 +17,8 @@ import numpy as np
 
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import has_tracer
+from functrans.primitives.elementwise import rint
+from functrans.primitives.structural import cast
 from functrans.trace import dtype_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -70,6 +72,15 @@ def implements(path: str) -> Callable[[F], F]:
 def floats(*operands: Any) -> list[Any]:
     """Operands as arrays, integers and booleans as float64."""
     return [inexact(as_array(x)) for x in operands]
+
+
+def whole(y: Any, *operands: Any) -> Any:
+    """A result that is whole where all operands are: in their common dtype, modulo its range."""
+    dtype = np.result_type(*(dtype_of(as_array(x)) for x in operands))
+    if dtype.kind not in "iub":
+        return y
+    y = y if dtype_of(y).kind in "iub" else cast(rint(y), np.int64)
+    return cast(y, np.dtype(np.int8) if dtype.kind == "b" else dtype)  # as SciPy's of booleans
 
 
 def kind_of(*operands: Any) -> np.dtype:

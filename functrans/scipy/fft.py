@@ -25,6 +25,7 @@ from numpy.fft import rfftfreq as rfftfreq
 
 from functrans import numpy as fnp
 from functrans.ir.source import here
+from functrans.namespaces import listing as _listing
 from functrans.numpy import fft as dft
 from functrans.numpy.common import as_array
 from functrans.primitives.complex_parts import complex_of, imag, is_complex, real
@@ -318,3 +319,11 @@ dctn = _many("dct", inverse=False)
 idctn = _many("dct", inverse=True)
 dstn = _many("dst", inverse=False)
 idstn = _many("dst", inverse=True)
+
+
+__all__ = [
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "idct",
+    "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",  # noqa: F822  # SciPy's own, by __getattr__
+]  # fmt: skip
+__dir__ = _listing(__all__)

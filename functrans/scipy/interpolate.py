@@ -7,6 +7,8 @@ those whose name SciPy gives to a subclass are functions that return the common 
 Layer: ``scipy``.
 """
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.scipy.interpolate_multivariate import (
     BarycentricInterpolator as BarycentricInterpolator,
 )
@@ -31,3 +33,6 @@ from functrans.scipy.interpolate_splines import make_interp_spline as make_inter
 from functrans.scipy.interpolate_splines import splev as splev
 from functrans.scipy.interpolate_splines import splint as splint
 from functrans.scipy.interpolate_splines import splrep as splrep
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

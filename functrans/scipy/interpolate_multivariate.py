@@ -27,6 +27,7 @@ from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import floats
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, to_axis
 from functrans.scipy.interpolate_splines import basis, make_interp_spline, span
+from functrans.scipy.reprs import of_fields
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _STATIC = {"static": True}
@@ -63,6 +64,8 @@ class RegularGridInterpolator:
     method: str = dataclasses.field(default="linear", metadata=_STATIC)
     bounds_error: bool = dataclasses.field(default=True, metadata=_STATIC)
     fill_value: Any = np.nan
+
+    __repr__ = of_fields
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:
         """Values at points ``[..., d]``.
@@ -255,6 +258,8 @@ class RadialInterpolant:
     epsilon: Any
     kernel: str = dataclasses.field(default="thin_plate_spline", metadata=_STATIC)
     degree: int = dataclasses.field(default=1, metadata=_STATIC)
+
+    __repr__ = of_fields
     shape: tuple[int, ...] = dataclasses.field(default=(), metadata=_STATIC)
 
     def __call__(self, x: Any) -> Any:
@@ -367,6 +372,8 @@ class Polynomial:
     x: Any
     c: Any
     axis: int = dataclasses.field(default=0, metadata=_STATIC)
+
+    __repr__ = of_fields
 
     def __call__(self, x: Any) -> Any:
         """Values at points of any shape; smooth also at the abscissas."""

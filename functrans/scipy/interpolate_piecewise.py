@@ -25,6 +25,7 @@ from functrans.numpy.common import layout_of
 from functrans.primitives import linalg
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, kind_of
+from functrans.scipy.reprs import summary
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _STATIC = {"static": True}
@@ -64,6 +65,7 @@ class PPoly:
       extrapolate: whether the outermost pieces go on; false gives NaN there, ``"periodic"``
         repeats.
       axis: the axis of the data along which they were interpolated.
+      kind: the name of SciPy's class, as it prints.
 
     Example:
       >>> p = PPoly(np.array([[1.0], [0.0]]), np.array([0.0, 2.0]))
@@ -75,6 +77,12 @@ class PPoly:
     x: Any
     extrapolate: Any = dataclasses.field(default=True, metadata=_STATIC)
     axis: int = dataclasses.field(default=0, metadata=_STATIC)
+    kind: str = dataclasses.field(default="PPoly", metadata=_STATIC)
+
+    def __repr__(self) -> str:
+        """``CubicSpline(c=f64[4,9], x=f64[10], extrapolate=True, axis=0)``."""
+        fields = {"c": self.c, "x": self.x, "extrapolate": self.extrapolate, "axis": self.axis}
+        return summary(self.kind, fields)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Values, or derivatives of order ``nu``, at points of any shape."""
@@ -110,10 +118,10 @@ class PPoly:
         c = fnp.asarray(self.c)
         k = shape_of(c)[0]
         if nu >= k:
-            return dataclasses.replace(self, c=c[:1] * 0)
+            return dataclasses.replace(self, c=c[:1] * 0, kind="PPoly")
         factors = np.array([math.perm(k - 1 - i, nu) for i in range(k - nu)], float)
         kept = c[: k - nu] * factors.astype(dtype_of(c)).reshape(-1, *(1,) * (len(shape_of(c)) - 1))
-        return dataclasses.replace(self, c=kept)
+        return dataclasses.replace(self, c=kept, kind="PPoly")
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """The antiderivative of order ``nu`` that vanishes at the first break point."""
@@ -184,13 +192,15 @@ def checked(name: str, x: Any, y: Any, axis: int, least: int = 2) -> tuple[Any, 
     return cast(x, real), fnp.moveaxis(cast(y, dtype), axis, 0), axis
 
 
-def hermite(x: Any, y: Any, slopes: Any, extrapolate: Any, axis: int) -> PPoly:
+def hermite(
+    x: Any, y: Any, slopes: Any, extrapolate: Any, axis: int, kind: str = "CubicHermiteSpline"
+) -> PPoly:
     """The cubic of given values and slopes at break points."""
     widths = columns(fnp.diff(x), len(shape_of(y)) - 1)
     secants = fnp.diff(y, axis=0) / widths
     bend = (slopes[:-1] + slopes[1:] - 2 * secants) / widths
     c = fnp.stack((bend / widths, (secants - slopes[:-1]) / widths - bend, slopes[:-1], y[:-1]))
-    return PPoly(c, x, True if extrapolate is None else extrapolate, axis)
+    return PPoly(c, x, True if extrapolate is None else extrapolate, axis, kind)
 
 
 def CubicHermiteSpline(  # noqa: N802  # SciPy's name of a class
@@ -212,7 +222,14 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) ->
     widths = columns(fnp.diff(knots), len(shape_of(values)) - 1)
     secants = fnp.diff(values, axis=0) / widths
     if shape_of(knots)[0] == 2:
-        return hermite(knots, values, fnp.concatenate((secants, secants)), extrapolate, own)
+        return hermite(
+            knots,
+            values,
+            fnp.concatenate((secants, secants)),
+            extrapolate,
+            own,
+            "PchipInterpolator",
+        )
     left, right = secants[:-1], secants[1:]
     is_flat = (fnp.sign(left) != fnp.sign(right)) | (left == 0) | (right == 0)
     w1, w2 = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
@@ -229,7 +246,7 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) ->
         d = fnp.where(turns, 3 * m0, d)
         ends.append(fnp.where(fnp.sign(d) != fnp.sign(m0), 0, d)[None])
     slopes = fnp.concatenate((ends[0], inner, ends[1]))
-    return hermite(knots, values, slopes, extrapolate, own)
+    return hermite(knots, values, slopes, extrapolate, own, "PchipInterpolator")
 
 
 def Akima1DInterpolator(  # noqa: N802  # SciPy's name of a class
@@ -253,7 +270,9 @@ def Akima1DInterpolator(  # noqa: N802  # SciPy's name of a class
     widths = columns(fnp.diff(knots), len(shape_of(values)) - 1)
     inner = fnp.diff(values, axis=0) / widths
     if shape_of(knots)[0] == 2:
-        return hermite(knots, values, fnp.concatenate((inner, inner)), how, own)
+        return hermite(
+            knots, values, fnp.concatenate((inner, inner)), how, own, "Akima1DInterpolator"
+        )
     below = 2 * inner[0] - inner[1]
     above = 2 * inner[-1] - inner[-2]
     m = fnp.concatenate(
@@ -278,7 +297,9 @@ def Akima1DInterpolator(  # noqa: N802  # SciPy's name of a class
     safe = fnp.where(is_even, 1, total)
     weighed = (first * m[1:-2] + second * m[2:-1]) / safe
     plain = 0.5 * (m[3:] + m[:-3])
-    return hermite(knots, values, fnp.where(is_even, plain, weighed), how, own)
+    return hermite(
+        knots, values, fnp.where(is_even, plain, weighed), how, own, "Akima1DInterpolator"
+    )
 
 
 # cubic splines ----------------------------------------------------------------------------------
@@ -375,7 +396,7 @@ def CubicSpline(  # noqa: N802  # SciPy's name of a class
         slopes = _periodic_slopes(widths, wide, secants)
     else:
         slopes = _slopes(widths, wide, secants, first, last)
-    return hermite(knots, values, slopes, extrapolate, own)
+    return hermite(knots, values, slopes, extrapolate, own, "CubicSpline")
 
 
 def _check_periodic(values: Any) -> None:

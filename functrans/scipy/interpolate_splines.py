@@ -29,6 +29,7 @@ from functrans.primitives.indexing import scatter
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, kind_of
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, periodic, to_axis
+from functrans.scipy.reprs import of_fields
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _STATIC = {"static": True}
@@ -95,6 +96,8 @@ class BSpline:
     k: int = dataclasses.field(default=3, metadata=_STATIC)
     extrapolate: Any = dataclasses.field(default=True, metadata=_STATIC)
     axis: int = dataclasses.field(default=0, metadata=_STATIC)
+
+    __repr__ = of_fields
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Values, or derivatives of order ``nu``, at points of any shape."""
@@ -338,7 +341,7 @@ def splint(a: Any, b: Any, tck: Any) -> Any:
 
 # interp1d ---------------------------------------------------------------------------------------
 
-_STEPS = ("nearest", "nearest-up", "previous", "next")
+_STEPS = ("nearest", "nearest-up", "previous", "next", "zero")
 _DEGREES = {"linear": 1, "slinear": 1, "quadratic": 2, "cubic": 3}
 
 
@@ -366,6 +369,8 @@ class Interpolant:
     is_extrapolated: bool = dataclasses.field(default=False, metadata=_STATIC)
     is_checked: bool = dataclasses.field(default=False, metadata=_STATIC)
 
+    __repr__ = of_fields
+
     def __call__(self, x: Any) -> Any:
         """Values at points of any shape.
 
@@ -388,7 +393,7 @@ class Interpolant:
             if self.kind.startswith("nearest"):
                 side = "right" if self.kind == "nearest-up" else "left"
                 place = fnp.searchsorted((knots[1:] + knots[:-1]) * 0.5, x, side=side)
-            elif self.kind == "previous":
+            elif self.kind in ("previous", "zero"):
                 place = fnp.searchsorted(knots, x, side="right") - 1
             else:
                 place = fnp.searchsorted(knots, x, side="left")
@@ -421,7 +426,7 @@ def interp1d(
     Args:
       x: abscissas ``[n]``.
       y: data.
-      kind: ``"linear"``, ``"nearest"``, ``"nearest-up"``, ``"previous"``, ``"next"``,
+      kind: ``"linear"``, ``"nearest"``, ``"nearest-up"``, ``"previous"`` (``"zero"``), ``"next"``,
         ``"slinear"``, ``"quadratic"``, ``"cubic"`` or a degree.
       axis: the axis of the data.
       copy: not used.
@@ -438,6 +443,7 @@ def interp1d(
     if not assume_sorted:
         order = fnp.argsort(x)
         x, y = fnp.take(x, order), fnp.take(y, order, axis=axis)
+    kind = "zero" if isinstance(kind, int) and kind == 0 else kind
     degree = kind if isinstance(kind, int) else _DEGREES.get(kind)
     if degree is None and kind not in _STEPS:
         raise ValueError(
@@ -449,6 +455,9 @@ def interp1d(
     is_given = is_extrapolated or not (np.ndim(fill_value) == 0 and np.isnan(fill_value))
     is_checked = (not is_given) if bounds_error is None else bool(bounds_error)
     fill = fill_value if isinstance(fill_value, tuple) else (fill_value, fill_value)
+    if is_extrapolated and kind in ("previous", "next"):  # nothing precedes the first one
+        fill = (np.nan, values[-1]) if kind == "previous" else (values[0], np.nan)
+        is_extrapolated = False
     spline = (
         make_interp_spline(knots, values, degree) if degree is not None and degree > 1 else None
     )

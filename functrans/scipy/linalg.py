@@ -17,6 +17,7 @@ from typing import Any
 from numpy.linalg import LinAlgError as LinAlgError
 
 from functrans import numpy as fnp
+from functrans.namespaces import listing as _listing
 from functrans.numpy import kron as kron
 from functrans.numpy import tril as tril
 from functrans.numpy import triu as triu
@@ -101,3 +102,18 @@ def norm(
 ) -> Any:
     """Norms of vectors and matrices, as ``scipy.linalg.norm``; the derivative at 0 is 0."""
     return fnp.linalg.norm(a, ord=ord, axis=axis, keepdims=keepdims)
+
+
+__all__ = [
+    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
+    "convolution_matrix", "coshm", "cosm", "det", "diagsvd", "eig", "eigh", "eigh_tridiagonal",
+    "eigvals", "eigvalsh", "expm", "expm_frechet", "fiedler", "fractional_matrix_power", "funm",
+    "hankel", "hessenberg", "inv", "khatri_rao", "kron", "leslie", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth",
+    "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "rq", "schur", "signm", "sinhm",
+    "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
+    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov",
+    "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd",
+    "svdvals", "tanhm", "tanm", "toeplitz", "tril", "triu",
+]  # fmt: skip
+__dir__ = _listing(__all__)

@@ -17,7 +17,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp, stop_gradient
-from functrans.errors import NonDifferentiableError, UnsupportedOperationError
+from functrans.errors import NonDifferentiableError, ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import layout_of, value_of
 from functrans.numpy.linalg_norms import check_square, check_stacked, floating
@@ -142,6 +142,9 @@ def lu_solve(
       overwrite_b: not used on traced arrays.
       check_finite: not used on traced arrays.
     """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: trans={trans!r}; expected 0, 1 or 2{here()}")
+    letter = "NTC"[trans]
     packed, pivots = lu_and_piv
     packed, b = floating("lu_solve", packed, b)
     n = shape_of(packed)[-1]
@@ -150,7 +153,6 @@ def lu_solve(
     order = fnp.broadcast_to(np.arange(n), shape_of(packed)[:-1])
     for j in range(n):
         order = _interchanged(order, j, pivots[..., j : j + 1])
-    letter = {0: "N", 1: "T", 2: "C"}[trans]
     unit: dict[str, Any] = {"lower": True, "unit_diagonal": True}
     if letter == "N":
         x = linalg.triangular_solve(
@@ -300,11 +302,19 @@ def _rank(s: Any, rcond: float | None, shape: tuple[int, ...], what: str) -> int
 
     Raises:
       ConcretizationError: values are not known, so that the shape of the result is not.
+      ShapeError: matrices of a stack differ in rank.
     """
     known = layout_of(s)
     values = value_of(s, f"the shape of the result of {what}") if known is None else known
-    limit = float(np.finfo(values.dtype).eps) * max(shape) if rcond is None else rcond
-    return int(np.sum(values > np.max(values, initial=0.0) * limit))
+    limit = float(np.finfo(values.dtype).eps) * max(shape[-2:]) if rcond is None else rcond
+    largest = np.max(values, axis=-1, keepdims=True, initial=0.0)
+    ranks = np.unique(np.sum(values > largest * limit, axis=-1))
+    if ranks.size > 1:
+        raise ShapeError(
+            f"{what}: matrices of the stack have ranks {ranks.tolist()}, so their bases differ in "
+            f"size{here()}; use one matrix, or matrices of one rank"
+        )
+    return int(ranks[0]) if ranks.size else min(shape[-2:])
 
 
 @implements("linalg.orth")
@@ -315,8 +325,9 @@ def orth(A: Any, rcond: float | None = None) -> Any:  # SciPy's name
     functions that do not depend on the choice of the basis.
     """
     (a,) = floating("orth", A)
+    check_stacked("orth", a)
     u, s, _ = linalg.svd(a, full_matrices=False)
-    return u[:, : _rank(s, rcond, shape_of(a), "orth")]
+    return u[..., : _rank(s, rcond, shape_of(a), "orth")]
 
 
 @implements("linalg.null_space")
@@ -330,8 +341,9 @@ def null_space(
 ) -> Any:
     """An orthonormal basis of the null space, as ``scipy.linalg.null_space``; see :func:`orth`."""
     (a,) = floating("null_space", A)
+    check_stacked("null_space", a)
     _, s, vh = linalg.svd(a)
-    return linalg.adjoint(vh[_rank(s, rcond, shape_of(a), "null_space") :, :])
+    return linalg.adjoint(vh[..., _rank(s, rcond, shape_of(a), "null_space") :, :])
 
 
 @implements("linalg.pinv")
@@ -394,8 +406,13 @@ def _selected(name: str, n: int, by_index: Any, by_value: Any) -> slice:
         )
     if by_index is None:
         return slice(0, n)
-    low, high = by_index
-    return slice(int(low), int(high) + 1)
+    low, high = map(int, by_index)
+    if not 0 <= low <= high < n:
+        raise ValueError(
+            f"{name}: indices of eigenvalues from {low} to {high}; expected 0 <= first <= last < "
+            f"{n}{here()}"
+        )
+    return slice(low, high + 1)
 
 
 @implements("linalg.eigh")

@@ -12,20 +12,26 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.control.closures import make_template
 from functrans.numpy.common import layout_of
 from functrans.numpy.linalg_norms import check_square, floating
 from functrans.primitives import linalg
 from functrans.primitives.complex_parts import complex_dtype, imag, is_complex, real
+from functrans.primitives.linalg_parlett import NumberFunction
 from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_factors import realized
+from functrans.state import open_traces
 from functrans.trace import dtype_of, shape_of
+from functrans.transforms.arguments import name_of
+from functrans.transforms.taylor import jet
 
 
 def _square(name: str, a: Any) -> Any:
@@ -171,24 +177,60 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:  # SciPy
     """A function of square matrices, from one of numbers, as ``scipy.linalg.funm``.
 
     Args:
-      A: ``[..., n, n]`` with a basis of eigenvectors.
-      func: traceable function of each element of an array of complex numbers.
+      A: ``[..., n, n]``.
+      func: traceable function of each element of an array of complex numbers, analytic at the
+        eigenvalues.
       disp: traced, it must be true.
 
     Returns:
-      ``v diag(func(w)) v^-1``, real where SciPy's is and values are known. Derivatives need
-      eigenvalues that differ.
+      Matrices like ``A``, real where SciPy's are and values are known. Derivatives of every order
+      are exact, for equal eigenvalues too. If ``func`` refers to traced values, it has derivatives
+      in them, and derivatives in ``A`` need eigenvalues that differ.
+
+    Raises:
+      ValueError: ``disp`` is false.
+
+    Example:
+      >>> import functrans as ft
+      >>> ft.grad(lambda t: np.trace(funm(t * np.eye(2), np.exp)))(0.0)
+      array(2.)
+
+    Reference: Davies & Higham, A Schur-Parlett algorithm for computing matrix functions, SIAM J.
+    Matrix Anal. Appl. 25 (2003).
     """
     a = _square("funm", A)
     if not disp:
         raise ValueError("funm: disp=False, the estimate of the error, cannot be traced")
+    _, traced = make_template((func,), objects=True)
+    if traced:
+        return _nearly_realized(_by_eigenvectors(a, func), a)
+    label = f"funm of {name_of(func)}"
+    function = NumberFunction(label, functools.partial(_derivatives, func))
+    return _nearly_realized(linalg.matrix_function(_complex(a), function), a)
+
+
+def _derivatives(func: Callable[[Any], Any], points: np.ndarray, order: int) -> list[np.ndarray]:
+    """A function of numbers and its derivatives, outside of all traces that are open."""
+    token = open_traces.set(())
+    try:
+        if not order:
+            found = [func(points)]
+        else:
+            value, series = jet(func, (points,), ([np.ones_like(points), *[0] * (order - 1)],))
+            found = [value, *series]
+    finally:
+        open_traces.reset(token)
+    return [np.broadcast_to(np.asarray(d), points.shape) for d in found]
+
+
+def _by_eigenvectors(a: Any, func: Callable[[Any], Any]) -> Any:
+    """``v diag(func(w)) v^-1``."""
     w, v = linalg.eig(a)
     n = shape_of(a)[-1]
     scaled = v * fnp.reshape(func(w), (*shape_of(w)[:-1], 1, n))
-    result = linalg.matrix_transpose(
+    return linalg.matrix_transpose(
         fnp.linalg.solve(linalg.matrix_transpose(v), linalg.matrix_transpose(scaled))
     )
-    return _nearly_realized(result, a)
 
 
 def _nearly_realized(result: Any, a: Any) -> Any:

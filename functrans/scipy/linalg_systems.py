@@ -18,7 +18,8 @@ from functrans.ir.source import here
 from functrans.numpy.common import is_known, value_of
 from functrans.numpy.linalg_norms import check_square, floating
 from functrans.primitives import linalg
-from functrans.primitives.structural import broadcast_to, reshape
+from functrans.primitives.complex_parts import is_complex, real
+from functrans.primitives.structural import broadcast_to, cast, reshape
 from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_structured import circulant_product, toeplitz
 from functrans.trace import dtype_of, shape_of
@@ -56,7 +57,8 @@ def fitted_stacks(a: Any, b: Any) -> tuple[Any, Any]:
 def completed(a: Any, lower: bool, *, hermitian: bool = True) -> Any:
     """A symmetric or Hermitian matrix from one of its triangles."""
     half = fnp.tril(a, -1) if lower else fnp.triu(a, 1)
-    diagonal = fnp.eye(shape_of(a)[-1], dtype=dtype_of(a)) * a
+    own = cast(real(a), dtype_of(a)) if hermitian and is_complex(a) else a  # as LAPACK reads it
+    diagonal = fnp.where(np.eye(shape_of(a)[-1], dtype=bool), own, 0)
     return half + diagonal + (linalg.adjoint(half) if hermitian else linalg.matrix_transpose(half))
 
 

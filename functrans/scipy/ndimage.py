@@ -6,6 +6,8 @@ Here: the namespace. Not here: the functions (``ndimage_filters``, ``ndimage_int
 Layer: ``scipy``.
 """
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.scipy.ndimage_filters import convolve as convolve
 from functrans.scipy.ndimage_filters import convolve1d as convolve1d
 from functrans.scipy.ndimage_filters import correlate as correlate
@@ -43,3 +45,6 @@ from functrans.scipy.ndimage_measurements import standard_deviation as standard_
 from functrans.scipy.ndimage_measurements import sum as sum
 from functrans.scipy.ndimage_measurements import sum_labels as sum_labels
 from functrans.scipy.ndimage_measurements import variance as variance
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

@@ -4,7 +4,8 @@ Here: filters of images of any number of axes. Not here: interpolation (``ndimag
 and measurements (``ndimage_measurements``).
 
 A filter of one axis with known weights is a sum of shifted copies, which is one loop in compiled
-programs. Results have the dtype of the image, as SciPy's; sums are in that dtype.
+programs. Results have the dtype of the image or that asked for, as SciPy's. Sums are in the
+floating dtype of both; for integers in f64, cut off after each axis that a filter works along.
 
 Layer: ``scipy``.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.numpy.common import layout_of, value_of
+from functrans.numpy.common import as_array, layout_of, value_of
 from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -58,8 +59,8 @@ def extended(x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: Any = 0
     return fnp.pad(x, list(widths), mode=name, **options)
 
 
-def as_image(name: str, x: Any, output: Any = None) -> Any:
-    """The operand as a floating array.
+def as_image(name: str, x: Any, output: Any = None) -> tuple[Any, np.dtype]:
+    """The operand as a floating array, and the dtype of the result.
 
     Raises:
       UnsupportedOperationError: ``output`` is an array, which would have to be written to.
@@ -68,8 +69,18 @@ def as_image(name: str, x: Any, output: Any = None) -> Any:
         raise UnsupportedOperationError(
             f"scipy.ndimage.{name} with an array as output cannot be traced{here()}; use the result"
         )
+    x = as_array(x)
+    dtype = dtype_of(x) if output is None else np.dtype(output)
     (x,) = floats(x)
-    return x if output is None else cast(x, np.result_type(output))
+    return (cast(x, np.result_type(dtype_of(x), dtype)) if dtype.kind in "fc" else x), dtype
+
+
+def stored(y: Any, dtype: np.dtype) -> Any:
+    """A result in its dtype: towards zero for integers, and modulo their range."""
+    if dtype.kind in "iub":
+        whole = cast(y, np.int64)
+        return whole != 0 if dtype.kind == "b" else cast(whole, dtype)
+    return y if dtype_of(y).kind == "c" and dtype.kind != "c" else cast(y, dtype)
 
 
 def axes_of_image(axes: Any, ndim: int) -> tuple[int, ...]:
@@ -171,10 +182,11 @@ def correlate1d(
       >>> ft.jit(correlate1d)(np.array([1.0, 2.0, 4.0]), np.array([-1.0, 0.0, 1.0]))
       array([1., 3., 2.])
     """
-    x = as_image("correlate1d", input, output)
+    x, dtype = as_image("correlate1d", input, output)
     x, weights = _weights("correlate1d", x, weights, 1)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    return slide(x, weights, axis, shape_of(weights)[0] // 2 + origin, mode, cval)
+    out = slide(x, weights, axis, shape_of(weights)[0] // 2 + origin, mode, cval)
+    return stored(out, dtype)
 
 
 @implements("ndimage.convolve1d")
@@ -215,7 +227,7 @@ def correlate(
       origin: how far the filter is moved, for all axes or each.
       axes: the axes of the image, by default all.
     """
-    x = as_image("correlate", input, output)
+    x, dtype = as_image("correlate", input, output)
     chosen = axes_of_image(axes, len(shape_of(x)))
     x, weights = _weights("correlate", x, weights, len(chosen))
     extents = shape_of(weights)
@@ -235,7 +247,7 @@ def correlate(
     flat = fnp.reshape(moved, (math.prod(shape_of(moved)[: len(rest)]), 1, *space))
     out = conv(flat, fnp.reshape(weights, (1, 1, *extents)))
     out = fnp.reshape(out, tuple(shape_of(x)[axis] for axis in order))
-    return fnp.transpose(out, tuple(np.argsort(order).tolist()))
+    return stored(fnp.transpose(out, tuple(np.argsort(order).tolist())), dtype)
 
 
 @implements("ndimage.convolve")
@@ -337,7 +349,7 @@ def gaussian_filter(
     axes: Any = None,
 ) -> Any:
     """Gaussian filter along axes, as ``scipy.ndimage.gaussian_filter``; see its 1-d sibling."""
-    x = as_image("gaussian_filter", input, output)
+    x, dtype = as_image("gaussian_filter", input, output)
     chosen = axes_of_image(axes, len(shape_of(x)))
     if isinstance(sigma, Tracer) and shape_of(sigma):
         sigma = list(fnp.unstack(sigma))
@@ -352,9 +364,9 @@ def gaussian_filter(
     for axis, width, degree, how, extent in options:
         if isinstance(width, Tracer) or width > 1e-15:
             x = gaussian_filter1d.traced(  # type: ignore[attr-defined]  # set by implements
-                x, width, axis, degree, None, how, cval, truncate, radius=extent
+                x, width, axis, degree, dtype, how, cval, truncate, radius=extent
             )
-    return x
+    return stored(x, dtype)
 
 
 @implements("ndimage.uniform_filter1d")
@@ -368,11 +380,12 @@ def uniform_filter1d(
     origin: int = 0,
 ) -> Any:
     """Means of windows along an axis, as ``scipy.ndimage.uniform_filter1d``."""
-    x = as_image("uniform_filter1d", input, output)
+    x, dtype = as_image("uniform_filter1d", input, output)
     if size < 1:
         raise ValueError(f"uniform_filter1d: size must be at least 1, got {size}{here()}")
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    return slide(x, np.full(size, 1 / size), axis, size // 2 + origin, mode, cval)
+    out = slide(x, np.ones(size), axis, size // 2 + origin, mode, cval)
+    return stored(out / size, dtype)  # divided last, so that integers are cut off where SciPy's are
 
 
 @implements("ndimage.uniform_filter")
@@ -387,27 +400,28 @@ def uniform_filter(
     axes: Any = None,
 ) -> Any:
     """Means of windows, as ``scipy.ndimage.uniform_filter``."""
-    x = as_image("uniform_filter", input, output)
+    x, dtype = as_image("uniform_filter", input, output)
     chosen = axes_of_image(axes, len(shape_of(x)))
     lists = (per_axis("uniform_filter", value, len(chosen)) for value in (size, mode, origin))
     for axis, extent, how, shift in zip(chosen, *lists, strict=True):
         if extent > 1:
-            x = uniform_filter1d.traced(x, extent, axis, None, how, cval, shift)  # type: ignore[attr-defined]  # set by implements
-    return x
+            x = uniform_filter1d.traced(x, extent, axis, dtype, how, cval, shift)  # type: ignore[attr-defined]  # set by implements
+    return stored(x, dtype)
 
 
 # differences ------------------------------------------------------------------------------------
 
 
 def _edges(name: str, x: Any, axis: int, output: Any, mode: Any, cval: Any, smooth: Any) -> Any:
-    x = as_image(name, x, output)
+    x, dtype = as_image(name, x, output)
     ndim = len(shape_of(x))
     axis = normalize_axis(axis, ndim, "axis")
     modes = per_axis(name, mode, ndim)
-    out = slide(x, np.array([-1.0, 0.0, 1.0]), axis, 1, modes[axis], cval)
+    out = stored(slide(x, np.array([-1.0, 0.0, 1.0]), axis, 1, modes[axis], cval), dtype)
     for other in range(ndim):
         if other != axis:
-            out = slide(out, np.array(smooth), other, 1, modes[other], cval)
+            (out,) = floats(out)
+            out = stored(slide(out, np.array(smooth), other, 1, modes[other], cval), dtype)
     return out
 
 
@@ -435,15 +449,6 @@ def prewitt(
     return _edges("prewitt", input, axis, output, mode, cval, [1.0, 1.0, 1.0])
 
 
-def _over_axes(
-    name: str, x: Any, output: Any, mode: Any, axes: Any, one: Callable[[Any, int, str], Any]
-) -> tuple[Any, list[Any]]:
-    x = as_image(name, x, output)
-    chosen = axes_of_image(axes, len(shape_of(x)))
-    modes = per_axis(name, mode, len(chosen))
-    return x, [one(x, axis, how) for axis, how in zip(chosen, modes, strict=True)]
-
-
 @implements("ndimage.laplace")
 def laplace(
     input: Any,  # SciPy's name
@@ -454,11 +459,15 @@ def laplace(
     axes: Any = None,
 ) -> Any:
     """Sum of second differences, as ``scipy.ndimage.laplace``."""
+    x, dtype = as_image("laplace", input, output)
     weights = np.array([1.0, -2.0, 1.0])
-    x, parts = _over_axes(
-        "laplace", input, output, mode, axes, lambda x, k, how: slide(x, weights, k, 1, how, cval)
-    )
-    return sum(parts[1:], parts[0]) if parts else x
+    chosen = axes_of_image(axes, len(shape_of(x)))
+    modes = per_axis("laplace", mode, len(chosen))
+    parts = [
+        stored(slide(x, weights, k, 1, how, cval), dtype)
+        for k, how in zip(chosen, modes, strict=True)
+    ]
+    return sum(parts[1:], parts[0]) if parts else stored(x, dtype)
 
 
 @implements("ndimage.gaussian_laplace")
@@ -504,19 +513,19 @@ def _gaussian_sum(
     kwargs: dict[str, Any],
 ) -> Any:
     """The sum of second derivatives, or the root of that of squares of first ones."""
-    x = as_image(name, x, output)
+    x, dtype = as_image(name, x, output)
     chosen = axes_of_image(axes, len(shape_of(x)))
     terms = []
     for one in range(len(chosen)):
         order = [degree if k == one else 0 for k in range(len(chosen))]
         part = gaussian_filter.traced(  # type: ignore[attr-defined]  # set by implements
-            x, sigma, order, None, mode, cval, axes=chosen, **kwargs
+            x, sigma, order, dtype, mode, cval, axes=chosen, **kwargs
         )
         terms.append(part if degree == 2 else part * part)
     if not terms:
-        return x
+        return stored(x, dtype)
     total = sum(terms[1:], terms[0])
-    return total if degree == 2 else fnp.sqrt(total)
+    return total if degree == 2 else stored(fnp.sqrt(total), dtype)
 
 
 # rank filters -----------------------------------------------------------------------------------
@@ -592,13 +601,13 @@ def rank_filter(
 
     Its derivative goes to that element; equal ones share it for the least and largest rank.
     """
-    x = as_image("rank_filter", input, output)
+    x, dtype = as_image("rank_filter", input, output)
     windows = _windows("rank_filter", x, size, footprint, mode, cval, origin, axes)
     count = shape_of(windows)[-1]
     place = rank + count if rank < 0 else rank
     if not 0 <= place < count:
         raise ValueError(f"rank_filter: rank {rank} of {count} elements does not exist{here()}")
-    return _ranked(windows, place)
+    return stored(_ranked(windows, place), dtype)
 
 
 @implements("ndimage.median_filter")
@@ -614,9 +623,9 @@ def median_filter(
     axes: Any = None,
 ) -> Any:
     """Medians of windows, as ``scipy.ndimage.median_filter``; the upper one of an even number."""
-    x = as_image("median_filter", input, output)
+    x, dtype = as_image("median_filter", input, output)
     windows = _windows("median_filter", x, size, footprint, mode, cval, origin, axes)
-    return _ranked(windows, shape_of(windows)[-1] // 2)
+    return stored(_ranked(windows, shape_of(windows)[-1] // 2), dtype)
 
 
 @implements("ndimage.percentile_filter")
@@ -633,13 +642,14 @@ def percentile_filter(
     axes: Any = None,
 ) -> Any:
     """Percentiles of windows, as ``scipy.ndimage.percentile_filter``."""
-    x = as_image("percentile_filter", input, output)
+    x, dtype = as_image("percentile_filter", input, output)
     windows = _windows("percentile_filter", x, size, footprint, mode, cval, origin, axes)
     count = shape_of(windows)[-1]
     percentile = percentile + 100.0 if percentile < 0 else percentile
     if not 0 <= percentile <= 100:
         raise ValueError(f"percentile_filter: percentile {percentile} is outside [0, 100]{here()}")
-    return _ranked(windows, count - 1 if percentile == 100 else int(count * percentile / 100.0))
+    rank = count - 1 if percentile == 100 else int(count * percentile / 100.0)
+    return stored(_ranked(windows, rank), dtype)
 
 
 def _extreme(
@@ -656,18 +666,18 @@ def _extreme(
     is_max: bool,
 ) -> Any:
     """Largest or least element of each window; one axis after the other for a box."""
-    x = as_image(name, x, output)
+    x, dtype = as_image(name, x, output)
     reduce = fnp.max if is_max else fnp.min
     if footprint is not None or size is None:
         windows = _windows(name, x, size, footprint, mode, cval, origin, axes)
-        return reduce(windows, axis=-1)
+        return stored(reduce(windows, axis=-1), dtype)
     chosen = axes_of_image(axes, len(shape_of(x)))
     lists = (per_axis(name, value, len(chosen)) for value in (size, mode, origin))
     for axis, extent, how, shift in zip(chosen, *lists, strict=True):
         if extent > 1:
             windows = _windows(name, x, extent, None, how, cval, shift, axis)
             x = reduce(windows, axis=-1)
-    return x
+    return stored(x, dtype)
 
 
 @implements("ndimage.maximum_filter")

@@ -30,7 +30,7 @@ from functrans.primitives.filters import recursive_filter
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements
-from functrans.scipy.ndimage_filters import as_image, extended, per_axis
+from functrans.scipy.ndimage_filters import as_image, extended, per_axis, stored
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _POLES: dict[int, tuple[float, ...]] = {
@@ -138,7 +138,7 @@ def _output_dtype(x: Any, output: Any) -> Any:
     dtype = dtype_of(x)
     if output is np.float64 and dtype.char in "fFD":
         return dtype
-    return np.result_type(output)
+    return np.dtype(output)
 
 
 @implements("ndimage.spline_filter1d")
@@ -162,9 +162,9 @@ def spline_filter1d(
       ValueError: order or mode are unknown.
     """
     _check("spline_filter1d", order, mode)
-    x = as_image("spline_filter1d", input)
+    x, _ = as_image("spline_filter1d", input)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    return cast(_one_axis(x, order, axis, mode), _output_dtype(x, output))
+    return stored(_one_axis(x, order, axis, mode), _output_dtype(x, output))
 
 
 @implements("ndimage.spline_filter")
@@ -176,10 +176,10 @@ def spline_filter(
 ) -> Any:
     """Coefficients of the spline through samples on a grid, as ``scipy.ndimage.spline_filter``."""
     _check("spline_filter", order, mode)
-    x = as_image("spline_filter", input)
+    x, _ = as_image("spline_filter", input)
     for axis in range(len(shape_of(x))):
         x = _one_axis(x, order, axis, mode)
-    return cast(x, _output_dtype(x, output))
+    return stored(x, _output_dtype(x, output))
 
 
 # evaluation -------------------------------------------------------------------------------------
@@ -236,8 +236,6 @@ def _weights(t: Any, order: int) -> list[Any]:
 
 def _folded(c: Any, n: int, mode: str) -> Any:
     """Coordinates (or indices) beyond the border moved to where the mode says they lie."""
-    if mode == "nearest":
-        return fnp.clip(c, 0, n - 1)
     if mode == "mirror":
         if n == 1:
             return c * 0
@@ -258,7 +256,9 @@ def _folded(c: Any, n: int, mode: str) -> Any:
 
 def _near(place: Any, n: int, order: int, mode: str) -> Any:
     """:func:`_folded` of indices that are beyond the border by no more than the spline's order."""
-    if n <= order + 1 or mode == "nearest":
+    if mode == "nearest":
+        return fnp.clip(place, 0, n - 1)
+    if n <= order + 1:
         return _folded(place, n, mode)
     if mode == "grid-wrap":
         place = fnp.where(place < 0, place + n, place)
@@ -273,7 +273,6 @@ def evaluate(
 ) -> Any:
     """The spline through samples at coordinates, one array per axis, all of one shape."""
     _check(name, order, mode)
-    x = as_image(name, x)
     dtype = dtype_of(x)
     shape = shape_of(x)
     margin = 0
@@ -293,6 +292,8 @@ def evaluate(
             c = fnp.clip(c, 0, own - 1)
         elif mode == "grid-constant":
             c = c + margin
+        elif mode == "nearest":  # the coefficients go on; where all are one, farther is the same
+            c = fnp.clip(c + margin, -order - 1, n + order)
         else:
             c = _folded(c + margin, n, mode)
         base = fnp.floor(c) if order % 2 else fnp.floor(c + 0.5)
@@ -323,6 +324,16 @@ def evaluate(
     if mode == "constant":
         total = fnp.where(is_outside, cast(cval, dtype), total)
     return total
+
+
+def _rounded(y: Any, dtype: np.dtype) -> Any:
+    """A result in its dtype: the nearest integer of its range, halves away from zero."""
+    if dtype.kind not in "iub":
+        return stored(y, dtype)
+    y = y + fnp.copysign(0.5, y)
+    if dtype.kind != "b" and dtype.itemsize < 8:
+        y = fnp.clip(y, float(np.iinfo(dtype).min), float(np.iinfo(dtype).max))
+    return stored(fnp.maximum(y, 0.0) if dtype.kind == "u" else y, dtype)
 
 
 def _real(dtype: np.dtype) -> np.dtype:
@@ -364,7 +375,7 @@ def map_coordinates(
       >>> ft.jit(lambda c: map_coordinates(image, c, order=1))(np.array([[0.5], [1.5]]))
       array([3.])
     """
-    x = as_image("map_coordinates", input, output)
+    x, dtype = as_image("map_coordinates", input, output)
     if isinstance(coordinates, (list, tuple)):
         coordinates = fnp.stack([fnp.asarray(c) for c in coordinates])
     (coordinates,) = floats(coordinates)
@@ -375,7 +386,8 @@ def map_coordinates(
             f"axes{here()}; the first axis must have that extent"
         )
     rows = [coordinates[axis] for axis in range(ndim)]
-    return evaluate("map_coordinates", x, rows, order, mode, cval, prefilter)
+    out = evaluate("map_coordinates", x, rows, order, mode, cval, prefilter)
+    return _rounded(out, dtype)
 
 
 def _grid(shape: Sequence[int]) -> list[np.ndarray]:
@@ -410,7 +422,7 @@ def shift(
     prefilter: bool = True,
 ) -> Any:
     """An image moved along its axes, as ``scipy.ndimage.shift``; ``shift`` may be traced."""
-    x = as_image("shift", input, output)
+    x, dtype = as_image("shift", input, output)
     shape = shape_of(x)
     steps = (
         list(fnp.unstack(shift))
@@ -418,7 +430,8 @@ def shift(
         else per_axis("shift", shift, len(shape))
     )
     vectors = [np.arange(n, dtype=float) - step for n, step in zip(shape, steps, strict=True)]
-    return _separable("shift", x, vectors, order, mode, cval, prefilter)
+    out = _separable("shift", x, vectors, order, mode, cval, prefilter)
+    return _rounded(out, dtype)
 
 
 @implements("ndimage.zoom")
@@ -437,7 +450,7 @@ def zoom(
 
     The factors are shapes, so they are not traced.
     """
-    x = as_image("zoom", input, output)
+    x, dtype = as_image("zoom", input, output)
     shape = shape_of(x)
     factors = per_axis("zoom", value_of(zoom, "the shape of a zoomed image"), len(shape))
     vectors = []
@@ -449,7 +462,8 @@ def zoom(
             vectors.append((place + 0.5) * scale - 0.5)
         else:
             vectors.append(place * ((n - 1) / (count - 1) if count > 1 else 1.0))
-    return _separable("zoom", x, vectors, order, mode, cval, prefilter)
+    out = _separable("zoom", x, vectors, order, mode, cval, prefilter)
+    return _rounded(out, dtype)
 
 
 @implements("ndimage.affine_transform")
@@ -482,7 +496,7 @@ def affine_transform(
     Raises:
       ShapeError: the matrix does not fit.
     """
-    x = as_image("affine_transform", input, output)
+    x, dtype = as_image("affine_transform", input, output)
     ndim = len(shape_of(x))
     matrix, offset = floats(matrix, offset)
     form = shape_of(matrix)
@@ -497,11 +511,13 @@ def affine_transform(
     target = shape_of(x) if output_shape is None else tuple(map(int, output_shape))
     if len(shape_of(matrix)) == 1:
         vectors = [np.arange(n) * matrix[k] + offset[k] for k, n in enumerate(target)]
-        return _separable("affine_transform", x, vectors, order, mode, cval, prefilter)
+        out = _separable("affine_transform", x, vectors, order, mode, cval, prefilter)
+        return _rounded(out, dtype)
     grid = np.stack(np.meshgrid(*(np.arange(n, dtype=float) for n in target), indexing="ij"))
     points = fnp.tensordot(matrix, grid, 1) + fnp.reshape(offset, (ndim, *(1,) * ndim))
     rows = [points[axis] for axis in range(ndim)]
-    return evaluate("affine_transform", x, rows, order, mode, cval, prefilter)
+    out = evaluate("affine_transform", x, rows, order, mode, cval, prefilter)
+    return _rounded(out, dtype)
 
 
 @implements("ndimage.rotate")
@@ -530,7 +546,7 @@ def rotate(
       cval: see :func:`map_coordinates`.
       prefilter: see :func:`map_coordinates`.
     """
-    x = as_image("rotate", input, output)
+    x, dtype = as_image("rotate", input, output)
     ndim = len(shape_of(x))
     plane = sorted(normalize_axis(axis, ndim, "axes") for axis in axes)
     if ndim < 2 or len(set(plane)) != 2:
@@ -557,4 +573,5 @@ def rotate(
         plane[1]: cosine * second - sine * first + in_center[1],
     }
     rows = [fnp.broadcast_to(turned.get(axis, grid[axis]), tuple(shape)) for axis in range(ndim)]
-    return evaluate("rotate", x, rows, order, mode, cval, prefilter)
+    out = evaluate("rotate", x, rows, order, mode, cval, prefilter)
+    return _rounded(out, dtype)

@@ -16,6 +16,8 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
+from functrans.numpy.common import as_array
+from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import floats, implements
 from functrans.trace import Tracer, dtype_of, shape_of
 
@@ -80,9 +82,14 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:  # Sci
       index: the regions wanted; by default one of all labels that are not 0.
 
     Returns:
-      A number for each entry of ``index``, or one.
+      A number for each entry of ``index``, or one. Many are of a floating dtype, one is as ``sum``
+      gives it.
     """
-    return _measured("sum_labels", input, labels, index, _sums)
+    out = _measured("sum_labels", input, labels, index, _sums)
+    own = dtype_of(as_array(input))
+    if own.kind not in "iub" or np.ndim(index):
+        return out
+    return cast(out, np.sum(np.zeros(0, own)).dtype)  # one region of integers is summed in them
 
 
 sum = sum_labels  # SciPy's older name
@@ -112,22 +119,27 @@ def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any
 
 @implements("ndimage.minimum")
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
-    """Least values of regions, as ``scipy.ndimage.minimum``; equal ones share the derivative."""
+    """Least values of regions, as ``scipy.ndimage.minimum``; equal ones share the derivative.
+
+    A region without values gives 0, as in SciPy.
+    """
 
     def measure(x: Any, masks: np.ndarray) -> Any:
-        return fnp.min(fnp.where(masks, x, np.inf), axis=1)
+        least = fnp.min(fnp.where(masks, x, np.inf), axis=1, initial=np.inf)
+        return fnp.where(masks.any(axis=1), least, 0.0)
 
-    return _measured("minimum", input, labels, index, measure)
+    return cast(_measured("minimum", input, labels, index, measure), dtype_of(as_array(input)))
 
 
 @implements("ndimage.maximum")
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
-    """Largest values of regions, as ``scipy.ndimage.maximum``; equal ones share the derivative."""
+    """Largest values of regions, as ``scipy.ndimage.maximum``; see :func:`minimum`."""
 
     def measure(x: Any, masks: np.ndarray) -> Any:
-        return fnp.max(fnp.where(masks, x, -np.inf), axis=1)
+        largest = fnp.max(fnp.where(masks, x, -np.inf), axis=1, initial=-np.inf)
+        return fnp.where(masks.any(axis=1), largest, 0.0)
 
-    return _measured("maximum", input, labels, index, measure)
+    return cast(_measured("maximum", input, labels, index, measure), dtype_of(as_array(input)))
 
 
 @implements("ndimage.center_of_mass")

@@ -7,9 +7,11 @@ constants; they are SciPy's own and are imported at first use.
 Layer: ``scipy``.
 """
 
-from typing import Any
+from typing import Any as _Any
 
-from functrans.scipy.dispatch import plain
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.scipy.dispatch import plain as _plain
 from functrans.scipy.signal_convolution import convolve as convolve
 from functrans.scipy.signal_convolution import convolve2d as convolve2d
 from functrans.scipy.signal_convolution import correlate as correlate
@@ -68,8 +70,12 @@ _CONSTANTS = (
 """What makes constants: windows, filter coefficients, lags."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """SciPy's windows and filter design, imported at first use."""
     if name in _CONSTANTS:
-        return plain(f"signal.{name}")
+        return _plain(f"signal.{name}")
     raise AttributeError(f"module 'functrans.scipy.signal' has no attribute {name!r}")
+
+
+__all__ = _exported(globals(), _CONSTANTS)
+__dir__ = _listing(__all__)

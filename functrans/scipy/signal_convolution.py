@@ -20,7 +20,7 @@ from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements, kind_of, plain
+from functrans.scipy.dispatch import floats, implements, kind_of, plain, whole
 from functrans.scipy.ndimage_filters import slide
 from functrans.trace import dtype_of, shape_of
 
@@ -131,7 +131,10 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
       >>> ft.jit(convolve)(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
       array([1. , 2.5, 1. ])
     """
-    a, b = _operands("convolve", in1, in2, mode)
+    return whole(_convolved(*_operands("convolve", in1, in2, mode), mode, method), in1, in2)
+
+
+def _convolved(a: Any, b: Any, mode: str, method: str) -> Any:
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"convolve: method={method!r}; expected 'auto', 'direct' or 'fft'{here()}")
     if _must_swap("convolve", a, b, mode, _everything(a)):
@@ -152,9 +155,9 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     a, b = _operands("correlate", in1, in2, mode)
     axes = _everything(a)
     if _must_swap("correlate", a, b, mode, axes):
-        out = correlate.traced(b, a, mode, method)  # type: ignore[attr-defined]  # set by implements
-        return fnp.conj(reverse(out, axes))
-    return convolve.traced(a, fnp.conj(reverse(b, axes)), mode, method)  # type: ignore[attr-defined]  # set by implements
+        out = _convolved(b, fnp.conj(reverse(a, axes)), mode, method)
+        return whole(fnp.conj(reverse(out, axes)), in1, in2)
+    return whole(_convolved(a, fnp.conj(reverse(b, axes)), mode, method), in1, in2)
 
 
 @implements("signal.fftconvolve")
@@ -190,9 +193,9 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 
 
 def _two_axes(
-    name: str, a: Any, b: Any, mode: str, boundary: str, fillvalue: Any, flip: bool
+    name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, flip: bool
 ) -> Any:
-    a, b = _operands(name, a, b, mode)
+    a, b = _operands(name, in1, in2, mode)
     if len(shape_of(a)) != 2:
         raise ShapeError(f"{name}: expected two axes, got shape {shape_of(a)}{here()}")
     how = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap"}.get(
@@ -213,7 +216,7 @@ def _two_axes(
         options = {"constant_values": cast(fillvalue, dtype_of(a))} if how == "constant" else {}
         a = fnp.pad(a, margins, mode=how, **options)
     out = _direct(a, b if flip else fnp.conj(reverse(b, (0, 1))), "valid")
-    return fnp.conj(reverse(out, (0, 1))) if is_swapped and not flip else out
+    return whole(fnp.conj(reverse(out, (0, 1))) if is_swapped and not flip else out, in1, in2)
 
 
 @implements("signal.convolve2d")

@@ -22,7 +22,7 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements, kind_of, plain
+from functrans.scipy.dispatch import floats, implements, kind_of, plain, whole
 from functrans.scipy.ndimage_filters import median_filter, rank_filter
 from functrans.scipy.signal_convolution import convolve, correlate, fir, resample_poly
 from functrans.trace import dtype_of, shape_of
@@ -362,7 +362,8 @@ def medfilt(volume: Any, kernel_size: Any = None) -> Any:
     sizes = np.broadcast_to(3 if kernel_size is None else np.asarray(kernel_size), (ndim,)).tolist()
     if any(n % 2 == 0 for n in sizes):
         raise ValueError(f"medfilt: extents must be odd, got {sizes}{here()}")
-    return median_filter.traced(x, size=tuple(sizes), mode="constant")  # type: ignore[attr-defined]  # set by implements
+    out = median_filter.traced(x, size=tuple(sizes), mode="constant")  # type: ignore[attr-defined]  # set by implements
+    return whole(out, volume)
 
 
 @implements("signal.medfilt2d")
@@ -377,7 +378,8 @@ def order_filter(a: Any, domain: Any, rank: int) -> Any:
     domain = np.asarray(domain)
     if any(n % 2 == 0 for n in domain.shape):
         raise ValueError(f"order_filter: extents must be odd, got {domain.shape}{here()}")
-    return rank_filter.traced(a, rank, footprint=domain, mode="constant")  # type: ignore[attr-defined]  # set by implements
+    out = rank_filter.traced(a, rank, footprint=domain, mode="constant")  # type: ignore[attr-defined]  # set by implements
+    return whole(out, a)
 
 
 @implements("signal.wiener")

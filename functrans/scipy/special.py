@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.namespaces import listing as _listing
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction
 from functrans.primitives.complex_parts import absolute, sign
@@ -343,3 +344,32 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """
     x, total = _normalizer(x, axis)
     return x - total
+
+
+__all__ = [
+    "agm", "airy", "airye", "bdtr", "bdtrc", "bdtri", "bei", "beip", "ber", "berp", "beta",
+    "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom", "boxcox", "boxcox1p",
+    "btdtria", "btdtrib", "cbrt", "chdtr", "chdtrc", "chdtri", "chdtriv", "comb", "cosdg", "cosm1",
+    "cotdg", "dawsn", "digamma", "diric", "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc",
+    "ellipkm1", "elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf", "erfc",
+    "erfcinv", "erfcx", "erfi", "erfinv", "eval_chebyc", "eval_chebys", "eval_chebyt",
+    "eval_chebyu", "eval_gegenbauer", "eval_genlaguerre", "eval_hermite", "eval_hermitenorm",
+    "eval_jacobi", "eval_laguerre", "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu",
+    "eval_sh_jacobi", "eval_sh_legendre", "exp1", "exp2", "exp10", "expi", "expit", "expm1", "expn",
+    "exprel", "factorial", "fdtr", "fdtrc", "fdtri", "fresnel", "gamma", "gammainc", "gammaincc",
+    "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "gdtr", "gdtrc", "gdtria", "gdtrib",
+    "gdtrix", "h1vp", "h2vp", "hankel1", "hankel1e", "hankel2", "hankel2e", "huber", "hyp0f1",
+    "hyp1f1", "hyp2f1", "hyperu", "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "it2i0k0",
+    "it2j0y0", "it2struve0", "iti0k0", "itj0y0", "itmodstruve0", "itstruve0", "iv", "ive", "ivp",
+    "j0", "j1", "jn", "jv", "jve", "jvp", "k0", "k0e", "k1", "k1e", "kei", "keip", "kelvin", "ker",
+    "kerp", "kl_div", "kn", "kolmogi", "kolmogorov", "kv", "kve", "kvp", "lambertw", "log1p",
+    "log_expit", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmv", "modstruve",
+    "multigammaln", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri", "ndtri_exp", "nrdtrimn",
+    "nrdtrisd", "owens_t", "pdtr", "pdtrc", "pdtri", "pdtrik", "perm", "poch", "polygamma", "powm1",
+    "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "round", "shichi", "sici", "sinc",
+    "sindg", "softmax", "softplus", "spence", "sph_harm_y", "sph_legendre_p", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtridf", "stdtrit", "struve",
+    "tandg", "tklmbda", "voigt_profile", "wofz", "wright_bessel", "wrightomega", "xlog1py", "xlogy",
+    "y0", "y1", "yn", "yv", "yve", "yvp", "zeta", "zetac",
+]  # fmt: skip
+__dir__ = _listing(__all__)

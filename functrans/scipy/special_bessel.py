@@ -18,8 +18,10 @@ from functrans.primitives import special as sf
 from functrans.primitives import special_bessel as be
 from functrans.primitives import special_hypergeometric as hy
 from functrans.primitives import special_polynomials as po
-from functrans.primitives.complex_parts import complex_of
+from functrans.primitives.complex_parts import complex_dtype, complex_of
+from functrans.primitives.special_family import common_dtype
 from functrans.primitives.special_gamma import binom
+from functrans.primitives.structural import cast
 from functrans.scipy.special_common import ArrayFunction, as_complex, as_floating, public, several
 from functrans.trace import dtype_of
 
@@ -57,7 +59,7 @@ def _of_complex(function: ArrayFunction) -> ArrayFunction:
     """A function of order and argument whose results are complex for real arguments too."""
 
     def applied(v: Any, z: Any) -> Any:
-        return function(v, as_complex(z))
+        return function(v, cast(z, complex_dtype(common_dtype(v, z))))
 
     applied.__doc__ = function.__doc__
     return applied
@@ -234,7 +236,6 @@ def _moved(
     """A polynomial of ``scale * x + shift``."""
 
     def applied(n: Any, x: Any) -> Any:
-        (x,) = as_floating(x)
         return function(n, x * scale + shift) * factor
 
     applied.__doc__ = f"{(function.__doc__ or '').rstrip('.')}, on another interval."

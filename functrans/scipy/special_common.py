@@ -1,8 +1,9 @@
 """What the functions of ``scipy.special`` share: names, signatures, operands.
 
-Here: ``public`` and ``several``. Not here: the functions (``special`` and the modules beside it).
+Here: ``public`` and ``several``, and how docstrings are made of records (``special_records``). Not
+here: the functions (``special`` and the modules beside it).
 
-Layer: ``numpy``, ``scipy`` (first of its modules).
+Layer: ``numpy``, ``scipy``.
 """
 
 from __future__ import annotations
@@ -14,9 +15,63 @@ from typing import Any
 from functrans.numpy.common import as_operand
 from functrans.primitives.special_family import common_dtype
 from functrans.primitives.structural import cast
+from functrans.scipy.special_records import RECORDS
 from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
+
+_DOCUMENTATION = """{summary}
+
+As ``scipy.special.{name}({operands})``, elementwise and with its values.{note}
+
+Domain: {domain}. Outside of it results are NaN or infinite, as SciPy's are.
+
+Derivative: {derivative}.
+
+Args:
+  {operands}: arrays or numbers that broadcast, by position only.
+
+Returns:
+  {result} of the broadcast shape. Integers become float64, float32 stays float32; {complex}.
+
+Raises:
+  TypeError: another number of operands, or a dtype that is not taken.
+
+Reference: {source}.
+
+Example:
+  >>> import functrans as ft
+  >>> from functrans.scipy import special
+  >>> {example}
+  {value}
+  >>> {slope_example}
+  {slope}
+"""
+
+
+def _documentation(name: str, names: list[str], summary: str, note: str) -> str:
+    """The docstring of a function, from its record."""
+    record = RECORDS[name]
+    last = record.operands.split(", ")[-1]
+    given = ", ".join([*record.operands.split(", ")[:-1], "x"])
+    call, several = f"special.{name}({record.operands})", record.value.startswith("[")
+    rate = f"ft.jvp(lambda x: special.{name}({given}), ({last},), (1.0,))[1]"
+    value, slope = (each if several else repr(each) for each in (record.value, record.slope))
+    return _DOCUMENTATION.format(
+        summary=summary,
+        name=name,
+        operands=", ".join(names),
+        note=f" {note}" if note else "",
+        domain=record.domain,
+        derivative=record.derivative,
+        result="A tuple of arrays" if several else "Array",
+        complex="complex numbers are taken" if record.takes_complex else "real numbers only",
+        source=record.source,
+        example=f'[f"{{x:.6g}}" for x in {call}]' if several else f'f"{{{call}:.6g}}"',
+        value=value,
+        slope_example=f'[f"{{x:.6g}}" for x in {rate}]' if several else f'f"{{{rate}:.6g}}"',
+        slope=slope,
+    )
 
 
 def public(name: str, function: ArrayFunction, operands: str, note: str = "") -> ArrayFunction:
@@ -39,12 +94,8 @@ def public(name: str, function: ArrayFunction, operands: str, note: str = "") ->
         return function(*map(as_operand, args))
 
     applied.__name__ = applied.__qualname__ = name
-    parts = [
-        (function.__doc__ or "").strip().splitlines()[0].rstrip(),
-        f"As ``scipy.special.{name}({', '.join(names)})``, elementwise and with its values.",
-        note,
-    ]
-    applied.__doc__ = " ".join(part for part in parts if part)
+    summary = (function.__doc__ or "").strip().splitlines()[0].rstrip()
+    applied.__doc__ = _documentation(name, names, summary, note)
     applied.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # inspect reads it
         [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in names]
     )
@@ -60,6 +111,19 @@ def several(name: str, operands: str, *parts: ArrayFunction) -> ArrayFunction:
     docs = ", ".join((part.__doc__ or "").strip().rstrip(".") for part in parts)
     function.__doc__ = f"{len(parts)} functions at once: {docs}."
     return public(name, function, operands)
+
+
+def of_reals(name: str, function: ArrayFunction) -> ArrayFunction:
+    """A function composed of others that take complex numbers, which refuses them as SciPy does."""
+
+    def applied(*operands: Any) -> Any:
+        if any(dtype_of(x).kind == "c" for x in operands):
+            dtypes = ", ".join(str(dtype_of(x)) for x in operands)
+            raise TypeError(f"{name}: not defined for operands of dtype {dtypes}; it is for reals")
+        return function(*operands)
+
+    applied.__doc__ = function.__doc__
+    return applied
 
 
 def by_field(real: ArrayFunction, of_complex: ArrayFunction) -> ArrayFunction:

@@ -23,7 +23,14 @@ from functrans.primitives import special_elementary as el
 from functrans.primitives import special_gamma as ga
 from functrans.primitives.complex_parts import absolute, complex_of, real
 from functrans.primitives.structural import cast
-from functrans.scipy.special_common import as_complex, as_floating, by_field, public, several
+from functrans.scipy.special_common import (
+    as_complex,
+    as_floating,
+    by_field,
+    of_reals,
+    public,
+    several,
+)
 from functrans.trace import dtype_of
 
 # gamma -------------------------------------------------------------------------------------------
@@ -241,14 +248,14 @@ def _voigt_profile(x: Any, sigma: Any, gamma: Any) -> Any:
 
 
 wofz = public("wofz", _wofz, "z")
-voigt_profile = public("voigt_profile", _voigt_profile, "x sigma gamma")
+voigt_profile = public("voigt_profile", of_reals("voigt_profile", _voigt_profile), "x sigma gamma")
 
 # logarithms, powers, losses ----------------------------------------------------------------------
 
 expit = public("expit", sf.sigmoid, "x")
 logit = public("logit", el.logit, "x")
-log_expit = public("log_expit", sf.log_sigmoid, "x")
-softplus = public("softplus", sf.softplus, "x")
+log_expit = public("log_expit", of_reals("log_expit", sf.log_sigmoid), "x")
+softplus = public("softplus", of_reals("softplus", sf.softplus), "x")
 xlogy = public("xlogy", el.xlogy, "x y", "Where ``x`` is 0 a zero tangent of it gives 0.")
 xlog1py = public("xlog1py", el.xlog1py, "x y", "Where ``x`` is 0 a zero tangent of it gives 0.")
 entr = public("entr", el.entr, "x")
@@ -331,10 +338,12 @@ log1p = public("log1p", _log1p, "x")
 expm1 = public("expm1", _expm1, "x")
 exp2 = public("exp2", _exp2, "x")
 cbrt = public("cbrt", _cbrt, "x")
-round = public("round", _round, "x")  # SciPy's name
-radian = public("radian", _radian, "d m s")
-huber = public("huber", _huber, "delta r", "``delta`` is not negative.")
-pseudo_huber = public("pseudo_huber", _pseudo_huber, "delta r", "``delta`` is not negative.")
+round = public("round", of_reals("round", _round), "x")  # SciPy's name
+radian = public("radian", of_reals("radian", _radian), "d m s")
+huber = public("huber", of_reals("huber", _huber), "delta r", "``delta`` is not negative.")
+pseudo_huber = public(
+    "pseudo_huber", of_reals("pseudo_huber", _pseudo_huber), "delta r", "``delta`` is not negative."
+)
 
 
 def diric(x: Any, n: int) -> Any:

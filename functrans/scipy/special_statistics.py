@@ -16,7 +16,7 @@ from functrans.primitives import special as sf
 from functrans.primitives import special_distributions as di
 from functrans.primitives import special_gamma as ga
 from functrans.primitives import special_polynomials as po
-from functrans.scipy.special_common import as_floating, public
+from functrans.scipy.special_common import ArrayFunction, as_floating, public
 
 # binomial: counts are rounded down, as SciPy does, and have no derivative ------------------------
 
@@ -26,7 +26,7 @@ def _bdtr(k: Any, n: Any, p: Any) -> Any:
     k, n, p = as_floating(k, n, p)
     k, n = ew.floor(k), ew.floor(n)
     is_all = k >= n
-    value = ga.betainc(ew.where(is_all, 1, n - k), ew.where(is_all, 0, k) + 1, 1 - p)
+    value = ga.betaincc(ew.where(is_all, 0, k) + 1, ew.where(is_all, 1, n - k), p)
     return ew.where((k < 0) | (k > n) | (p < 0) | (p > 1), math.nan, ew.where(is_all, 1, value))
 
 
@@ -48,16 +48,24 @@ def _bdtri(k: Any, n: Any, y: Any) -> Any:
     return ga.betainccinv(k + 1, ew.floor(n) - k, y)
 
 
+def _of_counts(function: ArrayFunction, k: Any, n: Any, p: Any) -> Any:
+    """A function of ``(n, k + 1, p)``, counts rounded down; NaN where there are no such counts."""
+    k, n = ew.floor(k), ew.floor(n)
+    is_valid = (k >= 0) & (n >= 1)
+    value = function(ew.where(is_valid, n, 1), ew.where(is_valid, k, 0) + 1, p)
+    return ew.where(is_valid, value, math.nan)
+
+
 def _nbdtr(k: Any, n: Any, p: Any) -> Any:
     """The probability of at most ``k`` failures before ``n`` successes."""
     k, n, p = as_floating(k, n, p)
-    return ga.betainc(ew.floor(n), ew.floor(k) + 1, p)
+    return _of_counts(ga.betainc, k, n, p)
 
 
 def _nbdtrc(k: Any, n: Any, p: Any) -> Any:
     """The probability of more than ``k`` failures before ``n`` successes."""
     k, n, p = as_floating(k, n, p)
-    return ga.betaincc(ew.floor(n), ew.floor(k) + 1, p)
+    return _of_counts(ga.betaincc, k, n, p)
 
 
 def _nbdtri(k: Any, n: Any, y: Any) -> Any:
@@ -154,23 +162,52 @@ gdtrib = public("gdtrib", di.gdtrib, "a p x")
 # F, Student's t, beta, normal --------------------------------------------------------------------
 
 
-def _fdtr(dfn: Any, dfd: Any, x: Any) -> Any:
+def _of_ratio(near: ArrayFunction, far: ArrayFunction, dfn: Any, dfd: Any, x: Any) -> Any:
+    """A function of ``dfn x / (dfd + dfn x)`` that is exact at both ends of [0, 1].
+
+    Args:
+      near: function of ``(dfn / 2, dfd / 2, ratio)``, for ratios below 1/2.
+      far: the same as a function of ``(dfd / 2, dfn / 2, 1 - ratio)``.
+      dfn: degrees of freedom.
+      dfd: degrees of freedom.
+      x: variable.
+    """
+    a, b, scaled = dfn * 0.5, dfd * 0.5, dfn * x
+    is_far = scaled > dfd
+    below = ew.where(is_far, 0.5, scaled / (dfd + ew.where(is_far, 0, scaled)))
+    above = ew.where(is_far, dfd / (dfd + ew.where(is_far, scaled, 1)), 0.5)
+    return ew.where(is_far, far(b, a, above), near(a, b, below))
+
+
+def f_distribution(dfn: Any, dfd: Any, x: Any) -> Any:
     """The distribution function of F."""
-    dfn, dfd, x = as_floating(dfn, dfd, x)
-    return ga.betaincc(dfd * 0.5, dfn * 0.5, dfd / (dfd + dfn * x))
+    return _of_ratio(ga.betainc, ga.betaincc, *as_floating(dfn, dfd, x))
 
 
-def _fdtrc(dfn: Any, dfd: Any, x: Any) -> Any:
+def f_survival(dfn: Any, dfd: Any, x: Any) -> Any:
     """The complement of the distribution function of F."""
-    dfn, dfd, x = as_floating(dfn, dfd, x)
-    return ga.betainc(dfd * 0.5, dfn * 0.5, dfd / (dfd + dfn * x))
+    return _of_ratio(ga.betaincc, ga.betainc, *as_floating(dfn, dfd, x))
 
 
-def _fdtri(dfn: Any, dfd: Any, p: Any) -> Any:
+def _from_ratio(dfn: Any, dfd: Any, below: Any, above: Any) -> Any:
+    """The variable of F from its ratio, and 1 minus it; the smaller one is exact."""
+    is_low = below < 0.5
+    below, above = ew.where(is_low, below, 1 - above), ew.where(is_low, 1 - below, above)
+    return (dfd * below) / (dfn * above)
+
+
+def f_quantile(dfn: Any, dfd: Any, p: Any) -> Any:
     """``fdtr(dfn, dfd, x) = p`` solved for ``x``."""
     dfn, dfd, p = as_floating(dfn, dfd, p)
-    w = ga.betainccinv(dfd * 0.5, dfn * 0.5, p)
-    return (dfd - dfd * w) / (dfn * w)
+    a, b = dfn * 0.5, dfd * 0.5
+    return _from_ratio(dfn, dfd, ga.betaincinv(a, b, p), ga.betainccinv(b, a, p))
+
+
+def f_upper_quantile(dfn: Any, dfd: Any, p: Any) -> Any:
+    """``fdtrc(dfn, dfd, x) = p`` solved for ``x``."""
+    dfn, dfd, p = as_floating(dfn, dfd, p)
+    a, b = dfn * 0.5, dfd * 0.5
+    return _from_ratio(dfn, dfd, ga.betainccinv(a, b, p), ga.betaincinv(b, a, p))
 
 
 def _nrdtrimn(p: Any, std: Any, x: Any) -> Any:
@@ -185,9 +222,9 @@ def _nrdtrisd(mn: Any, p: Any, x: Any) -> Any:
     return (x - mn) / sf.ndtri(p)
 
 
-fdtr = public("fdtr", _fdtr, "dfn dfd x")
-fdtrc = public("fdtrc", _fdtrc, "dfn dfd x")
-fdtri = public("fdtri", _fdtri, "dfn dfd p")
+fdtr = public("fdtr", f_distribution, "dfn dfd x")
+fdtrc = public("fdtrc", f_survival, "dfn dfd x")
+fdtri = public("fdtri", f_quantile, "dfn dfd p")
 stdtr = public("stdtr", po.stdtr, "df t")
 stdtrit = public("stdtrit", po.stdtrit, "df p")
 stdtridf = public("stdtridf", di.stdtridf, "p t")

@@ -7,6 +7,8 @@ statistics (``stats_summary``).
 Layer: ``numpy``, ``scipy``.
 """
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.scipy.stats_continuous import beta as beta
 from functrans.scipy.stats_continuous import cauchy as cauchy
 from functrans.scipy.stats_continuous import gennorm as gennorm
@@ -64,3 +66,6 @@ from functrans.scipy.stats_summary import sem as sem
 from functrans.scipy.stats_summary import skew as skew
 from functrans.scipy.stats_summary import zmap as zmap
 from functrans.scipy.stats_summary import zscore as zscore
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

@@ -13,8 +13,10 @@ Layer: ``numpy``, ``scipy``.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,8 @@ from functrans.trace import dtype_of
 
 Function = Callable[..., Any]
 
+_OPTIONS = {"loc": 0, "scale": 1}
+
 
 def _arguments(
     method: str, names: tuple[str, ...], args: tuple[Any, ...], options: dict[str, Any]
@@ -36,7 +40,6 @@ def _arguments(
     Raises:
       TypeError: one is missing, given twice, or unknown.
     """
-    defaults = {"loc": 0, "scale": 1}
     if len(args) > len(names):
         raise TypeError(
             f"{method}: got {len(args) + 1} arguments, expected {len(names) + 1} at most"
@@ -49,10 +52,69 @@ def _arguments(
                 f"{method}: argument {name!r} is {problem}; it takes (x, {', '.join(names)})"
             )
         given[name] = value
-    missing = [name for name in names if name not in given and name not in defaults]
+    missing = [name for name in names if name not in given and name not in _OPTIONS]
     if missing:
         raise TypeError(f"{method}: missing {', '.join(missing)}; it takes (x, {', '.join(names)})")
-    return [as_operand(given[name] if name in given else defaults[name]) for name in names]
+    return [as_operand(given[name] if name in given else _OPTIONS[name]) for name in names]
+
+
+_VARIABLES = {"ppf": "q", "isf": "q"}
+
+
+def _signature(method: str, variable: str, names: tuple[str, ...]) -> inspect.Signature:
+    """``(x, a, loc=0, scale=1)``."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    empty = inspect.Parameter.empty
+    return inspect.Signature(
+        [
+            inspect.Parameter(name, kind, default=_OPTIONS.get(name, empty))
+            for name in (_VARIABLES.get(method, variable), *names)
+        ]
+    )
+
+
+def _publish(
+    distribution: Any, kind: str, methods: Mapping[str, bool], variable: str, names: tuple[str, ...]
+) -> None:
+    """Give a distribution methods whose signatures name its parameters, and documentation.
+
+    Args:
+      distribution: the record.
+      kind: what it is, in words.
+      methods: name of each method, and whether there is a formula for it.
+      variable: name of the first argument of most methods.
+      names: names of the others.
+    """
+    lines = []
+    for method, has_formula in methods.items():
+        bound = getattr(distribution, method)
+        signature = _signature(method, variable, names)
+
+        @functools.wraps(bound, assigned=("__name__", "__doc__"))
+        def function(*args: Any, bound: Any = bound, **options: Any) -> Any:
+            return bound(*args, **options)
+
+        public: Any = function
+        del public.__wrapped__
+        public.__module__ = "functrans.scipy.stats"
+        public.__qualname__ = f"{distribution.name}.{method}"
+        public.__signature__ = signature
+        text = f"{bound.__doc__.splitlines()[0]}"
+        public.__doc__ = f"{text}\n\nParameters as those of scipy.stats.{distribution.name}."
+        object.__setattr__(distribution, method, public)
+        if has_formula:
+            lines.append(f"  {method}{signature}: {text[0].lower()}{text[1:]}")
+    shapes = ", ".join(f"``{name}``" for name in distribution.shapes)
+    taking = (
+        f", with the parameters {shapes}" if "," in shapes else f", with the parameter {shapes}"
+    )
+    object.__setattr__(
+        distribution,
+        "__doc__",
+        f"SciPy's ``{distribution.name}``: {kind}{taking if shapes else ''}.\n\n"
+        f"Parameters as those of scipy.stats.{distribution.name}; arguments broadcast. Methods:\n\n"
+        + "\n".join(lines),
+    )
 
 
 def _is_nan(x: Any) -> Any:
@@ -67,7 +129,7 @@ def positive(*shapes: Any) -> Any:
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Continuous:
     """A continuous distribution; methods take ``(x, *shapes, loc=0, scale=1)``.
 
@@ -110,13 +172,39 @@ class Continuous:
     is_open: bool = False
     is_valid: Function = positive
 
+    def __post_init__(self) -> None:
+        """Methods with signatures."""
+        _publish(self, "a continuous distribution", self._methods(), "x", self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        return (*self.shapes, "loc", "scale")
+
+    def _methods(self) -> dict[str, bool]:
+        """All methods, and whether there is a formula."""
+        has_distribution = self.distribution is not None
+        has_survival = has_distribution or self.survival is not None
+        return {
+            "logpdf": True,
+            "pdf": True,
+            "cdf": has_distribution,
+            "logcdf": has_distribution or self.log_distribution is not None,
+            "sf": has_survival,
+            "logsf": has_survival or self.log_survival is not None,
+            "ppf": self.quantile is not None,
+            "isf": self.quantile is not None or self.upper_quantile is not None,
+        }
+
+    def __dir__(self) -> list[str]:
+        """The methods."""
+        return [*self._methods(), "name", "shapes"]
+
     def __repr__(self) -> str:
         """Where it is found."""
         return f"functrans.scipy.stats.{self.name}"
 
     def _read(self, method: str, x: Any, args: Any, options: Any) -> tuple[Any, ...]:
         """The variable, safe shapes, location and scale, validity, and the support."""
-        names = (*self.shapes, "loc", "scale")
+        names = self._names()
         values = _arguments(f"{self.name}.{method}", names, args, options)
         x, *rest = as_floating(as_operand(x), *values)
         *shapes, loc, scale = rest
@@ -235,7 +323,7 @@ class Continuous:
         return self._inverse("isf", function, True, q, args, options)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Discrete:
     """A distribution on integers; methods take ``(k, *shapes, loc=0)``.
 
@@ -268,6 +356,27 @@ class Discrete:
     distribution: Function | None = None
     survival: Function | None = None
     log_survival: Function | None = None
+
+    def __post_init__(self) -> None:
+        """Methods with signatures."""
+        names = (*self.shapes, "loc")
+        _publish(self, "a distribution on integers", self._methods(), "k", names)
+
+    def _methods(self) -> dict[str, bool]:
+        """All methods, and whether there is a formula."""
+        has_distribution, has_survival = self.distribution is not None, self.survival is not None
+        return {
+            "logpmf": True,
+            "pmf": True,
+            "cdf": has_distribution,
+            "logcdf": has_distribution,
+            "sf": has_survival,
+            "logsf": has_survival or self.log_survival is not None,
+        }
+
+    def __dir__(self) -> list[str]:
+        """The methods."""
+        return [*self._methods(), "name", "shapes"]
 
     def __repr__(self) -> str:
         """Where it is found."""
@@ -322,7 +431,7 @@ class Discrete:
 
     def logcdf(self, k: Any, *args: Any, **options: Any) -> Any:
         """The logarithm of the probability of at most ``k``."""
-        value = self.cdf(k, *args, **options)
+        value = self._cumulative("logcdf", self.distribution, (0.0, 1.0), k, args, options)
         is_zero = value == 0
         return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
 
@@ -331,7 +440,7 @@ class Discrete:
         if self.log_survival is not None:
             ends = (0.0, -math.inf)
             return self._cumulative("logsf", self.log_survival, ends, k, args, options)
-        value = self.sf(k, *args, **options)
+        value = self._cumulative("logsf", self.survival, (1.0, 0.0), k, args, options)
         is_zero = value == 0
         return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
 

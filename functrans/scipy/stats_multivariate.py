@@ -28,16 +28,25 @@ def _log_det_and_distance(x: Any, mean: Any, scale: Any) -> tuple[Any, Any, int]
     """``log(det(scale))``, Mahalanobis' distance squared, and the dimension.
 
     Args:
-      x: points ``[..., n]``.
+      x: points ``[..., n]``; of one variable also ``[m]``, one point an element.
       mean: ``[n]`` or a number.
       scale: positive definite ``[n, n]``, a diagonal ``[n]``, or a number times the identity.
+
+    ``mean`` and ``scale`` say how many variables there are, as in SciPy: two numbers mean one.
 
     Raises:
       ShapeError: the shapes do not fit.
     """
-    if not shape_of(x):
-        x = fnp.reshape(x, (1,))
+    is_univariate = {*shape_of(mean), *shape_of(scale)} <= {1}
+    if (is_univariate and len(shape_of(x)) < 2) or not shape_of(x):
+        x = fnp.reshape(x, (*shape_of(x), 1))
     n = shape_of(x)[-1]
+    if is_univariate and n != 1:
+        raise ShapeError(
+            f"points have shape {shape_of(x)}, but mean and scale of shapes {shape_of(mean)} and "
+            f"{shape_of(scale)} are of one variable; give points of shape (..., 1), or a mean of "
+            f"shape ({n},)"
+        )
     if shape_of(mean) not in ((), (1,), (n,)):
         raise ShapeError(f"mean has shape {shape_of(mean)}, expected ({n},) or a number")
     gap = x - mean
@@ -67,7 +76,7 @@ class MultivariateNormal:
         """The logarithm of the density.
 
         Args:
-          x: points ``[..., n]``.
+          x: points ``[..., n]``; of one variable also ``[m]``.
           mean: ``[n]`` or a number.
           cov: positive definite ``[n, n]``; a diagonal ``[n]`` or a number times the identity.
 
@@ -103,7 +112,7 @@ class MultivariateT:
         """The logarithm of the density.
 
         Args:
-          x: points ``[..., n]``.
+          x: points ``[..., n]``; of one variable also ``[m]``.
           loc: ``[n]`` or a number.
           shape: positive definite ``[n, n]``; a diagonal ``[n]`` or a number times the identity.
           df: degrees of freedom, a positive number.

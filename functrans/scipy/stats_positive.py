@@ -16,6 +16,12 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import special as sf
 from functrans.primitives import special_elementary as el
 from functrans.primitives import special_gamma as ga
+from functrans.scipy.special_statistics import (
+    f_distribution,
+    f_quantile,
+    f_survival,
+    f_upper_quantile,
+)
 from functrans.scipy.stats_families import Continuous, Function, constant
 
 _HALF_LINE = (0.0, math.inf)
@@ -176,19 +182,15 @@ def _f_log_density(y: Any, dfn: Any, dfd: Any) -> Any:
     )  # fmt: skip
 
 
-def _f_from_beta(w: Any, dfn: Any, dfd: Any) -> Any:
-    return (dfd - dfd * w) / (dfn * w)
-
-
 f = Continuous(
     "f", ("dfn", "dfd"), _f_log_density,
     inside=1.0,
     typical=(1.0, 1.0),
     support=_HALF_LINE,
-    distribution=lambda y, m, n: ga.betaincc(n * 0.5, m * 0.5, n / (n + m * y)),
-    survival=lambda y, m, n: ga.betainc(n * 0.5, m * 0.5, n / (n + m * y)),
-    quantile=lambda q, m, n: _f_from_beta(ga.betainccinv(n * 0.5, m * 0.5, q), m, n),
-    upper_quantile=lambda q, m, n: _f_from_beta(ga.betaincinv(n * 0.5, m * 0.5, q), m, n),
+    distribution=lambda y, m, n: f_distribution(m, n, y),
+    survival=lambda y, m, n: f_survival(m, n, y),
+    quantile=lambda q, m, n: f_quantile(m, n, q),
+    upper_quantile=lambda q, m, n: f_upper_quantile(m, n, q),
 )  # fmt: skip
 
 halfnorm = Continuous(

@@ -12,6 +12,8 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from functrans import numpy as fnp
 from functrans.numpy.common import as_array
 from functrans.primitives import elementwise as ew
@@ -159,7 +161,8 @@ def hmean(a: Any, axis: Any = 0, weights: Any = None) -> Any:
     """The harmonic mean.
 
     Args:
-      a: array of positive numbers.
+      a: array of positive numbers. Where a single one is 0, the mean is 0 and its derivatives are
+        limits; where several are, those in one element at a time are 0.
       axis: axis of the observations; all for ``None``.
       weights: of the observations.
 
@@ -168,16 +171,29 @@ def hmean(a: Any, axis: Any = 0, weights: Any = None) -> Any:
       >>> float(hmean(np.array([1.0, 3.0])))
       1.5
     """
-    (a,) = as_floating(as_array(a))
-    return 1 / fnp.average(1 / a, axis=axis, weights=weights)
+    if axis is None and weights is not None:
+        weights = fnp.reshape(weights, (-1,))
+    a, axis, size = _sample(a, axis)
+    if not size:
+        return 1 / fnp.average(1 / a, axis=axis, weights=weights)
+    # Over the least one, so that nothing is divided by it.
+    place = fnp.expand_dims(fnp.argmin(a, axis=axis), axis)
+    least = fnp.take_along_axis(a, place, axis=axis)
+    layout = [1] * len(shape_of(a))
+    layout[axis] = size
+    is_least = fnp.reshape(np.arange(size), tuple(layout)) == place
+    is_zero = a == 0
+    others = ew.where(is_zero, np.inf, least / ew.where(is_zero, 1, a))
+    ratio = ew.where(is_least, 1, others)
+    return fnp.squeeze(least, axis) / fnp.average(ratio, axis=axis, weights=weights)
 
 
 def pmean(a: Any, p: Any, axis: Any = 0, weights: Any = None) -> Any:
-    """The power mean of exponent ``p``, which is not 0.
+    """The power mean of exponent ``p``; the geometric one for the number 0.
 
     Args:
       a: array of positive numbers.
-      p: exponent.
+      p: exponent; a traced one must not be 0.
       axis: axis of the observations; all for ``None``.
       weights: of the observations.
 
@@ -186,6 +202,8 @@ def pmean(a: Any, p: Any, axis: Any = 0, weights: Any = None) -> Any:
       >>> round(float(pmean(np.array([3.0, 4.0]), 2)) ** 2, 12)
       12.5
     """
+    if isinstance(p, (int, float, np.number)) and p == 0:
+        return gmean(a, axis, weights)
     (a,) = as_floating(as_array(a))
     return ew.power(fnp.average(ew.power(a, p), axis=axis, weights=weights), 1 / p)
 

@@ -1,5 +1,6 @@
 """Sparse Jacobians and Hessians: patterns, colourings, compressed evaluation."""
 
+from functrans.namespaces import listing as _listing
 from functrans.sparse.api import SparseFunction as SparseFunction
 from functrans.sparse.api import sparse_hessian as sparse_hessian
 from functrans.sparse.api import sparse_jacobian as sparse_jacobian
@@ -15,3 +16,4 @@ __all__ = [
     "sparse_jacobian",
     "sparsity_pattern",
 ]
+__dir__ = _listing(__all__)

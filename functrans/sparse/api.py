@@ -135,10 +135,11 @@ class SparseFunction:
         return self.coloring.n_colors
 
     def check(self, *args: Any, seed: int = 0, rtol: float | None = None, **kwargs: Any) -> None:
-        """Refuse a pattern that misses an entry at a point.
+        """Refuse a pattern that misses an entry at a point, or a function that is not holomorphic.
 
         The sparse derivative times a random vector is compared with the directional derivative;
-        they differ, with probability one, in each row in which an entry is missing.
+        they differ, with probability one, in each row in which an entry is missing, or in which a
+        function of complex arguments has no complex derivative.
 
         Args:
           *args: the point.
@@ -154,9 +155,11 @@ class SparseFunction:
         call = call_of(self._who, self._fun, self._argnums, args, kwargs)
         rng = np.random.default_rng(seed)
         xs = call.xs
-        directions = [rng.uniform(0.5, 1.5, shape_of(x)).astype(dtype_of(x)) for x in xs]
+        directions = [_direction(rng, shape_of(x), dtype_of(x)) for x in xs]
         derivative = call.derivative(self._order)
         pushed = jvp(lambda *own: derivative(own, call.leaves), tuple(xs), tuple(directions))[1]
+        if not pushed:
+            return
         dense = np.concatenate([np.ravel(part) for part in pushed])
         vector = np.concatenate([np.ravel(d) for d in directions])
         product = matrix @ vector
@@ -169,7 +172,8 @@ class SparseFunction:
             raise ValueError(
                 f"{self._label()}: row {row} of the sparse derivative times a vector is "
                 f"{product[row]}, but the directional derivative is {dense[row]} ({len(bad)} rows "
-                f"differ){here()}; the pattern misses entries there. ft.sparsity_pattern finds it"
+                f"differ){here()}; the pattern misses entries there (ft.sparsity_pattern finds it)"
+                + (", or the function is not holomorphic" if dense.dtype.kind == "c" else "")
             )
 
     def spy(self, ax: Any = None, rows: slice | None = None, columns: slice | None = None) -> Any:
@@ -223,7 +227,7 @@ class SparseFunction:
 
     def _plan_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Plan, Any]:
         call = call_of(self._who, self._fun, self._argnums, args, kwargs)
-        key = _key(call)
+        key = _key(call, is_found=self._pattern is None)
         plan = self._plans.get(key)
         if plan is None or not plan.found.is_valid:
             plan = self._plans[key] = self._new_plan(call, args, kwargs)
@@ -272,8 +276,23 @@ class SparseFunction:
         return Found(matrix)
 
 
-def _key(call: Call) -> Hashable:
-    """What a pattern and a program depend on in a call."""
+def _direction(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """A random vector without small elements."""
+    direction = rng.uniform(0.5, 1.5, shape)
+    if dtype.kind == "c":
+        direction = direction + 1j * rng.uniform(0.5, 1.5, shape)
+    return np.asarray(direction, dtype)
+
+
+def _key(call: Call, *, is_found: bool) -> Hashable:
+    """What a pattern and a program depend on in a call.
+
+    Args:
+      call: the call.
+      is_found: whether the pattern is found from the program, with its integers as indices.
+    """
+    if is_found:
+        call.check_fixed()
     parts: list[Hashable] = [call.treedef]
     for leaf, flag in zip(call.leaves, call.moving, strict=True):
         if isinstance(leaf, ShapeDtypeStruct):
@@ -281,7 +300,7 @@ def _key(call: Call) -> Hashable:
             continue
         aval = aval_of(leaf)
         parts.append((aval.shape, aval.dtype))
-        if is_fixed(leaf, flag):
+        if is_found and is_fixed(leaf, flag):
             parts.append(np.asarray(leaf).tobytes())
     return tuple(parts)
 
@@ -361,7 +380,8 @@ def sparse_jacobian(
     """Jacobian as a sparse array, from as few products with vectors as its pattern allows.
 
     Args:
-      fun: function of pytrees of arrays; it is traced without values.
+      fun: function of pytrees of arrays; it is traced without values. A function of complex
+        arguments must be holomorphic, which is not checked (``.check(*args)`` does).
       argnums: which positional arguments to differentiate.
       pattern: which entries may be nonzero, anything that ``scipy.sparse.csr_array`` accepts; by
         default found from the program, as by :func:`sparsity_pattern`. Entries that it misses give

@@ -33,7 +33,7 @@ from functrans.sparse.dependence import Sets
 from functrans.sparse.values import UNKNOWN, Value
 from functrans.sparse.walk import Walk
 from functrans.staging import stage
-from functrans.trace import aval_of, dtype_of, shape_of
+from functrans.trace import Tracer, aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
@@ -46,6 +46,9 @@ from functrans.transforms.arguments import (
 )
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import grad
+
+_AS_CONSTANT = "bind it with functools.partial, since arguments are traced"
+"""What to do with an argument that is no array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +80,23 @@ class Call:
     def n_columns(self) -> int:
         """Number of their elements."""
         return sum(math.prod(shape_of(x)) for x in self.xs)
+
+    def check_fixed(self) -> None:
+        """Refuse indices and masks that are traced, whose elements the pattern needs.
+
+        Raises:
+          ConcretizationError: names the key path.
+        """
+        for i, (leaf, flag) in enumerate(zip(self.leaves, self.moving, strict=True)):
+            if isinstance(leaf, Tracer) and is_fixed(leaf, flag):
+                args, kwargs = tree.unflatten(self.treedef, range(len(self.leaves)))
+                path = tree.key_paths((args, kwargs), "")[i]
+                raise ConcretizationError(
+                    f"{self.label}: argument {path} is {aval_of(leaf)} and traced (by jit or "
+                    f"vmap){here()}, but integers and booleans are indices and masks that the "
+                    "sparsity pattern depends on; close over them instead of tracing them, or give "
+                    "the pattern: pattern=..."
+                )
 
     def without_values(self) -> Call:
         """The same call with shapes and dtypes in place of arrays, so that none is kept."""
@@ -156,7 +176,11 @@ def call_of(
                 )
             own.append(leaf)
         else:
-            own.append(differentiable_leaf(leaf, describe) if flag else canonical(leaf, describe))
+            own.append(
+                differentiable_leaf(leaf, describe)
+                if flag
+                else canonical(leaf, describe, _AS_CONSTANT)
+            )
     return Call(label, fun, numbers, tuple(own), treedef, tuple(moving))
 
 
@@ -177,16 +201,25 @@ class Found:
     @property
     def is_valid(self) -> bool:
         """Whether the arrays that the function refers to are as they were."""
-        return all(np.array_equal(array, copy) for array, copy in self.captured)
+        return all(_is_unchanged(array, copy) for array, copy in self.captured)
+
+
+def _is_unchanged(array: np.ndarray, copy: np.ndarray) -> bool:
+    """Whether the elements are as they were; NaN equals NaN."""
+    return np.array_equal(array, copy) or (
+        array.dtype.kind in "fc" and np.array_equal(array, copy, equal_nan=True)
+    )
 
 
 def find_pattern(call: Call, order: int) -> Found:
     """The pattern of the Jacobian of a call, or of its Hessian.
 
     Raises:
-      ConcretizationError: the function asks for values of its arguments.
+      ConcretizationError: the function asks for values of its arguments, or indices among them have
+        no values.
       MemoryError: a part of the derivative is dense and does not fit the budget.
     """
+    call.check_fixed()
     xs = call.xs
     n_xs = len(xs)
     derivative = call.derivative(order)
@@ -287,7 +320,8 @@ def sparsity_pattern(
       the order of the leaves and row-major within.
 
     Raises:
-      ConcretizationError: the program depends on values (Python's ``if`` on an array).
+      ConcretizationError: the program depends on values (Python's ``if`` on an array), or an
+        integer or boolean argument is traced (by ``jit`` or ``vmap``).
       NonDifferentiableError: an argument or result is not floating.
       MemoryError: a part of the derivative is dense and does not fit
         ``ft.config(jacobian_memory_bytes=...)``.

@@ -36,6 +36,7 @@ from functrans.ir.jaxpr import Equation
 from functrans.ir.lowering import IndexMap, Pointwise
 from functrans.ir.primitive import linear, nondifferentiable
 from functrans.primitives.index_arrays import read_at
+from functrans.sparse import products
 from functrans.sparse.dependence import INDEX, Dependence, Sets, Shape, Term
 from functrans.sparse.values import Value, numbers
 
@@ -186,9 +187,10 @@ def _indexed_anywhere(
         moving = [k for k, (n, size) in enumerate(zip(x.shape, shape, strict=True)) if n != size]
         return [_along(sets, x.dep, moving, shape)]
     if name == "dynamic_update_slice":
-        v = operands[1]
-        moving = [k for k, (n, size) in enumerate(zip(v.shape, shape, strict=True)) if n != size]
-        return [sets.union([x.dep, _along(sets, v.dep, moving, shape)], shape)]
+        sizes = params["sizes"]
+        written = _spread(sets, operands[1].dep, sizes)
+        moving = [k for k, (n, size) in enumerate(zip(sizes, shape, strict=True)) if n != size]
+        return [sets.union([x.dep, _along(sets, written, moving, shape)], shape)]
     # writes of values of shape S + rest into the axes of x or of zeros
     axes = params["axes"]
     v = operands[n_values - 1]
@@ -522,6 +524,7 @@ RULES: dict[str, Rule] = {
     "accumulate": _accumulate,
     "scatter_add": _scatter_add,
     "dot_general": _dot_general,
+    **products.RULES,
     "conv_general": _conv_general,
     "linear_recurrence": _prefixes(1),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _prefixes(0)),

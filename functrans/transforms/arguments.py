@@ -9,9 +9,10 @@ Layer: ``transforms`` (first module).
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.trace import Tracer, dtype_of, escaped
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _READY = frozenset({np.float64, np.float32, float})
 
@@ -82,6 +85,38 @@ class ShapeDtypeStruct:
 def name_of(fun: Any) -> str:
     """The name of a function, for messages."""
     return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def named(who: str, fun: Any, *, attributes: bool = True) -> Callable[[Function], Function]:
+    """Make a function print as a transform of another: ``<function grad(loss) at 0x...>``.
+
+    Args:
+      who: name of the transform.
+      fun: what is transformed.
+      attributes: whether the result has the attributes of ``fun``.
+
+    Returns:
+      A decorator, which hands on documentation and signature of ``fun``, too.
+    """
+    updated = ("__dict__",) if attributes else ()
+
+    def decorate(function: Function) -> Function:
+        functools.update_wrapper(function, fun, ("__module__", "__doc__"), updated)
+        function.__name__ = function.__qualname__ = f"{who}({name_of(fun)})"
+        return function
+
+    return decorate
+
+
+def part_of(fun: Any, function: Function) -> Function:
+    """A function that a transform of ``fun`` works on, under the name of ``fun``."""
+    function.__name__ = function.__qualname__ = name_of(fun)
+    return function
+
+
+def further_arguments(args: Any) -> tuple[Any, ...]:
+    """Further arguments as a tuple: what is none is the only one, as in SciPy."""
+    return args if isinstance(args, tuple) else (args,)
 
 
 def check_callable(who: str, fun: Any) -> None:
@@ -220,10 +255,23 @@ def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:
     return f"{who}: {tree.key_paths(arguments, root)[index]}"
 
 
+_PASSED_THROUGH = ", or allow_int=True to pass it through with no gradient"
+
+
 def differentiable_leaf(
-    value: Any, describe: Callable[[], str], *, allow_int: bool = False, is_complex_ok: bool = True
+    value: Any,
+    describe: Callable[[], str],
+    *,
+    allow_int: bool | None = None,
+    is_complex_ok: bool = True,
 ) -> Any:
     """A leaf that a derivative is taken in.
+
+    Args:
+      value: the leaf.
+      describe: gives its description for messages.
+      allow_int: whether integers pass; ``None`` where the transform has no such option.
+      is_complex_ok: whether complex numbers pass.
 
     Raises:
       NonDifferentiableError: it is of integer or boolean type and ``allow_int`` is off, or complex
@@ -239,8 +287,7 @@ def differentiable_leaf(
         kind = type(value).__name__ if type(value) in (int, bool) else f"dtype {dtype}"
         raise NonDifferentiableError(
             f"{describe()} is of {kind}{here()}; derivatives need floating-point inputs. Use a "
-            "float (2.0, x.astype(float)), or allow_int=True (grad, jacrev) to pass it through "
-            "with no gradient."
+            f"float (2.0, x.astype(float)){'' if allow_int is None else _PASSED_THROUGH}."
         )
     if dtype.kind == "c" and not is_complex_ok:
         raise NonDifferentiableError(

@@ -9,6 +9,7 @@ Layer: ``transforms``.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,13 +78,16 @@ def check_chunking(who: str, chunk_size: Any, memory_bytes: Any, progress: Any) 
     """
     size = check_chunk_size(who, chunk_size)
     if memory_bytes is not None:
+        given = memory_bytes
         try:
-            memory_bytes = operator.index(memory_bytes)
+            memory_bytes = operator.index(given)
         except TypeError:
-            memory_bytes = 0 if type(memory_bytes) is not float else int(memory_bytes)
+            is_number = isinstance(given, float) and math.isfinite(given)
+            memory_bytes = int(given) if is_number else 0
         if memory_bytes < 1:
             raise ValueError(
-                f"{who}: memory_bytes must be None or a positive number of bytes{here()}"
+                f"{who}: memory_bytes must be None or a positive number of bytes, got "
+                f"{given!r}{here()}"
             )
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(
@@ -103,11 +107,15 @@ def check_chunk_size(who: str, chunk_size: int | str | None) -> int | None:
     """
     if chunk_size == "auto":
         return None
-    if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
+    try:
+        size = 0 if isinstance(chunk_size, bool) else operator.index(chunk_size)  # type: ignore[arg-type]  # what else is refused
+    except TypeError:
+        size = 0
+    if size < 1:
         raise ValueError(
             f"{who}: chunk_size must be 'auto' or a positive integer, got {chunk_size!r}"
         )
-    return chunk_size
+    return size
 
 
 def _tqdm(who: str) -> Any:
@@ -156,6 +164,8 @@ class Progress:
 
     def advance(self, n: int) -> None:
         """Report that ``n`` more are done."""
+        if not n:
+            return
         self.done += n
         if self._bar is not None:
             self._bar.update(n)

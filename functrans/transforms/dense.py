@@ -71,7 +71,7 @@ class DenseJacobian:
         *,
         has_aux: bool,
         holomorphic: bool | None,
-        allow_int: bool,
+        allow_int: bool | None,
         chunking: Chunking = Chunking(),  # noqa: B008  # frozen
         direction: str = "forward",
     ) -> None:
@@ -226,6 +226,7 @@ class DenseJacobian:
         inputs = self.recorded.inputs
         wanted = [own for own in inputs if own is not None]
         if node is None or n == 0:
+            progress.advance(n)
             return [None] * len(inputs)
         nodes = ordered_nodes([node])
         shapes = [own.shape for own in wanted]
@@ -239,6 +240,7 @@ class DenseJacobian:
 
         if n == 1 and self.chunking.memory_bytes is None:
             found = pull(np.ones(shape, dtype)[()], None)
+            self._is_staged(found)
             progress.advance(1)
         else:
             step = self._lanes(n, nodes, reverse_bytes(nodes, node, wanted))
@@ -257,6 +259,7 @@ class DenseJacobian:
         n = math.prod(shape)
         out_nodes = [self.recorded.out_nodes[i] for i in outs]
         if node is None or n == 0:
+            progress.advance(n)
             return [None] * len(outs)
         nodes = ordered_nodes([own for own in out_nodes if own is not None])
         shapes = [shape_of(self.outs[i]) for i in outs]
@@ -311,7 +314,7 @@ class DenseJacobian:
             size = min(step, n - start)
             first = evaluate(_basis(n, 0, size, shape, dtype), size)
             if any(isinstance(batch, Tracer) for batch in first):
-                if any(isinstance(b, Tracer) and b._trace.is_staging for b in first):
+                if self._is_staged(first):
                     return self._in_a_loop(n, step, shape, dtype, evaluate, is_row)
                 return self._of_tracers(n, step, shape, dtype, evaluate, first, progress, is_row)
             for k, (batch, own) in enumerate(zip(first, shapes, strict=True)):
@@ -331,6 +334,7 @@ class DenseJacobian:
                 size = min(step, n - start)
                 first = evaluate(_basis(n, start, size, shape, dtype), size)
         found = evaluate(_basis(n, 0, n, shape, dtype), n)
+        self._is_staged(found)
         progress.advance(n)
         return found if is_row else [None if b is None else _last(b) for b in found]
 
@@ -364,16 +368,7 @@ class DenseJacobian:
         evaluate: Callable[[Any, int | None], list[Any]],
         is_row: bool,
     ) -> list[Any]:
-        """Chunks as a loop of the program that is being staged.
-
-        Raises:
-          UnsupportedOperationError: progress was asked for; a program reports none.
-        """
-        if self.chunking.progress:
-            raise UnsupportedOperationError(
-                f"{self.label}: progress was asked for inside a function that is staged (jit, "
-                f"vmap){here()}; ask for it outside, or leave it out"
-            )
+        """Chunks as a loop of the program that is being staged."""
         n_loops = n // step
         has_block: list[bool] = []
 
@@ -397,6 +392,20 @@ class DenseJacobian:
             whole = reshape(rows, (n_loops * step, *shape_of(rows)[2:]))
             wholes.append(concatenate([whole, last[k]], 0) if rest else whole)
         return wholes if is_row else [None if b is None else _last(b) for b in wholes]
+
+    def _is_staged(self, found: Sequence[Any]) -> bool:
+        """Whether rows or columns are values of a program that is being staged.
+
+        Raises:
+          UnsupportedOperationError: they are, and progress was asked for; a program reports none.
+        """
+        is_staged = any(isinstance(b, Tracer) and b._trace.is_staging for b in found)
+        if is_staged and self.chunking.progress:
+            raise UnsupportedOperationError(
+                f"{self.label}: progress was asked for inside a function that is staged (jit, "
+                f"vmap){here()}; ask for it outside, or leave it out"
+            )
+        return is_staged
 
     def _lanes(self, n: int, nodes: Sequence[Node], lane_bytes: int) -> int:
         """How many rows or columns to evaluate at once."""
@@ -428,6 +437,7 @@ class DenseJacobian:
                     size = min(step, n - start)
                     seeds = _basis(n, start, size, shape, node.dtype)
                     (tangents,) = push_forward(nodes, [(node, seeds)], [out_nodes[k]], size=size)
+                    self._is_staged([tangents])
                     if tangents is None:
                         tangents = np.zeros((size, n), node.dtype)
                     rows = reshape(tangents, (size, n))

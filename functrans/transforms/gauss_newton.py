@@ -24,6 +24,7 @@ from functrans.transforms.arguments import (
     leaf_description,
     name_of,
     own_arrays,
+    part_of,
 )
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
@@ -38,6 +39,10 @@ class GaussNewton:
         self._model = model
         self._loss = loss
         self.__name__ = f"ggn of {name_of(model)} and {name_of(loss)}"
+
+    def __repr__(self) -> str:
+        """``<ggn of model and loss>``."""
+        return f"<{self.__name__}>"
 
     def __call__(self, params: Any, v: Any) -> Any:
         """The product of the matrix with a vector.
@@ -128,7 +133,7 @@ class GaussNewton:
         """The model at the parameters, and the gradient of the loss at its result."""
         model = Linearization("ggn", self._model, params)
         outs = tree.unflatten(model.out_treedef, model.outs)
-        return model, Linearization("ggn", grad(self._loss), outs)
+        return model, Linearization("ggn", part_of(self._loss, grad(self._loss)), outs)
 
     def _columns(
         self, who: str, params: Any, chunk_size: Any, memory_bytes: Any, progress: Any
@@ -147,7 +152,7 @@ class GaussNewton:
         start = tree.unflatten(model.treedef, zeros)
         return DenseJacobian(
             who, times, 0, start, {},
-            has_aux=False, holomorphic=False, allow_int=False, chunking=chunking,
+            has_aux=False, holomorphic=False, allow_int=None, chunking=chunking,
         )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from functrans.passes.pullback import pull_back
 from functrans.passes.pushforward import push_forward
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.trace import Tracer, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import check_callable, name_of, part_of
 from functrans.transforms.reverse import grad, record_primals
 
 
@@ -215,7 +215,7 @@ def hessian_operator(fun: Callable[..., Any], x: Any) -> Any:
       array([ 6., 12.])
     """
     check_callable("hessian_operator", fun)
-    record = Linearization("hessian_operator", grad(fun), x)
+    record = Linearization("hessian_operator", part_of(fun, grad(fun)), x)
     plain_point(record.label, [*record.leaves, *record.outs])
     layout = Layout(record.leaves)
     return linear_operator(record.push, record.push, layout, layout)

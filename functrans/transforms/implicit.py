@@ -42,6 +42,7 @@ from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
     check_callable,
+    further_arguments,
     leaf_description,
     name_of,
     own_arrays,
@@ -323,10 +324,16 @@ class _ImplicitCall(JvpCall):
                 self.template.fill(held)[2],
                 self.owner.symmetric,
             )
+
+        # The unknowns are of the same trace, without moving: so what is made of both may be said to
+        # be ``like`` either.
+        def moved(values: list[Any]) -> list[Any]:
+            return condition(values[:n], dict(zip(moving, values[n:], strict=True)))
+
         pushed = self._pushed(
-            lambda values: condition(x, dict(zip(moving, values, strict=True))),
-            [args[i] for i in moving],
-            [tangents[i] for i in moving],
+            moved,
+            [*x, *(args[i] for i in moving)],
+            [*(None for _ in x), *(tangents[i] for i in moving)],
         )
         rhs = [cast(t, dtype_of(leaf)) for t, leaf in zip(pushed, x, strict=True)]
         found = tree.leaves(solve(tree.unflatten(treedef, rhs)))
@@ -341,11 +348,11 @@ class _ImplicitCall(JvpCall):
         here it may be that of an enclosing transform.
         """
         trace = PushingTrace(self.label)
-        with tracing(trace, [*values, *tangents]):
+        with tracing(trace, [*values, *(t for t in tangents if t is not None)]):
             outs = fun([PushingTracer(trace, x, t) for x, t in zip(values, tangents, strict=True)])
         return [
             out._tangent
-            if type(out) is PushingTracer and out._trace is trace
+            if type(out) is PushingTracer and out._trace is trace and out._tangent is not None
             else np.zeros(shape_of(out), dtype_of(out))
             for out in outs
         ]
@@ -439,7 +446,7 @@ class ImplicitFunction(Wrapper):
             raise TypeError(
                 f"{self.label}: give the initial guess by position, as the first argument{here()}"
             )
-        template, held = make_template((self._solver, self._condition, self._solve))
+        template, held = make_template((self._solver, self._condition, self._solve), objects=True)
         leaves, treedef = tree.flatten((args, kwargs))
         if not held and not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self._solver(*args, **kwargs)
@@ -587,7 +594,8 @@ def fixed_point(
         ``args`` and in the traced values that it refers to.
       x0: start, a pytree of floating arrays.
       args: further arguments.
-      xtol: the iteration ends when ``norm(fun(x) - x) <= xtol * (1 + norm(x))``.
+      xtol: the iteration ends when ``norm(fun(x) - x) <= xtol * (1 + norm(x))``; at least four
+        times the precision of the numbers.
       maxiter: greatest number of evaluations.
       anderson: number of steps that Anderson acceleration combines; 0 for plain iteration.
       damping: part of the step to ``fun(x)`` that is taken.
@@ -617,7 +625,9 @@ def fixed_point(
             f"and {maxiter}"
         )
     who = f"fixed_point of {name_of(fun)}"
+    args = further_arguments(args)
     start = Space(who, x0, "x0")
+    xtol = max(xtol, 4 * float(np.finfo(start.dtype).eps))
 
     def solver(x: Any, *own: Any) -> Any:
         space = Space(who, x, "x0")

@@ -22,6 +22,7 @@ from functrans.transforms.arguments import (
     canonical,
     check_callable,
     name_of,
+    named,
     own_arrays,
     result_leaf,
 )
@@ -85,7 +86,7 @@ def make_jaxpr(
     check_callable("make_jaxpr", fun)
     static = _static_positions(static_argnums)
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("make_jaxpr", fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         numbers = frozenset(i % len(args) for i in static) if args else frozenset()
         jaxpr, out_treedef = _stage_call("make_jaxpr", fun, args, kwargs, numbers)

@@ -8,13 +8,14 @@ Layer: ``transforms``.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.transforms.arguments import (
     check_argnums,
     check_callable,
+    named,
+    part_of,
 )
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
@@ -28,7 +29,7 @@ def _jacobian_transform(
     numbers = check_argnums(who, argnums)
     has_aux = options["has_aux"]
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named(who, fun)
     def jacobian_function(*args: Any, **kwargs: Any) -> Any:
         call = DenseJacobian(who, fun, numbers, args, kwargs, direction=direction, **options)
         call.check_size()
@@ -114,7 +115,7 @@ def jacfwd(
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,
-        "allow_int": False,
+        "allow_int": None,
         "chunking": check_chunking("jacfwd", chunk_size, memory_bytes, progress),
     }
     return _jacobian_transform("jacfwd", fun, argnums, "forward", options)
@@ -190,7 +191,7 @@ def jacobian(
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,
-        "allow_int": False,
+        "allow_int": None,
         "chunking": check_chunking("jacobian", chunk_size, memory_bytes, progress),
     }
     return _jacobian_transform("jacobian", fun, argnums, mode, options)
@@ -233,11 +234,11 @@ def hessian(
              [ 0., 12.]])
     """
     check_callable("hessian", fun)
-    first = jacrev(fun, argnums, has_aux, holomorphic)
+    first = part_of(fun, jacrev(fun, argnums, has_aux, holomorphic))
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,
-        "allow_int": False,
+        "allow_int": None,
         "chunking": check_chunking("hessian", chunk_size, memory_bytes, progress),
     }
     return _jacobian_transform("hessian", first, argnums, "forward", options)
@@ -277,13 +278,13 @@ def hessian_diag(
     if not isinstance(number, int):
         raise TypeError(f"hessian_diag: argnums must be one int, got {argnums!r}")
     chunking = check_chunking("hessian_diag", chunk_size, memory_bytes, progress)
-    first = grad(fun, number)
+    first = part_of(fun, grad(fun, number))
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("hessian_diag", fun)
     def diagonal_function(*args: Any, **kwargs: Any) -> Any:
         call = DenseJacobian(
             "hessian_diag", first, number, args, kwargs,
-            has_aux=False, holomorphic=False, allow_int=False, chunking=chunking,
+            has_aux=False, holomorphic=False, allow_int=None, chunking=chunking,
         )  # fmt: skip
         return call.diagonal()
 

@@ -74,6 +74,7 @@ from functrans.transforms.arguments import (
     differentiable_leaf,
     flatten_call,
     name_of,
+    named,
     own_arrays,
     positions,
     result_leaf,
@@ -514,7 +515,8 @@ def laplacian(
       Function that gives the Laplacian, shaped like the result, or ``(laplacian, aux)``.
 
     Raises:
-      NonDifferentiableError: an argument is not a real floating one; names the key path.
+      NonDifferentiableError: an argument is not a real floating one, or weights are complex; names
+        the key path.
       ShapeError: weights do not fit.
       TreeMismatchError: weights are no tree prefix of the argument.
 
@@ -527,7 +529,7 @@ def laplacian(
     """
     run = _forward("laplacian", fun, argnums, has_aux, weights)
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("laplacian", fun)
     def laplacian_function(*args: Any, **kwargs: Any) -> Any:
         call = run(args, kwargs)
         result = tree.unflatten(call.treedef, call.own(call.laplacians()))
@@ -557,7 +559,7 @@ def forward_laplacian(
     """
     run = _forward("forward_laplacian", fun, argnums, has_aux, weights)
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("forward_laplacian", fun)
     def forward_laplacian_function(*args: Any, **kwargs: Any) -> Any:
         call = run(args, kwargs)
         values = tree.unflatten(call.treedef, call.own(call.values))
@@ -655,6 +657,11 @@ class _Call:
                 found.append(None)
                 continue
             value = canonical(weight, lambda i=i: f"{path(i)}: weights")  # type: ignore[misc]  # bound now
+            if dtype_of(value).kind == "c":
+                raise NonDifferentiableError(
+                    f"{path(i)}: its weights are {aval_of(value)}{here()}, but weights of second "
+                    "derivatives are real; take the Laplacian for their real and imaginary parts"
+                )
             shape = shape_of(leaf)
             own = shape_of(value)
             try:

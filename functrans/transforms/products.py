@@ -28,7 +28,7 @@ from functrans.passes.work import program_work
 from functrans.primitives.structural import reduce_sum
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import check_callable, name_of, part_of
 from functrans.transforms.forward import push_call
 from functrans.transforms.reverse import grad
 
@@ -92,7 +92,7 @@ def _hessian_product(
 
 def _forward_over_reverse(who: str, fun: Any, primals: Any, tangents: Any) -> Any:
     numbers = tuple(range(len(primals)))
-    gradient = grad(fun, numbers if len(numbers) > 1 else 0)
+    gradient = part_of(fun, grad(fun, numbers if len(numbers) > 1 else 0))
     return push_call(who, gradient, primals, tangents)[1]
 
 
@@ -105,7 +105,7 @@ def _reverse_over_forward(who: str, fun: Any, primals: Any, tangents: Any) -> An
 
 def _reverse_over_reverse(who: str, fun: Any, primals: Any, tangents: Any) -> Any:
     numbers = tuple(range(len(primals)))
-    gradient = grad(fun, numbers)
+    gradient = part_of(fun, grad(fun, numbers))
 
     def product(*args: Any) -> Any:
         pairs = zip(tree.leaves(gradient(*args)), tree.leaves(tangents), strict=True)

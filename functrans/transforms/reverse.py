@@ -41,6 +41,7 @@ from functrans.transforms.arguments import (
     flatten_call,
     leaf_description,
     name_of,
+    named,
     own_array,
     own_arrays,
     positions,
@@ -284,7 +285,7 @@ def value_and_grad(
     check_callable("value_and_grad", fun)
     numbers = check_argnums("value_and_grad", argnums)
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("value_and_grad", fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         value, gradient, aux = _gradient(
             "value_and_grad", fun, numbers, args, kwargs,
@@ -330,7 +331,7 @@ def grad(
     check_callable("grad", fun)
     numbers = check_argnums("grad", argnums)
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("grad", fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         _, result, aux = _gradient(
             "grad", fun, numbers, args, kwargs,
@@ -355,7 +356,6 @@ def record_primals(
         value = differentiable_leaf(
             leaf,
             functools.partial(leaf_description, label, primals, i, "primals"),
-            allow_int=False,
         )
         checked.append(value)
     recorded = Recorded(

@@ -65,6 +65,7 @@ from functrans.transforms.arguments import (
     differentiable_leaf,
     leaf_description,
     name_of,
+    named,
     own_arrays,
     result_leaf,
 )
@@ -707,7 +708,7 @@ def nth_derivative(fun: Callable[..., Any], n: int) -> Callable[..., Any]:
     if order < 0:
         raise ValueError(f"nth_derivative: n must not be negative, got {order}{here()}")
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("nth_derivative", fun)
     def derivative(x: Any, *args: Any, **kwargs: Any) -> Any:
         label = f"nth_derivative of {name_of(fun)}"
         value = differentiable_leaf(x, lambda: f"{label}: args[0]")

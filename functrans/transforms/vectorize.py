@@ -29,6 +29,7 @@ from functrans.transforms.arguments import (
     canonical,
     check_callable,
     name_of,
+    named,
     own_arrays,
     result_leaf,
 )
@@ -73,7 +74,7 @@ def vmap(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}{here()}")
 
-    @functools.wraps(fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"))
+    @named("vmap", fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         label = f"vmap of {name_of(fun)}"
         leaves, treedef = tree.flatten((args, kwargs))

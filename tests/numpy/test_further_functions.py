@@ -197,3 +197,84 @@ def test_masked_arrays_and_strides_are_refused(function) -> None:
 def test_polynomials_of_plain_numpy_name_the_replacement() -> None:
     with pytest.raises(ConcretizationError, match=r"functrans\.numpy\.polynomial"):
         ft.grad(lambda c: np.polynomial.legendre.legder(c).sum())(V)
+
+
+@pytest.mark.parametrize("method", ["linear", "hazen", "weibull", "midpoint", "median_unbiased"])
+@pytest.mark.parametrize(
+    "sample",
+    [[1, 2, np.inf], [-np.inf, 1, 2], [-np.inf, 1, 2, np.inf], [np.inf, np.inf, 1], [1.0, 2, 3]],
+)
+def test_quantiles_beside_infinities_are_limits(method, sample):
+    """Interpolation of huge finite numbers in place of infinities gives the same, up to size."""
+    q = np.linspace(0, 1, 9)
+    found = ft.jit(lambda a, q: np.quantile(a, q, method=method))(np.array(sample, float), q)
+    huge = np.quantile(np.clip(sample, -1e300, 1e300), q, method=method)
+    expected = np.where(np.abs(huge) > 1e100, np.copysign(np.inf, huge), huge)
+    np.testing.assert_allclose(found, expected)
+    slopes = ft.grad(lambda a, q: np.sum(np.quantile(a, q, method=method)), (0, 1))(
+        np.array(sample, float), q[np.isfinite(expected)]
+    )
+    assert all(np.isfinite(slope).all() for slope in slopes)
+
+
+def test_opposite_infinities_have_no_quantile_between():
+    found = ft.jit(lambda a: np.quantile(a, [0.0, 0.5, 1.0]))(np.array([-np.inf, np.inf]))
+    np.testing.assert_array_equal(found, [-np.inf, np.nan, np.inf])
+
+
+@pytest.mark.parametrize("name", ["x", "xp"])
+def test_interp_does_not_drop_imaginary_parts(name):
+    operands = {"x": np.array([0.5]), "xp": np.array([0.0, 1.0]), "fp": np.array([2.0, 3.0])}
+    operands[name] = operands[name] + 1j
+    with pytest.raises(TypeError, match=f"{name} must be real, got complex128"):
+        ft.jit(lambda operands: np.interp(**operands))(operands)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8"])
+def test_poly_of_integers_does_not_overflow(dtype):
+    zeros = np.array([200, 100, 59]).astype(dtype)
+    found, expected = ft.jit(np.poly)(zeros), np.poly(zeros)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["mean", "median", "maximum", "minimum"])
+def test_margins_of_an_empty_axis_have_no_statistic(mode):
+    x = np.zeros((0, 3))
+    with pytest.raises(ValueError, match="can't extend empty axis 0"):
+        ft.jit(lambda x: np.pad(x, ((1, 0), (1, 1)), mode))(x)
+    assert ft.jit(lambda x: np.pad(x, ((0, 0), (1, 1)), mode))(x).shape == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (np.array([True, False]), np.array([True, True])),
+        (np.array([-128, 5], np.int8), np.array([127, 5], np.int8)),
+        (np.array([1, 200], np.uint8), np.array([2, 200], np.uint8)),
+        (np.array([1.0, np.inf, np.nan]), np.array([1 + 1e-9, np.inf, np.nan])),
+    ],
+)
+def test_isclose_of_booleans_and_narrow_integers(a, b):
+    np.testing.assert_array_equal(ft.jit(np.isclose)(a, b), np.isclose(a, b))
+    assert bool(ft.jit(np.allclose)(a, b)) == np.allclose(a, b)
+
+
+def test_ufuncs_of_booleans():
+    x = np.array([True, False])
+    for ufunc in (np.square, np.conjugate):
+        found = ft.jit(lambda x, ufunc=ufunc: ufunc(x))(x)
+        assert found.dtype == ufunc(x).dtype
+        np.testing.assert_array_equal(found, ufunc(x))
+    with pytest.raises(TypeError, match="positive"):
+        ft.jit(np.positive)(x)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "log", "log10", "arccos", "arcsin", "arctanh"])
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_complex_results_of_narrow_reals_have_numpys_dtype(name, dtype):
+    x = np.array([-3.0, 0.5], dtype)
+    fun = getattr(np.emath, name)
+    found = ft.jvp(fun, (x,), (np.ones_like(x),))[0]
+    assert found.dtype == fun(x).dtype
+    np.testing.assert_allclose(found, fun(x), rtol=1e-6)

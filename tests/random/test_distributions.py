@@ -19,7 +19,8 @@ CONTINUOUS = {
     "cauchy": (lambda k, **o: random.cauchy(k, N, **o), stats.cauchy()),
     "maxwell": (lambda k, **o: random.maxwell(k, N, **o), stats.maxwell()),
     "double_sided_maxwell": (
-        lambda k, **o: np.abs(random.double_sided_maxwell(k, N, **o)), stats.maxwell()
+        lambda k, **o: np.abs(random.double_sided_maxwell(k, 1.5, 2.0, N, **o) - 1.5),
+        stats.maxwell(scale=2),
     ),
     "rayleigh": (lambda k, **o: random.rayleigh(k, 2.0, N, **o), stats.rayleigh(scale=2)),
     "pareto": (lambda k, **o: random.pareto(k, 2.0, N, **o), stats.pareto(2)),
@@ -47,6 +48,12 @@ CONTINUOUS = {
     "f": (lambda k, **o: random.f(k, 3.0, 4.0, N, **o), stats.f(3, 4)),
     "generalized_normal": (
         lambda k, **o: random.generalized_normal(k, 1.5, N, **o), stats.gennorm(1.5)
+    ),
+    "generalized_normal, flat": (
+        lambda k, **o: random.generalized_normal(k, np.inf, N, **o), stats.uniform(-1, 2)
+    ),
+    "ball, cube": (
+        lambda k, **o: random.ball(k, 3, np.inf, N, **o)[:, 1], stats.uniform(-1, 2)
     ),
     "dirichlet": (
         lambda k, **o: random.dirichlet(k, np.array([1.0, 2.0, 3.0]), N, **o)[:, 1],
@@ -182,6 +189,46 @@ def test_normal_quantile():
     np.testing.assert_allclose(normal_of(0.5 - u), -special.ndtri(0.5 - (0.5 - u)), rtol=2e-14)
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        ("uint8", 0, 100),
+        ("int8", -100, 100),
+        ("uint16", 0, 60_000),
+        ("uint32", 0, 3_000_000_000),
+        ("int32", -(2**31), 2**30),
+        ("int64", 0, 3 * 2**61),
+        ("uint64", 5, 3 * 2**62),
+    ],
+)
+def test_integers_below_any_end_are_equally_likely(dtype, low, high, compiled):
+    """Spans at which the remainder of one word, or wrapped arithmetic, favours small numbers."""
+
+    def draw(key):
+        return random.randint(key, (40_000,), low, high, dtype)
+
+    sample = (ft.jit(draw) if compiled else draw)(random.key(3))
+    assert sample.dtype == dtype
+    offsets = [int(n) - low for n in sample]
+    assert min(offsets) >= 0
+    assert max(offsets) < high - low
+    counts = np.bincount([20 * n // (high - low) for n in offsets], minlength=20)
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_narrow_integers_are_those_of_jax():
+    """Written down from JAX 0.10: it draws narrow dtypes from 32 bits."""
+    assert random.randint(random.key(42), (4,), 0, 100, np.uint8).tolist() == [44, 14, 71, 69]
+
+
+def test_ends_that_are_traced_give_the_same_wide_integers():
+    key, low, high = random.key(4), np.int64(-(2**62)), np.int64(2**61)
+    expected = random.randint(key, (50,), -(2**62), 2**61)
+    traced = ft.jit(lambda a, b: random.randint(key, (50,), a, b))(low, high)
+    assert np.array_equal(traced, expected)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_integers_of_the_whole_range(dtype):
     info = np.iinfo(dtype)
@@ -266,6 +313,47 @@ def test_derivative_of_gamma_is_that_of_the_quantile(a, seed):
     assert ft.grad(draw)(a) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-7)
     assert ft.jit(ft.grad(draw))(a) == pytest.approx(ft.grad(draw)(a), rel=1e-12)
     assert ft.jvp(draw, (a,), (2.0,))[1] == pytest.approx(2 * ft.grad(draw)(a), rel=1e-12)
+
+
+@pytest.mark.parametrize("a", [0.03, 0.3, 0.9])
+def test_derivative_below_one_is_at_constant_probability(a):
+    """Of ``P(a, x) = x**a / Gamma(a + 1) M(1, a + 1, x) exp(-x)``, in logarithms."""
+    draw = lambda a: random.loggamma(random.key(6), a, (40,))  # noqa: E731
+    sample, slope = ft.jvp(draw, (a,), (1.0,))
+
+    def log_probability(a, log_x):
+        tiny = a * log_x - special.gammaln(a + 1) - np.exp(log_x) * a / (a + 1)
+        with np.errstate(divide="ignore"):
+            return np.where(log_x < -18, tiny, np.log(special.gammainc(a, np.exp(log_x))))
+
+    step = 1e-6
+    along_a = (log_probability(a + step, sample) - log_probability(a - step, sample)) / (2 * step)
+    along_x = (log_probability(a, sample + step) - log_probability(a, sample - step)) / (2 * step)
+    np.testing.assert_allclose(slope, -along_a / along_x, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda k: random.gamma(k, 0.7, 140_003),
+    lambda k: random.poisson(k, 30.0, 140_003),
+    lambda k: random.binomial(k, 100, 0.3, (7, 20_001)),
+], ids=["gamma", "poisson", "binomial"])  # fmt: skip
+def test_arrays_drawn_in_pieces(draw):
+    """Larger than a piece, and no multiple of it."""
+    keys = random.split(random.key(8), 2)
+    expected = np.stack([draw(key) for key in keys])
+    np.testing.assert_allclose(ft.jit(draw)(keys[0]), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(ft.vmap(draw)(keys), expected, rtol=1e-12)
+    flat = expected[0].ravel()
+    law = stats.gamma(0.7) if flat.dtype == float else None
+    if law is None:
+        law = stats.poisson(30) if flat.size == 140_003 else stats.binom(100, 0.3)
+        assert chi_square(flat, law) > 1e-4
+        assert chi_square(flat[-20_000:], law) > 1e-4
+    else:
+        assert stats.kstest(flat, law.cdf).pvalue > 1e-4
+        assert stats.kstest(flat[-20_000:], law.cdf).pvalue > 1e-4
+    assert len(np.unique(flat[:1000])) > 10
+    assert not np.array_equal(flat[:1000], flat[-1000:])
 
 
 @pytest.mark.parametrize("a", [0.05, 0.3, 0.9, 3.0])

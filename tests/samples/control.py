@@ -206,7 +206,7 @@ def _binomial_samples(rng: Rng) -> Iterator[Sample]:
         ("forward", 5, 2, False),
         ("reverse", 4, 3, True),
         ("one_state", 4, 1, False),
-        ("one_step", 1, 3, False),
+        ("two_steps", 2, 1, False),
     ):
         args = uniform(rng, (2,)), uniform(rng, ()), uniform(rng, (length, 2))
         fun = functools.partial(run, n=n, is_reverse=is_reverse)

@@ -14,6 +14,7 @@ import functrans as ft
 from functrans.errors import NonDifferentiableError
 from functrans.primitives import special as sf
 from functrans.primitives import special_bessel as be
+from functrans.primitives import special_cylinder as cy
 from functrans.primitives import special_distributions as di
 from functrans.primitives import special_elementary as el
 from functrans.primitives import special_gamma as ga
@@ -220,6 +221,7 @@ def _faddeeva(z: Any) -> Any:
 HALF, POSITIVE, UNIT = span(0.3, 2.5), span(0.6, 3), span(0.15, 0.85)
 ABOUT_ZERO = span(-1.5, 1.5)
 
+
 GAMMA = (
     row(sf.zeta_s_p, lambda s, q: mp.zeta(s, q, 1), span(1.5, 4), HALF, order=1),
     row(sf.zeta_ss_p, lambda s, q: mp.zeta(s, q, 2), span(1.5, 4), HALF, fixed=(0,)),
@@ -234,6 +236,9 @@ GAMMA = (
     row(ga.riemann_zeta_p, mp.zeta, span(1.5, 4), order=2),
     row(ga.riemann_zeta_s_p, lambda s: mp.zeta(s, 1, 1), span(1.5, 4), order=1),
     row(ga.riemann_zeta_ss_p, lambda s: mp.zeta(s, 1, 2), span(1.5, 4), fixed=(0,), order=0),
+    row(ga.zeta_decrease_p, lambda s, q, h: mp.zeta(s, q) - mp.zeta(s, q + h), ints(2, 5),
+        POSITIVE, POSITIVE),
+    row(ga.digamma_rise_p, lambda q, h: mp.digamma(q + h) - mp.digamma(q), POSITIVE, POSITIVE),
     row(ga.zetac_p, lambda s: mp.zeta(s) - 1, span(1.5, 4), order=2),
     row(ga.beta_p, mp.beta, HALF, HALF),
     row(ga.betaln_p, lambda a, b: mp.log(mp.beta(a, b)), HALF, HALF),
@@ -344,6 +349,20 @@ def _spence(z: Any) -> Any:
 
 ORDER = span(0.2, 2.5)
 
+
+def _slope_of(function: Callable[..., Any], scale: complex) -> Callable[..., Any]:
+    """A derivative of a Bessel function by Cauchy's formula, times ``exp(scale * x)``."""
+
+    def definition(k: int, v: Any, x: Any) -> Any:
+        radius, count = mp.mpf(1) / 8, 64
+        circle = [radius * mp.expjpi(mp.mpf(2 * i) / count) for i in range(count)]
+        mean = mp.fsum(function(v, x + z) / z**k for z in circle) / count
+        value = mp.factorial(k) * mean * mp.exp(scale * x)
+        return value if isinstance(x, mp.mpc) else mp.re(value)
+
+    return definition
+
+
 BESSEL = (
     row(be.jv_p, mp.besselj, ORDER, HALF, fixed=(0,), is_complex=True),
     row(be.yv_p, mp.bessely, ORDER, HALF, fixed=(0,), is_complex=True, fd_scale=10),
@@ -362,6 +381,18 @@ BESSEL = (
         lambda r, s: annulus(r, s, 0.7, 1.5), is_complex=True, fixed=(0,), refused=()),
     row(be.hankel2e_p, lambda v, z: mp.hankel2(v, z) * mp.exp(1j * z), ORDER,
         lambda r, s: annulus(r, s, 0.7, 1.5), is_complex=True, fixed=(0,), refused=()),
+    *(row(primitive, _slope_of(function, scale), ints(0, 4), ORDER, HALF, fixed=(1,),
+          is_complex=is_complex, fd_scale=10)
+      for primitive, function, scale, is_complex in (
+          (cy.jv_derivative_p, mp.besselj, 0, True), (cy.yv_derivative_p, mp.bessely, 0, True),
+          (cy.iv_derivative_p, mp.besseli, 0, True), (cy.kv_derivative_p, mp.besselk, 0, True),
+          (cy.ive_derivative_p, mp.besseli, -1, False),
+          (cy.kve_derivative_p, mp.besselk, 1, True))),
+    *(row(primitive, _slope_of(function, scale), ints(0, 4), ORDER,
+          lambda r, s: annulus(r, s, 0.7, 1.5), fixed=(1,), is_complex=True, refused=())
+      for primitive, function, scale in (
+          (cy.hankel1_derivative_p, mp.hankel1, 0), (cy.hankel2_derivative_p, mp.hankel2, 0),
+          (cy.hankel1e_derivative_p, mp.hankel1, -1j), (cy.hankel2e_derivative_p, mp.hankel2, 1j))),
     row(be.struve_p, mp.struveh, ORDER, HALF, fixed=(0,)),
     row(be.modstruve_p, mp.struvel, ORDER, HALF, fixed=(0,)),
     row(be.spherical_jn_p, _spherical(mp.besselj), ints(0, 4), HALF, is_complex=True),

@@ -369,3 +369,30 @@ def test_knots_of_a_spline_have_derivatives() -> None:
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         ft.vjp(lambda y: call(ft.scipy.interpolate, y) and y, Y)
+
+
+@pytest.mark.parametrize("kind", ["zero", 0, "previous", "next"])
+@pytest.mark.parametrize("fill", ["extrapolate", (1.0, 2.0)])
+def test_steps_are_scipys_beyond_the_ends_too(kind: Any, fill: Any) -> None:
+    x, y = np.array([0.0, 0.5, 1.2, 2.0]), np.array([3.0, -1.0, 4.0, 2.0])
+    points = np.array([-1.0, 0.0, 0.25, 0.5, 1.9, 2.0, 2.5])
+    options = {"kind": kind, "bounds_error": False, "fill_value": fill}
+    expected = scipy.interpolate.interp1d(x, y, **options)(points)
+    found = ft.jit(lambda y: ft.scipy.interpolate.interp1d(x, y, **options)(points))(y)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_interpolants_print_their_name_and_shapes() -> None:
+    x = np.linspace(0.0, 9.0, 10)
+    spline = ft.scipy.interpolate.CubicSpline(x, x**2)
+    assert repr(spline) == "CubicSpline(c=f64[4,9], x=f64[10], extrapolate=True, axis=0)"
+    assert repr(spline.derivative()).startswith("PPoly(c=f64[3,9], ")
+    assert repr(spline.antiderivative()).startswith("PPoly(c=f64[5,9], ")
+    for name in ("PchipInterpolator", "Akima1DInterpolator"):
+        assert repr(getattr(ft.scipy.interpolate, name)(x, x)).startswith(f"{name}(c=f64[4,9]")
+        assert repr(getattr(ft.scipy.interpolate, name)(x[:2], x[:2])).startswith(f"{name}(c=f64[")
+    grid = ft.scipy.interpolate.RegularGridInterpolator((x,), x)
+    assert repr(grid).startswith("RegularGridInterpolator(points=(f64[10],), values=f64[10], ")
+    printed = []
+    ft.grad(lambda a: printed.append(repr(ft.scipy.interpolate.CubicSpline(x, a * x))) or a)(2.0)
+    assert printed == ["CubicSpline(c=f64[4,9], x=f64[10], extrapolate=True, axis=0)"]

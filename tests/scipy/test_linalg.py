@@ -146,6 +146,10 @@ CASES = (
     Case("tanhm", lambda m, a: m.tanhm(a), B),
     Case("signm", lambda m, a: m.signm(a), A @ np.diag([1.0, -1, 1]) @ np.linalg.inv(A)),
     Case("funm", lambda m, a: m.funm(a, lambda x: x * np.exp(x)), P, derivative_rtol=1e-4),
+    Case("funm equal values", lambda m, a: m.funm(a, np.exp), np.diag([1.0, 1.0, 2.0])),
+    Case("funm close values", lambda m, a: m.funm(a, np.exp), np.diag([1.0, 1.0 + 1e-9, 2.0])),
+    Case("funm identity", lambda m, a: m.funm(a, np.sqrt), E),
+    Case("funm complex", lambda m, a: m.funm(a, np.exp), C),
     Case("solve_sylvester", lambda m, a, b, q: m.solve_sylvester(a, b, q), A, P[:2, :2], X),
     Case("solve_continuous_lyapunov", lambda m, a, q: m.solve_continuous_lyapunov(a, q), A, B),
     Case("solve_lyapunov", lambda m, a, q: m.solve_lyapunov(a, q), C, C.T),
@@ -276,6 +280,9 @@ def test_logarithm_of_a_matrix_without_a_real_one() -> None:
         (lambda m, a: m.khatri_rao(a, a[:, :2]), ShapeError, "equally many columns"),
         (lambda m, a: m.solve_circulant(a[0] * 0, a[0]), np.linalg.LinAlgError, "near singular"),
         (lambda m, a: m.convolution_matrix(a[0], 0), ValueError, "positive"),
+        (lambda m, a: m.lu_solve(m.lu_factor(a), a, trans=5), ValueError, "trans=5"),
+        (lambda m, a: m.eigh(a, subset_by_index=(0, 9)), ValueError, "from 0 to 9"),
+        (lambda m, a: m.eigvalsh(a, subset_by_index=(2, 1)), ValueError, "from 2 to 1"),
     ],
 )
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
@@ -296,3 +303,82 @@ def test_exponential_has_third_derivatives() -> None:
 
     third = ft.grad(ft.grad(ft.grad(f)))(0.3)
     assert third == pytest.approx(np.sum(B @ B @ B @ scipy.linalg.expm(0.3 * B)), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["orth", "null_space"])
+def test_bases_of_stacks(name: str) -> None:
+    function = getattr(ft.scipy.linalg, name)
+    rng = np.random.default_rng(0)
+    stack = rng.standard_normal((2, 4, 2)) @ rng.standard_normal((2, 2, 5))  # rank 2
+    expected = getattr(scipy.linalg, name)(stack)
+    found, _ = ft.jvp(function, (stack,), (stack,))
+    assert found.shape == expected.shape
+    projections = (x @ np.swapaxes(x, -1, -2) for x in (found, expected))
+    np.testing.assert_allclose(*projections, atol=1e-12)
+    stack[0] = np.outer(np.ones(4), np.ones(5))
+    with pytest.raises(ShapeError, match=r"have ranks \[1, 2\]"):
+        ft.jvp(function, (stack,), (stack,))
+
+
+def test_hermitian_diagonals_are_read_as_real() -> None:
+    a = np.array([[4.0, 1.0 + 1j], [1.0 - 1j, 3.0]])
+    noisy = a + 0.5j * np.eye(2)
+    b = np.array([1.0, 2.0 - 1j])
+    for kind in ("her", "pos"):
+        found = ft.jit(lambda a, b: ft.scipy.linalg.solve(a, b, assume_a=kind))(noisy, b)  # noqa: B023
+        np.testing.assert_allclose(found, np.linalg.solve(a, b))
+
+
+MATRICES = {
+    "two equal values": np.diag([1.0, 1.0, 2.0]),
+    "identity": E,
+    "zero": np.zeros((3, 3)),
+    "general": A,
+    "symmetric": P,
+    "rotation": np.array([[0.0, -2.0, 0], [2.0, 0, 0], [0, 0, 1.0]]),
+    "without a basis of eigenvectors": np.diag([1.0, 1.0], 1) + E,
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_derivatives_of_matrix_functions_by_numbers_are_exact(name: str) -> None:
+    """Those of ``funm`` with ``exp`` are those of ``expm``, which knows no eigenvalues."""
+    matrix = MATRICES[name]
+
+    def by_numbers(a: Any) -> Any:
+        return np.sum(np.real(ft.scipy.linalg.funm(a, np.exp)) * A)
+
+    def exact(a: Any) -> Any:
+        return np.sum(ft.scipy.linalg.expm(a) * A)
+
+    scale = np.abs(ft.grad(exact)(matrix)).max()
+    for transform in (ft.grad, ft.jacfwd, ft.hessian):
+        expected = transform(exact)(matrix)
+        np.testing.assert_allclose(transform(by_numbers)(matrix), expected, atol=1e-10 * scale)
+    np.testing.assert_allclose(
+        ft.jit(ft.grad(by_numbers))(matrix), ft.grad(exact)(matrix), atol=1e-10 * scale
+    )
+    third = ft.nth_derivative(lambda t: exact(matrix + t * B), 3)(0.0)
+    found = ft.jacfwd(ft.jacfwd(ft.jacfwd(lambda t: by_numbers(matrix + t * B))))(0.0)
+    assert found == pytest.approx(third, rel=1e-7)
+
+
+def test_functions_by_numbers_of_larger_matrices() -> None:
+    """With clusters of eigenvalues that are apart in Schur's form."""
+    values = np.array([1.0, 3.0, 1.0, -2.0, 3.0 + 1e-7, 1.0 - 1e-9, 0.0, 0.0])
+    basis = np.random.default_rng(5).standard_normal((8, 8)) + 3 * np.eye(8)
+    a = basis @ np.diag(values) @ np.linalg.inv(basis)
+    weights = basis[::-1]
+    found = ft.grad(lambda a: np.sum(np.real(ft.scipy.linalg.funm(a, np.cos)) * weights))(a)
+    expected = ft.grad(lambda a: np.sum(ft.scipy.linalg.cosm(a) * weights))(a)
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_functions_by_numbers_may_refer_to_traced_values() -> None:
+    def function(s: Any, a: Any) -> Any:
+        return np.sum(np.real(ft.scipy.linalg.funm(a, lambda z: np.exp(s * z))))
+
+    found = ft.grad(function, (0, 1))(0.7, A)
+    expected = ft.grad(lambda s, a: np.sum(ft.scipy.linalg.expm(s * a)), (0, 1))(0.7, A)
+    np.testing.assert_allclose(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1])

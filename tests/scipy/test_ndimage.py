@@ -243,3 +243,76 @@ def test_single_pixel_and_empty_results() -> None:
     found = ft.jit(lambda x: nd.map_coordinates(x, np.zeros((2, 0))))(X)
     assert found.shape == (0,)
     np.testing.assert_array_equal(found, scipy.ndimage.map_coordinates(X, np.zeros((2, 0))))
+
+
+INTEGERS = {
+    "gaussian": lambda m, x, **o: m.gaussian_filter(x, 1.0, **o),
+    "convolve": lambda m, x, **o: m.convolve(x, np.array([[1, -2], [3, 0], [1, 1]]), **o),
+    "correlate1d": lambda m, x, **o: m.correlate1d(x, [1.5, -2.0, 0.25], **o),
+    "uniform": lambda m, x, **o: m.uniform_filter(x, 3, **o),
+    "maximum": lambda m, x, **o: m.maximum_filter(x, 3, **o),
+    "median": lambda m, x, **o: m.median_filter(x, 3, **o),
+    "sobel": lambda m, x, **o: m.sobel(x, **o),
+    "laplace": lambda m, x, **o: m.laplace(x, **o),
+    "gaussian_laplace": lambda m, x, **o: m.gaussian_laplace(x, 1.0, **o),
+    "magnitude": lambda m, x, **o: m.gaussian_gradient_magnitude(x, 1.0, **o),
+    "zoom": lambda m, x, **o: m.zoom(x, 2, **o),
+    "shift": lambda m, x, **o: m.shift(x, 0.5, order=1, cval=3, **o),
+    "rotate": lambda m, x, **o: m.rotate(x, 20.0, **o),
+    "affine": lambda m, x, **o: m.affine_transform(x, np.diag([0.9, 1.1]), **o),
+    "map": lambda m, x, **o: m.map_coordinates(x, [[1.2, 3.0], [2.0, 0.4]], **o),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("dtype", ["i4", "u1", "i8", "?"])
+def test_images_of_integers_give_integers(name: str, dtype: str) -> None:
+    """Compiled or not, an image of integers is filtered to the same integers."""
+    if dtype == "?" and name in ("zoom", "shift", "rotate", "affine", "map"):
+        pytest.skip("SciPy cuts off, so that 0.999... is False")
+    image = (np.abs(X * 30) if dtype == "u1" else X * 30).astype(dtype)
+    fun = INTEGERS[name]
+    expected = fun(scipy.ndimage, image)
+    found = ft.jit(lambda x: fun(ft.scipy.ndimage, x))(image)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize(("dtype", "output"), [("f8", "i2"), ("f8", "f4"), ("i4", "f8")])
+def test_output_is_the_dtype_of_the_result_only(name: str, dtype: str, output: str) -> None:
+    image = (X * 30).astype(dtype)
+    fun = INTEGERS[name]
+    expected = fun(scipy.ndimage, image, output=np.dtype(output))
+    found = ft.jit(lambda x: fun(ft.scipy.ndimage, x, output=np.dtype(output)))(image)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-5 if output == "f4" else 1e-10, atol=1e-4)
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("prefilter", [True, False])
+def test_nearest_goes_on_with_the_coefficients(order: int, prefilter: bool) -> None:
+    """Between the border and where all weights fall on the last coefficient, and far beyond."""
+    places = np.array([[-0.4, -1.7, 4.3, 9.3, 2.2, -60.4, 1e9], [0.2, -2.7, 5.4, 3.3, 7.3, 1.3, 2]])
+
+    def at(m: Any, x: Any) -> Any:
+        return m.map_coordinates(x, places, order=order, mode="nearest", prefilter=prefilter)
+
+    check(Case(f"nearest {order} {prefilter}", at, X), "ndimage")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u1"])
+@pytest.mark.parametrize("name", ["minimum", "maximum", "sum_labels", "mean", "variance"])
+@pytest.mark.parametrize("index", [None, 3, [1, 3], [[1, 2], [3, 2]]])
+def test_measurements_have_scipys_dtype(name: str, dtype: str, index: Any) -> None:
+    image = (np.abs(X) * 20).astype(dtype)
+    expected = getattr(scipy.ndimage, name)(image, LABELS, index)
+    found = ft.jit(lambda x: getattr(ft.scipy.ndimage, name)(x, LABELS, index))(image)
+    assert found.dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_extremes_of_a_region_without_values_are_zero() -> None:
+    for name in ("minimum", "maximum"):
+        found = ft.jit(lambda x, name=name: getattr(ft.scipy.ndimage, name)(x, LABELS, [1, 9]))(X)
+        np.testing.assert_array_equal(found, getattr(scipy.ndimage, name)(X, LABELS, [1, 9]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -54,6 +54,97 @@ def pendulum_states(y0: Any, t: Any, w: Any) -> Any:
 
 def weighted(states: Any) -> Any:
     return np.sum(np.sin(states * np.arange(1.0, 1.0 + np.size(TIMES))[:, None]))
+
+
+# times ------------------------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("jacobian", [ft.jacfwd, ft.jacrev])
+def test_times_that_are_the_first_one_have_their_derivative(
+    method: str, way: Any, jacobian: Any
+) -> None:
+    def states(t: Any) -> Any:
+        return odeint(lambda y, t: -y, 1.0, t, method=method, rtol=1e-8, atol=1e-8)
+
+    t = np.array([0.2, 0.2, 0.7, 0.7])
+    values = np.exp(t[0] - t)
+    exact = -np.diag(values)
+    exact[:, 0] += values
+    assert_allclose(way(jacobian(states))(t), exact, atol=1e-6)
+    # an interval without length
+    assert_allclose(way(jacobian(states))(t[:2]), [[0, 0], [1, -1]], atol=1e-12)
+    backsolve = ft.grad(lambda t: odeint(lambda y, t: -y, 1.0, t, adjoint="backsolve")[1])
+    assert_allclose(way(backsolve)(t[:2]), [1, -1], atol=1e-12)
+
+
+@EACH
+def test_traced_times_out_of_order_or_of_the_interval_are_nan(method: str) -> None:
+    @ft.jit
+    def states(t: Any) -> Any:
+        return solve_ivp(
+            lambda t, y: -y, (0.0, 1.0), START, method=method, t_eval=t, rtol=1e-7, max_step=0.1
+        ).y[0]
+
+    assert_array_equal(np.isnan(states(np.array([-0.1, 0.0, 1.0, 2.0]))), [1, 0, 0, 1])
+    found = states(np.array([0.5, 0.1, 0.6]))
+    assert_allclose(found, [np.exp(-0.5), np.nan, np.exp(-0.6)], rtol=1e-4)
+
+
+@EACH
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eager", "jit"])
+@pytest.mark.filterwarnings("ignore")
+def test_times_that_are_not_reached_leave_the_others_their_derivatives(
+    method: str, way: Any
+) -> None:
+    for start in (0.0, -1.0):  # the solution ends at 1, or at 0, where times are dense
+
+        def final(y0: Any, start: float = start) -> Any:
+            return odeint(lambda y, t: y * y, y0, start + np.array([0, 0.5, 2]), method=method)[1]
+
+        assert_allclose(way(ft.grad(final))(1.0), 4.0, rtol=1e-5)
+
+
+def test_no_step_is_so_short_that_it_does_not_move_the_time() -> None:
+    result = solve_ivp(lambda t, y: y * y, (0.0, 2.0), [1.0], rtol=1e-8, atol=1e-8)
+    assert not result.success
+    assert np.all(np.diff(result.t) > 0)
+
+
+def test_times_of_events_are_roots_along_the_solution() -> None:
+    def fall(v: Any, g: Any) -> Any:
+        result = solve_ivp(
+            lambda t, y: [y[1], -g + 0 * y[0]], (0.0, 5.0), fnp.stack([0.0 * v, v]),
+            dense_output=True, max_steps=50, rtol=1e-9, atol=1e-9,
+        )  # fmt: skip
+        return ft.scipy.optimize.brentq(lambda t: result.sol(t)[0], 0.1, 5.0)
+
+    assert_allclose(fall(10.0, 9.81), 20 / 9.81, rtol=1e-9)
+    for way in (lambda f: f, ft.jit):
+        assert_allclose(
+            way(ft.grad(fall, (0, 1)))(10.0, 9.81), [2 / 9.81, -20 / 9.81**2], rtol=1e-8
+        )
+        assert_allclose(way(ft.hessian(fall, 1))(10.0, 9.81), 40 / 9.81**3, rtol=1e-7)
+
+
+def test_options_of_scipys_that_have_no_use_are_refused() -> None:
+    for name, advice in (
+        ("jac", "'Rodas4' is exact"),
+        ("min_step", "resolve"),
+        ("u", "unexpected"),
+    ):
+        with pytest.raises(TypeError, match=advice):
+            solve_ivp(lambda t, y: -y, (0, 1), START, **{name: 1})
+
+
+def test_one_component_may_have_a_number_as_its_slope() -> None:
+    result = solve_ivp(lambda t, y: -y[0], (0, 1), [1.0], rtol=1e-8, atol=1e-8)
+    assert_allclose(result.y[0, -1], np.exp(-1), rtol=1e-6)
+
+
+def test_the_warning_is_scipys() -> None:
+    assert IntegrationWarning is scipy.integrate.IntegrationWarning
 
 
 # values -----------------------------------------------------------------------------------------
@@ -462,7 +553,58 @@ def test_bad_problems() -> None:
         solve_ivp(f, (0, 1), y0, args=1.0)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(ShapeError, match="y0 must be 1-D"):
         solve_ivp(f, (0, 1), 1.0)
-    with pytest.raises(UnsupportedOperationError, match="events are not supported"):
-        solve_ivp(f, (0, 1), y0, events=lambda t, y: y[0])
     with pytest.raises(ValueError, match="checkpoints must be positive"):
         solve_ivp(f, (0, 1), y0, checkpoints=0)
+
+
+def test_result_prints_one_field_a_line() -> None:
+    result = solve_ivp(lambda t, y: -y, (0.0, 5.0), np.array([1.0, 2.0]), dense_output=True)
+    lines = repr(result).splitlines()
+    names = [line.partition(": ")[0].strip() for line in lines if line.find(": ") == 10]
+    assert names == ["message", *type(result)._fields]
+    assert "   success: True" in lines
+    assert any(line.startswith("       sol: OdeSolution(t_old=f64[") for line in lines)
+    assert any(line.startswith(" " * 13 + "[") for line in lines)  # the second row of y
+
+
+def test_traced_result_prints() -> None:
+    printed = []
+
+    def last(y0: Any) -> Any:
+        result = solve_ivp(lambda t, y: -y, (0.0, 1.0), y0, t_eval=np.array([0.0, 1.0]))
+        printed.append(repr(result))
+        return result.y[:, -1]
+
+    ft.jit(last)(np.ones(2))
+    assert "         y: Traced<f64[2,2]>" in printed[0]
+
+
+def test_odeint_takes_arguments_and_states_as_scipy_does() -> None:
+    def pendulum(y, t, b, c):
+        theta, omega = y
+        return [omega, -b * omega - c * fnp.sin(theta)]
+
+    t = np.linspace(0, 2, 5)
+    want = scipy.integrate.odeint(pendulum, [3.0, 0.0], t, args=(0.25, 5.0), rtol=1e-10, atol=1e-10)
+    for got in (
+        odeint(pendulum, [3.0, 0.0], t, args=(0.25, 5.0)),
+        odeint(pendulum, [3, 0], t, 0.25, 5.0),
+    ):
+        assert got.shape == (5, 2)
+        np.testing.assert_allclose(got, want, atol=1e-6)
+    slope = ft.grad(lambda theta: odeint(pendulum, [theta, 0.0], t, args=(0.25, 5.0))[-1, 0])
+    step = 1e-5
+    ends = [odeint(pendulum, [3.0 + s, 0.0], t, 0.25, 5.0)[-1, 0] for s in (step, -step)]
+    np.testing.assert_allclose(slope(3.0), (ends[0] - ends[1]) / (2 * step), rtol=1e-5)
+    states = odeint(lambda y, t: [-y[0], -2 * y[1]], [np.ones(2), np.ones(3)], t)
+    assert [state.shape for state in states] == [(5, 2), (5, 3)]
+
+
+def test_odeint_refuses_arguments_in_two_ways() -> None:
+    def decay(y, t, k):
+        return -k * y
+
+    with pytest.raises(TypeError, match="one of the two ways"):
+        odeint(decay, 1.0, np.array([0.0, 1.0]), 1.0, args=(1.0,))
+    with pytest.raises(TypeError, match="write args="):
+        odeint(decay, 1.0, np.array([0.0, 1.0]), args=1.0)

@@ -124,6 +124,30 @@ def test_what_does_not_converge_raises_or_is_nan() -> None:
         root_newton(lambda x: 0 * x + 1, np.ones(2))
 
 
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_single_precision_converges_to_what_it_resolves(way: Any) -> None:
+    one, two, c = np.float32(1), np.float32(3), np.float32(2.7)
+    for solve in (
+        lambda c: bisect(lambda x: x * x - c, one, two),
+        lambda c: brentq(lambda x: x * x - c, one, two),
+        lambda c: newton(lambda x: x * x - c, np.full(3, one)),
+        lambda c: root_newton(lambda x: x * x - c, np.full(3, one)),
+        lambda c: ft.fixed_point(lambda x: 0.5 * (x + c / x), np.full(3, one)),
+    ):
+        found, slope = way(lambda c: ft.jvp(solve, (c,), (one,)))(c)  # noqa: B023  # called here
+        assert found.dtype == slope.dtype == np.float32
+        np.testing.assert_allclose(found, np.sqrt(2.7), rtol=1e-6)
+        np.testing.assert_allclose(slope, 0.5 / np.sqrt(2.7), rtol=1e-5)
+
+
+def test_the_only_argument_needs_no_tuple() -> None:
+    for found in (
+        bisect(cube, 0.0, 3.0, 8.0), brentq(cube, 0.0, 3.0, 8.0), newton(cube, 3.0, args=8.0),
+        root_newton(cube, 3.0, 8.0), ft.fixed_point(lambda x, a: np.sqrt(a * x), 1.0, 2.0),
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, 2.0, rtol=1e-7)
+
+
 def test_wrong_starts_are_refused() -> None:
     with pytest.raises(TypeError, match="x0 is c128"):
         newton(cube, 1j, args=(1.0,))
@@ -161,6 +185,20 @@ def test_minima_have_derivatives() -> None:
     check_grads(minimum, (a,), order=2)
     check_grads(ft.jit(minimum), (a,), order=1)
     check_grads(ft.vmap(minimum), (np.stack([a, a + 1]),), order=1)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_the_least_value_has_derivatives(way: Any) -> None:
+    def least(a: Any) -> Any:  # at x = a / 2: 1.5 a**2
+        return minimize_bfgs(
+            lambda x, a: np.sum((x - a) ** 2) + a * np.sum(x), np.zeros(2), (a,), gtol=1e-10
+        ).fun
+
+    assert float(way(ft.grad(least))(1.3)) == pytest.approx(3.9, rel=1e-8)
+    assert float(way(ft.hessian(least))(1.3)) == pytest.approx(3.0, rel=1e-7)
+    np.testing.assert_allclose(
+        way(ft.vmap(ft.grad(least)))(np.array([1.0, 2.0])), [3, 6], rtol=1e-8
+    )
 
 
 def test_batches_of_minimisations(rng: np.random.Generator) -> None:

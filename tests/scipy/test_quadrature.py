@@ -33,6 +33,21 @@ SAMPLES = (
     Case("cumulative_simpson", lambda m, y: m.cumulative_simpson(y, dx=0.4), YE),
     Case("cumulative_simpson x", lambda m, y, x: m.cumulative_simpson(y, x=x, initial=0), Y, X),
     Case("cumulative_simpson axis", lambda m, y: m.cumulative_simpson(y, axis=0), Y),
+    Case("cumulative_trapezoid one", lambda m, y: m.cumulative_trapezoid(y, initial=0), Y[:, :1]),
+    Case("cumulative_simpson one", lambda m, y: m.cumulative_simpson(y, initial=0), Y[:, :1]),
+    Case("cumulative_simpson two", lambda m, y: m.cumulative_simpson(y, dx=0.4), Y[:, :2]),
+    Case(
+        "simpson equal x",
+        lambda m, y: m.simpson(y, x=np.array([0.0, 1, 1, 2, 3])),
+        Y[:, :5],
+        keeps_single=False,
+    ),
+    Case(
+        "simpson even equal x",
+        lambda m, y: m.simpson(y, x=np.array([0.0, 1, 1, 2])),
+        Y[:, :4],
+        keeps_single=False,
+    ),
     Case("romb", lambda m, y: m.romb(y, 0.25), V),
     Case("romb axis", lambda m, y: m.romb(y, axis=0), Y),
     Case("fixed_quad", lambda m, a, b: m.fixed_quad(np.exp, a, b)[0], 0.2, 1.5, keeps_single=False),
@@ -127,6 +142,35 @@ def test_error_estimate_is_flagged() -> None:
     assert ft.jit(lambda p: quad(lambda x: x * p, 0.0, 1.0, full_output=1)[2])(1.0)["success"]
 
 
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_traced_limits_may_be_infinite(way: Any) -> None:
+    def bell(a: Any, b: Any) -> Any:
+        return quad(lambda x: np.exp(-x * x), a, b)[0]
+
+    ends = np.array([0.3, np.inf, -np.inf, -1.2])
+    pairs = np.stack(np.meshgrid(ends, ends), -1).reshape(-1, 2).T
+    expected = [scipy.integrate.quad(lambda x: np.exp(-x * x), a, b)[0] for a, b in pairs.T]
+    np.testing.assert_allclose(way(ft.vmap(bell))(*pairs), expected, atol=1e-9)
+    slopes = way(ft.vmap(ft.grad(bell, (0, 1))))(*pairs)
+    np.testing.assert_allclose(slopes, np.exp(-(pairs**2)) * [[-1], [1]], atol=1e-7)
+    rate = way(ft.vmap(ft.grad(lambda p, b: quad(lambda x: np.exp(-p * x), 0.5, b)[0]), (None, 0)))
+    exact = -0.5 * np.exp(-1.0), -0.5 * np.exp(-1.0) + 0.75 * np.exp(-2.0)
+    np.testing.assert_allclose(rate(2.0, np.array([np.inf, 1.0])), exact, atol=1e-8)
+
+
+def test_arguments_are_those_of_scipy() -> None:
+    for m in (scipy.integrate, ft.scipy.integrate):
+        assert m.quad(np.exp, 0, 1, (), 0, 1e-8, 1e-8, 50, None, "cos", 2.0)[0] == pytest.approx(
+            scipy.integrate.quad(lambda x: np.exp(x) * np.cos(2 * x), 0, 1)[0]
+        )
+        assert m.quad(lambda x: x * 1j, 0, 1, complex_func=True)[0] == pytest.approx(0.5j)
+        found = m.quad_vec(
+            lambda x: V * x, 0, 1, 1e-200, 1e-8, "max", 1e6, 100, 1, None, "gk15", True
+        )
+        np.testing.assert_allclose(found[0], V / 2)
+        assert found[2].success
+
+
 def test_plain_integrals_are_scipys() -> None:
     assert quad(np.exp, 0.0, 1.0) == scipy.integrate.quad(np.exp, 0.0, 1.0)
     found = ft.scipy.integrate.dblquad(lambda y, x: x * y, 0, 1, 0, 1)
@@ -138,7 +182,12 @@ def test_plain_integrals_are_scipys() -> None:
     [
         (lambda m, y: m.trapezoid(y, X[:3]), ShapeError, "abscissas"),
         (lambda m, y: m.cumulative_trapezoid(y, initial=1.0), ValueError, "initial"),
-        (lambda m, y: m.cumulative_simpson(y[:2]), ShapeError, "at least 3"),
+        (lambda m, y: m.fixed_quad(lambda x: x * y[0], 0.0, np.inf), ValueError, "use quad"),
+        (
+            lambda m, y: m.quad_vec(lambda x: x * y, 0.0, 1.0, full_output=True),
+            UnsupportedOperationError,
+            "leave them out",
+        ),
         (lambda m, y: m.romb(y[:4]), ValueError, "power of 2"),
         (lambda m, y: m.quad(lambda x: x * y, 0.0, 1.0), ShapeError, "quad_vec"),
         (

@@ -307,3 +307,27 @@ def test_filter_of_many_samples_is_one_equation() -> None:
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         ft.vjp(lambda x: call(ft.scipy.signal, x), X)
+
+
+WHOLE = {
+    "convolve": lambda m, x, y: m.convolve(x, y),
+    "convolve by transforms": lambda m, x, y: m.convolve(x, y, "same", method="fft"),
+    "correlate": lambda m, x, y: m.correlate(y, x, "valid"),
+    "convolve2d": lambda m, x, y: m.convolve2d(x, y, "same", "wrap"),
+    "correlate2d": lambda m, x, y: m.correlate2d(x, y),
+    "medfilt": lambda m, x, y: m.medfilt(x, 3),
+    "order_filter": lambda m, x, y: m.order_filter(x, np.ones((3, 3)), 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u1", "i2"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_signals_of_integers_give_integers(name: str, dtype: str) -> None:
+    """Compiled or not; sums wrap round as those of the dtype."""
+    x, y = (
+        np.random.default_rng(2).integers(0, 90, shape).astype(dtype) for shape in ((6, 5), (3, 2))
+    )
+    expected = WHOLE[name](scipy.signal, x, y)
+    found = ft.jit(lambda x, y: WHOLE[name](ft.scipy.signal, x, y))(x, y)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)

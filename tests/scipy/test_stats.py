@@ -1,8 +1,11 @@
 """Distributions: values against SciPy, derivatives in all real parameters, supports."""
 
+import inspect
+import pydoc
 from dataclasses import dataclass
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -12,7 +15,7 @@ from functrans.scipy import stats as ours
 from functrans.scipy.stats_continuous import CONTINUOUS
 from functrans.scipy.stats_discrete import DISCRETE
 from functrans.scipy.stats_positive import POSITIVE
-from functrans.testing import central_difference
+from functrans.testing import central_difference, check_grads
 from scipy import stats as theirs
 
 
@@ -409,3 +412,91 @@ def test_summaries_of_two() -> None:
     ft.check_grads(lambda s, a: ours.zmap(s, a), (A[0].copy(), A))
     with pytest.raises(ValueError, match="base must be positive, got -1"):
         ours.entropy(A, base=-1)
+
+
+@pytest.mark.parametrize("name", ["multivariate_normal", "multivariate_t"])
+@pytest.mark.parametrize("mean", [0.5, np.array([0.5])])
+@pytest.mark.parametrize("scale", [2.0, np.array([[2.0]])])
+def test_numbers_as_parameters_mean_one_variable(name: str, mean: Any, scale: Any) -> None:
+    one, other = getattr(ours, name), getattr(theirs, name)
+    for x in (np.float64(0.3), np.array([0.3, -1.0, 2.0]), np.array([[0.3], [1.5]])):
+        expected = other.logpdf(x, mean, scale)
+        found = ft.jit(lambda x: one.logpdf(x, mean, scale))(x)
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected)
+    with pytest.raises(ShapeError, match=r"one variable; give points of shape \(..., 1\)"):
+        one.logpdf(np.ones((2, 3)), mean, scale)
+
+
+def test_f_at_both_ends() -> None:
+    for x in (1e-18, 1e-9, 0.5, 3.0, 1e9, 1e18):
+        with mp.workdps(40):
+            a, b, z = mp.mpf(1.25), mp.mpf(2.25), mp.mpf(2.5) * mp.mpf(x)
+            lower = mp.betainc(a, b, 0, z / (z + 4.5), regularized=True)
+            upper = mp.betainc(b, a, 0, 4.5 / (z + 4.5), regularized=True)
+        assert ours.f.cdf(x, 2.5, 4.5) == pytest.approx(float(lower), rel=1e-12, abs=0)
+        assert ours.f.sf(x, 2.5, 4.5) == pytest.approx(float(upper), rel=1e-12, abs=0)
+        assert ft.grad(ours.f.logcdf)(x, 2.5, 4.5) == pytest.approx(
+            ours.f.pdf(x, 2.5, 4.5) / float(lower), rel=1e-9, abs=0
+        )
+        for probability, quantile in ((lower, ours.f.ppf), (upper, ours.f.isf)):
+            if probability < 0.9:
+                assert quantile(float(probability), 2.5, 4.5) == pytest.approx(x, rel=1e-10, abs=0)
+
+
+def test_power_mean_of_exponent_zero_is_the_geometric_one() -> None:
+    a = np.array([[1.0, 4.0], [2.0, 9.0]])
+    np.testing.assert_allclose(ft.jit(lambda a: ours.pmean(a, 0))(a), theirs.pmean(a, 0))
+
+
+def test_methods_have_signatures_with_the_parameters() -> None:
+    def text(method: Any) -> str:
+        return str(inspect.signature(method))
+
+    assert text(ours.gamma.logpdf) == "(x, a, loc=0, scale=1)"
+    assert text(ours.beta.ppf) == "(q, a, b, loc=0, scale=1)"
+    assert text(ours.norm.sf) == "(x, loc=0, scale=1)"
+    assert text(ours.hypergeom.pmf) == "(k, M, n, N, loc=0)"
+    assert ours.gamma.logpdf.__qualname__ == "gamma.logpdf"
+    assert ours.gamma.logpdf.__doc__.startswith("The logarithm of the density")
+
+
+def test_documentation_names_parameters_and_methods_with_formulas() -> None:
+    text = ours.betabinom.__doc__
+    assert "``n``, ``a``, ``b``" in text
+    assert "logpmf(k, n, a, b, loc=0)" in text
+    assert "cdf(" not in text
+    assert "log_mass" not in dir(ours.betabinom)
+    assert {"logpmf", "pmf", "name", "shapes"} <= set(dir(ours.betabinom))
+    for distribution in (ours.gamma, ours.poisson):
+        page = pydoc.plain(pydoc.render_doc(distribution))
+        assert "log_density" not in page
+        assert "*args" not in page
+
+
+def test_documented_methods_work_and_others_refuse() -> None:
+    plain = {"a": 1.5, "b": 2.0, "n": 4.0, "p": 0.4, "mu": 1.2, "M": 9.0, "N": 3.0}
+    for name in ("gamma", "beta", "gennorm", "poisson", "betabinom", "zipf"):
+        distribution = getattr(ours, name)
+        shapes = [plain.get(name, 1.5) for name in distribution.shapes]
+        for method in set(dir(distribution)) - {"name", "shapes"}:
+            if f"  {method}(" in distribution.__doc__:
+                assert not np.isnan(getattr(distribution, method)(0.5, *shapes))
+            else:
+                with pytest.raises(ft.errors.UnsupportedOperationError, match=method):
+                    getattr(distribution, method)(0.5, *shapes)
+
+
+def test_harmonic_mean_with_a_zero() -> None:
+    """Near a single zero ``x`` the mean of ``n`` numbers is ``n x``."""
+    assert ours.hmean(np.array([0.0, 1.0, 2.0])) == 0
+    slope = ft.grad(lambda a: ours.hmean(a))
+    np.testing.assert_array_equal(slope(np.array([1.0, 0.0, 2.0])), [0, 3, 0])
+    np.testing.assert_array_equal(slope(np.array([0.0, 0.0, 2.0])), [0, 0, 0])
+    weighted = ft.grad(lambda a: ours.hmean(a, weights=np.array([1.0, 3.0])))
+    np.testing.assert_allclose(weighted(np.array([0.0, 2.0])), [4, 0])
+    check_grads(lambda a: ours.hmean(a), (np.array([1.0, 1.0, 2.0]),), order=2)
+    table = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for options in ({"axis": None}, {"axis": -1}, {"axis": None, "weights": table}):
+        found = ft.jit(lambda a, options=options: ours.hmean(a, **options))(table)
+        np.testing.assert_allclose(found, theirs.hmean(table, **options))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.sparse import color_pattern
+from functrans.sparse import api, color_pattern
 from helpers import assert_close
 from scipy import sparse
 
@@ -161,6 +161,55 @@ def test_captured_arrays_that_change_are_noticed() -> None:
     assert_close(jac(np.ones(3)).toarray(), np.diag(weights), rtol=1e-12)
 
 
+def test_captured_arrays_with_nan_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.array([1.0, np.nan, 0.0])
+    jac = ft.sparse_jacobian(lambda x: x * weights)
+    jac(np.ones(3))
+    monkeypatch.setattr(api, "find_pattern", None)
+    assert_close(jac(np.ones(3)).toarray(), np.diag(weights), rtol=1e-12)
+
+
+def test_traced_indices_need_a_pattern() -> None:
+    x = np.arange(4.0)
+
+    def picked(x: Any, where: Any) -> Any:
+        return np.sin(x[where])
+
+    match = r"argument \[0\]\[1\].*indices"
+    for transform in (ft.jit, ft.vmap):
+        for function in (ft.sparse_jacobian(picked).values, _pattern_of(picked)):
+            with pytest.raises(ft.errors.ConcretizationError, match=match):
+                transform(function)(np.stack([x, x]), np.array([[0, 1], [1, 3]]))
+    given = ft.sparse_jacobian(picked, pattern=np.ones((2, 4)))
+    at = np.array([3, 1])
+    expected = ft.jacobian(lambda x: picked(x, at))(x)
+    assert_close(given(x, at).toarray(), expected, rtol=1e-12)
+    assert_close(ft.jit(given.values)(x, at), expected.ravel(), rtol=1e-12)
+
+
+def _pattern_of(fun: Any) -> Any:
+    return lambda x, where: x * ft.sparsity_pattern(fun, x, where).nnz
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "bidirectional"])
+def test_no_results(mode: str) -> None:
+    x = np.ones(3, np.float32)
+    for fun in (lambda x: (), lambda x: x[:0], lambda x: (x[:0], x[:0])):
+        jac = ft.sparse_jacobian(fun, mode=mode)
+        assert jac(x).shape == (0, 3)
+        assert jac(x).dtype == np.float32
+        assert jac.values(x).shape == (0,)
+        jac.check(x)
+
+
+def test_check_finds_functions_that_are_not_holomorphic(rng: np.random.Generator) -> None:
+    z = rng.normal(size=4) + 1j * rng.normal(size=4)
+    for mode in ("forward", "reverse"):
+        ft.sparse_jacobian(lambda z: z[1:] * z[:-1], mode=mode).check(z)
+        with pytest.raises(ValueError, match=r"row 0.*not holomorphic"):
+            ft.sparse_jacobian(lambda z: np.conj(z) * z, mode=mode).check(z)
+
+
 def test_values_can_be_transformed(rng: np.random.Generator) -> None:
     hess = ft.sparse_hessian(energy)
     x = rng.uniform(size=6)
@@ -231,6 +280,8 @@ def test_errors() -> None:
         ft.sparse_jacobian(np.sin, coloring=np.zeros(3))
     with pytest.raises(ValueError, match="cannot be read"):
         ft.sparse_jacobian(np.cumsum, coloring=color_pattern(np.eye(3)))(x)
+    with pytest.raises(ft.errors.UnsupportedOperationError, match=r"str.*\.partial, since"):
+        ft.sparse_jacobian(lambda x, kind: x)(x, kind="a")
     with pytest.raises(TypeError, match="expected a function"):
         ft.sparse_hessian(3)
     with pytest.raises(RuntimeError, match="first call"):

@@ -49,6 +49,7 @@ EXACT = {
     *("dynamic_slice", "dynamic_embed", "dynamic_update_slice", "reduce_sum", "cumsum"),
     *("add", "subtract", "multiply", "negative", "exp", "expm1", "log", "log1p", "sqrt"),
     *("sin", "cos", "tan", "arctan", "sinh", "tanh", "arcsinh", "sigmoid", "erf", "where"),
+    *("csr_matmul", "csr_sample"),
     *("complex", "real", "conjugate", "dot_general", "fft_c2c", "rfft", "jit", "checkpoint"),
     *("floor", "ceil", "rint", "sign", "stop_gradient", "cumlogsumexp", "logsumexp"),
 }
@@ -132,6 +133,10 @@ def test_pattern_of_a_chain_is_a_band() -> None:
         (lambda x: (np.sum(x**3), np.prod(x))[0], ("100", "010", "001")),
         (lambda x: np.where(x[0] > 0, x[0] * x[1], x[2] ** 2), ("010", "100", "001")),
         (lambda x: np.linalg.norm(x[:2]) + x[2], ("110", "110", "000")),
+        (
+            lambda x: np.sum(lax.dynamic_update_slice(1 * x, x[:1], (np.argmax(x),)) ** 2),
+            ("111", "110", "101"),
+        ),
     ],
 )
 def test_hessians_by_hand(fun: Callable[..., Any], rows: tuple[str, ...]) -> None:

@@ -18,6 +18,8 @@ from functrans.autograd.promotion import as_tensor, result_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import dot as dot_primitives
 from functrans.primitives import structural
+from functrans.sparse_arrays import is_sparse
+from functrans.sparse_arrays import matmul as sparse_matmul
 from functrans.trace import shape_of
 
 _C_NAMES = {
@@ -110,11 +112,15 @@ def matmul(input: Tensor, other: Any) -> Any:  # torch's name
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
+    if is_sparse(other):
+        return composite("Mm", lambda x: sparse_matmul(x, other), self)
     other = as_tensor(other, self)
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 def _rmatmul_operator(self: Tensor, other: Any) -> Any:
+    if is_sparse(other):
+        return composite("Mm", lambda x: sparse_matmul(other, x), self)
     other = as_tensor(other, self)
     return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 

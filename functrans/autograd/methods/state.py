@@ -8,6 +8,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,7 @@ from functrans.errors import ConcretizationError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.primitives.structural import copy_p
+from functrans.sparse_arrays import answer_to_scipy
 from functrans.trace import Tracer, bind
 
 # the graph ---------------------------------------------------------------------------------------
@@ -299,7 +301,11 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     return np.asarray(value) if isinstance(self._value, Tracer) else self._memory()
 
 
-def _array(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
+def _array(self: Tensor, dtype: Any = None, copy: Any = None) -> Any:
+    if node_of(self) is not None or isinstance(self._value, Tracer):
+        answer = answer_to_scipy(sys._getframe(1), self)  # S @ x leaves the word to the tensor
+        if answer is not None:
+            return answer
     own = numpy(self)
     if dtype is not None and own.dtype != dtype:
         return own.astype(dtype)

@@ -21,9 +21,16 @@ from numpy.polynomial import Legendre as Legendre
 from numpy.polynomial import Polynomial as Polynomial
 from numpy.polynomial import set_default_printstyle as set_default_printstyle
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.numpy.polynomial import chebyshev as chebyshev
 from functrans.numpy.polynomial import hermite as hermite
 from functrans.numpy.polynomial import hermite_e as hermite_e
 from functrans.numpy.polynomial import laguerre as laguerre
 from functrans.numpy.polynomial import legendre as legendre
 from functrans.numpy.polynomial import polynomial as polynomial
+
+__all__ = _exported(
+    globals(), ("chebyshev", "hermite", "hermite_e", "laguerre", "legendre", "polynomial")
+)
+__dir__ = _listing(__all__)

@@ -17,11 +17,14 @@ from numpy.polynomial.chebyshev import chebweight as chebweight
 from numpy.polynomial.chebyshev import chebx as chebx
 from numpy.polynomial.chebyshev import chebzero as chebzero
 
-from functrans.numpy.polynomial.series import Basis, functions
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import Basis as _Basis
+from functrans.numpy.polynomial.series import functions as _functions
 
-BASIS = Basis("chebyshev", "cheb", lambda k: (2.0 if k else 1.0, 0.0, -1.0 if k else 0.0))
+_BASIS = _Basis("chebyshev", "cheb", lambda k: (2.0 if k else 1.0, 0.0, -1.0 if k else 0.0))
 
-_of = functions(BASIS)
+_of = _functions(_BASIS)
 chebadd = _of("add")
 chebsub = _of("sub")
 chebmulx = _of("mulx")
@@ -46,3 +49,6 @@ chebline = _of("line")
 chebtrim = _of("trim")
 cheb2poly = _of("cheb2poly")
 poly2cheb = _of("poly2cheb")
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

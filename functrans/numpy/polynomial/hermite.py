@@ -14,11 +14,14 @@ from numpy.polynomial.hermite import hermweight as hermweight
 from numpy.polynomial.hermite import hermx as hermx
 from numpy.polynomial.hermite import hermzero as hermzero
 
-from functrans.numpy.polynomial.series import Basis, functions
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import Basis as _Basis
+from functrans.numpy.polynomial.series import functions as _functions
 
-BASIS = Basis("hermite", "herm", lambda k: (2.0, 0.0, -2.0 * k))
+_BASIS = _Basis("hermite", "herm", lambda k: (2.0, 0.0, -2.0 * k))
 
-_of = functions(BASIS)
+_of = _functions(_BASIS)
 hermadd = _of("add")
 hermsub = _of("sub")
 hermmulx = _of("mulx")
@@ -43,3 +46,6 @@ hermline = _of("line")
 hermtrim = _of("trim")
 herm2poly = _of("herm2poly")
 poly2herm = _of("poly2herm")
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

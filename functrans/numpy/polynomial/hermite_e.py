@@ -14,11 +14,14 @@ from numpy.polynomial.hermite_e import hermeweight as hermeweight
 from numpy.polynomial.hermite_e import hermex as hermex
 from numpy.polynomial.hermite_e import hermezero as hermezero
 
-from functrans.numpy.polynomial.series import Basis, functions
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import Basis as _Basis
+from functrans.numpy.polynomial.series import functions as _functions
 
-BASIS = Basis("hermite_e", "herme", lambda k: (1.0, 0.0, -1.0 * k))
+_BASIS = _Basis("hermite_e", "herme", lambda k: (1.0, 0.0, -1.0 * k))
 
-_of = functions(BASIS)
+_of = _functions(_BASIS)
 hermeadd = _of("add")
 hermesub = _of("sub")
 hermemulx = _of("mulx")
@@ -43,3 +46,6 @@ hermeline = _of("line")
 hermetrim = _of("trim")
 herme2poly = _of("herme2poly")
 poly2herme = _of("poly2herme")
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

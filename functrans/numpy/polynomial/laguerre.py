@@ -14,11 +14,14 @@ from numpy.polynomial.laguerre import lagweight as lagweight
 from numpy.polynomial.laguerre import lagx as lagx
 from numpy.polynomial.laguerre import lagzero as lagzero
 
-from functrans.numpy.polynomial.series import Basis, functions
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import Basis as _Basis
+from functrans.numpy.polynomial.series import functions as _functions
 
-BASIS = Basis("laguerre", "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), -k / (k + 1)))
+_BASIS = _Basis("laguerre", "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), -k / (k + 1)))
 
-_of = functions(BASIS)
+_of = _functions(_BASIS)
 lagadd = _of("add")
 lagsub = _of("sub")
 lagmulx = _of("mulx")
@@ -43,3 +46,6 @@ lagline = _of("line")
 lagtrim = _of("trim")
 lag2poly = _of("lag2poly")
 poly2lag = _of("poly2lag")
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

@@ -14,11 +14,14 @@ from numpy.polynomial.legendre import legweight as legweight
 from numpy.polynomial.legendre import legx as legx
 from numpy.polynomial.legendre import legzero as legzero
 
-from functrans.numpy.polynomial.series import Basis, functions
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import Basis as _Basis
+from functrans.numpy.polynomial.series import functions as _functions
 
-BASIS = Basis("legendre", "leg", lambda k: ((2 * k + 1) / (k + 1), 0.0, -k / (k + 1)))
+_BASIS = _Basis("legendre", "leg", lambda k: ((2 * k + 1) / (k + 1), 0.0, -k / (k + 1)))
 
-_of = functions(BASIS)
+_of = _functions(_BASIS)
 legadd = _of("add")
 legsub = _of("sub")
 legmulx = _of("mulx")
@@ -43,3 +46,6 @@ legline = _of("line")
 legtrim = _of("trim")
 leg2poly = _of("leg2poly")
 poly2leg = _of("poly2leg")
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

@@ -15,6 +15,7 @@ from numpy.polynomial.polynomial import polyone as polyone
 from numpy.polynomial.polynomial import polyx as polyx
 from numpy.polynomial.polynomial import polyzero as polyzero
 
+from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import implements
 from functrans.numpy.polynomial.series import Basis, functions
@@ -23,9 +24,9 @@ from functrans.numpy.shaping import at_least
 from functrans.primitives import structural
 from functrans.trace import shape_of
 
-BASIS = Basis("polynomial", "poly", lambda k: (1.0, 0.0, 0.0))
+_BASIS = Basis("polynomial", "poly", lambda k: (1.0, 0.0, 0.0))
 
-_of = functions(BASIS)
+_of = functions(_BASIS)
 polyadd = _of("add")
 polysub = _of("sub")
 polymulx = _of("mulx")
@@ -60,3 +61,12 @@ def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Any:
     elif len(shape_of(points)) >= len(shape):
         raise ValueError("x.ndim must be < r.ndim when tensor == False")
     return prod.traced(points - zeros, 0)  # type: ignore[attr-defined]  # set by implements
+
+
+__all__ = [
+    "Polynomial", "polyadd", "polycompanion", "polyder", "polydiv", "polydomain", "polyfit",
+    "polyfromroots", "polygrid2d", "polygrid3d", "polyint", "polyline", "polymul", "polymulx",
+    "polyone", "polypow", "polyroots", "polysub", "polytrim", "polyval", "polyval2d", "polyval3d",
+    "polyvalfromroots", "polyvander", "polyvander2d", "polyvander3d", "polyx", "polyzero",
+]  # fmt: skip
+__dir__ = _listing(__all__)

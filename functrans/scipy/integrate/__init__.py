@@ -1,15 +1,20 @@
 """``scipy.integrate``: initial value problems and quadrature, traced and differentiated.
 
-Here: re-exports of the modules of this package.
+Here: re-exports of the modules of this package, and SciPy's ``IntegrationWarning``, which is given
+where a tolerance or a time was not reached.
 
 Layer: ``scipy``.
 """
 
-from functrans.scipy.integrate.odes import IntegrationWarning as IntegrationWarning
-from functrans.scipy.integrate.odes import OdeResult as OdeResult
-from functrans.scipy.integrate.odes import OdeSolution as OdeSolution
+import typing as _typing
+
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
+from functrans.scipy.dispatch import plain as _plain
 from functrans.scipy.integrate.odes import odeint as odeint
 from functrans.scipy.integrate.odes import solve_ivp as solve_ivp
+from functrans.scipy.integrate.odes_results import OdeResult as OdeResult
+from functrans.scipy.integrate.odes_results import OdeSolution as OdeSolution
 from functrans.scipy.integrate.quadrature import cumulative_simpson as cumulative_simpson
 from functrans.scipy.integrate.quadrature import cumulative_trapezoid as cumulative_trapezoid
 from functrans.scipy.integrate.quadrature import dblquad as dblquad
@@ -19,3 +24,17 @@ from functrans.scipy.integrate.quadrature import quad_vec as quad_vec
 from functrans.scipy.integrate.quadrature import romb as romb
 from functrans.scipy.integrate.quadrature import simpson as simpson
 from functrans.scipy.integrate.quadrature import trapezoid as trapezoid
+
+if _typing.TYPE_CHECKING:
+    from scipy.integrate import IntegrationWarning as IntegrationWarning
+else:
+
+    def __getattr__(name):
+        """SciPy's warning; SciPy is imported when it is first asked for."""
+        if name == "IntegrationWarning":
+            return _plain("integrate.IntegrationWarning")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = _exported(globals(), ("IntegrationWarning",))
+__dir__ = _listing(__all__)

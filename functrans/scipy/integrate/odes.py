@@ -1,8 +1,9 @@
 """Initial value problems: ``odeint`` and ``solve_ivp``, differentiable in all that they are given.
 
-Here: what users call: arguments and their checks, pytrees, results, warnings. Not here: the loop
-over steps (``scipy.integrate.odes_loop``), the steps (``scipy.integrate.odes_methods``), the
-adjoint equation (``scipy.integrate.odes_adjoint``).
+Here: what users call: arguments and their checks, pytrees, warnings. Not here: the loop over steps
+(``scipy.integrate.odes_loop``), the steps (``scipy.integrate.odes_methods``), the adjoint equation
+(``scipy.integrate.odes_adjoint``), the search for events (``scipy.integrate.odes_events``), results
+(``scipy.integrate.odes_results``).
 
 ``odeint`` has JAX's signature, ``solve_ivp`` SciPy's. Both stage the right-hand side once; what it
 refers to (arrays, tracers) becomes an argument of the program, so that derivatives in closed-over
@@ -13,9 +14,10 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +32,18 @@ from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
+from functrans.scipy.dispatch import plain
 from functrans.scipy.integrate.odes_adjoint import integrate_backsolve
+from functrans.scipy.integrate.odes_events import (
+    Event,
+    locate,
+    plain_values,
+    prepare,
+    with_derivatives,
+)
 from functrans.scipy.integrate.odes_loop import RUNNING, TOO_MANY, Options, integrate
-from functrans.scipy.integrate.odes_methods import Method, Tolerances, interpolate, methods
+from functrans.scipy.integrate.odes_methods import Method, Tolerances, methods
+from functrans.scipy.integrate.odes_results import MESSAGES, OdeResult, OdeSolution, make_result
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.transforms.arguments import check_callable, name_of
@@ -40,110 +51,10 @@ from functrans.transforms.arguments import check_callable, name_of
 CHECKPOINTS = 32
 """States kept between two output times in reverse mode."""
 
-MESSAGES = {
-    0: "The solver successfully reached the end of the integration interval.",
-    -1: "Required step size is less than spacing between numbers.",
-    -2: "The maximum number of steps was reached.",
-}
+ROWS, GROWTH = 64, 4
+"""Steps after which events are first looked for, and by how much their number grows."""
 
 _ADJOINTS = ("discrete", "backsolve")
-
-
-class IntegrationWarning(RuntimeWarning):
-    """An integration did not reach all times that were asked for; the rest is NaN."""
-
-
-# results ----------------------------------------------------------------------------------------
-
-
-class OdeSolution(NamedTuple):
-    """A solution between its steps; call it with times.
-
-    Attributes:
-      t_old: times at which the steps begin, ``f64[k]``; the last step may be repeated.
-      sizes: their sizes, with sign, ``f64[k]``.
-      y_old: states at which they begin, ``f64[k, n]``.
-      dense: vectors of their polynomials, ``f64[k, p, n]``.
-      is_nested: whether the polynomials have factors ``x`` and ``1 - x`` in turn.
-    """
-
-    t_old: Any
-    sizes: Any
-    y_old: Any
-    dense: Any
-    is_nested: Any
-
-    def __call__(self, t: Any) -> Any:
-        """States at times.
-
-        Args:
-          t: scalar, or ``f64[m]``; outside of the interval, the polynomial of the nearest step.
-
-        Returns:
-          ``f64[n]`` or ``f64[n, m]``.
-
-        Raises:
-          ShapeError: ``t`` has more than one axis.
-        """
-        times = fnp.asarray(t)
-        ndim = len(shape_of(times))
-        if ndim > 1:
-            raise ShapeError(
-                f"OdeSolution: t must be a scalar or 1-D, got {aval_of(times)}{here()}; ravel it"
-            )
-        flat = fnp.reshape(times, (-1,)).astype(dtype_of(self.t_old))
-        sign = stop_gradient(fnp.where(self.sizes[0] >= 0, 1.0, -1.0))
-        begins, at = sign * stop_gradient(self.t_old), sign * stop_gradient(flat)
-        index = fnp.sum((at[:, None] >= begins[None, 1:]).astype(np.int64), axis=1)
-        x = ((flat - self.t_old[index]) / self.sizes[index])[:, None]
-        dense = fnp.moveaxis(self.dense[index], 1, 0)
-        values = interpolate(self.y_old[index], dense, self.is_nested, x)
-        return values[0] if ndim == 0 else values.T
-
-
-class OdeResult(NamedTuple):
-    """What ``solve_ivp`` returns, with SciPy's names; ``result["y"]`` is ``result.y``.
-
-    Attributes:
-      t: times, ``f64[m]``.
-      y: states, ``f64[n, m]``.
-      sol: the solution between the steps, or ``None``.
-      nfev: evaluations of the right-hand side, without those of derivatives.
-      njev: evaluations of its Jacobian.
-      nlu: factorizations.
-      status: 0 at success, -1 if the step size became too small, -2 after too many steps.
-      success: whether the end of the interval was reached.
-      n_steps: accepted steps.
-      n_rejected: rejected ones.
-      t_events: ``None``.
-      y_events: ``None``.
-    """
-
-    t: Any
-    y: Any
-    sol: OdeSolution | None
-    nfev: Any
-    njev: Any
-    nlu: Any
-    status: Any
-    success: Any
-    n_steps: Any
-    n_rejected: Any
-    t_events: None = None
-    y_events: None = None
-
-    @property
-    def message(self) -> str:
-        """What the status means."""
-        if isinstance(self.status, Tracer):
-            return "The status is known when the traced program runs."
-        return MESSAGES[int(self.status)]
-
-    def __getitem__(self, name: Any) -> Any:
-        """An attribute by name, or a field by number."""
-        if isinstance(name, str):
-            return getattr(self, name)
-        return tuple(self)[name]
 
 
 # arguments --------------------------------------------------------------------------------------
@@ -183,11 +94,11 @@ def _check_direction(who: str, times: Any) -> None:
     """
     if isinstance(times, Tracer):
         return
+    if not np.all(np.isfinite(times)):
+        raise ValueError(f"{who}: times must be finite, got {times}")
     steps = np.diff(np.asarray(times))
     if not (np.all(steps >= 0) or np.all(steps <= 0)):
         raise ValueError(f"{who}: times must increase or decrease throughout, got {times}")
-    if not np.all(np.isfinite(times)):
-        raise ValueError(f"{who}: times must be finite, got {times}")
 
 
 class _Problem:
@@ -258,7 +169,7 @@ class _Problem:
                 f"is {tree.describe(self.treedef)}; both must have one structure"
             )
         for leaf, shape, path in zip(leaves, self.shapes, self.paths, strict=True):
-            if shape_of(leaf) != shape:
+            if shape_of(leaf) != shape and not (shape_of(leaf) == () and shape == (1,)):
                 raise ShapeError(
                     f"{self.who}: the right-hand side returned {aval_of(leaf)} for {path}, whose "
                     f"shape is {list(shape)}; the slope has the shape of the state"
@@ -410,7 +321,8 @@ def odeint(
     func: Callable[..., Any],
     y0: Any,
     t: Any,
-    *args: Any,
+    *parameters: Any,
+    args: tuple[Any, ...] | None = None,
     rtol: Any = 1.4e-8,
     atol: Any = 1.4e-8,
     mxstep: Any = np.inf,
@@ -421,7 +333,7 @@ def odeint(
     adjoint: str = "discrete",
     checkpoints: int | None = CHECKPOINTS,
 ) -> Any:
-    """Solve ``dy/dt = func(y, t, *args)`` and return ``y`` at times, as JAX's ``odeint``.
+    """Solve ``dy/dt = func(y, t, *args)`` and return ``y`` at times, as SciPy's and JAX's.
 
     Differentiable in ``y0``, ``t``, ``args`` and what ``func`` refers to, in both modes and any
     order (with ``adjoint="backsolve"``, in reverse mode). See :func:`solve_ivp` for what the
@@ -429,9 +341,10 @@ def odeint(
 
     Args:
       func: function ``(y, t, *args)`` that returns a pytree like ``y0``; it is staged once.
-      y0: state at ``t[0]``: an array or a pytree of arrays.
+      y0: state at ``t[0]``: an array or a pytree of arrays. A list of numbers is a vector.
       t: times ``f64[m]``, all increasing or all decreasing.
-      *args: pytrees of arrays. SciPy's one tuple ``args=(a, b)`` is written ``a, b`` here.
+      *parameters: further arguments of ``func``, pytrees of arrays, one by one as JAX takes them.
+      args: further arguments of ``func`` as SciPy takes them: a tuple, by keyword.
       rtol: relative tolerance, a number or ``f64[n]`` in the order of the leaves.
       atol: absolute tolerance, likewise.
       mxstep: maximum number of steps between two times.
@@ -448,7 +361,8 @@ def odeint(
 
     Raises:
       ValueError: times that go back and forth, a bad tolerance, an unknown method.
-      TreeMismatchError, ShapeError, TypeError: ``func`` returns what is not like ``y0``.
+      TreeMismatchError, ShapeError, TypeError: ``func`` returns what is not like ``y0``; its
+        arguments are given in both ways.
 
     Example:
       >>> import functrans as ft
@@ -463,12 +377,23 @@ def odeint(
     _check_direction("odeint", times)
     if shape_of(times)[0] == 0:
         raise ValueError("odeint: t is empty; its first element is the time of y0")
+    if args is not None:
+        if parameters:
+            raise TypeError(
+                f"odeint: got {len(parameters)} further arguments and args={args!r}{here()}; pass "
+                "those of the function in one of the two ways"
+            )
+        if not isinstance(args, tuple):
+            raise TypeError(f"odeint: args must be a tuple, got {args!r}{here()}; write args=(a,)")
+        parameters = args
+    if type(y0) is list and y0 and all(map(_is_number, y0)):
+        y0 = fnp.stack([fnp.asarray(part) for part in y0])
 
     def fun(t: Any, y: Any, *own: Any) -> Any:
         return func(t, y, *own) if tfirst else func(y, t, *own)
 
     fun.__name__ = name_of(func)
-    problem = _Problem("odeint", fun, times[0], y0, args)
+    problem = _Problem("odeint", fun, times[0], y0, parameters)
     settings = _settings(
         "odeint", rtol, atol, hmax, h0, mxstep, checkpoints, adjoint, problem.dtype
     )
@@ -478,13 +403,18 @@ def odeint(
     return problem.state(values)
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a value is one number, traced or not."""
+    return tree.structure(value) is tree.LEAF and shape_of(value) == ()
+
+
 def _warn(who: str, status: Any) -> None:
     """Say that an integration ended early, where that is known."""
     if not isinstance(status, Tracer) and int(status) != RUNNING:
         code = -2 if int(status) == TOO_MANY else -1
         warnings.warn(
             f"{who}: {MESSAGES[code]} Values at later times are NaN.{here()}",
-            IntegrationWarning,
+            plain("integrate.IntegrationWarning"),
             stacklevel=3,
         )
 
@@ -507,6 +437,7 @@ def solve_ivp(
     max_steps: int | None = None,
     adjoint: str = "discrete",
     checkpoints: int | None = CHECKPOINTS,
+    **options: Any,
 ) -> OdeResult:
     """Solve ``dy/dt = fun(t, y, *args)`` on an interval, as SciPy's ``solve_ivp``.
 
@@ -527,39 +458,61 @@ def solve_ivp(
         the solver are returned; in traced code, where their number is not known, both ends.
       dense_output: whether to return a function of time as ``sol``. Traced code needs
         ``max_steps``, the number of steps that there is room for.
-      events: not supported.
+      events: a function ``(t, y, *args)`` that returns a number, or several. An event happens where
+        that number changes its sign from one end of a step to the other; two changes within one
+        step are not seen, and ``max_step`` makes steps shorter. Attributes of the function:
+        ``terminal`` (true, or after how many times the integration ends) and ``direction``
+        (positive: only upwards, negative: only downwards). Not in ``jit`` and ``vmap``, since their
+        number depends on values.
       vectorized: has no effect.
       args: more arguments of ``fun``.
       rtol: relative tolerance.
       atol: absolute tolerance, a number or ``f64[n]``.
       max_step: longest step.
       first_step: first step; by default it is chosen.
-      max_steps: maximum number of attempted steps between two output times.
-      adjoint: ``"discrete"`` or ``"backsolve"``.
+      max_steps: maximum number of attempted steps between two output times; with events, of
+        accepted steps.
+      adjoint: ``"discrete"`` or ``"backsolve"``; with events or dense output the derivative is the
+        discrete one.
       checkpoints: states that reverse mode keeps between two output times; ``None`` for all.
+      **options: none; others of SciPy's are refused with what to do.
 
     Returns:
       ``OdeResult``. If the end was not reached, ``success`` is false, and the times that were not
-      are left out; in traced code their states are NaN.
+      are left out; in traced code their states are NaN. With events, ``t_events`` and ``y_events``
+      are lists of their times and states, which have derivatives too. A terminal event ends ``t``,
+      ``y`` and ``sol``, with status 1; without ``t_eval`` it is their last point.
 
     Raises:
-      ValueError: a bad tolerance, an unknown method, ``t_eval`` outside of the interval.
-      ShapeError, TypeError: ``fun`` returns what is not like ``y0``.
-      UnsupportedOperationError: events; dense output of unknown size.
+      ValueError: a bad tolerance, an unknown method, ``t_eval`` outside of the interval, a bad
+        ``terminal``.
+      ShapeError, TypeError: ``fun`` returns what is not like ``y0``; an event does not return a
+        number; an unknown option.
+      UnsupportedOperationError: events in staged code; dense output of unknown size.
 
     Example:
       >>> result = solve_ivp(lambda t, y: -y, (0.0, 1.0), np.array([1.0]), rtol=1e-8, atol=1e-8)
       >>> result.success, round(float(result.y[0, -1]), 6)
       (True, 0.367879)
+      >>> def hit_ground(t, y):
+      ...     return y[0]
+      >>> hit_ground.terminal = True
+      >>> result = solve_ivp(lambda t, y: [y[1], -9.81], (0, 9), [2.0, 0.0], events=hit_ground)
+      >>> result.status, round(float(result.t[-1]), 6)  # sqrt(2 * 2 / 9.81)
+      (1, 0.638551)
 
     Reference: Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, 2nd ed. (1993).
     """
     check_callable("solve_ivp", fun)
-    if events is not None:
-        raise UnsupportedOperationError(
-            "solve_ivp: events are not supported; ask for dense_output, and find the root of the "
-            "event along it"
-        )
+    looked_for = None if events is None else prepare(events)
+    for name in options:
+        if name in ("jac", "jac_sparsity", "lband", "uband"):
+            advice = "the Jacobian of 'Rodas4' is exact, and the other methods use none"
+        elif name == "min_step":
+            advice = "the shortest step is what times of this precision resolve"
+        else:
+            raise TypeError(f"solve_ivp() got an unexpected keyword argument {name!r}")
+        raise TypeError(f"solve_ivp: {name} is not an option{here()}; leave it out: {advice}")
     chosen = _method("solve_ivp", method)
     if args is not None and not isinstance(args, (tuple, list)):
         raise TypeError(
@@ -592,6 +545,12 @@ def solve_ivp(
         _check_inside(times, problem.start, bound)
     else:
         times = fnp.stack([problem.start, bound])
+    if looked_for is not None:
+        wanted = None if t_eval is None else times
+        given = tuple(args or ())
+        return _with_events(
+            problem, chosen, wanted, bound, settings, looked_for, given, dense_output
+        )
     solution = None
     if dense_output or (t_eval is None and is_plain):
         n_rows = _row_count(problem, chosen, bound, settings, is_plain)
@@ -603,10 +562,12 @@ def solve_ivp(
             times = np.concatenate([np.reshape(problem.start, 1), rows[0][:n]])
             values = np.concatenate([problem.y[None], rows[1][:n]])
         else:
-            values = solution(times).T
+            values = None
         is_reached = fnp.abs(stop_gradient(rows[0][-1] - problem.start)) >= fnp.abs(
             stop_gradient(times - problem.start)
         )
+        if values is None:  # not far beyond the last step, where it may overflow
+            values = solution(fnp.where(is_reached, times, problem.start)).T
         is_over = (status == RUNNING) & (stop_gradient(rows[0][-1] - bound) != 0)
         status = fnp.where(is_over, TOO_MANY, status)
         values = fnp.where(is_reached[:, None], values, np.nan)
@@ -618,23 +579,94 @@ def solve_ivp(
     code = fnp.where(status == RUNNING, 0, fnp.where(status == TOO_MANY, -2, -1))
     if is_plain:
         code = int(code)
-    return OdeResult(
-        t=times,
-        y=values.T,
-        sol=solution if dense_output else None,
-        nfev=_number(attempts * chosen.evaluations + (2 if first_step is None else 1)),
-        njev=_number(attempts * chosen.jacobians),
-        nlu=_number(attempts * chosen.jacobians),
-        status=code,
-        success=code == 0,
-        n_steps=_number(accepted),
-        n_rejected=_number(attempts - accepted),
+    sol = solution if dense_output else None
+    return make_result(times, values, sol, chosen, settings, attempts, accepted, code)
+
+
+def _with_events(
+    problem: _Problem,
+    method: Method,
+    t_eval: Any,
+    bound: Any,
+    settings: dict[str, Any],
+    events: Sequence[Event],
+    args: tuple[Any, ...],
+    dense_output: bool,
+) -> OdeResult:
+    """Solve, look for events, and end where one of them says so.
+
+    Which steps there are and in which of them events happen is found on plain numbers. The same
+    steps are then taken once more if the problem is traced.
+
+    Raises:
+      UnsupportedOperationError: numbers are not known.
+    """
+    plain_problem = copy.copy(problem)
+    known = plain_values((problem.y, problem.start, problem.operands))
+    plain_problem.y, start, plain_problem.operands = known
+    plain_problem.start = start
+    end, wanted, plain_args = plain_values((bound, t_eval, args))
+    sizes = {name: settings[name] for name in ("rtol", "atol", "max_step", "first_step")}
+    plain_settings = {**settings, **plain_values(sizes)}
+    _check_direction("solve_ivp", np.stack([start, end]))
+    if wanted is not None:
+        _check_inside(wanted, start, end)
+
+    def steps(rows: Sequence[Any], part: slice) -> OdeSolution:
+        t_old, sizes, y_old, dense = (row[part] for row in rows[2:])
+        return OdeSolution(t_old, sizes, y_old, dense, np.bool_(method.is_nested))
+
+    def between(rows: Sequence[Any]) -> Callable[[int], OdeSolution]:
+        return lambda i: steps(rows, slice(i, i + 1))
+
+    most = np.inf if settings["max_steps"] is None else settings["max_steps"]
+    n_rows = int(min(ROWS, most))
+    while True:
+        rows, status, attempts, accepted = _solve(
+            plain_problem, method, end[None], end, plain_settings, n_rows
+        )
+        is_at_end = bool(rows[0][-1] == end)
+        n_steps = max(int(accepted), int(is_at_end))  # an interval without length is one step
+        ends = np.concatenate([start[None], rows[0][:n_steps]])
+        states = np.concatenate([plain_problem.y[None], rows[1][:n_steps]])
+        found, is_over = locate(events, plain_args, ends, states, between(rows))
+        if is_over or is_at_end or int(status) != RUNNING:
+            break
+        if n_rows == most:
+            status = np.int64(TOO_MANY)
+            break
+        n_rows = int(min(n_rows * GROWTH, most))
+    if is_over:
+        n_steps = found[-1].step + 1
+    if not _is_plain([problem.y, problem.start, bound, *problem.operands]):
+        n_rows = 1 << max(n_steps - 1, 0).bit_length()
+        rows, *_ = _solve(problem, method, bound[None], bound, settings, n_rows)
+    solution = steps(rows, slice(max(n_steps, 1)))
+    real = _real_dtype(problem.dtype)
+    n = shape_of(problem.y)[0]
+    t_events, y_events = with_derivatives(
+        events, args, found, between(rows), n, real, problem.dtype
     )
-
-
-def _number(x: Any) -> Any:
-    """An int where it is known."""
-    return x if isinstance(x, Tracer) else int(x)
+    if wanted is not None:
+        last = found[-1].time if is_over else ends[-1]
+        sign = 1.0 if end >= start else -1.0
+        times = t_eval[: int(np.count_nonzero(sign * wanted <= sign * last))]
+        values = solution(times).T
+    else:
+        times, values = [problem.start[None]], [problem.y[None]]
+        if is_over:
+            last = found[-1].event
+            times += [rows[0][: n_steps - 1], t_events[last][-1:]]
+            values += [rows[1][: n_steps - 1], y_events[last][-1:]]
+        else:
+            times.append(rows[0][: int(accepted)])
+            values.append(rows[1][: int(accepted)])
+        times, values = fnp.concatenate(times), fnp.concatenate(values)
+    code = 1 if is_over else {RUNNING: 0, TOO_MANY: -2}.get(int(status), -1)
+    sol = solution if dense_output else None
+    return make_result(
+        times, values, sol, method, settings, attempts, accepted, code, t_events, y_events
+    )
 
 
 def _check_inside(times: Any, start: Any, bound: Any) -> None:

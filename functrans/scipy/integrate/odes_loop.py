@@ -104,7 +104,8 @@ def integrate(
       slope: ``(t, y, *params) -> dy/dt``.
       y: state at ``start``, ``f64[n]``.
       start: first time.
-      times: output times, in the order of integration, ``f64[m]``.
+      times: output times, in the order of integration, ``f64[m]``; there is at least one step if
+        the interval has a length.
       bound: last time, where the last step ends.
       params: floating arrays that ``slope`` depends on.
       options: tolerances and bounds.
@@ -112,9 +113,9 @@ def integrate(
         where there are fewer.
 
     Returns:
-      States ``f64[m, n]`` (NaN where they were not reached), the status, numbers of attempts and
-      of accepted steps. Of recorded steps, in place of states: the time, the state, the time
-      before, the size, the state before, and the vectors of the polynomial.
+      States ``f64[m, n]`` (NaN where they were not reached or are out of order), the status,
+      numbers of attempts and of accepted steps. Of recorded steps, in place of states: the time,
+      the state, the time before, the size, the state before, and the vectors of the polynomial.
     """
     real = dtype_of(start)
     sign = stop_gradient(fnp.where(bound >= start, 1.0, -1.0).astype(real))
@@ -171,10 +172,12 @@ def integrate(
         shrunk = fnp.maximum(SAFETY * fnp.minimum(positive, 1e30) ** -exponent, SMALLEST)
         factor = fnp.where(is_accepted, grown, shrunk)
         used = fnp.abs(stop_gradient(h))
-        size = fnp.minimum(used * factor, options.max_step).astype(real)
+        size = used * factor
         memory = fnp.where(is_accepted, fnp.maximum(positive, 1e-4), memory).astype(real)
-        least = fnp.maximum(smallest * fnp.abs(stop_gradient(t)), tiny)
+        least = fnp.maximum(smallest * fnp.abs(stop_gradient(now[0])), tiny)
         is_stuck = ~is_accepted & ~(size >= least)
+        # No step is so short that it does not move the time.
+        size = fnp.minimum(fnp.maximum(size, least), options.max_step).astype(real)
         status = fnp.where(is_stuck, TOO_SMALL, status)
         if options.max_steps is not None:
             is_over = (count[1] + 1 >= options.max_steps) & (sign * (now[0] - target) < 0)
@@ -192,7 +195,10 @@ def integrate(
     else:
         size = fnp.minimum(options.first_step, fnp.abs(end - t))
     size = stop_gradient(fnp.minimum(size, options.max_step)).astype(real)
-    dense = fnp.zeros((method.n_dense, *shape_of(y)), dtype_of(y))
+    # Before the first step the solution is a straight line, so that a time that is also the first
+    # one has its derivative.
+    line = fnp.where(fnp.isfinite(f), f, 0)[None].astype(dtype_of(y))
+    dense = fnp.concatenate([line, fnp.zeros((method.n_dense - 1, *shape_of(y)), dtype_of(y))])
     now = (start, y, f, start, fnp.ones_like(start), y, dense)
     policy = None if options.checkpoints is None else Binomial(options.checkpoints)
     state = (now, size, fnp.full((), 1e-4, real), np.False_, np.int64(RUNNING),
@@ -200,15 +206,19 @@ def integrate(
 
     def output(state: Any, target: Any) -> Any:
         def is_before(state: Any) -> Any:
-            return (sign * (state[0][0] - target) < 0) & (state[4] == RUNNING)
+            t = state[0][0]
+            is_wanted = (sign * (t - target) < 0) | (state[6] == 0)
+            return is_wanted & (sign * (t - bound) < 0) & (state[4] == RUNNING)
 
         count = state[5] * np.array([1, 0])
         state = (*state[:5], count, state[6])
         state = while_loop(is_before, lambda s: step(s, target), state, checkpoint=policy)
         _, _, _, t_old, h_old, y_old, dense = state[0]
-        value = interpolate(y_old, dense, np.bool_(method.is_nested), (target - t_old) / h_old)
         is_reached = sign * (stop_gradient(state[0][0]) - target) >= 0
-        return state, fnp.where(is_reached, value, np.nan)
+        is_there = stop_gradient(is_reached & (sign * (target - t_old) >= 0))
+        x = fnp.where(is_there, (target - t_old) / h_old, 0)
+        value = interpolate(y_old, dense, np.bool_(method.is_nested), x)
+        return state, fnp.where(is_there, value, np.nan)
 
     def record(state: Any, _: None) -> Any:
         before = state[6]

@@ -34,6 +34,7 @@ from functrans.numpy.common import layout_of
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements, plain
 from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.transforms.arguments import further_arguments
 from functrans.transforms.vectorize import vmap
 
 # rules on samples -------------------------------------------------------------------------------
@@ -84,7 +85,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def _started(out: Any, initial: Any, axis: int) -> Any:
     """Cumulative results with a first element, if one is given."""
     if initial is not None:
-        first = fnp.broadcast_to(cast(fnp.asarray(initial), dtype_of(out)), shape_of(out[..., :1]))
+        shape = (*shape_of(out)[:-1], 1)
+        first = fnp.broadcast_to(cast(fnp.asarray(initial), dtype_of(out)), shape)
         out = fnp.concatenate((first, out), axis=-1)
     return fnp.moveaxis(out, -1, axis)
 
@@ -106,6 +108,14 @@ def cumulative_trapezoid(
     return _started(out, initial, own)
 
 
+def _quotient(x: Any, y: Any) -> Any:
+    """``x / y``, 0 where ``y`` is 0: two samples at one place."""
+    if isinstance(y, (int, float)):
+        return x / y if y else 0.0
+    is_zero = y == 0
+    return fnp.where(is_zero, 0, x / fnp.where(is_zero, 1, y))
+
+
 def _parabolas(y: Any, widths: Any, dx: Any) -> Any:
     """Simpson's rule for an odd number of samples."""
     first, middle, last = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
@@ -113,8 +123,12 @@ def _parabolas(y: Any, widths: Any, dx: Any) -> Any:
         return fnp.sum(first + 4 * middle + last, axis=-1) * (dx / 3)
     h0, h1 = widths[..., ::2], widths[..., 1::2]
     both = h0 + h1
-    ratio = h0 / h1
-    terms = first * (2 - 1 / ratio) + middle * (both * both / (h0 * h1)) + last * (2 - ratio)
+    product = h0 * h1
+    terms = (
+        first * (2 - _quotient(h1, h0))
+        + middle * _quotient(both * both, product)
+        + last * (2 - _quotient(h0, h1))
+    )
     return fnp.sum(both / 6 * terms, axis=-1)
 
 
@@ -122,7 +136,8 @@ def _parabolas(y: Any, widths: Any, dx: Any) -> Any:
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral by Simpson's rule, as ``scipy.integrate.simpson``.
 
-    An even number of samples ends with the parabola through the last three.
+    An even number of samples ends with the parabola through the last three. Of abscissas that are
+    equal the parabola is not known; as in SciPy, its quotients count as 0.
 
     Reference: Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly
     spaced data, J. Math. Sci. & Math. Education 11 (2016).
@@ -136,9 +151,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     start = None if widths is None else widths[..., :-1]
     total = _parabolas(y[..., :-1], start, dx)
     h0, h1 = (dx, dx) if widths is None else (widths[..., -2], widths[..., -1])
-    alpha = (2 * h1 * h1 + 3 * h0 * h1) / (6 * (h1 + h0))
-    beta = (h1 * h1 + 3 * h0 * h1) / (6 * h0)
-    eta = h1 * h1 * h1 / (6 * h0 * (h0 + h1))
+    alpha = _quotient(2 * h1 * h1 + 3 * h0 * h1, 6 * (h1 + h0))
+    beta = _quotient(h1 * h1 + 3 * h0 * h1, 6 * h0)
+    eta = _quotient(h1 * h1 * h1, 6 * h0 * (h0 + h1))
     return total + alpha * y[..., -1] + beta * y[..., -2] - eta * y[..., -3]
 
 
@@ -148,13 +163,14 @@ def cumulative_simpson(
 ) -> Any:
     """Integrals up to each sample by Simpson's rule, as ``scipy.integrate.cumulative_simpson``.
 
-    Raises:
-      ShapeError: there are less than three samples.
+    Less than three samples are integrated by the trapezoidal rule.
     """
     y, widths, own = _samples("cumulative_simpson", y, x, axis)
     n = shape_of(y)[-1]
     if n < 3:
-        raise ShapeError(f"cumulative_simpson: {n} samples; expected at least 3{here()}")
+        means = (y[..., 1:] + y[..., :-1]) * 0.5
+        out = fnp.cumsum(means * (dx if widths is None else widths), axis=-1)
+        return _started(out if initial is None else out + initial, initial, own)
 
     def first_intervals(y: Any, widths: Any) -> Any:
         """The integral of each parabola over the first of its two intervals."""
@@ -223,10 +239,19 @@ def fixed_quad(
     Returns:
       ``(value, None)``.
 
+    Raises:
+      ValueError: a limit is infinite, where that is known.
+
     Example:
       >>> float(fixed_quad(lambda x: x**3, 0.0, 2.0)[0])
       4.0
     """
+    for name, limit in (("a", a), ("b", b)):
+        if not np.all(np.isfinite(_known(limit))):
+            raise ValueError(
+                f"fixed_quad: {name} is {limit}{here()}; Gaussian quadrature is for finite limits: "
+                "use quad"
+            )
     nodes, weights = np.polynomial.legendre.leggauss(n)
     half = (b - a) * 0.5
     return half * fnp.sum(weights * func(half * (nodes + 1) + a, *args), axis=-1), None
@@ -279,8 +304,9 @@ def _substituted(
     ``x = a + (1 - t) / t`` takes ``(0, 1]`` to ``[a, inf)``; the whole line is folded at 0.
     """
     low, high = (layout_of(v) if isinstance(v, Tracer) else v for v in (a, b))
-    low_is_infinite = low is not None and bool(np.isinf(low))
-    high_is_infinite = high is not None and bool(np.isinf(high))
+    if low is None or high is None:
+        return _substituted_later(function, a, b)
+    low_is_infinite, high_is_infinite = bool(np.isinf(low)), bool(np.isinf(high))
     if not low_is_infinite and not high_is_infinite:
         return function, a, b
     if low_is_infinite and high_is_infinite:
@@ -300,6 +326,36 @@ def _substituted(
     def moved(t: Any) -> Any:
         x = start + direction * ((1 - t) / t)
         return function(x) * (outer * direction / (t * t))
+
+    return moved, 0.0, 1.0
+
+
+def _substituted_later(
+    function: Callable[[Any], Any], a: Any, b: Any
+) -> tuple[Callable[[Any], Any], Any, Any]:
+    """``_substituted`` of limits whose values are not known: which kind it is, is traced, too.
+
+    The whole line is ``x = u / (1 - u**2)`` with ``u = 2 t - 1``, which evaluates the integrand
+    once.
+    """
+    a, b = floats(a, b)
+    a_is_infinite, b_is_infinite = fnp.isinf(a), fnp.isinf(b)
+    low, high = fnp.where(a_is_infinite, 0, a), fnp.where(b_is_infinite, 0, b)
+    is_line = a_is_infinite & b_is_infinite
+    is_half = a_is_infinite ^ b_is_infinite
+    start = fnp.where(b_is_infinite, low, high)
+    a_sign, b_sign = stop_gradient(fnp.sign(a)), stop_gradient(fnp.sign(b))
+    direction = fnp.where(b_is_infinite, b_sign, a_sign)
+    outer = fnp.where(b_is_infinite, 1.0, -1.0) * direction
+    across = 0.5 * (b_sign - a_sign)
+
+    def moved(t: Any) -> Any:
+        u, rest = 2 * t - 1, 4 * t * (1 - t)
+        x = fnp.where(is_half, start + direction * ((1 - t) / t), low + (high - low) * t)
+        width = fnp.where(is_half, outer / (t * t), high - low)
+        x = fnp.where(is_line, u / rest, x)
+        width = fnp.where(is_line, across * (2 * (1 + u * u) / (rest * rest)), width)
+        return function(x) * width
 
     return moved, 0.0, 1.0
 
@@ -387,14 +443,15 @@ def _adaptive(
     """Value, error estimate and number of pieces of an integral."""
     if limit < 1:
         raise ValueError(f"{name}: limit must be at least 1, got {limit}{here()}")
+    limits = [layout_of(v) if isinstance(v, Tracer) else v for v in (a, b)]
     function, a, b = _substituted(function, a, b)
     edges = np.array([0.0, 1.0])
     if points is not None:
-        low, high = (layout_of(v) if isinstance(v, Tracer) else v for v in (a, b))
-        if low is None or high is None:
+        low, high = limits
+        if low is None or high is None or np.isinf(low) or np.isinf(high):
             raise UnsupportedOperationError(
-                f"scipy.integrate.{name} with points needs limits that are known{here()}; add up "
-                "the integrals between the points"
+                f"scipy.integrate.{name} with points needs limits that are known and finite"
+                f"{here()}; add up the integrals between the points"
             )
         inner = (np.sort(np.asarray(points, float)) - low) / (high - low)
         edges = np.concatenate([[0.0], np.unique(inner[(inner > 0) & (inner < 1)]), [1.0]])
@@ -462,6 +519,11 @@ def quad(
     limit: int = 50,
     points: Any = None,
     weight: str | None = None,
+    wvar: Any = None,
+    wopts: Any = None,
+    maxp1: int = 50,
+    limlst: int = 50,
+    complex_func: bool = False,
 ) -> tuple[Any, ...]:
     """Integrate a function of one variable, as ``scipy.integrate.quad``.
 
@@ -476,8 +538,13 @@ def quad(
       epsabs: absolute tolerance.
       epsrel: relative tolerance.
       limit: most pieces. In staging (``jit``, ``vmap``) there is room for all of them.
-      points: places where the integrand is rough; the limits must then be known.
-      weight: not for traced values.
+      points: places where the integrand is rough; the limits must then be known and finite.
+      weight: as in SciPy; not for traced values, as all that belongs to it.
+      wvar: see ``weight``.
+      wopts: see ``weight``.
+      maxp1: see ``weight``.
+      limlst: see ``weight``.
+      complex_func: whether the integrand is complex; a traced one may always be.
 
     Returns:
       ``(value, error)``: the second one is an estimate without derivative. It is above the
@@ -492,10 +559,12 @@ def quad(
       >>> round(float(slope), 12)
       -0.25
     """
-    args = args if isinstance(args, tuple) else (args,)
+    args = further_arguments(args)
     if not _is_traced(func, args, a, b):
-        options = (full_output, epsabs, epsrel, limit, points, weight)
-        return plain("integrate.quad")(func, a, b, args, *options)  # type: ignore[no-any-return]  # a tuple
+        options = (full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
+        return plain("integrate.quad")(  # type: ignore[no-any-return]  # a tuple
+            func, a, b, args, *options, complex_func=complex_func
+        )
     if weight is not None:
         raise UnsupportedOperationError(
             f"scipy.integrate.quad with weight={weight!r} cannot be traced{here()}; multiply the "
@@ -527,11 +596,15 @@ def quad_vec(
     epsabs: float = 1e-200,
     epsrel: float = 1e-8,
     norm: str = "2",
+    cache_size: float = 100e6,
     limit: int = 10000,
-    *,
+    workers: Any = 1,
     points: Any = None,
-    args: tuple[Any, ...] = (),
-) -> tuple[Any, Any]:
+    quadrature: str | None = None,
+    full_output: bool = False,
+    *,
+    args: Any = (),
+) -> tuple[Any, ...]:
     """Integrate a function whose values are arrays, as ``scipy.integrate.quad_vec``.
 
     Args:
@@ -541,16 +614,30 @@ def quad_vec(
       epsabs: absolute tolerance.
       epsrel: relative tolerance.
       norm: traced, the error is that of the worst element.
+      cache_size: as in SciPy; traced, it has no effect.
       limit: most pieces; traced, 200 at most.
+      workers: as in SciPy; traced, it has no effect.
       points: places where the integrand is rough.
-      args: further arguments.
+      quadrature: as in SciPy; traced, it is the Gauss-Kronrod rule of 21 points.
+      full_output: as in SciPy; not for traced values.
+      args: further arguments, or the only one.
 
     Returns:
-      ``(value, error)``; see :func:`quad`.
+      ``(value, error)``; see :func:`quad`. With ``full_output`` more, as SciPy.
+
+    Raises:
+      UnsupportedOperationError: there are traced values with ``full_output`` or another rule.
     """
+    args = further_arguments(args)
     if not _is_traced(f, args, a, b):
         return plain("integrate.quad_vec")(  # type: ignore[no-any-return]  # a tuple
-            f, a, b, epsabs, epsrel, norm, limit=limit, points=points, args=args
+            f, a, b, epsabs, epsrel, norm, cache_size, limit, workers, points, quadrature,
+            full_output, args=args,
+        )  # fmt: skip
+    if full_output or quadrature not in (None, "gk21"):
+        raise UnsupportedOperationError(
+            f"quad_vec of traced values{here()} returns (value, error) by the rule 'gk21', but got "
+            f"full_output={full_output} and quadrature={quadrature!r}; leave them out"
         )
     tolerance = (float(epsabs), float(epsrel))
     pieces = min(int(limit), _VECTOR_LIMIT)

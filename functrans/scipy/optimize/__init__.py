@@ -9,6 +9,8 @@ filled in; and solvers that are programs themselves, which can be compiled and b
 Layer: ``scipy``.
 """
 
+from functrans.namespaces import exported as _exported
+from functrans.namespaces import listing as _listing
 from functrans.scipy.optimize.drivers import minimize as minimize
 from functrans.scipy.optimize.drivers import minimize_scalar as minimize_scalar
 from functrans.scipy.optimize.drivers import root as root
@@ -24,3 +26,6 @@ from functrans.scipy.optimize.traced import brentq as brentq
 from functrans.scipy.optimize.traced import minimize_bfgs as minimize_bfgs
 from functrans.scipy.optimize.traced import newton as newton
 from functrans.scipy.optimize.traced import root_newton as root_newton
+
+__all__ = _exported(globals())
+__dir__ = _listing(__all__)

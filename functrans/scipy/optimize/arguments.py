@@ -17,9 +17,9 @@ import numpy as np
 
 from functrans import tree
 from functrans.flatten_util import ravel_pytree
-from functrans.scipy.optimize.objective import ScipyFunction
+from functrans.scipy.optimize.objective import ScipyFunction, as_vector
 from functrans.trace import Tracer
-from functrans.transforms.arguments import check_callable
+from functrans.transforms.arguments import check_callable, further_arguments
 
 
 def flat_derivative(function: ScipyFunction, given: Callable[..., Any], args: Any) -> Any:
@@ -46,6 +46,7 @@ def flat_bounds(who: str, x0: Any, bounds: Any) -> Any:
         return None
     from scipy.optimize import Bounds
 
+    x0 = as_vector(x0)
     treedef = tree.structure(x0)
     if (
         treedef is not tree.LEAF
@@ -97,7 +98,7 @@ def flat_constraints(
     for i, each in enumerate(several):
         what = f"{who}: constraint {i}"
         if isinstance(each, dict):
-            args = tuple(each.get("args", ()))
+            args = further_arguments(each.get("args", ()))
             function = ScipyFunction(each["fun"], x0, args, jit=jit, who=what)
             given = each.get("jac")
             own = {**each, "fun": _rows_of(function), "args": ()}
@@ -162,6 +163,7 @@ def warn_of(who: str, message: str) -> None:
     from scipy.optimize import OptimizeWarning
 
     warnings.warn(
-        f"{who}: not converged: {message} The result has success=False.", OptimizeWarning,
+        f"{who}: not converged: {message.rstrip('.')}. The result has success=False.",
+        OptimizeWarning,
         stacklevel=4,
-    )  # fmt: skip
+    )

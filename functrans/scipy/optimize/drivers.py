@@ -24,7 +24,7 @@ from functrans.scipy.optimize.arguments import (
     warn_of,
 )
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
-from functrans.transforms.arguments import check_callable
+from functrans.transforms.arguments import check_callable, further_arguments
 from functrans.transforms.reverse import grad
 
 _USES_JAC = frozenset(
@@ -67,8 +67,8 @@ def minimize(
 
     Args:
       fun: function ``(x, *args)`` of a pytree with a real scalar result.
-      x0: start, a pytree of real floating-point arrays.
-      args: further arguments of ``fun`` and of derivatives that are given.
+      x0: start, a pytree of real floating-point arrays; a list or tuple of numbers is a vector.
+      args: further arguments of ``fun`` and of derivatives that are given, or the only one.
       method: as in SciPy.
       jac: by default exact. A function ``(x, *args)``, ``True`` if ``fun`` returns value and
         gradient, or ``False`` or one of SciPy's names for differences.
@@ -89,7 +89,7 @@ def minimize(
       all unknowns. A result that has not converged has ``success=False``, and a warning is given.
 
     Raises:
-      TypeError: ``x0`` is complex or of integers; ``fun`` is not real.
+      TypeError: ``x0`` is complex, or a leaf of a pytree is of integers; ``fun`` is not real.
       UnsupportedOperationError: there are traced values: see ``minimize_bfgs`` and
         ``ft.implicit_diff``.
 
@@ -102,10 +102,11 @@ def minimize(
     import scipy.optimize
 
     who = "minimize"
+    args = further_arguments(args)
     refuse_traced(who, fun, args, constraints)
     given_both = jac is True
     own_fun = (lambda x, *rest: fun(x, *rest)[0]) if given_both else fun
-    function = ScipyFunction(own_fun, x0, args, jit=jit, sparse=sparse, who=who)
+    function = ScipyFunction(own_fun, x0, args, jit=jit, sparse=sparse, who=who, is_objective=True)
     name = method.lower() if isinstance(method, str) else None
     has_constraints = not (isinstance(constraints, (tuple, list)) and not constraints)
     if method is None:
@@ -204,6 +205,7 @@ def minimize_scalar(
     import scipy.optimize
 
     who = "minimize_scalar"
+    args = further_arguments(args)
     refuse_traced(who, fun, args)
     function = ScipyFunction(_of_number(who, fun), None, args, jit=jit, who=who)
     result = scipy.optimize.minimize_scalar(
@@ -240,8 +242,8 @@ def root(
 
     Args:
       fun: function ``(x, *args)`` of a pytree that returns as many numbers as ``x`` has.
-      x0: start, a pytree of real floating-point arrays.
-      args: further arguments of ``fun`` and of ``jac``.
+      x0: start, a pytree of real floating-point arrays; a list or tuple of numbers is a vector.
+      args: further arguments of ``fun`` and of ``jac``, or the only one.
       method: as in SciPy; ``"hybr"`` and ``"lm"`` use the Jacobian.
       jac: by default exact. A function ``(x, *args)``, ``True`` if ``fun`` returns both, or
         ``False`` for differences.
@@ -255,7 +257,7 @@ def root(
       has ``success=False``, and a warning is given.
 
     Raises:
-      TypeError: ``x0`` is complex or of integers.
+      TypeError: ``x0`` is complex, or a leaf of a pytree is of integers.
       UnsupportedOperationError: there are traced values: see ``root_newton`` and
         ``ft.implicit_diff``.
 
@@ -267,6 +269,7 @@ def root(
     import scipy.optimize
 
     who = "root"
+    args = further_arguments(args)
     refuse_traced(who, fun, args)
     given_both = jac is True
     own_fun = (lambda x, *rest: fun(x, *rest)[0]) if given_both else fun
@@ -332,6 +335,7 @@ def root_scalar(
     import scipy.optimize
 
     who = "root_scalar"
+    args = further_arguments(args)
     refuse_traced(who, f, args, x0, x1, bracket)
     function = ScipyFunction(_of_number(who, f), None, args, jit=jit, who=who)
 

@@ -51,7 +51,7 @@ def least_squares(
     Args:
       fun: function ``(x, *args, **kwargs)`` of a pytree that returns the residuals, arrays of any
         structure.
-      x0: start, a pytree of real floating-point arrays.
+      x0: start, a pytree of real floating-point arrays; a list or tuple of numbers is a vector.
       jac: by default exact. A function ``(x, *args, **kwargs)``, or one of SciPy's names for
         differences.
       bounds: as in SciPy, or a pair of pytrees like ``x0``.
@@ -79,7 +79,7 @@ def least_squares(
       has ``success=False``, and a warning is given.
 
     Raises:
-      TypeError: ``x0`` is complex or of integers; residuals are complex.
+      TypeError: ``x0`` is complex, or a leaf of a pytree is of integers; residuals are complex.
       UnsupportedOperationError: there are traced values.
 
     Example:
@@ -180,7 +180,9 @@ def curve_fit(
         p0 = p0.astype(np.float64) if p0.dtype.kind in "iub" else p0
         if p0.dtype.kind == "c":
             raise TypeError(f"{who}: p0 is complex; parameters are real numbers")
+    n = np.size(ydata)
     # SciPy drops data that are NaN or incomplete, and so calls f with other data than these.
+    is_short = nan_policy == "omit"
     functions: dict[int, tuple[Any, ScipyFunction]] = {}
 
     def of(data: Any) -> ScipyFunction:
@@ -199,7 +201,10 @@ def curve_fit(
 
         def jac(data: Any, *parameters: Any) -> Any:
             matrix = of(data).jac(parameters)
-            return matrix if matrix.ndim == 2 else matrix.reshape(1, -1)
+            if matrix.ndim == 2:
+                return matrix
+            # one value for all data
+            return np.broadcast_to(matrix, (np.size(data) if is_short else n, matrix.size)).copy()
 
     options = dict(kwargs)
     if check_finite is not None:

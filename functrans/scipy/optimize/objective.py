@@ -25,7 +25,7 @@ from functrans.flatten_util import ravel_pytree
 from functrans.ir.source import here
 from functrans.sparse.api import sparse_hessian, sparse_jacobian
 from functrans.trace import Tracer, aval_of
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import check_callable, further_arguments, name_of
 from functrans.transforms.jacobian import hessian, jacobian
 from functrans.transforms.products import hvp
 from functrans.transforms.reverse import value_and_grad
@@ -42,7 +42,7 @@ def refuse_traced(who: str, *values: Any) -> None:
     Raises:
       UnsupportedOperationError: there is one; names what can be done.
     """
-    _, held = make_template(values)
+    _, held = make_template(values, objects=True)
     if held:
         raise UnsupportedOperationError(
             f"{who}: {held[0]._describe()} is traced{here()}, but SciPy's solvers work on plain "
@@ -60,9 +60,8 @@ def ravel_start(who: str, x0: Any) -> tuple[np.ndarray, Unravel]:
       TypeError: a leaf is no real floating-point array.
     """
     refuse_traced(who, x0)
+    x0 = as_vector(x0)
     leaves, treedef = tree.flatten(x0)
-    if treedef is not tree.LEAF and isinstance(x0, list) and all(_is_number(v) for v in leaves):
-        return ravel_start(who, np.asarray(leaves, _float_of(who, np.asarray(leaves), "x0")))
     for leaf, path in zip(leaves, tree.key_paths(x0, "x0"), strict=True):
         _float_of(who, np.asarray(leaf), path)
     flat, unravel = ravel_pytree(x0)
@@ -70,6 +69,18 @@ def ravel_start(who: str, x0: Any) -> tuple[np.ndarray, Unravel]:
         shape = np.shape(x0)
         unravel = (lambda x: x[0]) if shape == () else _identity
     return np.asarray(flat, np.float64), unravel
+
+
+def as_vector(x0: Any) -> Any:
+    """A list or tuple of numbers, and an array or number that is an integer, in floating point.
+
+    They are vectors to SciPy; other pytrees stay as they are.
+    """
+    if type(x0) in (list, tuple) and x0 and all(_is_number(value) for value in x0):
+        x0 = np.asarray(x0)
+    if isinstance(x0, (int, np.ndarray, np.generic)) and np.asarray(x0).dtype.kind in "iu":
+        return np.asarray(x0, np.float64)
+    return x0
 
 
 def _is_number(value: Any) -> bool:
@@ -122,12 +133,14 @@ class ScipyFunction:
         sparse: bool = False,
         cache_size: int = 4,
         who: str = "as_scipy",
+        is_objective: bool = False,
     ) -> None:
         check_callable(who, f)
+        args = further_arguments(args)
         if cache_size < 1:
             raise ValueError(f"{who}: cache_size must be at least 1, got {cache_size}")
         self._who = who
-        self._given = (f, x0, args, jit, sparse, cache_size)
+        self._given = (f, x0, args, jit, sparse, cache_size, is_objective)
         self._label = f"{who}: {name_of(f)}"
         self._jit = jit
         self._sparse = sparse
@@ -148,6 +161,8 @@ class ScipyFunction:
         def flat(x: Any) -> Any:
             result = f(unravel(x), *args)
             leaves = tree.leaves(result)
+            if is_objective and len(leaves) == 1 and np.size(leaves[0]) == 1:
+                return np.reshape(leaves[0], ())
             if len(leaves) == 1 and np.ndim(leaves[0]) <= 1:
                 return leaves[0]
             return ravel_pytree(result)[0]
@@ -158,9 +173,14 @@ class ScipyFunction:
 
     def __reduce__(self) -> Any:
         """Pickles as its arguments, so that it can be sent to other processes."""
-        f, x0, args, jit, sparse, cache_size = self._given
+        f, x0, args, jit, sparse, cache_size, is_objective = self._given
         maker = functools.partial(
-            ScipyFunction, jit=jit, sparse=sparse, cache_size=cache_size, who=self._who
+            ScipyFunction,
+            jit=jit,
+            sparse=sparse,
+            cache_size=cache_size,
+            who=self._who,
+            is_objective=is_objective,
         )
         return maker, (f, x0, args)
 
@@ -437,8 +457,9 @@ def as_scipy(
       f: function ``(x, *args)`` of a pytree with a scalar result (an objective), or with several
         (residuals, constraints, equations), which are put into one vector.
       x0: a pytree like ``x`` of real floating-point arrays, usually the start; without one, ``x``
-        is a vector.
-      args: further arguments.
+        is a vector. A list or tuple of numbers is a vector, and integers in a vector become
+        floating-point numbers, as in SciPy.
+      args: further arguments, or the only one.
       jit: whether function and derivatives are compiled. ``False`` for functions whose course
         depends on values.
       sparse: whether Jacobians of several results, and Hessians, are sparse arrays
@@ -452,7 +473,7 @@ def as_scipy(
       once gradients are asked for, they are computed with the value. Threads may share it.
 
     Raises:
-      TypeError: ``x0`` or a result is complex, or ``x0`` is of integers.
+      TypeError: ``x0`` or a result is complex, or a leaf of the pytree ``x0`` is of integers.
       UnsupportedOperationError: ``f`` or ``x0`` refers to traced values.
 
     Example:

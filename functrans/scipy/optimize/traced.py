@@ -25,7 +25,7 @@ from functrans.errors import ConvergenceError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of, own_array
+from functrans.transforms.arguments import check_callable, further_arguments, name_of, own_array
 from functrans.transforms.implicit import LinearSolver, implicit_diff
 from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad, value_and_grad
@@ -69,6 +69,11 @@ def _floating(who: str, name: str, value: Any) -> Any:
     return value if isinstance(value, Tracer) else np.asarray(value)
 
 
+def _resolution(*values: Any) -> float:
+    """The least relative tolerance that is of use in the precision of some numbers."""
+    return 4 * float(np.finfo(np.result_type(*map(dtype_of, values))).eps)
+
+
 # one unknown ------------------------------------------------------------------------------------
 
 
@@ -88,7 +93,8 @@ def newton(
       x0: start, an array of any shape.
       fprime: derivative, by default exact.
       args: further arguments.
-      tol: the iteration ends when no element of a step is longer.
+      tol: the iteration ends when no element of a step is longer, or longer than the numbers
+        resolve.
       maxiter: greatest number of steps.
 
     Returns:
@@ -105,6 +111,7 @@ def newton(
     """
     who = f"newton of {name_of(func)}"
     check_callable("newton", func)
+    args = further_arguments(args)
     start = _floating("newton", "x0", x0)
 
     def solver(x: Any, *own: Any) -> Any:
@@ -117,7 +124,9 @@ def newton(
             x, _, k = state
             value = func(x, *own)
             step = np.where(value == 0, 0.0 * x, value / slope(x))
-            return x - step, np.max(np.abs(step), initial=0.0), k + 1
+            size = np.abs(step)
+            size = np.where(size <= _resolution(x) * np.abs(x), 0.0 * size, size)
+            return x - step, np.max(size, initial=0.0), k + 1
 
         def goes_on(state: Any) -> Any:
             _, size, k = state
@@ -152,6 +161,7 @@ def _bracketed(
     """The root in a bracket, with its derivative."""
     who = f"{name} of {name_of(f)}"
     check_callable(name, f)
+    args = further_arguments(args)
     low, high = _floating(name, "a", a), _floating(name, "b", b)
     for what, value in (("a", low), ("b", high)):
         if shape_of(value):
@@ -173,7 +183,8 @@ def _bracketed(
                 f"{who}: f(a) = {float(f_low):.3g} and f(b) = {float(f_high):.3g} have one sign"
                 f"{here()}; give an interval in which the function changes sign"
             )
-        x, is_found, k = search(value, low, high, f_low, f_high, xtol, rtol, maxiter)
+        least = max(rtol, _resolution(low, high))
+        x, is_found, k = search(value, low, high, f_low, f_high, xtol, least, maxiter)
         return _flagged(
             who, x, is_found & has_change, lambda: f"{int(k)} steps were not enough; allow more "
             "(maxiter) or a larger xtol",
@@ -294,7 +305,7 @@ def bisect(
       b: the other end; ``f(a)`` and ``f(b)`` have different signs.
       args: further arguments.
       xtol: absolute tolerance.
-      rtol: relative tolerance.
+      rtol: relative tolerance, at least four times the precision of the numbers.
       maxiter: greatest number of steps.
 
     Returns:
@@ -353,7 +364,8 @@ def root_newton(
         ``args`` and in the traced values that it refers to.
       x0: start, a pytree of real floating-point arrays.
       args: further arguments.
-      tol: the iteration ends when the norm of a step is at most ``tol * (1 + norm(x))``.
+      tol: the iteration ends when the norm of a step is at most ``tol * (1 + norm(x))``; at least
+        four times the precision of the numbers.
       maxiter: greatest number of steps.
       solve: how the linear systems of derivatives are solved; see ``ft.implicit_diff``.
 
@@ -374,7 +386,9 @@ def root_newton(
     """
     who = f"root_newton of {name_of(fun)}"
     check_callable("root_newton", fun)
+    args = further_arguments(args)
     start = Space("root_newton", x0, "x0")
+    least = max(tol, _resolution(np.zeros(0, start.dtype)))
 
     def solver(x: Any, *own: Any) -> Any:
         space = Space(who, x, "x0")
@@ -390,16 +404,16 @@ def root_newton(
 
         def goes_on(state: Any) -> Any:
             _, _, size, k = state
-            return ~(size <= tol) & (k < maxiter)
+            return ~(size <= least) & (k < maxiter)
 
         vector = space.ravel(x, "x0")
         f = residual(vector)
         first = (vector + 0.0 * f, f, np.inf + 0.0 * _size(f), np.int64(0))
         vector, f, size, k = _loop(goes_on, body, first)
         flagged = _flagged(
-            who, vector, size <= tol,
+            who, vector, size <= least,
             lambda: f"after {int(k)} steps the last one was {float(size):.3g} of x in norm, more "
-            f"than {tol:g}, and the residual {float(_size(f)):.3g}; start nearer to the root or "
+            f"than {least:g}, and the residual {float(_size(f)):.3g}; start nearer to the root or "
             "allow more steps (maxiter)",
         )  # fmt: skip
         return space.unravel(flagged)
@@ -489,8 +503,8 @@ def minimize_bfgs(
 
     Returns:
       A ``MinimizeResult``. One that has not converged has ``success=False``; its ``x`` is the best
-      point found, and derivatives of that have no meaning. Only ``x`` has derivatives, those of the
-      minimum.
+      point found, and derivatives of that have no meaning. ``x`` and ``fun`` have derivatives,
+      those of the minimum; the gradient ``jac`` stays 0 there.
 
     Raises:
       TypeError: ``x0`` is complex or of integers.
@@ -505,6 +519,7 @@ def minimize_bfgs(
     """
     who = f"minimize_bfgs of {name_of(fun)}"
     check_callable("minimize_bfgs", fun)
+    args = further_arguments(args)
     start = Space("minimize_bfgs", x0, "x0")
     if start.dtype.kind == "c":
         raise TypeError(f"minimize_bfgs: x0 is complex{here()}; make its parts two unknowns")
@@ -524,6 +539,8 @@ def minimize_bfgs(
         grad(fun), solve=solve, has_aux=True, symmetric=True, traceable=True, tol=None
     )(solver)
     x, (success, value, g, k, count) = call(start.unravel(start.ravel(x0, "x0")), *args)
+    if any(isinstance(leaf, Tracer) for leaf in tree.leaves(x)):
+        value = fun(x, *args)  # which has derivatives
     return MinimizeResult(x, success, value, g, k, count)
 
 

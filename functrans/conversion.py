@@ -1,0 +1,243 @@
+"""What to write where a plain array was asked of a traced one.
+
+Here: the error of ``Tracer.__array__``. It looks at the call that asked: of a function of SciPy it
+names the one of ``functrans.scipy``, of a function of NumPy the recipe that fits. Not here: when it
+is raised (``operators``), NumPy functions that dispatch and are refused (``numpy.tables``).
+``functrans/__init__.py`` imports this module when the error is raised.
+
+Layer: last.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import linecache
+import sys
+import textwrap
+from collections.abc import Iterator
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+from functrans import scipy as traced_scipy
+from functrans.errors import ConcretizationError
+from functrans.ir.source import here
+
+_FOREIGN = (
+    "make it one operation with ft.external(f, out_like), which takes a derivative rule or finite "
+    "differences, or call it by ft.pure_callback if no derivative is needed"
+)
+_LISTS = (
+    "np.array([x, y]), np.asarray([x, y]): by np.stack([x, y]), or functrans.numpy.array([x, y])"
+)
+_JOINS = (
+    "np.mean([x, y]), np.full(n, x), np.r_[x, y]: by functrans.numpy's function of the same name, "
+    "or np.stack([x, y])"
+)
+_LOOPS = "np.vectorize(f)(x): by functrans.numpy.vectorize(f)(x), or ft.vmap(f)(x)"
+_DOTS = "array.dot(x): by array @ x"
+_READS = (
+    "array[i], np.take(array, i): by functrans.numpy.take(array, i), or "
+    "np.asarray(array, like=i)[i]"
+)
+_WRITES = "buffer[i] = x: by the same on a buffer made with like=x (np.zeros(n, like=x))"
+_RANGES = "np.arange(n): by the same with a static n (static_argnums of jit)"
+_SCALARS = "np.float64(x), math.sin(x): by x, np.sin(x)"
+_RANDOM = "rng.normal(x, s): by x + s * rng.standard_normal(np.shape(x))"
+_MASKED = "np.ma.array(x, mask=m), np.ma.masked_where(m, x): by np.where(m, 0, x), and where=~m"
+_POLYNOMIALS = "np.polynomial.legendre.legval(x, c): by functrans.numpy.polynomial.legendre.legval"
+_RECIPES = (
+    _LISTS, _JOINS, _DOTS, _READS, _WRITES, _LOOPS, _RANGES, _SCALARS, _RANDOM, _MASKED,
+    _POLYNOMIALS,
+)  # fmt: skip
+
+_BY_CALL = {
+    **dict.fromkeys(("array", "asarray", "asanyarray", "ascontiguousarray"), _LISTS),
+    **dict.fromkeys(("mean", "full", "r_", "c_"), _JOINS),
+    "vectorize": _LOOPS,
+    "dot": _DOTS,
+    "take": _READS,
+    **dict.fromkeys(("arange", "linspace"), _RANGES),
+    **dict.fromkeys(("float64", "float32", "complex128", "int64"), _SCALARS),
+    **dict.fromkeys(("normal", "uniform", "exponential", "gamma", "poisson"), _RANDOM),
+}
+
+
+def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationError:
+    """The error for a traced array that was asked for a plain one.
+
+    Args:
+      tracer: the array.
+      frame: the innermost frame of Python outside functrans at the time.
+    """
+    called = _scipy_call(frame)
+    given = f"was given {tracer._describe()}{here(3)}"
+    if called is not None:
+        path, replacement = called
+        remedy = (
+            f"Call functrans.scipy.{replacement} in its place"
+            if replacement
+            else f"functrans.scipy has none of that name (docs/support.md lists what there is): "
+            f"{_FOREIGN}"
+        )
+        return ConcretizationError(
+            f"scipy.{path} {given}; SciPy's functions cannot answer for traced arrays. {remedy}."
+        )
+    lost = (
+        f"a NumPy function that does not dispatch {given} and wanted a plain array of it, which "
+        "would lose the trace. Replace"
+    )
+    recipe = _recipe(frame)
+    if recipe is not None:
+        return ConcretizationError(f"{lost} {recipe} (docs/guide.md has the whole list).")
+    lines = "\n".join(f"  {recipe}" for recipe in _RECIPES)
+    return ConcretizationError(f"{lost}\n{lines}\nA function of another library: {_FOREIGN}.")
+
+
+# SciPy ------------------------------------------------------------------------------------------
+
+
+def _scipy_call(frame: FrameType | None) -> tuple[str, str] | None:
+    """The public function of SciPy that is being called, and its replacement, empty if none.
+
+    Both as ``stats.norm.logpdf``: of several nested calls the outermost one.
+    """
+    found: tuple[str, str] | None = None
+    inside = ""
+    while frame is not None:
+        parts = frame.f_globals.get("__name__", "").split(".")
+        if parts[0] not in ("scipy", "numpy"):
+            break
+        if parts[0] == "scipy":
+            inside = inside or ".".join(parts[1:])
+            for namespace in _namespaces(parts[1:], frame):
+                path, replacement = _public(namespace, frame)
+                if path:
+                    found = (f"{namespace}.{path}", replacement and f"{namespace}.{replacement}")
+                    break
+        frame = frame.f_back
+    return found or ((inside, "") if inside else None)
+
+
+def _namespaces(parts: list[str], frame: FrameType) -> Iterator[str]:
+    """The public modules of SciPy that a frame may belong to, the longest path first."""
+    if parts[0] == "_lib":  # a decorator: the decorated function says where it is
+        for function in _decorated(frame):
+            yield from _namespaces(function.__module__.split(".")[1:], frame)
+        return
+    public = [part for i, part in enumerate(parts) if not any(p[0] == "_" for p in parts[: i + 1])]
+    for n in range(len(public), 0, -1):
+        yield ".".join(public[:n])
+
+
+def _decorated(frame: FrameType) -> list[FunctionType]:
+    """The function that a wrapper in SciPy's library of helpers calls."""
+    return [
+        value
+        for name in frame.f_code.co_freevars
+        if isinstance(value := frame.f_locals.get(name), FunctionType)
+        and value.__module__.startswith("scipy.")
+    ]
+
+
+def _public(namespace: str, frame: FrameType) -> tuple[str, str]:
+    """The public name of the function of a frame, and that of its replacement."""
+    module = sys.modules.get(f"scipy.{namespace}")
+    ours: Any = traced_scipy
+    for part in namespace.split("."):
+        ours = getattr(ours, part, None)
+    code = frame.f_code
+    if module is None:
+        return "", ""
+    if code.co_argcount and code.co_varnames[0] == "self":
+        return _of_object(module, ours, frame.f_locals.get("self"), code.co_name)
+    names = [code.co_name, *(f.__name__ for f in _decorated(frame))]
+    name = next((n for n in names if not n.startswith("_") and hasattr(module, n)), "")
+    return name, _offered(ours, name)
+
+
+def _offered(ours: Any, *names: str) -> str:
+    """A path of names if functrans has it, else empty."""
+    for name in names:
+        ours = getattr(ours, name, None) if name else None
+    return ".".join(names) if ours is not None else ""
+
+
+def _of_object(module: ModuleType, ours: Any, instance: Any, method: str) -> tuple[str, str]:
+    """The same where the function is a method."""
+    kind = type(instance).__name__
+    own = getattr(instance, "dist", instance)  # a distribution, where parameters are frozen
+    called = getattr(own, "name", None)
+    name = next(
+        (
+            n
+            for n, value in vars(module).items()
+            if value is own or (n == called and type(value) is type(own))
+        ),
+        None,
+    )
+    if name is not None and not name.startswith("_"):  # a distribution, or a function as an object
+        path = (name,) if method.startswith("_") else (name, method)
+        text = ".".join(path) if own is instance else f"{name}(...).{method}"
+        return text, _offered(ours, *path)
+    if not hasattr(module, kind) or kind.startswith("_"):
+        return "", ""
+    called = {"__init__": "", "__call__": "(...)"}.get(method, "" if method[0] == "_" else method)
+    return kind + (f"(...).{called}" if called == method else called), _offered(ours, kind)
+
+
+# NumPy ------------------------------------------------------------------------------------------
+
+
+def _recipe(frame: FrameType | None) -> str | None:
+    """The recipe for the call that asked, if its line can be read."""
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("numpy.ma"):
+            return _MASKED
+        if name.startswith("numpy.polynomial"):
+            return _POLYNOMIALS
+        if not name.startswith("numpy"):
+            break
+        called = frame.f_code.co_qualname.partition(".")[0]
+        if called in _BY_CALL:
+            return _BY_CALL[called]
+        frame = frame.f_back
+    if frame is None:
+        return None
+    code, offset = frame.f_code, frame.f_lasti
+    operation = dis.opname[code.co_code[offset]]
+    if operation == "STORE_SUBSCR":
+        return _WRITES
+    node = _expression(code, offset)
+    if isinstance(node, ast.Subscript):
+        node = node.value
+        if not (isinstance(node, ast.Attribute) and node.attr in ("r_", "c_")):
+            return _READS
+        return _JOINS
+    if isinstance(node, ast.Call):
+        function = node.func.func if isinstance(node.func, ast.Call) else node.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        name = function.id if isinstance(function, ast.Name) else name
+        return _BY_CALL.get(name)
+    return None
+
+
+def _expression(code: CodeType, offset: int) -> ast.expr | None:
+    """The expression that an instruction stands for, read from the file."""
+    for index, position in enumerate(code.co_positions()):
+        if 2 * index == offset:
+            first, last, start, end = position
+            break
+    else:
+        return None
+    if first is None or last is None or start is None or end is None:
+        return None
+    lines = [linecache.getline(code.co_filename, number) for number in range(first, last + 1)]
+    cut = [line.encode() for line in lines]
+    cut[-1] = cut[-1][:end]  # positions count bytes
+    cut[0] = cut[0][start:]
+    try:
+        return ast.parse(f"({textwrap.dedent(b''.join(cut).decode())})", mode="eval").body
+    except (SyntaxError, UnicodeDecodeError):
+        return None
