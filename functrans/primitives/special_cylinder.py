@@ -35,6 +35,10 @@ _LOW_ORDERS = {
     "ive": ("i0e", "i1e"),
     "kve": ("k0e", "k1e"),
 }
+_SCALED = ("ive", "kve")
+_LIMIT = 1e9
+"""Where SciPy's scaled functions of order 2 and more are still exact; NaN from 1.07e9 on."""
+_TINY = 1e-300
 _FINITE_AT_ZERO = ("jv", "iv", "ive")
 
 
@@ -42,7 +46,26 @@ def _value(name: str, order: float, x: np.ndarray) -> Any:
     """A cylinder function of a single order."""
     if order in (0, 1) and name in _LOW_ORDERS and x.dtype.kind == "f":
         return routine(_LOW_ORDERS[name][int(order)])(x)
+    if name in _SCALED and x.dtype.kind == "f" and np.any(np.abs(x) > _LIMIT):
+        return _scaled_far_out(name, order, x)
+    if name == "iv" and np.any(is_tiny := np.abs(x) < _TINY):  # NaN from SciPy; the scale is 1
+        plain = routine("iv")(order, np.where(is_tiny, x.dtype.type(1), x))
+        return np.where(is_tiny, routine("ive")(order, x), plain)
     return routine(name)(order, x)
+
+
+def _scaled_far_out(name: str, order: float, x: np.ndarray) -> Any:
+    """A scaled function where SciPy's gives up: ``1 + O(1 / x)`` times its limit (DLMF 10.40)."""
+    is_far = np.abs(x) > _LIMIT
+    size = np.abs(np.where(is_far, x, 1))
+    slope = (4 * order**2 - 1) / (8 * size)
+    far = np.sqrt(np.pi / (2 * size)) * (1 + slope)
+    if name == "ive":
+        far = (1 - slope) / np.sqrt(2 * np.pi * size)
+    is_integer = order == math.floor(order)
+    sign = (-1.0 if order % 2 else 1.0) if is_integer and name == "ive" else np.nan
+    far = np.where(x < 0, sign * far, far).astype(x.dtype)
+    return np.where(is_far, far, routine(name)(order, np.where(is_far, x.dtype.type(1), x)))
 
 
 def _first_of_order_one(name: str, x: np.ndarray) -> Any:

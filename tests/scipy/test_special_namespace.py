@@ -3,6 +3,7 @@
 import doctest
 import functools
 import io
+import math
 from typing import Any
 
 import mpmath as mp
@@ -450,3 +451,20 @@ def test_incomplete_functions_of_parameter_zero() -> None:
         slopes = ft.grad(ours.betainc, (0, 1))(2.0, 0.0, x)
         assert slopes[0] == 0
         assert slopes[1] == pytest.approx(theirs.betainc(2.0, h, x) / h, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["i0e", "i1e", "k0e", "k1e"])
+@pytest.mark.parametrize("x", [9e8, 2e9, 1e30, 1e160, math.inf])
+def test_scaled_functions_have_curvatures_far_out(name: str, x: float) -> None:
+    """SciPy's functions of order 2, of which they are made, are NaN there."""
+    found = ft.grad(ft.grad(getattr(ours, name)))(x)
+    assert abs(found) < 1e-19  # rounding of the neighbours' difference; the limit is 0
+
+
+@pytest.mark.parametrize("x", [1e-310, -1e-310, 1e-306, 0.0])
+def test_curvatures_at_the_smallest_numbers(x: float) -> None:
+    """SciPy's ``iv`` of order 2 and more is NaN there."""
+    for name, want in (("i0", 0.5), ("i1", 0.375 * x), ("iv", 0.25)):
+        fun = getattr(ours, name)
+        fun = (lambda x, f=fun: f(2.0, x)) if name == "iv" else fun
+        np.testing.assert_allclose(ft.grad(ft.grad(fun))(x), want, rtol=1e-10)
