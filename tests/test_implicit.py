@@ -655,3 +655,19 @@ def test_objects_that_cannot_be_copied_are_refused():
 
     with pytest.raises(UnsupportedOperationError, match="attribute 'c'"):
         ft.grad(root)(0.3)
+
+
+UNSEEN: dict[str, Any] = {}
+
+
+def test_traced_values_that_are_not_seen_are_refused():
+    def root(c, start=0.0):
+        UNSEEN["c"] = c
+        return bisect(lambda x: x**3 - UNSEEN["c"], start, 1.0)
+
+    with pytest.raises(UnsupportedOperationError, match="in a global variable"):
+        ft.grad(root)(0.3)
+    with pytest.raises(UnsupportedOperationError, match="in a global variable"):
+        ft.jvp(root, (0.3,), (1.0,))
+    with pytest.raises(UnsupportedOperationError):
+        ft.grad(root, (0, 1))(0.3, 0.1)  # something else is seen

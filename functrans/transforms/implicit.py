@@ -36,6 +36,7 @@ from functrans.errors import ConvergenceError, UnsupportedOperationError
 from functrans.ir.avals import aval_of_plain, is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.primitives.structural import cast
+from functrans.state import open_traces
 from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.transforms.arguments import (
@@ -183,9 +184,10 @@ class _ImplicitCall(JvpCall):
       template: solver, condition and linear solver, without what they refer to.
       arguments: how arrays make up arguments.
       out: structures of ``x`` and of ``aux``, once the solver has run.
+      is_inside: whether traces were open at the call.
     """
 
-    __slots__ = ("arguments", "out", "owner", "template")
+    __slots__ = ("arguments", "is_inside", "out", "owner", "template")
     takes_zeros = True
 
     def __init__(self, owner: ImplicitFunction, template: Template, arguments: _Arguments) -> None:
@@ -195,6 +197,7 @@ class _ImplicitCall(JvpCall):
         self.template = template
         self.arguments = arguments
         self.out: list[Any] = []
+        self.is_inside = False
 
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """Run the solver: on plain arrays, in a callback if there are none yet."""
@@ -202,6 +205,10 @@ class _ImplicitCall(JvpCall):
             return self._called_back(args)
         x, aux = self._run(args)
         leaves = self._leaves("the solution", x)
+        if self.is_inside and not any(isinstance(arg, Tracer) for arg in args):
+            held, operands = split(args, len(self.template.holes))
+            own, kwargs = self.arguments.fill(operands)
+            self.owner.refuse_unseen(self.template.fill(held)[1](x, *own[1:], **kwargs))
         extra = self._leaves("aux", aux) if self.owner.has_aux else []
         self.out[:] = [tree.structure(x), tree.structure(aux), len(leaves)]
         return [*leaves, *extra]
@@ -449,7 +456,11 @@ class ImplicitFunction(Wrapper):
         template, held = make_template((self._solver, self._condition, self._solve), objects=True)
         leaves, treedef = tree.flatten((args, kwargs))
         if not held and not any(isinstance(leaf, Tracer) for leaf in leaves):
-            return self._solver(*args, **kwargs)
+            result = self._solver(*args, **kwargs)
+            if open_traces.get():
+                x, _ = pair_of(self.label, result, self.has_aux)
+                self.refuse_unseen(self._condition(x, *args[1:], **kwargs))
+            return result
         is_array = [isinstance(leaf, Tracer) or aval_of_plain(leaf) is not None for leaf in leaves]
         static = [None if flag else (leaf,) for leaf, flag in zip(leaves, is_array, strict=True)]
         operands = [leaf for leaf, flag in zip(leaves, is_array, strict=True) if flag]
@@ -459,11 +470,26 @@ class ImplicitFunction(Wrapper):
             for x in operands[:n_guess]
         ]
         call = _ImplicitCall(self, template, _Arguments(treedef, static, n_guess))
+        call.is_inside = bool(open_traces.get())
         outs = bind(custom_jvp_p, *held, *operands, call=call, jaxpr=None, n_extra=0)
         x_treedef, aux_treedef, n = call.out
         own = own_arrays(outs, operands)
         x = tree.unflatten(x_treedef, own[:n])
         return (x, tree.unflatten(aux_treedef, own[n:])) if self.has_aux else x
+
+    def refuse_unseen(self, residual: Any) -> None:
+        """Refuse traced values that the condition of plain arguments refers to.
+
+        Raises:
+          UnsupportedOperationError: there are some; their derivatives would be lost.
+        """
+        hidden = [leaf for leaf in tree.leaves(residual) if isinstance(leaf, Tracer)]
+        if hidden:
+            raise UnsupportedOperationError(
+                f"{self.label}: the condition refers to traced values where they are not seen, as "
+                "in a global variable or a slot of an object: of plain arguments it is "
+                f"{hidden[0]._describe()}{here()}; pass them as arguments of the solver"
+            )
 
     def announced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Something like the result of the solver.

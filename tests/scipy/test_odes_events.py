@@ -373,7 +373,10 @@ def test_events_in_staged_code_are_refused_with_what_to_do() -> None:
     assert_allclose(known(2.0), 2 * np.sqrt(20 / GRAVITY), rtol=1e-9)
 
 
-def test_traced_values_in_objects_are_refused() -> None:
+UNSEEN: dict[str, Any] = {}
+
+
+def test_traced_values_in_objects_are_found() -> None:
     class Level:
         def __init__(self, level: Any) -> None:
             self.level = level
@@ -386,11 +389,22 @@ def test_traced_values_in_objects_are_refused() -> None:
         assert own.t_events is not None
         return own.t_events[0][0]
 
-    for argnums in (0, (0, 1)):
-        for transform in (ft.grad, ft.hessian):
-            with pytest.raises(UnsupportedOperationError, match="attributes of an object"):
-                transform(passage, argnums)(0.3, 1.0)
-    assert_allclose(ft.grad(passage, 1)(0.3, 1.0), 1.0, rtol=1e-3)
+    assert_allclose(ft.grad(passage, (0, 1))(0.3, 1.0), (-1 / 0.3, 1.0), rtol=1e-3)
+    assert_allclose(ft.grad(ft.grad(passage))(0.3, 1.0), 1 / 0.09, rtol=1e-2)
+
+
+def test_traced_values_that_are_not_seen_are_refused() -> None:
+    def passage(level: Any) -> Any:
+        UNSEEN["level"] = level
+        own = solve_ivp(
+            lambda t, y: -y, (0, 5), np.ones(1), events=lambda t, y: y[0] - UNSEEN["level"]
+        )
+        assert own.t_events is not None
+        return own.t_events[0][0]
+
+    for transform in (ft.grad, ft.hessian):
+        with pytest.raises(UnsupportedOperationError, match="in a global variable"):
+            transform(passage)(0.3)
 
 
 def test_bad_events() -> None:
