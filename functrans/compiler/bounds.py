@@ -56,7 +56,7 @@ def _checked(eqn: Equation, constants: Mapping[Var, np.ndarray]) -> Equation:
     first = _FIRST_INDEX.get(eqn.primitive.name)
     if first is None:
         return eqn
-    indices = [constants.get(atom) for atom in eqn.inputs[first:]]  # type: ignore[arg-type]
+    indices = [constants.get(atom) for atom in eqn.inputs[first:]]  # type: ignore[arg-type]  # no literal is among them
     extents = _extents(eqn)
     for index, extent in zip(indices, extents, strict=True):
         if index is None or not _fits(index, extent):

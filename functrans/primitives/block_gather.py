@@ -241,11 +241,10 @@ def _from_windows(e: Routines, windows: Sequence[tuple[int, Number]], offsets: P
     if len(used) == 1 and place == list(range(lanes)):
         return number
     parts = list(number.parts)
-    picks = place
     for step, window in enumerate(used[1:] or used):
         # what was picked before stays where it is; the first time it is picked out as well
         mask = [
-            lanes + place[i] if owner[i] == window else i if step else picks[i]
+            lanes + place[i] if owner[i] == window else i if step else place[i]
             for i in range(lanes)
         ]
         other = windows[window][1].parts

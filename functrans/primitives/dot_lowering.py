@@ -59,6 +59,7 @@ from functrans.primitives.dot_plan import (
     without_loops,
 )
 from functrans.primitives.fortran import LETTER, call, lanes_of, offset, scalar, shuffled
+from functrans.primitives.routine_loops import Variable
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number
@@ -639,24 +640,15 @@ def _height(rows: int) -> int:
 
 
 class _Sums:
-    """Sums that are carried through a loop, in memory that the compiler turns into registers."""
+    """Sums that are carried through a loop."""
 
     def __init__(self, e: Routines, dtype: np.dtype, lanes: Sequence[int]) -> None:
-        self._e = e
         self._zeros = [e.constant(dtype, 0, count) for count in lanes]
-        self._slots = [[e.b.alloca(part.type) for part in zero.parts] for zero in self._zeros]
-        self.clear()
+        self._sums = [Variable(e, zero) for zero in self._zeros]
 
     def get(self) -> list[Number]:
         """Their values."""
-        b = self._e.b
-        return [
-            dataclasses.replace(
-                number,
-                parts=tuple(b.load(p.type, s) for p, s in zip(number.parts, slots, strict=True)),
-            )
-            for number, slots in zip(self._zeros, self._slots, strict=True)
-        ]
+        return [own.get() for own in self._sums]
 
     def clear(self) -> None:
         """Set them to 0."""
@@ -664,6 +656,5 @@ class _Sums:
 
     def put(self, numbers: Sequence[Number]) -> None:
         """Set them."""
-        for number, slots in zip(numbers, self._slots, strict=True):
-            for part, slot in zip(number.parts, slots, strict=True):
-                self._e.b.store(part, slot)
+        for own, number in zip(self._sums, numbers, strict=True):
+            own.set(number)

@@ -48,6 +48,7 @@ from functrans.primitives.linalg_common import (
     working_dtype,
 )
 from functrans.primitives.movement import concatenate
+from functrans.primitives.routine_loops import Variable
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
@@ -166,13 +167,13 @@ def _det_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array])
         e.fill(out, e.constant(out.dtype, 1))
         return
     with _factored(e, a, (out,)) as (factors, (det,)):
-        product = _Carried(e, e.constant(factors.memory.dtype, 1))
-        is_normal = _Carried(e, e.constant(bool, True))
+        product = Variable(e, e.constant(factors.memory.dtype, 1))
+        is_normal = Variable(e, e.constant(bool, True))
         with factors.pivots() as (pivot, is_exchanged):
             value = e.multiply(product.get(), pivot)
             value = e.select(is_exchanged, e.negative(value), value)
-            product.put(value)
-            is_normal.put(e.logical_and(is_normal.get(), _is_normal(e, value)))
+            product.set(value)
+            is_normal.set(e.logical_and(is_normal.get(), _is_normal(e, value)))
         index = e.b.index(0)
         e.write(det, index, e.cast(product.get(), a.dtype))
         with e.b.when(e.b.not_(is_normal.get().value)):
@@ -187,25 +188,6 @@ def _is_normal(e: Routines, x: Number) -> Number:
     size = e.complex_abs(x) if x.kind == "c" else e.absolute(x)
     is_low = e.less_equal(size, e.like(size, limits.max))
     return e.logical_and(is_low, e.greater_equal(size, e.like(size, limits.tiny / limits.eps)))
-
-
-class _Carried:
-    """A number that a loop changes."""
-
-    def __init__(self, e: Routines, start: Number) -> None:
-        self._e = e
-        self._start = start
-        self._slots = [e.b.alloca(part.type) for part in start.parts]
-        self.put(start)
-
-    def get(self) -> Number:
-        parts = [p.type for p in self._start.parts]
-        loaded = [self._e.b.load(t, slot) for t, slot in zip(parts, self._slots, strict=True)]
-        return dataclasses.replace(self._start, parts=tuple(loaded))
-
-    def put(self, x: Number) -> None:
-        for part, slot in zip(x.parts, self._slots, strict=True):
-            self._e.b.store(part, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +230,11 @@ def _factored(
 
 def _sign_and_logarithm(e: Routines, factors: _Factors) -> tuple[Number, Number]:
     """Sign, or phase, of a determinant and the logarithm of its absolute value."""
-    sign = _Carried(e, e.constant(factors.memory.dtype, 1))
-    logarithm = _Carried(e, e.constant(np.float64, 0))
+    sign = Variable(e, e.constant(factors.memory.dtype, 1))
+    logarithm = Variable(e, e.constant(np.float64, 0))
     with factors.pivots() as (pivot, is_exchanged):
         size = e.complex_abs(pivot) if pivot.kind == "c" else e.absolute(pivot)
-        logarithm.put(e.add(logarithm.get(), e.log(size)))
+        logarithm.set(e.add(logarithm.get(), e.log(size)))
         if pivot.kind == "c":
             parts = tuple(e.b.fdiv(part, size.value) for part in pivot.parts)
             unit = dataclasses.replace(pivot, parts=parts)
@@ -260,7 +242,7 @@ def _sign_and_logarithm(e: Routines, factors: _Factors) -> tuple[Number, Number]
             is_negative = e.less(pivot, e.like(pivot, 0))
             unit = e.select(is_negative, e.like(pivot, -1), e.like(pivot, 1))
         value = e.multiply(sign.get(), unit)
-        sign.put(e.select(is_exchanged, e.negative(value), value))
+        sign.set(e.select(is_exchanged, e.negative(value), value))
     numbers = []
     for carried, at_singular in ((sign, 0), (logarithm, -np.inf)):
         x = carried.get()
