@@ -189,9 +189,9 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Each element, or each slice along an axis, repeated."""
     x = as_array(a)
-    if axis is None:
+    if axis is None or shape_of(x) == ():
         x = structural.reshape(x, (math.prod(shape_of(x)),))
-        axis = 0
+        axis = axis or 0
     k = normalize_axis(axis, len(shape_of(x)), "axis")
     shape = shape_of(x)
     counts = np.asarray(value_of(repeats))

@@ -271,7 +271,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     """Positions per axis of positions in the flattened array."""
     extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     extents = tuple(map(operator.index, extents))
-    places = integers(indices)
+    places = cast(integers(indices), np.intp)
     if order == "F":
         return tuple(_unraveled(places, extents[::-1])[::-1])
     return tuple(_unraveled(places, extents))
@@ -281,7 +281,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
     """Positions in the flattened array of positions per axis."""
     extents = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
-    parts = [integers(index) for index in multi_index]
+    parts = [cast(integers(index), np.intp) for index in multi_index]
     modes = mode if isinstance(mode, tuple) else (mode,) * len(parts)
     if len(parts) != len(extents):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(extents)}")

@@ -103,7 +103,8 @@ def sort_complex(a: Any) -> Any:
     """Sort along the last axis as complex numbers."""
     x = as_array(a)
     if dtype_of(x).kind != "c":
-        x = cast(x, np.result_type(dtype_of(x), np.complex64))
+        # NumPy's own rule: only integers of up to 16 bits become single precision.
+        x = cast(x, np.complex64 if dtype_of(x).char in "bhBH" else np.complex128)
     return prim.sort(x, len(shape_of(x)) - 1) if shape_of(x) else fresh(x)
 
 

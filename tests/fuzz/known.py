@@ -1,0 +1,45 @@
+"""Mistakes of NumPy's own that programs meet: one table, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A difference that is NumPy's mistake, or where NumPy states nothing.
+
+    Attributes:
+      pattern: of the expression.
+      applies: whether it is met: ``(operands, found, expected) -> bool``.
+      reason: what NumPy does, for the summary.
+    """
+
+    pattern: str
+    applies: Callable[[list[Any], list[Any], list[Any]], bool]
+    reason: str
+
+
+def _has(kinds: str) -> Callable[[list[Any], list[Any], list[Any]], bool]:
+    def applies(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+        return any(np.asarray(x).dtype.kind in kinds for x in operands)
+
+    return applies
+
+
+KNOWN: tuple[Known, ...] = ()
+
+
+def is_numpys_own(text: str, operands: dict[str, Any], found: Any, expected: Any) -> str | None:
+    """The reason, if the difference is in the table."""
+    for known in KNOWN:
+        if re.search(known.pattern, text) and known.applies(
+            list(operands.values()), list(found), list(expected)
+        ):
+            return known.reason
+    return None

@@ -1,0 +1,141 @@
+"""Fuzzers, a fixed number of cases each; cases that were found once; the fuzzers' own machinery."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .common import (
+    FOUND,
+    Died,
+    Failure,
+    Finding,
+    Kind,
+    Outcome,
+    Report,
+    Sandbox,
+    check_seed,
+    judge,
+    kind_named,
+    minimised,
+    shorter,
+)
+from .grammar import NOT_DRAWN, functions_drawn
+from .programs import Program
+from .reference import PLAIN
+
+# Cases per test of a kind: a few seconds each.
+CHUNKS = [("programs", 40 * i, 40) for i in range(3)]
+FOUND_CASES = sorted(FOUND.glob("*.json"))
+
+
+@pytest.mark.parametrize(("name", "first", "count"), CHUNKS)
+def test_random_cases_pass(name: str, first: int, count: int) -> None:
+    report = Report()
+    failures: list[Failure] = []
+    with Sandbox() as sandbox:
+        for seed in range(first, first + count):
+            check_seed(sandbox, kind_named(name), seed, report, failures.append)
+    texts = [f"seed {f.seed}: {f.signature}\n{f.text}\n{f.case}" for f in failures]
+    assert not texts, "\n\n".join(texts)
+    assert report.counts[name]["cases, passed"] == count
+
+
+def test_cases_found_once_pass() -> None:
+    with Sandbox() as sandbox:
+        for path in FOUND_CASES:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            outcome = sandbox.judge(kind_named(saved["kind"]), case=saved["case"])
+            assert not outcome.signature, f"{path.name}: {outcome.signature}\n{outcome.text}"
+
+
+def test_every_supported_function_is_drawn_or_has_a_reason() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "support.json").read_text(encoding="utf-8")
+    modules = json.loads(text)["modules"]
+    supported = {
+        f"{prefix}{name}"
+        for path, prefix in (("numpy", ""), ("numpy.linalg", "linalg."), ("numpy.fft", "fft."))
+        for name, facts in modules[path].items()
+        if facts["status"] == "traced"
+    }
+    excepted = set(" ".join(NOT_DRAWN).split())
+    assert supported - functions_drawn() == excepted
+
+
+class _Sums(Kind):
+    """Lists of numbers, wrong if both a 3 and a 7 are in them."""
+
+    name = "sums"
+
+    def draw(self, rng: np.random.Generator) -> dict[str, Any]:
+        return {"steps": [int(n) for n in rng.integers(0, 10, size=40)]}
+
+    def run(self, case: dict[str, Any], counts: Counter[str]) -> None:
+        counts["lists"] += 1
+        if {3, 7} <= set(case["steps"]):
+            raise Finding("both", str(case["steps"]))
+
+    def script(self, case: dict[str, Any]) -> str:
+        return f"print({case['steps']})"
+
+
+def test_parts_are_left_out_boldest_first() -> None:
+    assert list(shorter([1, 2, 3])) == [[1], [2, 3], [1, 2], [1, 3], [2, 3]]
+    assert list(shorter([1])) == []
+
+
+class _InProcess(Sandbox):
+    """Judges in this process."""
+
+    def judge(self, kind: Kind, *, seed: int | None = None, case: Any = None) -> Outcome:
+        return judge(kind, case)
+
+
+def test_failures_are_made_small() -> None:
+    case = _Sums().draw(np.random.default_rng(0))
+    outcome = judge(_Sums(), case)
+    assert outcome.signature == "both"
+    with _InProcess() as sandbox:
+        small, found = minimised(sandbox, _Sums(), case, outcome)
+    assert sorted(small["steps"]) == [3, 7]
+    assert found.signature == "both"
+
+
+def _program(argument: str, *texts: str) -> dict[str, Any]:
+    steps = [[[f"v{i}"], text, "exact"] for i, text in enumerate(texts, 1)]
+    args = {"v0": argument}
+    return {"args": args, "steps": steps, "runs": ["native"], "axes": [0], "words": "numpy"}
+
+
+def test_a_wrong_step_is_named() -> None:
+    case = _program("np.array([1.0, 2.0])", "v0 * 2", "v1 - 1", "v2 + v0")
+    program = Program(case)
+    args = list(program.args.values())
+    found = program.function(PLAIN)(*args)
+    program.judge(args, found, Counter())
+    for wrong in (np.array([1.0, np.nextafter(3, 4)]), np.array([1, 3]), np.array([[1.0, 3.0]])):
+        with pytest.raises(Finding, match=r"v - 1"):
+            program.judge(args, [found[0], [wrong], found[2]], Counter())
+
+
+def test_crashes_and_hangs_are_findings() -> None:
+    kind = kind_named("programs")
+    with Sandbox() as sandbox:
+        crash = _program("np.ctypeslib.ctypes.string_at(0)")
+        assert sandbox.judge(kind, case=crash).signature == "dies of SIGSEGV"
+        hang = _program("[0 for _ in iter(int, 1)]")
+        sandbox.judge(kind, case=_program("np.array(1)", "v0 + 1"))  # has imported everything
+        with pytest.raises(Died, match="hangs"):
+            sandbox.ask(1.0, kind="programs", case=hang)
+        assert sandbox.judge(kind, case=_program("np.array(1)", "v0 + 1")).signature == ""
+
+
+def test_a_failure_is_written_with_its_script(tmp_path: Path) -> None:
+    kind = kind_named("programs")
+    case = kind.draw(np.random.default_rng(0))
+    path = Failure("programs", 5, "values: x", "1 instead of 2", case).write(tmp_path)
+    assert json.loads(path.read_text())["case"] == case
+    compile(path.with_suffix(".py").read_text(), "script", "exec")
