@@ -8,8 +8,9 @@ Where the kind of a result depends on values, it is NumPy's if values are known 
 and the general case in staging (``jit``, ``vmap``): ``eig`` and ``eigvals`` of real matrices are
 complex then also when all eigenvalues are real, and ``lstsq`` returns residuals as for full rank.
 
-Matrices of which one triangle is read (``cholesky``, ``eigh``, ``hermitian=True``) are
-differentiated as functions of Hermitian matrices: a gradient with respect to one is Hermitian.
+Functions that read one triangle of a matrix (``cholesky``, ``eigh``, ``hermitian=True``) are
+differentiated as what they compute: gradients are 0 in the other triangle, and the entries that are
+read stand for two each.
 
 Layer: ``numpy``.
 """

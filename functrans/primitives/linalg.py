@@ -25,6 +25,7 @@ from functrans.primitives import (
 )
 from functrans.primitives.linalg_banded import banded_solve as banded_solve
 from functrans.primitives.linalg_common import adjoint as adjoint
+from functrans.primitives.linalg_common import from_triangle as from_triangle
 from functrans.primitives.linalg_common import matrix_transpose as matrix_transpose
 from functrans.primitives.linalg_det import cofactor as cofactor
 from functrans.primitives.linalg_det import det as det
@@ -40,6 +41,7 @@ from functrans.primitives.linalg_lstsq import norm_sqrt as norm_sqrt
 from functrans.primitives.linalg_lstsq import pinv as pinv
 from functrans.primitives.linalg_matrix_functions import matrix_frechet as matrix_frechet
 from functrans.primitives.linalg_matrix_functions import matrix_function as matrix_function
+from functrans.primitives.linalg_matrix_functions import refuse_complex as refuse_complex
 from functrans.primitives.linalg_solve import linear_solve as linear_solve
 from functrans.primitives.linalg_solve import lu as lu
 from functrans.primitives.linalg_solve import lu_factor as lu_factor

@@ -28,9 +28,9 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
 from functrans.primitives import elementwise as ew
-from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.complex_parts import conjugate, real_dtype
 from functrans.primitives.structural import broadcast_to, moveaxis, reduce_sum, reshape, transpose
-from functrans.trace import bind, shape_of
+from functrans.trace import bind, dtype_of, shape_of
 
 NOT_LINEAR = (("transpose", "not linear"),)
 INDEX_DTYPE = np.dtype(np.int32)
@@ -49,9 +49,18 @@ def adjoint(x: Any) -> Any:
     return conjugate(matrix_transpose(x))
 
 
-def hermitian_part(x: Any) -> Any:
-    """Half the sum of each matrix and its adjoint."""
-    return (x + adjoint(x)) * 0.5
+def from_triangle(x: Any, *, lower: bool = True, hermitian: bool = True) -> Any:
+    """Hermitian matrices, or symmetric ones, of which one triangle is given.
+
+    This is what routines that read one triangle work on. The rules of these routines apply it to
+    tangents: what is not read has no derivative, whatever its tangent is.
+    """
+    n, dtype = shape_of(x)[-1], real_dtype(dtype_of(x))
+    weights, is_read = lower_half(n, dtype), np.tri(n, dtype=bool)
+    if not lower:
+        weights, is_read = weights.T, is_read.T
+    half = ew.where(is_read, x, 0) * weights
+    return half + (adjoint(half) if hermitian else matrix_transpose(half))
 
 
 def frobenius_product(a: Any, b: Any) -> Any:

@@ -38,7 +38,7 @@ from functrans.primitives.linalg_common import (
     adjoint,
     batch_in_front,
     check_matrices,
-    hermitian_part,
+    from_triangle,
     lower_half,
 )
 from functrans.primitives.linalg_triangular import triangular_solve
@@ -63,13 +63,12 @@ def _cholesky_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     ``l^-1 l_dot`` is lower triangular with a real diagonal, so it is the lower triangle of the left
     side with half of its diagonal.
 
-    The function lives on Hermitian matrices, and the tangent is made Hermitian first: the gradient
-    is a Hermitian matrix, although the evaluation reads one triangle only.
+    The lower triangle is read; so its tangent, mirrored, is the tangent of the matrix.
 
     Reference: Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527 (2016).
     """
     (l_factor,) = outs
-    a_dot = hermitian_part(tangents[0])
+    a_dot = from_triangle(tangents[0])
     half = triangular_solve(l_factor, a_dot, lower=True)
     inner = triangular_solve(l_factor, adjoint(half), lower=True)  # Hermitian
     dtype = dtype_of(l_factor)
@@ -112,8 +111,7 @@ cholesky_p: Primitive = Primitive(
 def cholesky(a: Any) -> Any:
     """Lower Cholesky factors of Hermitian positive definite matrices ``[..., n, n]``.
 
-    The lower triangle is read. The derivative is that on Hermitian matrices: cotangents of ``a``
-    are Hermitian.
+    The lower triangle is read, and only that has a derivative: cotangents are lower triangular.
 
     Raises:
       LinAlgError: a matrix is not positive definite.

@@ -28,7 +28,7 @@ from functrans.primitives.linalg_common import (
     check_matrices,
     check_stacks,
     flat_stack,
-    hermitian_part,
+    from_triangle,
     matrix_transpose,
 )
 from functrans.primitives.linalg_spectral import eigh_p, push_singular_values, svd_p
@@ -67,7 +67,7 @@ def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tup
     if type(a_dot) is Zero:
         return (zeros_like_aval(x),)
     if hermitian:
-        a_dot = hermitian_part(a_dot)
+        a, a_dot = from_triangle(a), from_triangle(a_dot)
     d = adjoint(a_dot)
     x_adjoint = adjoint(x)
     left = matmul(x, matmul(x_adjoint, d))

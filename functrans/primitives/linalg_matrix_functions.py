@@ -1,26 +1,31 @@
 """Functions of square matrices: exponential, principal logarithm and root, any other function.
 
-Here: ``matrix_function`` and its Fréchet derivative ``matrix_frechet``. Not here: functions that
-are compositions of these (``functrans.scipy.linalg``), and
-how a function that is given by one of numbers is evaluated (``linalg_parlett``).
+Here: ``matrix_function`` and its Fréchet derivatives of every order, ``matrix_derivative``. Not
+here: functions that are compositions of these (``functrans.scipy.linalg``), and how a function
+that is given by one of numbers is evaluated (``linalg_parlett``).
 
-For a function ``f`` of matrices let ``l(a, e)`` be its derivative at ``a`` in the direction ``e``.
-Then ``f([[a, e], [0, a]]) = [[f(a), l(a, e)], [0, f(a)]]``. As ``l`` is one block of ``f``, its own
-derivative in ``a`` is one block of ``l`` at the larger matrix, and so the family is closed under
-derivatives of every order. For a power series ``f = sum c_k a^k``,
-``l(a, e) = sum_ij c_(i+j+1) a^i e a^j``; hence the transpose of ``e -> l(a, e)`` is
-``l(a^T, .)``. That holds for the primary functions here too.
+Let ``d(a; e_1, ..., e_k)`` be the derivative of order ``k`` of a function ``f`` of matrices at
+``a``, which is linear in each of its directions and symmetric in them. Its derivative in ``a``
+is the one of the next order with one direction more, so that the family is closed under
+derivatives. For a power series ``f = sum c_m a^m`` it is the sum over all words
+``a^i0 e_p1 a^i1 ... e_pk a^ik``, and ``tr(c^T d(a; e_1, ..., e_k))`` is a sum over cyclic words:
+hence the transpose in one direction is the derivative at ``a^T`` with ``c`` in its place and the
+other directions transposed. That holds for the primary functions here too.
 
-Reference: Mathias, A chain rule for matrix functions and applications, SIAM J. Matrix Anal. Appl.
-17 (1996); Higham, Functions of Matrices (2008), ch. 3; Al-Mohy & Higham, Computing the Fréchet
-derivative of the matrix exponential, SIAM J. Matrix Anal. Appl. 30 (2009).
+All of it is decided at ``a`` alone: the branch of a logarithm or root at a negative eigenvalue is
+chosen once, in the Schur form of ``a``, whatever the directions are.
+
+Reference: Higham & Relton, Higher order Fréchet derivatives of matrix functions and the level-2
+condition number, SIAM J. Matrix Anal. Appl. 35 (2014); Mathias, A chain rule for matrix functions
+and applications, SIAM J. Matrix Anal. Appl. 17 (1996); Higham, Functions of Matrices (2008), ch. 3.
 
 Layer: ``primitives``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,11 +42,14 @@ from functrans.primitives.linalg_common import (
     needed_scipy_linalg,
     working_dtype,
 )
-from functrans.primitives.linalg_parlett import NumberFunction, number_function
-from functrans.primitives.movement import concatenate
-from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.linalg_parlett import (
+    NumberFunction,
+    number_function,
+    number_function_of_triangle,
+    schur_form,
+)
 from functrans.primitives.structural import cast, zeros_like_aval
-from functrans.trace import bind, dtype_of, shape_of
+from functrans.trace import bind, dtype_of
 
 FunctionName = str | NumberFunction
 
@@ -55,10 +63,22 @@ def _evaluate(a: np.ndarray, name: FunctionName) -> Any:
     if isinstance(name, NumberFunction):
         return number_function(a, name)
     linalg = needed_scipy_linalg(name)
+    is_real = a.dtype.kind != "c"
     a = a.astype(working_dtype(a.dtype), copy=False)
-    if a.dtype.kind == "c" and name != "expm" and not a.imag.any():
+    if not is_real and name != "expm" and not a.imag.any():
         a = a.real  # quicker, and what SciPy gives for real matrices
-    return getattr(linalg, name)(a)
+    value = getattr(linalg, name)(a)
+    if is_real and value.dtype.kind == "c":
+        refuse_complex(name)
+    return value
+
+
+def refuse_complex(name: str) -> NoReturn:
+    """Say that a real result was wanted of a matrix that has none."""
+    raise np.linalg.LinAlgError(
+        f"{name}: the matrix has no real result, since it has negative eigenvalues; take the "
+        "complex one, without real=True"
+    )
 
 
 def _matrix_function_impl(a: Any, *, name: FunctionName) -> tuple[Any, ...]:
@@ -76,7 +96,7 @@ def _matrix_function_aval(a: ShapedArray, *, name: FunctionName) -> tuple[Shaped
 def _matrix_function_jvp(
     primals: Any, tangents: Any, outs: Any, *, name: FunctionName
 ) -> tuple[Any, ...]:
-    return bind(matrix_frechet_p, *primals, *tangents, name=name)
+    return bind(matrix_derivative_p, *primals, *tangents, name=name)
 
 
 matrix_function_p: Primitive = Primitive(
@@ -89,77 +109,128 @@ matrix_function_p: Primitive = Primitive(
 )
 
 
-def _frechet(a: np.ndarray, e: np.ndarray, name: FunctionName) -> Any:
-    """The derivative of the function at one matrix, in one direction."""
+def nested(a: np.ndarray, directions: Sequence[np.ndarray]) -> np.ndarray:
+    """The matrix whose function has the derivative of ``f`` as its upper right block.
+
+    ``[[a, e], [0, a]]`` for one direction; for another one the same with this matrix in place of
+    ``a`` and as many copies of the direction as there are blocks.
+    """
+    for e in directions:
+        copies = np.kron(np.eye(len(a) // len(e)), e)
+        a = np.block([[a, copies], [np.zeros_like(a), a]])
+    return a
+
+
+def _derivative(a: Any, directions: Sequence[Any], name: FunctionName) -> Any:
+    """The derivative of the function at one matrix.
+
+    The directions are brought to the size of ``a`` first: SciPy scales and squares by norms.
+    """
     linalg = needed_scipy_linalg(str(name))
-    n = len(a)
-    if not n:
-        return e
-    if name == "expm" and np.isfinite(a).all() and np.isfinite(e).all():
-        return linalg.expm_frechet(a, e, compute_expm=False)
-    if name == "sqrtm":  # s s = a gives s s' + s' s = a'
-        root = _evaluate(a, name).astype(e.dtype)  # SciPy's solver is wrong for mixed kinds
-        return linalg.solve_sylvester(root, root, e)
-    return _evaluate(np.block([[a, e], [np.zeros_like(a), a]]), name)[:n, n:]
+    n, dtype = len(a), a.dtype
+    sizes = [np.abs(e).max(initial=0.0) for e in directions]
+    if not all(sizes):
+        return np.zeros_like(a)
+    if not all(map(np.isfinite, (*sizes, np.abs(a).max()))):
+        return np.full_like(a, np.nan)
+    scale = max(np.abs(a).max(), np.finfo(np.float64).tiny)
+    a = a.astype(working_dtype(dtype), copy=False)
+    directions = [
+        e.astype(a.dtype) * (scale / size) for e, size in zip(directions, sizes, strict=True)
+    ]
+    if name == "expm":
+        if len(directions) == 1:
+            result = linalg.expm_frechet(a, directions[0], compute_expm=False)
+        else:
+            result = linalg.expm(nested(a, directions))[:n, -n:]
+    else:
+        t, q = schur_form(a, str(name))
+        back = q.conj().T
+        directions = [back @ e @ q for e in directions]
+        if name == "sqrtm":
+            inner = _root_derivative(t, directions)
+        else:
+            wide = nested(t, directions)
+            if isinstance(name, NumberFunction):
+                whole = number_function_of_triangle(wide, name)
+            else:
+                whole = getattr(linalg, name)(wide)
+            inner = whole[:n, -n:]
+        result = q @ inner @ back
+    for size in sizes:
+        result = result * (size / scale)
+    return result if dtype.kind == "c" else result.real
 
 
-def _matrix_frechet_impl(a: Any, e: Any, *, name: FunctionName) -> tuple[Any, ...]:
-    out = np.empty(e.shape, e.dtype)
-    for matrix, direction, value in zip(*map(flat_stack, (a, e, out)), strict=True):
-        value[...] = _frechet(matrix, direction, name)
+def _root_derivative(t: np.ndarray, directions: Sequence[np.ndarray]) -> Any:
+    """The derivative of the root ``s`` of an upper triangular matrix.
+
+    ``s s = t`` gives Sylvester's equation ``s d + d s = r`` for the derivative in each subset of
+    the directions; ``r`` is the direction, for a single one, less the products of the derivatives
+    in two subsets that make up the whole.
+    """
+    linalg = needed_scipy_linalg("sqrtm")
+    root = linalg.sqrtm(t).astype(t.dtype)
+    known = {0: root}
+    for subset in range(1, 1 << len(directions)):
+        right = np.zeros_like(t) if subset & (subset - 1) else directions[subset.bit_length() - 1]
+        part = (subset - 1) & subset
+        while part:
+            right = right - known[part] @ known[subset ^ part]
+            part = (part - 1) & subset
+        x, scale, info = linalg.lapack.ztrsyl(root, root, right)
+        if info:  # singular: the derivative is infinite
+            return np.full_like(t, np.nan)
+        known[subset] = x / scale
+    return known[(1 << len(directions)) - 1]
+
+
+def _matrix_derivative_impl(a: Any, *directions: Any, name: FunctionName) -> tuple[Any, ...]:
+    out = np.empty(a.shape, a.dtype)
+    for matrix, *each, value in zip(*map(flat_stack, (a, *directions, out)), strict=True):
+        value[...] = _derivative(matrix, each, name)
     return (out,)
 
 
-def _matrix_frechet_aval(
-    a: ShapedArray, e: ShapedArray, *, name: FunctionName
+def _matrix_derivative_aval(
+    a: ShapedArray, *directions: ShapedArray, name: FunctionName
 ) -> tuple[ShapedArray, ...]:
-    check_matrices(str(name), a, e, square=True)
-    check_stacks(str(name), a, e)
-    check_one_dtype(str(name), a, e)
-    return (e.strong(),)
+    check_matrices(str(name), a, *directions, square=True)
+    check_stacks(str(name), a, *directions)
+    check_one_dtype(str(name), a, *directions)
+    return (a.strong(),)
 
 
-def _matrix_frechet_jvp(
+def _matrix_derivative_jvp(
     primals: Any, tangents: Any, outs: Any, *, name: FunctionName
 ) -> tuple[Any, ...]:
-    a, e = primals
-    a_dot, e_dot = tangents
-    total: Any = None if type(e_dot) is Zero else bind(matrix_frechet_p, a, e_dot, name=name)[0]
-    if type(a_dot) is not Zero:
-        zero = np.zeros(shape_of(a), dtype_of(a))
-        n = shape_of(a)[-1]
-        wide = bind(
-            matrix_frechet_p,
-            _blocks(a, e, zero, a),
-            _blocks(a_dot, zero, zero, a_dot),
-            name=name,
-        )[0]
-        corner = slice_index(wide, BasicIndex((Ellipsis, slice(0, n), slice(n, None))))
-        total = corner if total is None else total + corner
-    return (zeros_like_aval(outs[0]) if total is None else total,)
+    """Linear in each direction; in ``a`` the derivative of the next order."""
+    terms: list[Any] = []
+    for i, tangent in enumerate(tangents):
+        if type(tangent) is not Zero:
+            operands = (*primals, tangent) if i == 0 else (*primals[:i], tangent, *primals[i + 1 :])
+            terms += bind(matrix_derivative_p, *operands, name=name)
+    return (sum(terms[1:], terms[0]) if terms else zeros_like_aval(outs[0]),)
 
 
-def _blocks(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """``[[a, b], [c, d]]`` of each four matrices."""
-    last = len(shape_of(a)) - 1
-    rows = [concatenate(row, axis=last) for row in ((a, b), (c, d))]
-    return concatenate(rows, axis=last - 1)
+def _matrix_derivative_transpose(cts: Any, operands: Any, *, name: FunctionName) -> tuple[Any, ...]:
+    which = [is_linear(x) for x in operands]
+    if which[0] or sum(which) != 1:
+        raise TypeError("matrix_derivative is linear in one of its directions at a time")
+    turned = (
+        cts[0] if linear else matrix_transpose(x) for x, linear in zip(operands, which, strict=True)
+    )
+    (ct,) = bind(matrix_derivative_p, *turned, name=name)
+    return tuple(ct if linear else None for linear in which)
 
 
-def _matrix_frechet_transpose(cts: Any, operands: Any, *, name: FunctionName) -> tuple[Any, ...]:
-    a, e = operands
-    if is_linear(a) or not is_linear(e):
-        raise TypeError("matrix_frechet is linear in its direction only")
-    return (None, bind(matrix_frechet_p, matrix_transpose(a), cts[0], name=name)[0])
-
-
-matrix_frechet_p: Primitive = Primitive(
-    "matrix_frechet",
-    impl=_matrix_frechet_impl,
-    abstract_eval=_matrix_frechet_aval,
-    jvp=_matrix_frechet_jvp,
-    transpose=_matrix_frechet_transpose,
-    batch=batch_in_front(lambda: matrix_frechet_p),
+matrix_derivative_p: Primitive = Primitive(
+    "matrix_derivative",
+    impl=_matrix_derivative_impl,
+    abstract_eval=_matrix_derivative_aval,
+    jvp=_matrix_derivative_jvp,
+    transpose=_matrix_derivative_transpose,
+    batch=batch_in_front(lambda: matrix_derivative_p),
     reasons=BY_SCIPY,
 )
 
@@ -182,7 +253,7 @@ def matrix_function(a: Any, name: FunctionName) -> Any:
     """A function of square matrices ``[..., n, n]``.
 
     Args:
-      a: the matrices; for ``"logm"`` and ``"sqrtm"`` complex, since their results may be.
+      a: the matrices; complex for ``"logm"`` and ``"sqrtm"`` if their results may be.
       name: ``"expm"``, ``"logm"`` or ``"sqrtm"``; or a function of numbers, and ``a`` complex.
 
     Returns:
@@ -190,6 +261,7 @@ def matrix_function(a: Any, name: FunctionName) -> Any:
 
     Raises:
       ImportError: SciPy is not installed.
+      LinAlgError: a real matrix has no real logarithm or root.
     """
     return bind(matrix_function_p, a, name=name)[0]
 
@@ -197,7 +269,7 @@ def matrix_function(a: Any, name: FunctionName) -> Any:
 def matrix_frechet(a: Any, e: Any, name: FunctionName) -> Any:
     """The Fréchet derivative of :func:`matrix_function` at ``a`` in the directions ``e``."""
     dtype = np.result_type(dtype_of(a), dtype_of(e))
-    return bind(matrix_frechet_p, cast(a, dtype), cast(e, dtype), name=name)[0]
+    return bind(matrix_derivative_p, cast(a, dtype), cast(e, dtype), name=name)[0]
 
 
-PRIMITIVES = (matrix_function_p, matrix_frechet_p)
+PRIMITIVES = (matrix_function_p, matrix_derivative_p)

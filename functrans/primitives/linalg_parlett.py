@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class NumberFunction:
         return self.label
 
 
-def number_function(a: np.ndarray, function: NumberFunction) -> np.ndarray:
+def number_function(a: np.ndarray, function: NumberFunction) -> Any:
     """The function of one complex square matrix.
 
     Raises:
@@ -52,12 +53,30 @@ def number_function(a: np.ndarray, function: NumberFunction) -> np.ndarray:
     """
     if not np.isfinite(a).all():
         return np.full_like(a, np.nan)
-    t, q = needed_scipy_linalg(function.label).schur(a.astype(np.complex128), output="complex")
+    t, q = schur_form(a, function.label)
+    return (q @ number_function_of_triangle(t, function) @ q.conj().T).astype(a.dtype)
+
+
+def schur_form(a: np.ndarray, label: str) -> tuple[Any, Any]:
+    """Complex upper triangular ``t`` and unitary ``q`` with ``a = q t q^H``.
+
+    Of a matrix without imaginary part in real arithmetic: its real eigenvalues are real numbers,
+    on the branch cuts of functions and not an ulp beside them.
+    """
+    linalg = needed_scipy_linalg(label)
+    if not a.imag.any():
+        t, q = linalg.schur(a.real.astype(np.float64, copy=False))
+        return linalg.rsf2csf(t, q)  # type: ignore[no-any-return]  # SciPy ships no types
+    return linalg.schur(a.astype(np.complex128, copy=False), output="complex")  # type: ignore[no-any-return]  # as above
+
+
+def number_function_of_triangle(t: np.ndarray, function: NumberFunction) -> np.ndarray:
+    """The function of one complex upper triangular matrix."""
     distance = _CLOSE
     while True:
-        result, has_converged = _of_triangle(t, q, function, distance)
+        result, has_converged = _of_triangle(t, function, distance)
         if has_converged or distance < _SMALLEST:
-            return result.astype(a.dtype)
+            return result
         distance /= 10
 
 
@@ -75,14 +94,21 @@ def _clusters(values: np.ndarray, distance: float, norm: float) -> np.ndarray:
 
 
 def _of_triangle(
-    t: np.ndarray, q: np.ndarray, function: NumberFunction, distance: float
+    t: np.ndarray, function: NumberFunction, distance: float
 ) -> tuple[np.ndarray, bool]:
-    """The function of ``q t q^H``, and whether all series have converged."""
-    labels = _clusters(np.diag(t), distance, float(np.abs(t).max()))
-    t, q, ends = _ordered(t, q, labels)
+    """The function of ``t``, and whether all series have converged.
+
+    Each cluster's mean is that of the eigenvalues as they are given: equal ones have their own
+    value as mean, while reordering moves them by rounding errors, perhaps over a branch cut.
+    """
+    values = np.diag(t)
+    labels = _clusters(values, distance, float(np.abs(t).max()))
+    means = np.bincount(labels, values.real) + 1j * np.bincount(labels, values.imag)
+    means /= np.bincount(labels)
+    t, q, ends = _ordered(t, np.eye(len(t), dtype=t.dtype), labels)
     blocks = [slice(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
     out = np.zeros_like(t)
-    has_converged = _diagonal(t, blocks, function, out)
+    has_converged = _diagonal(t, blocks, means, function, out)
     _beside(t, blocks, function.label, out)
     return q @ out @ q.conj().T, has_converged
 
@@ -101,10 +127,13 @@ def _ordered(
 
 
 def _diagonal(
-    t: np.ndarray, blocks: Sequence[slice], function: NumberFunction, out: np.ndarray
+    t: np.ndarray,
+    blocks: Sequence[slice],
+    means: np.ndarray,
+    function: NumberFunction,
+    out: np.ndarray,
 ) -> bool:
     """Fill in the diagonal blocks; whether their series have converged."""
-    means = np.array([np.diag(t)[block].mean() for block in blocks])
     known = list(function.derivatives(means, 0))
     has_converged = True
     for i, block in enumerate(blocks):

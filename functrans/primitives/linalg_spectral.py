@@ -62,7 +62,7 @@ from functrans.primitives.linalg_common import (
     as_row,
     batch_in_front,
     check_matrices,
-    hermitian_part,
+    from_triangle,
     reciprocal_or_zero,
     sum_over_rows,
 )
@@ -105,14 +105,13 @@ def _eigh_jvp(
 
     ``w_dot = diag(p)`` and ``v_dot = v x`` with ``x_ij = p_ij / (w_j - w_i)``, ``x_ii = 0``.
 
-    The function lives on Hermitian matrices, and the tangent is made Hermitian first: the gradient
-    is a Hermitian matrix, although the evaluation reads one triangle only.
+    One triangle is read; so its tangent, mirrored, is the tangent of the matrix.
 
     Reference: Giles, Collected matrix derivative results for forward and reverse mode algorithmic
     differentiation (2008), section 3.1.
     """
     w, v = outs if vectors else bind(eigh_p, primals[0], uplo=uplo, vectors=True)
-    pushed = matmul(hermitian_part(tangents[0]), v)
+    pushed = matmul(from_triangle(tangents[0], lower=uplo == "L"), v)
     w_dot = real(_diagonal_of_product(v, pushed))
     if not vectors:
         return (w_dot,)
@@ -168,7 +167,7 @@ def eigh(a: Any, uplo: str = "L") -> tuple[Any, Any]:
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices ``[..., n, n]``.
 
     Args:
-      a: the matrices; one triangle is read. The derivative is that on Hermitian matrices.
+      a: the matrices; one triangle is read, and only that has a derivative.
       uplo: which triangle: ``"L"`` or ``"U"``.
 
     Returns:

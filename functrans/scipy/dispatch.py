@@ -44,11 +44,13 @@ def plain(path: str) -> Any:
     return found
 
 
-def implements(path: str) -> Callable[[F], F]:
+def implements(path: str, **own: Callable[..., Any]) -> Callable[[F], F]:
     """Make a function the traced implementation of a function of SciPy.
 
     Args:
       path: where it is in SciPy: ``"linalg.expm"``.
+      **own: options that SciPy's function does not have. Where one is true, what it names here is
+        called with the name of the function, SciPy's result and the positional arguments.
 
     Returns:
       A decorator. The decorated function calls SciPy itself on plain arguments, and carries
@@ -60,7 +62,11 @@ def implements(path: str) -> Callable[[F], F]:
         def function(*args: Any, **kwargs: Any) -> Any:
             if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
                 return traced(*args, **kwargs)
-            return plain(path)(*args, **kwargs)
+            wanted = [check for option, check in own.items() if kwargs.pop(option, False)]
+            result = plain(path)(*args, **kwargs)
+            for check in wanted:
+                result = check(traced.__name__, result, *args)
+            return result
 
         function.traced = traced  # type: ignore[attr-defined]  # functions have a dict
         function.scipy_function = path  # type: ignore[attr-defined]  # functions have a dict

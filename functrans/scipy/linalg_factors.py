@@ -25,7 +25,7 @@ from functrans.primitives import linalg
 from functrans.primitives.complex_parts import complex_dtype, is_complex, real, real_dtype
 from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import implements, plain
-from functrans.scipy.linalg_systems import as_columns, as_given, completed, fitted_stacks
+from functrans.scipy.linalg_systems import as_columns, as_given, fitted_stacks
 from functrans.trace import dtype_of, shape_of
 from functrans.transforms.arguments import ShapeDtypeStruct
 
@@ -371,7 +371,8 @@ def pinvh(
     """Pseudo-inverses of Hermitian matrices, as ``scipy.linalg.pinvh``; one triangle is read."""
     (a,) = floating("pinvh", a)
     check_square("pinvh", a)
-    return _pseudo_inverse("pinvh", completed(a, lower), atol, rtol, return_rank, hermitian=True)
+    a = linalg.from_triangle(a, lower=lower)
+    return _pseudo_inverse("pinvh", a, atol, rtol, return_rank, hermitian=True)
 
 
 def _pseudo_inverse(
@@ -458,7 +459,7 @@ def eigh(
         w, v = linalg.eigh(a, uplo)
         return w[..., wanted], v[..., wanted]
     a, b = floating("eigh", a, b)
-    a, b = completed(a, lower), completed(b, lower)
+    a, b = (linalg.from_triangle(x, lower=lower) for x in (a, b))
     factor = linalg.cholesky(b)
     if type == 1:
         left = linalg.triangular_solve(factor, a, lower=True)
@@ -704,7 +705,12 @@ def hessenberg(
     reason = "its reflections are not unique; write the function through eig, qr or solve"
     reduce = plain("linalg.hessenberg")
     outs = (out, out) if calc_q else out
-    return _values_only("hessenberg", reason, lambda x: reduce(x, calc_q=calc_q), outs, a)
+
+    def call(matrix: Any) -> Any:
+        found = reduce(matrix, calc_q=calc_q)
+        return tuple(found) if calc_q else found  # SciPy returns a list for stacks
+
+    return _values_only("hessenberg", reason, call, outs, a)
 
 
 def realized(result: Any, *operands: Any) -> Any:

@@ -5,7 +5,8 @@ function of numbers. Not here: their record, which says how they are differentia
 (``primitives.linalg_matrix_functions``).
 
 Real matrices may have complex logarithms and roots. If values are known (recording, pushing), the
-result is real where SciPy's is; in staging (``jit``, ``vmap``) it is complex.
+result is real where SciPy's is; in staging (``jit``, ``vmap``) it is complex, unless ``real=True``
+says that there is a real one.
 
 Layer: ``scipy``.
 """
@@ -48,6 +49,13 @@ def _complex(a: Any) -> Any:
     return cast(a, complex_dtype(dtype_of(a)))
 
 
+def _refuse_complex(function: str, result: Any, a: Any, *_: Any) -> Any:
+    """What ``real=True`` asks of SciPy's result for a plain matrix."""
+    if np.iscomplexobj(result) and not np.iscomplexobj(a):
+        linalg.refuse_complex(function)
+    return result
+
+
 @implements("linalg.expm")
 def expm(A: Any) -> Any:  # SciPy's name
     """Exponentials of square matrices ``[..., n, n]``, as ``scipy.linalg.expm``.
@@ -80,35 +88,68 @@ def expm_frechet(
     return (_expm(a), slope) if compute_expm else slope
 
 
-@implements("linalg.logm")
-def logm(A: Any) -> Any:  # SciPy's name
-    """Principal logarithms of square matrices, as ``scipy.linalg.logm``."""
+def _principal(a: Any, name: str, is_real: bool) -> Any:
+    """The logarithm or root: complex; in the kind of the matrix where it is known to be so."""
+    return linalg.matrix_function(a if is_real else _complex(a), name)
+
+
+@implements("linalg.logm", real=_refuse_complex)
+def logm(A: Any, *, real: bool = False) -> Any:  # SciPy's name
+    """Principal logarithms of square matrices, as ``scipy.linalg.logm``.
+
+    Args:
+      A: ``[..., n, n]``.
+      real: whether real matrices have real results under ``jit`` and ``vmap`` too.
+
+    Raises:
+      LinAlgError: a real result is asked for and there is none.
+    """
     a = _square("logm", A)
-    return realized(linalg.matrix_function(_complex(a), "logm"), a)
+    return realized(_principal(a, "logm", real), a)
 
 
-@implements("linalg.sqrtm")
-def sqrtm(A: Any) -> Any:  # SciPy's name
+@implements("linalg.sqrtm", real=_refuse_complex)
+def sqrtm(A: Any, *, real: bool = False) -> Any:  # SciPy's name
     """Principal square roots of square matrices, as ``scipy.linalg.sqrtm``.
 
     The derivative solves Sylvester's equation with the root.
+
+    Args:
+      A: ``[..., n, n]``.
+      real: whether real matrices have real results under ``jit`` and ``vmap`` too.
+
+    Raises:
+      LinAlgError: a real result is asked for and there is none.
+
+    Example:
+      >>> import functrans as ft
+      >>> ft.jit(lambda a: sqrtm(a, real=True))(np.diag([4.0, 9.0]))
+      array([[2., 0.],
+             [0., 3.]])
     """
     a = _square("sqrtm", A)
-    return realized(linalg.matrix_function(_complex(a), "sqrtm"), a)
+    return realized(_principal(a, "sqrtm", real), a)
 
 
-@implements("linalg.fractional_matrix_power")
-def fractional_matrix_power(A: Any, t: Any) -> Any:  # SciPy's name
+@implements("linalg.fractional_matrix_power", real=_refuse_complex)
+def fractional_matrix_power(A: Any, t: Any, *, real: bool = False) -> Any:  # SciPy's name
     """Powers of square matrices, as ``scipy.linalg.fractional_matrix_power``.
 
     A whole number as exponent is done by products; any other one, which may be traced, by
     exponential and logarithm.
+
+    Args:
+      A: ``[..., n, n]``.
+      t: the exponent.
+      real: whether real matrices have real results under ``jit`` and ``vmap`` too.
+
+    Raises:
+      LinAlgError: a real result is asked for and there is none.
     """
     a = _square("fractional_matrix_power", A)
     if isinstance(t, (int, np.integer)) or (isinstance(t, float) and t.is_integer()):
         return fnp.linalg.matrix_power(a, int(t))
-    power = _expm(linalg.matrix_function(_complex(a), "logm") * t)
-    return realized(power, a, t)
+    return realized(_expm(_principal(a, "logm", real) * t), a, t)
 
 
 def _cosine_and_sine(a: Any) -> tuple[Any, Any]:

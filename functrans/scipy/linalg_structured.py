@@ -23,20 +23,21 @@ from functrans.scipy.dispatch import floats, implements
 from functrans.trace import dtype_of, shape_of
 
 
-def _vector(name: str, x: Any, least: int = 1) -> Any:
-    """An operand that must be one vector.
+def _vectors(name: str, *operands: Any, least: int = 1) -> list[Any]:
+    """Vectors ``[..., n]`` with equal stacks.
 
     Raises:
-      ShapeError: it is not, or is too short.
+      ShapeError: one is too short.
     """
-    x = as_array(x)
-    shape = shape_of(x) or (1,)
-    if len(shape) != 1 or shape[0] < least:
-        raise ShapeError(
-            f"{name}: expected a vector of at least {least} elements, got shape {shape}{here()}; "
-            "use ft.vmap for stacks"
-        )
-    return fnp.reshape(x, shape)
+    arrays = [fnp.atleast_1d(as_array(x)) for x in operands]
+    for x in arrays:
+        if shape_of(x)[-1] < least:
+            raise ShapeError(
+                f"{name}: expected vectors of at least {least} elements, got shape {shape_of(x)}"
+                f"{here()}"
+            )
+    lead = np.broadcast_shapes(*(shape_of(x)[:-1] for x in arrays))
+    return [fnp.broadcast_to(x, (*lead, shape_of(x)[-1])) for x in arrays]
 
 
 @implements("linalg.toeplitz")
@@ -44,11 +45,11 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix of constant diagonals, as ``scipy.linalg.toeplitz``.
 
     Args:
-      c: first column ``[m]``.
-      r: first row ``[n]``, without its first element; by default the conjugate of ``c``.
+      c: first column ``[..., m]``.
+      r: first row ``[..., n]``; its first element is not used; by default the conjugate of ``c``.
 
     Returns:
-      ``[m, n]``.
+      ``[..., m, n]``.
 
     Example:
       >>> import functrans as ft
@@ -57,11 +58,10 @@ def toeplitz(c: Any, r: Any = None) -> Any:
              [2., 1., 2.],
              [3., 2., 1.]])
     """
-    c = _vector("toeplitz", c)
-    r = fnp.conj(c) if r is None else _vector("toeplitz", r)
-    m, n = shape_of(c)[0], shape_of(r)[0]
-    values = fnp.concatenate((c[::-1], r[1:]))
-    return fnp.take(values, m - 1 - np.arange(m)[:, None] + np.arange(n))
+    c, r = _vectors("toeplitz", c, fnp.conj(c) if r is None else r)
+    m, n = shape_of(c)[-1], shape_of(r)[-1]
+    values = fnp.concatenate((c[..., ::-1], r[..., 1:]), axis=-1)
+    return fnp.take(values, m - 1 - np.arange(m)[:, None] + np.arange(n), axis=-1)
 
 
 @implements("linalg.hankel")
@@ -69,11 +69,11 @@ def hankel(c: Any, r: Any = None) -> Any:
     """The matrix of constant anti-diagonals, as ``scipy.linalg.hankel``.
 
     Args:
-      c: first column ``[m]``.
-      r: last row ``[n]``, without its first element; by default zeros.
+      c: first column; as in SciPy, an array of several axes is one long vector.
+      r: last row; its first element is not used; by default zeros.
     """
-    c = _vector("hankel", c)
-    r = np.zeros(shape_of(c), dtype_of(c)) if r is None else _vector("hankel", r)
+    c = fnp.ravel(as_array(c))
+    r = np.zeros(shape_of(c), dtype_of(c)) if r is None else fnp.ravel(as_array(r))
     m, n = shape_of(c)[0], shape_of(r)[0]
     return fnp.take(fnp.concatenate((c, r[1:])), np.arange(m)[:, None] + np.arange(n))
 
@@ -97,32 +97,34 @@ def circulant_product(c: Any, x: Any) -> Any:
 
 @implements("linalg.companion")
 def companion(a: Any) -> Any:
-    """The companion matrix of a polynomial, highest power first, as ``scipy.linalg.companion``."""
-    (a,) = floats(_vector("companion", a, 2))
-    n = shape_of(a)[0] - 1
-    first = (-a[1:] / a[0])[None, :]
-    return fnp.concatenate((first, np.eye(n - 1, n, dtype=dtype_of(a))))
+    """Companion matrices of polynomials, highest power first, as ``scipy.linalg.companion``."""
+    (a,) = floats(*_vectors("companion", a, least=2))
+    *lead, n = shape_of(a)
+    first = (-a[..., 1:] / a[..., :1])[..., None, :]
+    below = np.broadcast_to(np.eye(n - 2, n - 1, dtype=dtype_of(a)), (*lead, n - 2, n - 1))
+    return fnp.concatenate((first, below), axis=-2)
 
 
 @implements("linalg.leslie")
 def leslie(f: Any, s: Any) -> Any:
     """Leslie's matrix of fecundities and survival rates, as ``scipy.linalg.leslie``."""
-    f, s = _vector("leslie", f, 2), _vector("leslie", s)
-    n = shape_of(f)[0]
-    if shape_of(s)[0] != n - 1:
+    f, s = _vectors("leslie", f, s)
+    *lead, n = shape_of(f)
+    if n < 2 or shape_of(s)[-1] != n - 1:
         raise ShapeError(
-            f"leslie: {n} fecundities need {n - 1} survival rates, got {shape_of(s)[0]}{here()}"
+            f"leslie: fecundities {shape_of(f)} and survival rates {shape_of(s)}{here()}; expected "
+            "at least 2 of the former, and one less of the latter"
         )
-    below = fnp.diag(s)
-    rest = fnp.concatenate((below, np.zeros((n - 1, 1), dtype_of(s))), axis=1)
-    return fnp.concatenate((f[None, :], rest))
+    below = fnp.where(np.eye(n - 1, dtype=bool), s[..., None], 0)
+    rest = fnp.concatenate((below, np.zeros((*lead, n - 1, 1), dtype_of(s))), axis=-1)
+    return fnp.concatenate((f[..., None, :], rest), axis=-2)
 
 
 @implements("linalg.fiedler")
 def fiedler(a: Any) -> Any:
     """``|a[i] - a[j]|``, as ``scipy.linalg.fiedler``."""
-    a = _vector("fiedler", a)
-    return fnp.abs(a[:, None] - a)
+    (a,) = _vectors("fiedler", a)
+    return fnp.abs(a[..., :, None] - a[..., None, :])
 
 
 @implements("linalg.convolution_matrix")
@@ -130,17 +132,17 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix that convolves a vector with ``a``, as ``scipy.linalg.convolution_matrix``.
 
     Args:
-      a: ``[m]``.
+      a: ``[..., m]``.
       n: length of the vectors that it multiplies.
       mode: ``"full"``, ``"same"`` or ``"valid"``.
 
     Raises:
       ValueError: ``n`` is not positive, or the mode is unknown.
     """
-    a = _vector("convolution_matrix", a)
+    (a,) = _vectors("convolution_matrix", a)
     if n <= 0:
         raise ValueError(f"convolution_matrix: n must be positive, got {n}{here()}")
-    m = shape_of(a)[0]
+    m = shape_of(a)[-1]
     if mode == "same":
         start, count = (min(n, m) - 1) // 2, max(n, m)
     elif mode == "valid":
@@ -151,7 +153,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         raise ValueError(f"convolution_matrix: mode={mode!r}; expected 'full', 'same' or 'valid'")
     place = start + np.arange(count)[:, None] - np.arange(n)
     inside = (place >= 0) & (place < m)
-    return fnp.where(inside, fnp.take(a, np.where(inside, place, 0)), 0)
+    return fnp.where(inside, fnp.take(a, np.where(inside, place, 0), axis=-1), 0)
 
 
 @implements("linalg.block_diag")

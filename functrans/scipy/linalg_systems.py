@@ -18,8 +18,7 @@ from functrans.ir.source import here
 from functrans.numpy.common import is_known, value_of
 from functrans.numpy.linalg_norms import check_square, floating
 from functrans.primitives import linalg
-from functrans.primitives.complex_parts import is_complex, real
-from functrans.primitives.structural import broadcast_to, cast, reshape
+from functrans.primitives.structural import broadcast_to, reshape
 from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_structured import circulant_product, toeplitz
 from functrans.trace import dtype_of, shape_of
@@ -52,14 +51,6 @@ def fitted_stacks(a: Any, b: Any) -> tuple[Any, Any]:
     """Both operands with the same leading axes."""
     lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
     return tuple(broadcast_to(x, (*lead, *shape_of(x)[-2:])) for x in (a, b))
-
-
-def completed(a: Any, lower: bool, *, hermitian: bool = True) -> Any:
-    """A symmetric or Hermitian matrix from one of its triangles."""
-    half = fnp.tril(a, -1) if lower else fnp.triu(a, 1)
-    own = cast(real(a), dtype_of(a)) if hermitian and is_complex(a) else a  # as LAPACK reads it
-    diagonal = fnp.where(np.eye(shape_of(a)[-1], dtype=bool), own, 0)
-    return half + diagonal + (linalg.adjoint(half) if hermitian else linalg.matrix_transpose(half))
 
 
 @implements("linalg.solve")
@@ -112,12 +103,12 @@ def solve(
         return as_given(columns / linalg_diagonal(a), is_vector)
     if kind == "pos":
         columns, is_vector = as_columns(b, shape_of(a)[-1], "solve")
-        factor = linalg.cholesky(completed(a, bool(lower)))
+        factor = linalg.cholesky(linalg.from_triangle(a, lower=bool(lower)))
         factor, columns = fitted_stacks(factor, columns)
         half = linalg.triangular_solve(factor, columns, lower=True)
         return as_given(linalg.triangular_solve(factor, half, lower=True, trans="C"), is_vector)
     if kind in ("sym", "her"):
-        a = completed(a, bool(lower), hermitian=kind == "her")
+        a = linalg.from_triangle(a, lower=bool(lower), hermitian=kind == "her")
     elif kind not in (None, "gen", "general", "tridiagonal", "banded"):
         raise ValueError(f"solve: assume_a={assume_a!r} is not a recognized structure{here()}")
     return fnp.linalg.solve(linalg.matrix_transpose(a) if transposed else a, b)

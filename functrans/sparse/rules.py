@@ -537,7 +537,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         (
             *("lu", "inv", "det", "slogdet", "cholesky", "qr", "eigh", "eig", "svd", "cofactor"),
-            *("matrix_function", "matrix_frechet", "sylvester", "riccati"),
+            *("matrix_function", "matrix_derivative", "sylvester", "riccati"),
         ),
         _matrices,
     ),

@@ -199,9 +199,16 @@ def _gradient(
             "derivative"
         )
     if dtype.kind == "c" and not holomorphic:
+        advice = "use abs(.)**2 or .real"
+        if any(dtype_of(x).kind == "c" for x in checked):
+            advice += ", or holomorphic=True for a holomorphic function of complex inputs"
+        else:
+            advice += (
+                ". Eigenvalues, logarithms and roots of real matrices are complex where values are "
+                "not known (jit, vmap); sqrtm and logm have real=True"
+            )
         raise NonDifferentiableError(
-            f"{label} needs a real result, got {aval_of(out)}{here()}; use abs(.)**2 or .real, or "
-            "holomorphic=True for a holomorphic function of complex inputs"
+            f"{label} needs a real result, got {aval_of(out)}{here()}; {advice}"
         )
     if dtype.kind != "c" and holomorphic:
         raise NonDifferentiableError(

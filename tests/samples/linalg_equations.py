@@ -195,7 +195,7 @@ ROWS = (
         refused=(Refused("oblong", (np.ones((2, 3)),), ShapeError, "square", {"name": "expm"}),),
     ),
     Row(
-        lm.matrix_frechet_p,
+        lm.matrix_derivative_p,
         _frechet_samples,
         _divided,
         rtol=1e-11,

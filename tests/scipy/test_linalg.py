@@ -275,8 +275,8 @@ def test_logarithm_of_a_matrix_without_a_real_one() -> None:
         (lambda m, a: m.schur(a, sort="lhp"), UnsupportedOperationError, "sort"),
         (lambda m, a: m.solve_sylvester(a, a, a[:2]), ShapeError, "3 rows"),
         (lambda m, a: m.solve_discrete_lyapunov(a, a, "odd"), ValueError, "method='odd'"),
-        (lambda m, a: m.toeplitz(a), ShapeError, "expected a vector"),
-        (lambda m, a: m.leslie(a[0], a[0]), ShapeError, "2 survival rates"),
+        (lambda m, a: m.companion(a[:1, 0]), ShapeError, "at least 2 elements"),
+        (lambda m, a: m.leslie(a[0], a[0]), ShapeError, "one less of the latter"),
         (lambda m, a: m.khatri_rao(a, a[:, :2]), ShapeError, "equally many columns"),
         (lambda m, a: m.solve_circulant(a[0] * 0, a[0]), np.linalg.LinAlgError, "near singular"),
         (lambda m, a: m.convolution_matrix(a[0], 0), ValueError, "positive"),
@@ -382,3 +382,149 @@ def test_functions_by_numbers_may_refer_to_traced_values() -> None:
     expected = ft.grad(lambda s, a: np.sum(ft.scipy.linalg.expm(s * a)), (0, 1))(0.7, A)
     np.testing.assert_allclose(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1])
+
+
+# One matrix with two negative eigenvalues, one with a negative and two complex ones, one without.
+ROOTS = {
+    "negative": np.array([[-2.0, 0.3], [0.3, -1.0]]),
+    "mixed": np.array([[1.0, 2.0, 3.0], [-2.0, 1.0, 4.0], [0.5, 0.1, -3.0]]),
+    "positive": A,
+    "complex": C,
+}
+FUNCTIONS: dict[str, Any] = {
+    **{name: getattr(ft.scipy.linalg, name) for name in ("expm", "sqrtm", "logm")},
+    "power": lambda a: ft.scipy.linalg.fractional_matrix_power(a, 0.3),
+    "funm of sqrt": lambda a: ft.scipy.linalg.funm(a, np.sqrt),
+    "funm of log": lambda a: ft.scipy.linalg.funm(a, np.log),
+}
+
+
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate:RuntimeWarning")
+@pytest.mark.parametrize("matrix", ROOTS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_higher_derivatives_of_matrix_functions_agree_in_all_modes(name: str, matrix: str) -> None:
+    """The branch at negative eigenvalues is that of the matrix, whatever the directions are."""
+    a = ROOTS[matrix]
+    n = len(a)
+    weights = np.cos(np.arange(n * n)).reshape(n, n)
+
+    def fun(x: Any) -> Any:
+        y = FUNCTIONS[name](a + x[0] * weights + x[1] * weights.T)
+        return np.sum(np.imag(y) ** 3 * weights + np.real(y) ** 2)
+
+    x, v, h = np.array([0.02, -0.01]), np.array([0.6, -0.8]), 1e-4
+    forward, reverse = ft.jacfwd, ft.jacrev
+    gradient = ft.grad(fun)(x)
+    assert v @ gradient == pytest.approx((fun(x + h * v) - fun(x - h * v)) / (2 * h), rel=1e-5)
+    expected = (ft.grad(fun)(x + h * v) - ft.grad(fun)(x - h * v)) / (2 * h)
+    scale = np.abs(expected).max()
+    first = forward(forward(fun))(x)
+    np.testing.assert_allclose(first @ v, expected, atol=1e-5 * scale)
+    for outer, inner in ((forward, reverse), (reverse, forward), (reverse, reverse)):
+        np.testing.assert_allclose(outer(inner(fun))(x), first, atol=1e-9 * scale)
+    third = forward(forward(forward(fun)))(x)
+    found = reverse(forward(ft.grad(fun)))(x)
+    np.testing.assert_allclose(found, third, atol=1e-8 * np.abs(third).max())
+
+
+@pytest.mark.filterwarnings("ignore:Matrix is singular")
+def test_the_derivative_of_the_root_of_a_singular_matrix_is_no_number() -> None:
+    found = ft.grad(lambda a: np.sum(ft.scipy.linalg.sqrtm(a)))(np.diag([1.0, 0.0]))
+    assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("name", ["sqrtm", "logm", "power"])
+def test_real_results_of_matrix_functions_can_be_asked_for(name: str) -> None:
+    def function(a: Any) -> Any:
+        if name == "power":
+            return ft.scipy.linalg.fractional_matrix_power(a, 0.3, real=True)
+        return getattr(ft.scipy.linalg, name)(a, real=True)
+
+    def total(a: Any) -> Any:
+        return np.sum(function(a) ** 2)
+
+    for transform in (lambda f: f, ft.jit, lambda f: lambda a: ft.vmap(f)(a[None])[0]):
+        assert transform(function)(P).dtype == np.float64
+        with pytest.raises(np.linalg.LinAlgError, match="no real result"):
+            transform(function)(-P)
+    np.testing.assert_allclose(ft.jit(ft.hessian(total))(P), ft.hessian(total)(P), rtol=1e-9)
+    with pytest.raises(NonDifferentiableError, match="real=True"):
+        ft.jit(ft.grad(lambda a: np.sum(ft.scipy.linalg.sqrtm(a))))(P)
+
+
+def _generalized(m: Any, a: Any) -> Any:
+    return m.eigh(a, np.eye(3) * 2 + 0.1 * a, eigvals_only=True)
+
+
+READERS: dict[str, Any] = {  # whether the lower triangle is read, and the function
+    "numpy cholesky": (True, np.linalg.cholesky),
+    "numpy cholesky upper": (False, lambda a: np.linalg.cholesky(a, upper=True)),
+    "numpy eigvalsh": (True, np.linalg.eigvalsh),
+    "numpy eigvalsh upper": (False, lambda a: np.linalg.eigvalsh(a, "U")),
+    "numpy eigh": (True, lambda a: abs(np.linalg.eigh(a)[1])),
+    "numpy eigh upper": (False, lambda a: abs(np.linalg.eigh(a, "U")[1])),
+    "numpy pinv": (True, lambda a: np.linalg.pinv(a, hermitian=True)),
+    "numpy svd": (True, lambda a: np.linalg.svd(a, compute_uv=False, hermitian=True)),
+    "cholesky": (False, lambda a: ft.scipy.linalg.cholesky(a)),
+    "cholesky lower": (True, lambda a: ft.scipy.linalg.cholesky(a, lower=True)),
+    "cho_solve": (False, lambda a: ft.scipy.linalg.cho_solve(ft.scipy.linalg.cho_factor(a), V)),
+    "eigh": (True, lambda a: abs(ft.scipy.linalg.eigh(a)[1])),
+    "eigvalsh upper": (False, lambda a: ft.scipy.linalg.eigvalsh(a, lower=False)),
+    "eigh of pairs": (True, lambda a: _generalized(ft.scipy.linalg, a)),
+    "pinvh": (True, lambda a: ft.scipy.linalg.pinvh(a)),
+    "pinvh upper": (False, lambda a: ft.scipy.linalg.pinvh(a, lower=False)),
+    "solve pos": (False, lambda a: ft.scipy.linalg.solve(a, V, assume_a="pos")),
+    "solve her": (True, lambda a: ft.scipy.linalg.solve(a, V, assume_a="her", lower=True)),
+}
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+@pytest.mark.parametrize("name", READERS)
+def test_functions_that_read_one_triangle_differentiate_what_they_compute(
+    name: str, kind: str
+) -> None:
+    """At a matrix that is not Hermitian, along any direction; the other triangle has no part."""
+    is_lower, function = READERS[name]
+    a, direction = A + 2 * E, B
+    if kind == "complex":
+        a, direction = a + 1j * B.T, B + 1j * A
+    step = 1e-6 * direction
+    _, found = ft.jvp(function, (a,), (direction,))
+    expected = (function(a + step) - function(a - step)) / 2e-6
+    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        ft.jit(lambda a, d: ft.jvp(function, (a,), (d,))[1])(a, direction), found, atol=1e-10
+    )
+    weights = np.cos(np.arange(found.size)).reshape(found.shape).astype(found.dtype)
+    (back,) = ft.vjp(function, a)[1](weights)
+    assert np.sum(back * direction).real == pytest.approx(np.sum(weights * found).real, rel=1e-9)
+    is_unread = np.triu(np.ones((3, 3), bool), 1) if is_lower else np.tri(3, k=-1, dtype=bool)
+    assert (back[is_unread] == 0).all()
+    _, same = ft.jvp(function, (a,), (np.where(is_unread, np.nan, direction),))
+    np.testing.assert_array_equal(same, found)
+
+
+STRUCTURED: dict[str, Any] = {
+    "companion": lambda m, v: m.companion(v),
+    "fiedler": lambda m, v: m.fiedler(v),
+    "leslie": lambda m, v: m.leslie(v, v[..., 1:]),
+    "toeplitz": lambda m, v: m.toeplitz(v, v[..., :2]),
+    "circulant": lambda m, v: m.circulant(v),
+    "convolution_matrix": lambda m, v: m.convolution_matrix(v, 3),
+    "hessenberg": lambda m, v: m.hessenberg(v[:, None] * v[0] + E[:3, :3], calc_q=True),
+    "hessenberg alone": lambda m, v: m.hessenberg(v[:, None] * v[0] + E[:3, :3]),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_stacks_are_taken_alike_plain_and_traced(name: str) -> None:
+    function, stack = STRUCTURED[name], R.standard_normal((2, 3))
+    plain = function(scipy.linalg, stack)
+    traced = ft.jit(lambda v: function(ft.scipy.linalg, v))(stack)
+    if isinstance(plain, list):
+        plain = tuple(plain)
+    assert type(plain) is type(traced)
+    for one, other in zip(
+        *((x if isinstance(x, tuple) else (x,)) for x in (plain, traced)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-12)

@@ -31,6 +31,7 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.control.custom_rules import custom_jvp
 from functrans.primitives import creation, linalg_solve, linalg_triangular, reduction, structural
 from functrans.trace import dtype_of, shape_of
 
@@ -46,6 +47,23 @@ _OldSvdResult = results("svd", "U", "S", "V")  # torch's names
 _EigResult = results("eig", "eigenvalues", "eigenvectors")  # torch's names
 _LuResult = results("lu", "P", "L", "U")
 _LstsqResult = results("lstsq", "solution", "residuals", "rank", "singular_values")
+
+
+@custom_jvp
+def _as_hermitian(a: Any) -> Any:
+    """Matrices with the derivative on Hermitian matrices, which is torch's; the values stay.
+
+    Functions that read one triangle have gradients in that triangle only. Behind this function
+    both triangles get half of them.
+    """
+    return a
+
+
+@_as_hermitian.defjvp
+def _as_hermitian_jvp(primals: Any, tangents: Any) -> Any:
+    (a_dot,) = tangents
+    return primals[0], (a_dot + fnp.conj(_turned(a_dot))) * 0.5
+
 
 # checks ------------------------------------------------------------------------------------------
 
@@ -140,8 +158,12 @@ def pinv(
     if level is None:
         level = max(A.shape[-2:]) * float(np.finfo(A.dtype).eps)
     return composite(  # type: ignore[no-any-return]  # a tensor
-        "LinalgPinv", lambda a: fnp.linalg.pinv(a, level, hermitian=hermitian), A
+        "LinalgPinv", lambda a: _pseudo_inverse(a, level, hermitian), A
     )
+
+
+def _pseudo_inverse(a: Any, level: float, hermitian: bool) -> Any:
+    return fnp.linalg.pinv(_as_hermitian(a) if hermitian else a, level, hermitian=hermitian)
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
@@ -284,7 +306,7 @@ def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
     _check_matrix(name, a, is_square=True)
 
     def of(a: Any) -> Any:
-        lower = fnp.linalg.cholesky(a)
+        lower = fnp.linalg.cholesky(_as_hermitian(a))
         return fnp.conj(_turned(lower)) if upper else lower
 
     return _computed(name, label, of, a)  # type: ignore[no-any-return]  # a tensor
@@ -338,14 +360,22 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:  # torch's name
 def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     _check_matrix("linalg.eigh", A, is_square=True)
-    found = _computed("linalg.eigh", "LinalgEigh", lambda a: tuple(fnp.linalg.eigh(a, UPLO)), A)
+
+    def of(a: Any) -> Any:
+        return tuple(fnp.linalg.eigh(_as_hermitian(a), UPLO))
+
+    found = _computed("linalg.eigh", "LinalgEigh", of, A)
     return _EigResult(*found)
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:  # torch's names
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_matrix("linalg.eigvalsh", A, is_square=True)
-    return _computed("linalg.eigvalsh", "LinalgEigh", lambda a: fnp.linalg.eigvalsh(a, UPLO), A)  # type: ignore[no-any-return]  # a tensor
+
+    def of(a: Any) -> Any:
+        return fnp.linalg.eigvalsh(_as_hermitian(a), UPLO)
+
+    return _computed("linalg.eigvalsh", "LinalgEigh", of, A)  # type: ignore[no-any-return]  # a tensor
 
 
 def _as_complex(x: Any) -> Any:
