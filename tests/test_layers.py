@@ -154,7 +154,8 @@ torch.nn.activations torch.nn.backward_hooks torch.nn.module_texts torch.nn.para
 torch.nn.randomness torch.not_offered torch.polynomials torch.utils.checkpoint
 torch.utils.datasets torch.utils.samplers torch.values torch.warned
 torch.amp torch.archives torch.submodules
-torch.backends torch.cuda torch.saving
+torch.backends torch.cuda torch.weights
+torch.saving
 torch.autograd torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
 torch.special torch.utils.loading

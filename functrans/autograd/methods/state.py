@@ -8,6 +8,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import copy
+import operator
 import sys
 import warnings
 from collections.abc import Callable
@@ -490,7 +491,7 @@ def _copied_memory(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
     offset = own.ctypes.data - whole.ctypes.data
     if copied.strides != whole.strides or offset < 0 or not own.size:
         return np.array(own, order="K")  # gaps, or reversed: the copy lies in another way
-    return _part(copied, own.shape, own.dtype, offset, own.strides)
+    return memory_part(copied, own.shape, own.dtype, offset, own.strides)
 
 
 def _copy(self: Tensor) -> Tensor:
@@ -510,7 +511,7 @@ def _reduce(self: Tensor) -> Any:
         value = np.asarray(value)
     else:
         value, part = part_of_memory(self)
-    return _unpickled, (type(self), value, node_of(self) is not None, extra, self._follows, part)
+    return unpickled, (type(self), value, node_of(self) is not None, extra, self._follows, part)
 
 
 def part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
@@ -520,7 +521,7 @@ def part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
     gaps, which pickle would not keep, the tensor has its own part alone.
 
     Returns:
-      An array, and the arguments of ``_part``; ``None`` for all of the array.
+      An array, and the arguments of ``memory_part``; ``None`` for all of the array.
     """
     own = self._memory()
     whole = own if self._view is None else self._view.base._memory()
@@ -532,10 +533,12 @@ def part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
     return whole, (own.shape, own.dtype, offset, own.strides)
 
 
-def _part(
+def memory_part(
     whole: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: Any
 ) -> np.ndarray:
     """A part of the memory of an array without gaps.
+
+    NumPy itself does not compare with the end of an empty memory.
 
     Args:
       whole: the array.
@@ -543,11 +546,30 @@ def _part(
       dtype: of the part.
       offset: bytes from the first element of the array.
       strides: of the part, in bytes.
+
+    Raises:
+      ValueError: the part would lie outside of the array, or hold what is no number.
     """
-    return np.ndarray(shape, dtype, whole.ravel("K"), offset, strides)
+    shape, strides = tuple(map(operator.index, shape)), tuple(map(operator.index, strides))
+    first = last = offset = operator.index(offset)
+    for n, stride in zip(shape, strides, strict=True):
+        first += min(0, (n - 1) * stride)
+        last += max(0, (n - 1) * stride)
+    is_inside = 0 <= offset <= whole.nbytes and min(shape, default=1) >= 0
+    if 0 not in shape:
+        is_inside = is_inside and first >= 0 and last + dtype.itemsize <= whole.nbytes
+    if not is_inside or dtype.hasobject:
+        raise ValueError(
+            f"a tensor of shape {shape}, strides {strides} and offset {offset} in bytes, of "
+            f"{dtype}, does not lie in a memory of {whole.nbytes} bytes"
+        )
+    flat = whole.ravel("K")
+    if dtype.kind == "b" != whole.dtype.kind and flat.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("a tensor of booleans has bytes other than 0 and 1")
+    return np.ndarray(shape, dtype, flat, offset, strides)
 
 
-def _unpickled(
+def unpickled(
     cls: type,
     value: np.ndarray,
     requires_grad: bool,
@@ -557,11 +579,14 @@ def _unpickled(
 ) -> Tensor:
     """A leaf; gradient, hooks and graph are not pickled."""
     result: Tensor = object.__new__(cls)
-    result._value = value if part is None else _part(value, *part)
+    result._value = value if part is None else memory_part(value, *part)
     result._node = None
     result._follows = follows
     result.__dict__.update(extra)
     return requires_grad_(result) if requires_grad else result
+
+
+_unpickled = unpickled  # what pickles of earlier versions name
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:

@@ -1,7 +1,7 @@
 """PyTorch's files: a zip archive with a pickle and one record per memory of tensors.
 
-Here: ``write_archive`` and ``read_archive``. Not here: ``save`` and ``load``, and what may be read
-of a file that nobody vouches for (``saving``).
+Here: ``write_archive``, ``read_archive`` and how tensors are made again. Not here: ``save`` and
+``load`` (``saving``), and the reader of pickles that nobody vouches for (``weights``).
 
 The pickle is of protocol 2. A tensor is a call of one of PyTorch's functions, by name, on a
 persistent id ``("storage", type, key, "cpu", size)``; the numbers are the record ``data/<key>``.
@@ -12,6 +12,8 @@ Layer: ``compat``. Reference: PyTorch documentation, "Serialization semantics".
 
 from __future__ import annotations
 
+import io
+import operator
 import pickle
 import sys
 import zipfile
@@ -23,7 +25,7 @@ import numpy as np
 
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import bfloat16_dtype, device
-from functrans.autograd.methods.state import part_of_memory, plain
+from functrans.autograd.methods.state import memory_part, part_of_memory, plain
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.dtypes import DTYPES
@@ -39,7 +41,7 @@ _STORAGES = {
     for name in _STORED
 }
 _BYTES = np.dtype(np.uint8)
-_ORIGIN = "functrans_origin"
+ORIGIN = "functrans_origin"
 
 
 class _Name:
@@ -137,7 +139,7 @@ class _Writer(pickle._Pickler):  # the one that can be extended
             args = (*args, _Name("torch", value.dtype.name))
         state = _attributes(x)
         if not x._follows and value.dtype.kind in "iub":
-            state[_ORIGIN] = "autograd"  # other floating results than integers of this namespace
+            state[ORIGIN] = "autograd"  # other floating results than integers of this namespace
         if type(x) in (Tensor, Buffer) and not state:
             return make, args
         kind = _Name("torch", "Tensor") if type(x) in (Tensor, Buffer) else type(x)
@@ -169,7 +171,7 @@ def write_archive(obj: Any, file: Any) -> None:
 # reading -----------------------------------------------------------------------------------------
 
 
-def _tensor_of(
+def tensor_of(
     memory: np.ndarray,
     offset: int,
     size: Any,
@@ -178,44 +180,54 @@ def _tensor_of(
     hooks: Any = None,
     metadata: Any = None,
 ) -> Tensor:
-    steps = tuple([n * memory.itemsize for n in stride])
-    value = np.ndarray(tuple(size), memory.dtype, memory, offset * memory.itemsize, steps)
-    result = Tensor.of(value)
+    """A tensor on a part of a memory; all but the dtype is counted in its elements."""
+    width = memory.itemsize
+    steps = tuple([operator.index(n) * width for n in stride])
+    part = memory_part(memory, tuple(size), memory.dtype, operator.index(offset) * width, steps)
+    result = Tensor.of(part)
     result._follows = True
     return result.requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]  # a method
 
 
-def _tensor_of_bytes(
+def tensor_of_bytes(
     memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any,
     dtype: np.dtype, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    return _tensor_of(memory.view(dtype), offset, size, stride, requires_grad)
+    """A tensor on a part of a memory of bytes."""
+    width = dtype.itemsize
+    steps = tuple([operator.index(n) * width for n in stride])
+    part = memory_part(memory, tuple(size), dtype, operator.index(offset) * width, steps)
+    result = Tensor.of(part)
+    result._follows = True
+    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]  # a method
 
 
-def _parameter_of(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Any:
+def parameter_of(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Any:
+    """A parameter on the memory of a tensor, with what users put on it."""
     result = Parameter(data, requires_grad)
     result.__dict__.update(state or {})
     return result
 
 
-def _of_type(make: Callable[..., Any], kind: type, args: Any, state: Any) -> Any:
+def of_type(make: Callable[..., Any], kind: type, args: Any, state: Any) -> Any:
+    """A tensor of another class, or with what users put on it."""
     result = make(*args)
     if kind is not Tensor:
         made: Any = object.__new__(kind)
         made.__dict__.update(result.__dict__)
         result = made
     if isinstance(state, dict):
-        result._follows = state.pop(_ORIGIN, None) is None
+        result._follows = state.pop(ORIGIN, None) is None
         result.__dict__.update(state)
     return result
 
 
 _MADE: dict[tuple[str, str], Any] = {
-    ("torch._utils", "_rebuild_tensor_v2"): _tensor_of,
-    ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
-    ("torch._utils", "_rebuild_parameter"): _parameter_of,
-    ("torch._utils", "_rebuild_parameter_with_state"): _parameter_of,
-    ("torch._tensor", "_rebuild_from_type_v2"): _of_type,
+    ("torch._utils", "_rebuild_tensor_v2"): tensor_of,
+    ("torch._utils", "_rebuild_tensor_v3"): tensor_of_bytes,
+    ("torch._utils", "_rebuild_parameter"): parameter_of,
+    ("torch._utils", "_rebuild_parameter_with_state"): parameter_of,
+    ("torch._tensor", "_rebuild_from_type_v2"): of_type,
     ("torch.storage", "UntypedStorage"): _BYTES,
     ("torch", "UntypedStorage"): _BYTES,
     ("torch", "Size"): Size,
@@ -229,7 +241,7 @@ _MADE: dict[tuple[str, str], Any] = {
 """What stands for names of PyTorch in a file."""
 
 
-def _known(module: str, name: str) -> Any:
+def known(module: str, name: str) -> Any:
     """What stands for a name of PyTorch.
 
     Raises:
@@ -246,42 +258,79 @@ def _known(module: str, name: str) -> Any:
     return found
 
 
-def read_archive(file: Any, unpickler: type[pickle.Unpickler]) -> Any:
+def read_archive(
+    file: Any, read: Callable[[bytes, Callable[[Any], np.ndarray]], Any], is_trusted: bool
+) -> Any:
     """Read an object that PyTorch or ``write_archive`` wrote.
 
     Args:
       file: open for reading bytes.
-      unpickler: finds the classes that are not PyTorch's.
+      read: makes the object of the pickle, and of a function that finds the memory which a
+        persistent id stands for.
+      is_trusted: whether records may be compressed, or overlap, so that they are together larger
+        than the file.
 
     Raises:
       UnpicklingError: the archive holds something else.
     """
-
-    class Reader(unpickler):  # type: ignore[valid-type, misc]  # a class that is given
-        def find_class(self, module: str, name: str) -> Any:
-            if module.partition(".")[0] == "torch":
-                return _known(module, name)
-            return super().find_class(module, name)
-
-        def persistent_load(self, pid: Any) -> np.ndarray:
-            _, dtype, key, _, count = pid
-            if key not in memories:
-                kind = dtype.newbyteorder(">" if is_big else "<")
-                data = bytearray(archive.read(f"{prefix}data/{key}"))
-                memories[key] = np.frombuffer(data, kind, count).astype(dtype, copy=False)
-            return memories[key]
-
     memories: dict[str, np.ndarray] = {}
+    left = file.seek(0, 2)
+
+    def record(name: str) -> bytes:
+        nonlocal left
+        info = records[name]
+        left -= info.file_size
+        if not is_trusted and (left < 0 or info.file_size != info.compress_size):
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: record {name} of the archive is compressed, or shares "
+                "its place with others, which torch.save never does. If you trust where the file "
+                "comes from, use load(f, weights_only=False)."
+            )
+        return archive.read(info)
+
+    def memory(pid: Any) -> np.ndarray:
+        kind, dtype, key, _, count = pid
+        if kind != "storage" or type(key) is not str or not isinstance(dtype, np.dtype):
+            raise pickle.UnpicklingError(f"the archive has no memory {key!r} of kind {kind!r}")
+        if key not in memories:
+            data = bytearray(record(f"{prefix}data/{key}"))
+            if operator.index(count) * dtype.itemsize != len(data):
+                raise pickle.UnpicklingError(
+                    f"memory {key} of the archive has {len(data)} bytes, not {count} elements of "
+                    f"{dtype}: the file is damaged"
+                )
+            stored = np.frombuffer(data, dtype.newbyteorder(">" if is_big else "<"))
+            if dtype.kind == "b":  # NumPy and compiled code rely on 0 and 1
+                stored = stored.view(np.uint8) != 0
+            memories[key] = stored.astype(dtype, copy=False)
+        return memories[key]
+
     with zipfile.ZipFile(file) as archive:
-        names = archive.namelist()
-        found = [name for name in names if name.endswith("data.pkl")]
-        if len(found) != 1 or any(name.endswith("constants.pkl") for name in names):
+        records = {info.filename: info for info in archive.infolist()}
+        found = [name for name in records if name.endswith("data.pkl")]
+        if len(found) != 1 or any(name.endswith("constants.pkl") for name in records):
             raise pickle.UnpicklingError(
                 "the file is an archive without the pickle of torch.save, or one of TorchScript: "
                 "load it with PyTorch, and save model.state_dict()"
             )
+        if len(records) != len(archive.infolist()):
+            raise pickle.UnpicklingError("the archive has two records of one name: it is damaged")
         prefix = found[0].removesuffix("data.pkl")
         order = f"{prefix}byteorder"
-        is_big = order in names and archive.read(order) == b"big"
-        with archive.open(found[0]) as record:
-            return Reader(record).load()
+        is_big = order in records and record(order) == b"big"
+        return read(record(found[0]), memory)
+
+
+def read_trusted(data: bytes, memory: Callable[[Any], np.ndarray]) -> Any:
+    """What a pickle makes; it can run any code."""
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            if module.partition(".")[0] == "torch":
+                return known(module, name)
+            return super().find_class(module, name)
+
+        def persistent_load(self, pid: Any) -> np.ndarray:
+            return memory(pid)
+
+    return Reader(io.BytesIO(data)).load()

@@ -1,6 +1,7 @@
 """``save`` and ``load``: objects with tensors in files, through pickle.
 
-Here: what may be read of a file that nobody vouches for. Not here: the format (``archives``).
+Not here: the format (``archives``), and what is read of files that nobody vouches for
+(``weights``).
 
 Layer: ``compat``.
 """
@@ -9,47 +10,21 @@ from __future__ import annotations
 
 import io
 import pickle
+import struct
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from functrans.compat.torch.archives import read_archive, read_trusted, write_archive
+from functrans.compat.torch.weights import read_weights
 
-from functrans.compat.torch.archives import read_archive, write_archive
-
-_SAFE = {
-    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray"},
-    "collections": {"OrderedDict", "defaultdict", "deque"},
-    "_codecs": {"encode"},
-    "numpy": {"ndarray", "dtype"},
-    "ml_dtypes": {"bfloat16"},
-    "functrans.autograd.tensors": {"Tensor"},
-    "functrans.autograd.methods.state": {"_unpickled"},
-    "functrans.compat.torch.nn.parameter": {"Parameter", "Buffer"},
-    "functrans.autograd.sizes": {"Size"},
-    "functrans.compat.torch.functional_names": {"Size"},
-}
-_NUMPY_HELPERS = {"_reconstruct", "scalar", "_frombuffer"}
-
-
-class _Restricted(pickle.Unpickler):
-    """Makes tensors, arrays, numbers and containers only."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """A class or function that a file names.
-
-        Raises:
-          UnpicklingError: it could do anything.
-        """
-        is_numpy = module.startswith("numpy.") and (
-            name in _NUMPY_HELPERS or (module == "numpy.dtypes" and hasattr(np.dtypes, name))
-        )
-        if name in _SAFE.get(module, ()) or is_numpy:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(
-            f"Weights only load failed: the file names {module}.{name}, which is neither a tensor "
-            "nor a container. If you trust where the file comes from, use "
-            "load(f, weights_only=False)."
-        )
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError, TypeError, ValueError,
+    AttributeError, OverflowError, RuntimeError, OSError,
+)  # fmt: skip
+_MAGIC = 0x1950A86A20F9469CFC6C
+"""What files of PyTorch begin with that are no archives."""
 
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
@@ -83,7 +58,11 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) 
 
 
 def load(
-    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
 ) -> Any:
     """Read an object that ``save`` or PyTorch wrote, or a pickle.
 
@@ -91,30 +70,59 @@ def load(
       f: a path, or a file open for reading bytes.
       map_location: accepted and ignored.
       pickle_module: its ``load`` is used.
-      weights_only: whether only tensors, arrays, numbers and containers are made. Switch it off for
-        files whose origin you trust: a pickle can run any code.
+      weights_only: whether only tensors, arrays, numbers and containers are made; if not given, it
+        is so unless there is a ``pickle_module``. The file may then come from anywhere. Switch it
+        off for files whose origin you trust: a pickle can run any code.
 
     Raises:
-      UnpicklingError: the file holds something else.
+      UnpicklingError: the file holds something else, or is damaged.
+      RuntimeError: ``weights_only`` is asked of a ``pickle_module``.
     """
+    if weights_only and pickle_module is not None:
+        raise RuntimeError(
+            "Can not safely load weights when explicit pickle_module is specified: leave out "
+            "pickle_module, or, for files that you trust, use weights_only=False"
+        )
     if not hasattr(f, "read"):
         with Path(f).open("rb") as file:
             return load(file, map_location, pickle_module, weights_only=weights_only)
     if pickle_module is not None:
         return pickle_module.load(f)
-    unpickler = _Restricted if weights_only else pickle.Unpickler
+    if weights_only is False:
+        return _load_trusted(f)
+    try:
+        return _load_weights(f)
+    except _DAMAGE as error:
+        raise pickle.UnpicklingError(
+            f"Weights only load failed: the file is damaged ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _load_weights(f: Any) -> Any:
     start = f.tell()
-    is_archive = f.read(4) == b"PK\x03\x04"
+    if _is_archive(f):
+        return read_archive(f, lambda data, memory: read_weights(data, memory)[0], False)
+    found, length = read_weights(f.read())
+    f.seek(start + length)  # another pickle may follow
+    return _refuse_old(found)
+
+
+def _load_trusted(f: Any) -> Any:
+    if _is_archive(f):
+        return read_archive(f, read_trusted, True)
+    return _refuse_old(pickle.Unpickler(f).load())
+
+
+def _is_archive(f: Any) -> bool:
+    start = f.tell()
+    is_archive: bool = f.read(4) == b"PK\x03\x04"
     f.seek(start)
-    if is_archive:
-        return read_archive(f, unpickler)
-    found = unpickler(f).load()
-    if found == _MAGIC:
+    return is_archive
+
+
+def _refuse_old(found: Any) -> Any:
+    if type(found) is int and found == _MAGIC:
         raise pickle.UnpicklingError(
             "the file is of PyTorch before 1.6: load it with PyTorch and save it again"
         )
     return found
-
-
-_MAGIC = 0x1950A86A20F9469CFC6C
-"""What files of PyTorch begin with that are no archives."""
