@@ -132,9 +132,9 @@ reachable
 saved_values
 nodes
 anomaly kinks recording
-custom_functions engine func session steps
-closing
-staged
+custom_functions engine func_modules on_values session steps
+closing func_batches
+func staged
 api function_nodes promotion
 composites
 views writes

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class Modes(threading.local):
       grad: whether operations on tensors that require gradients are recorded.
       is_asked: whether ``enable_grad`` asks for it in inference mode, where nothing is recorded.
       inference: whether results are inference tensors.
+      forward: whether transforms of forward mode around it see tangents; inference mode hides them.
       multithreading: kept for torch's sake; the backward pass runs in the calling thread.
       packers: innermost last, pairs ``(pack, unpack)`` of hooks for saved tensors.
       no_packers: why hooks for saved tensors are refused, if they are.
@@ -43,6 +44,7 @@ class Modes(threading.local):
     grad = True
     is_asked = False
     inference = False
+    forward = True
     multithreading = True
     packers: tuple[Any, ...] = ()
     no_packers: str | None = None
@@ -68,6 +70,27 @@ class Modes(threading.local):
 
 
 modes = Modes()
+
+
+class entered:  # noqa: N801  # used as a function, like contextlib's
+    """Modes of other values, for a ``with`` block.
+
+    Args:
+      values: by the names of ``Modes``.
+    """
+
+    __slots__ = ("before", "values")
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+
+    def __enter__(self) -> None:
+        self.before = {name: getattr(modes, name) for name in self.values}
+        modes.update(**self.values)
+
+    def __exit__(self, *_: object) -> None:
+        """Restore the modes."""
+        modes.update(**self.before)
 
 
 class TorchDefaults:
@@ -263,13 +286,14 @@ class inference_mode(Scope):  # noqa: N801  # torch's name
         self.mode = bool(mode) if isinstance(mode, bool) else True
 
     def __enter__(self) -> None:
-        self._before = modes.grad, modes.is_asked, modes.inference
-        modes.update(grad=not self.mode, is_asked=False, inference=self.mode)
+        normal = not self.mode
+        values = {"grad": normal, "is_asked": False, "inference": self.mode, "forward": normal}
+        self._scope = entered(values)
+        self._scope.__enter__()
 
     def __exit__(self, *_: object) -> None:
         """Restore the modes."""
-        grad, is_asked, inference = self._before
-        modes.update(grad=grad, is_asked=is_asked, inference=inference)
+        self._scope.__exit__()
 
     def clone(self) -> Any:
         """Another one of the same mode."""

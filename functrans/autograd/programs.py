@@ -62,6 +62,7 @@ _MAY_SHARE = frozenset(
         "slice",
         "stop_gradient",
         "transpose",
+        "unrecorded",
     }
 )
 """Primitives whose result may lie in the memory of their first operand."""

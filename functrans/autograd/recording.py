@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd.hooks import move_retain
 from functrans.autograd.labels import edge_of
-from functrans.autograd.modes import modes
+from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
 from functrans.autograd.quiet import quietly
 from functrans.autograd.residuals import Guard, map_residuals
@@ -31,12 +32,14 @@ from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
+from functrans.primitives.structural import stop_gradient_p, unrecorded_p
 from functrans.state import open_traces
-from functrans.trace import Trace, Tracer, elementwise
+from functrans.trace import Trace, Tracer, bind, elementwise
 from functrans.traces.common import explained
 from functrans.traces.recording import RecordingTracer
 
 _PACKAGE = __file__.rpartition("autograd")[0]
+_AS_IT_IS = nullcontext()
 _NO_PARAMS: Mapping[str, Any] = {}
 _SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
 
@@ -46,10 +49,13 @@ class ImperativeTrace(Trace):
 
     Attributes:
       is_plain: whether values are arrays; else they may be tracers.
-      stops: whether the traces around it take no derivative of what is computed in ``no_grad``.
+      stops: whether reverse mode of the traces around it does not go through what is computed in
+        ``no_grad``.
+      is_reverse: whether its values are recorded for reverse mode alone.
+      outer: the modes in which its values are computed, if these are not those of its tensors.
     """
 
-    __slots__ = ("is_plain", "is_root", "stops")
+    __slots__ = ("is_plain", "is_reverse", "is_root", "outer", "stops")
     keeps_account = False
     """Whether it wants to know its tensors; see ``forward_ad``."""
 
@@ -57,7 +63,8 @@ class ImperativeTrace(Trace):
         super().__init__(label)
         self.is_plain = is_plain
         self.is_root = is_plain
-        self.stops = False
+        self.stops = self.is_reverse = False
+        self.outer: Mapping[str, bool] | None = None
 
     def note(self, tensor: Tensor) -> None:
         """Note a new tensor of this trace, if it keeps account."""
@@ -111,8 +118,11 @@ class ImperativeTrace(Trace):
         try:
             if self.is_plain:
                 out = quietly(family.function, *values)
-            else:
+            elif self.outer is None:
                 out = elementwise(primitive, *values)
+            else:
+                with _inner(self.outer):
+                    out = elementwise(primitive, *values)
         except (ValueError, TypeError) as error:
             raise _clearer(primitive, values, {}, error) from error
         if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
@@ -157,7 +167,8 @@ class ImperativeTrace(Trace):
     def _result(self, out: Any, operands: tuple[Any, ...]) -> Tensor:
         """A result that is not recorded."""
         if self.stops and not modes.grad and is_differentiable_dtype(out.dtype):
-            out = _unrecorded(out)
+            stop = unrecorded_p if modes.forward else stop_gradient_p
+            out = _unrecorded(out, stop, self.is_reverse)
         result = self.tensor(out)
         if modes.inference:
             result._inference = True
@@ -186,20 +197,22 @@ class ImperativeTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         values, parents, _ = self._taken_apart(operands)
-        if not modes.grad:
+        if not modes.grad or primitive is unrecorded_p:
             parents = [None] * len(parents)
+        source = capture()
         try:
-            outs, nodes = quietly(
-                record,
-                primitive,
-                values,
-                params,
-                tuple(parents),
-                capture(),
-                self.is_plain,
-                kept,
-                GraphNode,
-            )
+            with _inner(self.outer) if self.outer is not None else _AS_IT_IS:
+                outs, nodes = quietly(
+                    record,
+                    primitive,
+                    values,
+                    params,
+                    tuple(parents),
+                    source,
+                    self.is_plain,
+                    kept,
+                    GraphNode,
+                )
         except (ValueError, TypeError, IndexError) as error:
             raise _clearer(primitive, values, params, error) from error
         results = tuple(
@@ -322,11 +335,33 @@ def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
     )
 
 
-def _unrecorded(value: Any) -> Any:
-    """A value through which the reverse mode around it takes no derivative."""
-    if isinstance(value, RecordingTracer):  # of the innermost one only
-        return RecordingTracer(value._trace, value._value, None)
-    return stop_gradient(value) if isinstance(value, Tracer) else value
+def _inner(outer: Mapping[str, bool]) -> entered:
+    """The modes of what encloses a trace, with what was switched off in the trace."""
+    inference = modes.inference or outer["inference"]
+    return entered(
+        {
+            "grad": modes.grad and outer["grad"],
+            "is_asked": False,
+            "inference": inference,
+            "forward": modes.forward and outer["forward"],
+        }
+    )
+
+
+def _unrecorded(value: Any, stop: Primitive, is_reverse: bool) -> Any:
+    """A value through which no reverse mode around it takes a derivative.
+
+    Args:
+      value: an array or a tracer.
+      stop: the operation that says so.
+      is_reverse: whether its own trace is one of reverse mode alone, which needs no node then.
+    """
+    if is_reverse and type(value) is RecordingTracer:
+        inner = value._value  # of a tensor the modes took care
+        if isinstance(inner, Tracer) and not isinstance(inner, Tensor):
+            inner = bind(stop, inner)[0]
+        return RecordingTracer(value._trace, inner, None)
+    return bind(stop, value)[0] if isinstance(value, Tracer) else value
 
 
 def guard_of(tensor: Tensor, origin: str = "") -> Guard:

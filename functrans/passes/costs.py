@@ -306,7 +306,9 @@ _ARITHMETIC = frozenset(
      "with_slope", "external_linear"}
 )  # fmt: skip
 """Elementwise primitives that cost more than an addition and are arithmetic all the same."""
-_FREE = frozenset({"cast", "real", "imag", "complex", "copysign", "signbit", "stop_gradient"})
+_FREE = frozenset(
+    {"cast", "real", "imag", "complex", "copysign", "signbit", "stop_gradient", "unrecorded"}
+)
 _ACCUMULATING = frozenset(
     {"reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "scatter_add", "accumulate",
      "scatter_reduce", "cumsum", "cumprod", "cummax", "cummin", "linear_recurrence",

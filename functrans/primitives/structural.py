@@ -451,6 +451,26 @@ stop_gradient_p = Primitive(
 )
 
 
+def _unrecorded_batch(size: int, operands: Any, dims: Any) -> Any:
+    return bind(unrecorded_p, operands[0]), dims
+
+
+def _unrecorded_transpose(cts: Any, operands: Any) -> Any:
+    return (None,)
+
+
+unrecorded_p = Primitive(
+    "unrecorded",
+    impl=_stop_impl,
+    abstract_eval=_stop_aval,
+    jvp=linear,
+    transpose=_unrecorded_transpose,
+    batch=_unrecorded_batch,
+    lower=IndexMap(same_place),
+)
+"""What ``no_grad`` makes of a value: a constant of reverse mode; tangents go on in forward mode."""
+
+
 def sum_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     """Undo a broadcast: sum over the axes that a broadcast from ``shape`` made or stretched."""
     have = shape_of(x)
@@ -484,4 +504,5 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
 
 PRIMITIVES = (
     cast_p, reshape_p, view_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p, stop_gradient_p,
+    unrecorded_p,
 )  # fmt: skip

@@ -512,6 +512,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("weaken", "name", "copy"), _same),
     "cast": _cast,
     "stop_gradient": _nothing,
+    "unrecorded": _same,
     "reduce_sum": _reduction,
     **dict.fromkeys(("reduce_max", "reduce_min", "reduce_prod", "logsumexp"), _reduction),
     "gather": _indexed(1),

@@ -421,6 +421,7 @@ ROWS = (
     Row(cp.checkpoint_p, _checkpoint_samples),
     Row(remat.name_p, _named_samples, lambda x, name: x, rtol=0, is_flat=True),
     Row(structural.stop_gradient_p, _identity_samples, lambda x: x, rtol=0),
+    Row(structural.unrecorded_p, _identity_samples, lambda x: x, rtol=0, fixed=(0,), order=0),
     Row(structural.copy_p, _identity_samples, lambda x: x, rtol=0),
     Row(callbacks.pure_callback_p, _callback_samples),
     Row(external.external_linear_p, _external_samples, fixed=(0, 1), is_flat=True),

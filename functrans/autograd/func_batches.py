@@ -1,0 +1,122 @@
+"""``vmap`` of functions of tensors (``torch.func``).
+
+Here: the transform, and the checks of what is mapped. Not here: the transform of functions of
+arrays, which this is made of (``transforms.vectorize``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.autograd.on_values import check_chunk, check_randomness, transformed
+from functrans.autograd.tensors import Tensor
+from functrans.trace import Tracer, shape_of
+from functrans.transforms import vectorize
+from functrans.transforms.arguments import name_of
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Map a function of tensors over an axis of its arguments, as one batched computation.
+
+    Args:
+      func: function of tensors for one example.
+      in_dims: per positional argument the axis mapped over, or ``None``; or one for all.
+      out_dims: where the batch axis goes in results.
+      randomness: ``"error"`` or ``"same"``: random tensors made inside are the same for every
+        example.
+      chunk_size: how many examples are computed at once.
+
+    Returns:
+      Function of arguments with a batch axis.
+
+    Raises:
+      ValueError: an argument that is mapped over is no tensor, or extents differ.
+      RuntimeError: there is no such ``randomness``.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> vmap(lambda x: (x * x).sum())(tensor([[1.0, 2.0], [3.0, 4.0]]))
+      tensor([ 5., 25.])
+    """
+    check_randomness(randomness)
+    check_chunk("vmap", chunk_size)
+
+    @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        name = name_of(func)
+        _check_mapped(name, in_dims, args)
+
+        def check(result: Any) -> None:
+            for leaf in tree.leaves(result):
+                if not isinstance(leaf, Tensor):
+                    raise ValueError(
+                        f"vmap({name}, ...): `{name}` must only return Tensors, got type "
+                        f"{type(leaf)}."
+                    )
+
+        return transformed(
+            lambda f: vectorize.vmap(f, in_dims, out_dims, chunk_size=chunk_size),
+            func,
+            args,
+            kwargs,
+            check=check,
+        )
+
+    return vmapped
+
+
+def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> None:
+    """Refuse mapped arguments that are no tensors, and batches of different size.
+
+    Raises:
+      ValueError: names the function, or the sizes.
+    """
+    specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
+    if len(specs) != len(args):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
+            f"structure of inputs. in_dims has {len(specs)} entries but there are {len(args)} "
+            "arguments."
+        )
+    sizes = []
+    for spec, arg in zip(specs, args, strict=True):
+        leaves = tree.leaves(arg)
+        dims = [spec] * len(leaves) if spec is None or isinstance(spec, int) else None
+        if dims is None:
+            dims = tree.broadcast_prefix(spec, arg, f"vmap of {name}", "in_dims")
+        for leaf, dim in zip(leaves, dims, strict=True):
+            if dim is None:
+                continue
+            if not isinstance(leaf, (Tracer, np.ndarray)):
+                raise ValueError(
+                    f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an "
+                    f"input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor "
+                    "arguments, please use None as the respective in_dim"
+                )
+            shape = shape_of(leaf)
+            if not -len(shape) <= dim < len(shape):
+                raise ValueError(
+                    f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some "
+                    f"input, but that input is a Tensor of dimensionality {len(shape)} so expected "
+                    f"in_dim to satisfy -{len(shape)} <= in_dim < {len(shape)}."
+                )
+            sizes.append(shape[dim])
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )

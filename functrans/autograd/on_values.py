@@ -1,0 +1,262 @@
+"""Functions of tensors as functions of the values that a transform hands them.
+
+Here: ``OnValues``, and the checks of arguments and results that the transforms of tensors share.
+Not here: these transforms (``autograd.func``).
+
+A tensor that enters a transform is a tensor of a new imperative trace, whose value is a tracer of
+the transform; what is done with it goes on to the transform. Tensors outside of it, arguments and
+those that the function refers to, belong to enclosing traces: a result is differentiable with
+respect to them.
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.autograd.modes import entered, modes
+from functrans.autograd.nodes import LeafNode
+from functrans.autograd.recording import (
+    PERMANENT,
+    ImperativeTrace,
+    enter_session,
+    mark_origin,
+    namespaces,
+    node_of,
+)
+from functrans.autograd.tensors import Tensor
+from functrans.ir.avals import is_differentiable_dtype
+from functrans.primitives.complex_parts import conjugate
+from functrans.trace import Tracer, tracing
+from functrans.transforms.arguments import name_of
+
+
+def as_given(x: Any) -> Any:
+    """A tensor for a transform: its array, if nothing is recorded of it."""
+    if not isinstance(x, Tensor):
+        return x
+    enter_session(x)
+    return x._value if node_of(x) is None and x._trace is PERMANENT else x
+
+
+def returned(x: Any) -> Any:
+    """A result of a transform as a tensor."""
+    if not isinstance(x, (np.ndarray, np.generic)):
+        return x
+    result = Tensor.of(np.asarray(x))
+    if modes.inference:
+        result._inference = True
+    return result
+
+
+def conjugated(x: Any) -> Any:
+    """The gradient of a cotangent, or the reverse."""
+    return conjugate(x) if getattr(x, "dtype", _REAL).kind == "c" else x
+
+
+_REAL = np.dtype(float)
+
+
+def _value_in(trace: Any, x: Any) -> Any:
+    """The value of a tensor of the trace that ends; constants as arrays."""
+    if not isinstance(x, Tensor):
+        return x
+    node = node_of(x)  # a view takes over what was written to its base
+    return x._value if x._trace is trace or (x._trace is PERMANENT and node is None) else x
+
+
+def check_tensors(leaves: Sequence[Any]) -> None:
+    """Refuse leaves that are no tensors.
+
+    Raises:
+      ValueError: one is none.
+    """
+    for leaf in leaves:
+        if not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
+
+
+_RECORDING = {"grad": True, "is_asked": False, "inference": False, "forward": True}
+_MODES = tuple(_RECORDING)
+
+
+class OnValues:
+    """A function of tensors as a function of the values that a transform hands it.
+
+    In reverse mode the function runs in ``enable_grad``, while what encloses the transform keeps
+    the modes of the caller. In other transforms the function runs in these modes, and programs that
+    are made of it are evaluated with recording on: what ``no_grad`` computed in them is marked.
+
+    Attributes:
+      fun: the function.
+      kinds: per leaf of the arguments whether it is a tensor.
+      requires: whether its tensors require gradients, so that it may use ``autograd.grad``; it is
+        for reverse mode.
+      further: modes that the transform sets for the function, other than for reverse mode.
+      outside: grad mode, inference mode and their like of the caller.
+      check: called with the result of the function, before values are taken out.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: Any,
+        kwargs: Mapping[str, Any],
+        direction: str,
+        check: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.fun = fun
+        self.kinds = [isinstance(leaf, Tensor) for leaf in tree.leaves((tuple(args), dict(kwargs)))]
+        self.requires = direction == "reverse"
+        self.further = {"forward": True} if direction == "forward" else {}
+        self.outside = {name: getattr(modes, name) for name in _MODES}
+        self.check = check
+        self.__name__ = self.__qualname__ = name_of(fun)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function with tensors that have these values."""
+        leaves, treedef = tree.flatten((args, kwargs))
+        trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)
+        trace.stops = True
+        trace.is_reverse = self.requires
+        own = _RECORDING if self.requires else {**self.outside, **self.further}
+        if own != self.outside:
+            trace.outer = self.outside
+        tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
+        with tracing(trace, tracers), entered(own):
+            tensors = [
+                self._tensor(trace, leaf, kind)
+                for leaf, kind in zip(leaves, self.kinds, strict=True)
+            ]
+            own_args, own_kwargs = tree.unflatten(treedef, tensors)
+            result = self.fun(*own_args, **own_kwargs)
+            if self.check is not None:
+                self.check(result)
+            return tree.map(functools.partial(_value_in, trace), result)
+
+    def _tensor(self, trace: ImperativeTrace, leaf: Any, is_tensor: bool) -> Any:
+        if isinstance(leaf, Tensor) or not (is_tensor or isinstance(leaf, Tracer)):
+            return leaf
+        if not isinstance(leaf, Tracer):
+            return Tensor.of(np.asarray(leaf))
+        tensor = trace.tensor(leaf)
+        if self.requires and is_differentiable_dtype(tensor.dtype):
+            tensor._node = LeafNode(tensor._weak(), tensor.shape, tensor.dtype)
+        return tensor
+
+
+def transformed(
+    transform: Callable[[Callable[..., Any]], Callable[..., Any]],
+    fun: Callable[..., Any],
+    args: Any,
+    kwargs: Mapping[str, Any],
+    direction: str = "",
+    check: Callable[[Any], None] | None = None,
+) -> Any:
+    """Call the transform of a function of tensors.
+
+    Args:
+      transform: of functions of arrays.
+      fun: the function of tensors.
+      args: its positional arguments.
+      kwargs: its keyword arguments.
+      direction: ``"forward"`` or ``"reverse"`` for derivatives.
+      check: called with the result of the function.
+    """
+    on_values = OnValues(fun, args, kwargs, direction, check)
+    given_args, given_kwargs = tree.map(as_given, (tuple(args), dict(kwargs)))
+    records = modes.grad or not (on_values.requires or modes.inference)
+    with entered({"grad": records}):
+        values = transform(on_values)(*given_args, **given_kwargs)
+    result = tree.map(returned, values)
+    if namespaces.has_torch:
+        operands = tree.flatten((args, kwargs))[0]
+        for out in tree.flatten(result)[0]:
+            if isinstance(out, Tensor):
+                mark_origin(out, operands)
+    return result
+
+
+def numbers_of(argnums: Any) -> Any:
+    """Numbers of arguments, a tuple if there are several."""
+    if isinstance(argnums, (list, tuple)):
+        return tuple(argnums)
+    return argnums
+
+
+def check_argnums(argnums: Any, args: Sequence[Any]) -> None:
+    """Refuse numbers of arguments that there are not, and arguments that are no tensors.
+
+    Raises:
+      RuntimeError: a number is out of range, or given twice.
+      ValueError: an argument is no tensor.
+    """
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
+    for number in numbers:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
+        if not -len(args) <= number < len(args):
+            raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
+        check_tensors(tree.leaves(args[number]))
+    places = [number % len(args) for number in numbers]
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {numbers}")
+
+
+def check_results(who: str, call: str, has_aux: bool, result: Any) -> None:
+    """Refuse results that are no tensors.
+
+    Raises:
+      RuntimeError: one is none, or it is no pair where one is needed.
+    """
+    if has_aux:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise RuntimeError(
+                f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True"
+            )
+        result = result[0]
+    for leaf in tree.leaves(result):
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{who}: expected {call} to return only tensors, got unsupported type {type(leaf)}"
+            )
+
+
+# forward mode ------------------------------------------------------------------------------------
+
+
+def check_chunk(who: str, chunk_size: Any) -> None:
+    """Refuse numbers of rows that there are not.
+
+    Raises:
+      ValueError: it is not positive.
+    """
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError(f"{who}: `chunk_size` should be greater than 0.")
+
+
+def check_randomness(randomness: str) -> None:
+    """Refuse other behaviours of random operations than there are.
+
+    Raises:
+      RuntimeError: there is none of this name.
+      NotImplementedError: different random numbers for each element.
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
+            f"{randomness}"
+        )
+    if randomness == "different":
+        raise NotImplementedError(
+            "vmap: randomness='different' is not supported; draw the random tensor with its batch "
+            "axis outside, and pass it as an argument"
+        )
