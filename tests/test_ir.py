@@ -390,6 +390,7 @@ def _programs_that_differ():
     ]
 
 
+@pytest.mark.usefixtures("_known_primitives")
 def test_different_programs_have_different_hashes():
     jaxprs = _programs_that_differ()
     assert len({structural_hash(jaxpr) for jaxpr in jaxprs}) == len(jaxprs)
@@ -406,6 +407,18 @@ def test_hash_sees_a_written_constant_and_ignores_memory_layout():
     assert structural_hash(jaxpr) != before
 
 
+@pytest.mark.usefixtures("_known_primitives")
+def test_primitives_that_only_share_a_name_are_not_hashed():
+    stranger = replace(opaque_p)
+    jaxpr = opaque(n=1)
+    other = replace(jaxpr, eqns=(replace(jaxpr.eqns[0], primitive=stranger),), cache={})
+    inside = staged(lambda x: bind(call_p, x, jaxpr=other), VECTOR)
+    for strange in (other, inside):
+        with pytest.raises(UnsupportedOperationError, match="test_opaque is not in the table"):
+            strange.structural_hash()
+
+
+@pytest.mark.usefixtures("_known_primitives")
 def test_hash_ignores_order_of_parameters_and_sharing_of_subprograms():
     first, second = opaque(a=1, b=2), opaque(b=2, a=1)
     assert structural_hash(first) == structural_hash(second)

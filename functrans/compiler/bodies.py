@@ -421,7 +421,7 @@ class BodyWriter:
             return
         routine = lower.routine if isinstance(lower, IndexMap) else lower
         assert isinstance(routine, Routine)
-        self.program.at_line(eqn.source)
+        self.program.at_equation(eqn)
         operands = [self.array(atom) for atom in eqn.inputs]
         dtypes = [eqn.outputs[0].aval.dtype if eqn.outputs else None] * len(operands)
         results = []

@@ -6,8 +6,11 @@ what object code is (``compiler.engine``), which programs are looked up (the cal
 An entry is a file named after its key: a header (magic, format version, key, length, SHA-256), then
 the data. It is written under a temporary name and renamed, so a reader sees all of it or nothing;
 whatever does not check out is removed and counts as absent. Object code is executed, so the
-directory must belong to the user and be writable for no one else. Every failure of the file system
-means "not cached", never an exception: programs run without a cache.
+directory and each file in it must belong to the user and be writable for no one else; a file must
+have one name and be no symbolic link, and all that is asked of the open file, which nobody can
+exchange meanwhile. What others put there is not read and is replaced: entries may be there from the
+time before their directory was protected. Every failure of the file system means "not cached",
+never an exception: programs run without a cache.
 
 How much there is stands in one file, to which every writer appends what it adds, so that no process
 looks at tens of thousands of entries because it writes one. Entries that are written again count
@@ -23,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 import os
 import stat
 import struct
@@ -33,7 +37,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -82,6 +86,7 @@ class ObjectCache:
         self.directory = _usable(directory) if directory is not None else None
         self._lock = threading.Lock()
         self._hits = self._misses = self._damaged = 0
+        self._has_warned = False
         self._written_bytes: int | None = None
         """Size of all entries as far as this process knows; unknown before the first write."""
 
@@ -144,7 +149,13 @@ class ObjectCache:
         if path is None:
             return None
         try:
-            content = path.read_bytes()
+            with _opened(path, "rb") as file:
+                content = file.read()
+                with contextlib.suppress(OSError):
+                    os.utime(_handle(file, path))  # what was used last is evicted last
+        except _ForeignFileError as error:
+            self._warn_of(path, error.reason)
+            return None
         except OSError:
             return None
         data = _checked(key, content)
@@ -153,9 +164,21 @@ class ObjectCache:
                 self._damaged += 1
             _remove(path)
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # what was used last is evicted last
         return data
+
+    def _warn_of(self, path: Path, reason: str) -> None:
+        """Say once that there is code of others."""
+        with self._lock:
+            known, self._has_warned = self._has_warned, True
+        if not known:
+            warnings.warn(
+                f"functrans: {path} {reason}, so it is not run but compiled anew and replaced. "
+                "Somebody else may have put it there, and more: remove the entries with "
+                f"functrans.clear_caches(disk=True) or by hand (rm -r {self.directory}), and keep "
+                "the directory writable for yourself alone (chmod 700)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
         """Entries, and what writers that were killed left behind."""
@@ -189,7 +212,7 @@ class ObjectCache:
         ages: list[tuple[float, int, Path]] = []
         for entry in self._entries():
             try:
-                status = entry.stat()
+                status = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
             unfinished = entry.name.endswith(_UNFINISHED)
@@ -251,7 +274,8 @@ def _write_whole(path: Path, content: bytes) -> None:
 def _recorded(sizes: Path) -> int | None:
     """The sum of a file of sizes; ``None`` if there is none, or a damaged one."""
     try:
-        content = sizes.read_bytes()
+        with _opened(sizes, "rb") as file:
+            content = file.read()
     except OSError:
         return None
     if not content or len(content) % 8:
@@ -262,8 +286,60 @@ def _recorded(sizes: Path) -> int | None:
 
 def _record(sizes: Path, added_bytes: int) -> None:
     """Append to a file of sizes; short appends of several processes do not mix."""
-    with contextlib.suppress(OSError), sizes.open("ab", buffering=0) as file:
+    with contextlib.suppress(OSError), _opened(sizes, "ab") as file:
         file.write(struct.pack("<q", added_bytes))
+
+
+class _ForeignFileError(OSError):
+    """A file that somebody else may have written; carries how one knows."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _opened(path: Path, mode: str) -> IO[bytes]:
+    """Open a file that nobody but the user can have written, without a buffer.
+
+    Raises:
+      OSError: it cannot be opened; a ``_ForeignFileError`` if that is for being somebody else's.
+    """
+    if path.is_symlink():  # for the reason; what counts is what is opened
+        raise _ForeignFileError("is a symbolic link")
+    file = open(path, mode, buffering=0, opener=_open_itself)  # noqa: SIM115  # returned
+    status = os.fstat(file.fileno())
+    reason = _not_own(status)
+    if reason is None and not stat.S_ISREG(status.st_mode):
+        reason = "is no file"
+    if reason is None and status.st_nlink > 1:
+        reason = "has a second name, under which it may have been another's"
+    if reason is not None:
+        file.close()
+        raise _ForeignFileError(reason)
+    return file
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open a file, but not what a symbolic link names, and without waiting for a pipe's writer."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
+
+
+def _not_own(status: os.stat_result) -> str | None:
+    """Why a file or directory is not the user's alone; ``None`` if it is.
+
+    The superuser's is not: what an administrator's process left behind was made from other programs
+    and settings than the user's, and is made anew at no harm.
+    """
+    if os.name != "posix":
+        return None
+    if status.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "can be written by other users" if status.st_mode & 0o022 else None
+
+
+def _handle(file: IO[bytes], path: Path) -> Any:
+    """What times are set of: the open file, where the system can do that."""
+    return file.fileno() if os.utime in os.supports_fd else path
 
 
 def _remove(path: Path) -> None:
@@ -273,7 +349,7 @@ def _remove(path: Path) -> None:
 
 def _size_bytes(entry: os.DirEntry[str]) -> int:
     try:
-        return entry.stat().st_size
+        return entry.stat(follow_symlinks=False).st_size
     except OSError:  # removed by somebody else
         return 0
 
@@ -295,13 +371,10 @@ def _usable(directory: Path) -> Path | None:
         return None
     if not stat.S_ISDIR(status.st_mode):
         return None
-    if os.name == "posix":
-        if status.st_uid != os.getuid():
-            _warn_unsafe(str(directory), "belongs to another user")
-            return None
-        if status.st_mode & 0o022:
-            _warn_unsafe(str(directory), "can be written by other users")
-            return None
+    reason = _not_own(status)
+    if reason is not None:
+        _warn_unsafe(str(directory), reason)
+        return None
     return directory
 
 
@@ -309,7 +382,8 @@ def _usable(directory: Path) -> Path | None:
 def _warn_unsafe(directory: str, reason: str) -> None:
     warnings.warn(
         f"functrans: the cache directory {directory} {reason}, so compiled programs are not kept; "
-        f"use a directory of your own with mode 700, or set FUNCTRANS_CACHE_DIR=off",
+        "use a directory of your own with mode 700 (an empty one: others may have left code in "
+        f"this one; rm -r {directory}), or set FUNCTRANS_CACHE_DIR=off",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -320,8 +394,13 @@ def _limit_bytes() -> int:
     try:
         size_mb = float(text) if text else _DEFAULT_SIZE_MB
     except ValueError:
-        raise ValueError(f"FUNCTRANS_CACHE_SIZE_MB is {text!r}, expected a number") from None
-    return int(max(size_mb, 0) * 2**20)
+        size_mb = math.nan
+    if not 0 <= size_mb < math.inf:
+        raise ValueError(
+            f"FUNCTRANS_CACHE_SIZE_MB is {text!r}, expected a number of megabytes, 0 or more "
+            "(0 for no cache)"
+        )
+    return int(size_mb * 2**20)
 
 
 def default_directory() -> Path | None:
@@ -345,8 +424,9 @@ def default_directory() -> Path | None:
 
 # keys ------------------------------------------------------------------------------------------
 
-_SOURCES = ("emitter", "compiler", "primitives", "ir", "kernels")
-"""Packages whose code decides what object code a program becomes."""
+_APART = ("autograd", "compat", "random", "scipy", "sparse", "__pycache__")
+"""Packages whose code is seen in the programs that it makes, and which the compiler and the rules
+of primitives do not import; all other code may decide what object code a program becomes."""
 
 
 def cache_key(*parts: Any) -> str:
@@ -370,21 +450,23 @@ def _environment() -> tuple[str, ...]:
 
 
 def _source_digest() -> str:
-    """Changes whenever the compiler's source does.
+    """Changes whenever the source does that machine code depends on.
 
-    From names, sizes and modification times in nanoseconds: 0.9 ms for 82 files, where their
-    contents take 1.8 ms from memory and more from a disk. What it can do wrong is to see a change
-    where there is none, after files were copied, and compile once more; an edit that keeps both
-    size and time does not happen.
+    From names, sizes and modification times in nanoseconds, at a third of the time that reading the
+    contents takes. What it can do wrong is to see a change where there is none, after files were
+    copied, and compile once more; an edit that keeps both size and time does not happen.
     """
-    digest = hashlib.sha256()
-    package = Path(__file__).parent.parent
-    for name in _SOURCES:
-        for root, directories, files in os.walk(package / name):
-            directories.sort()
-            for file in sorted(f for f in files if f.endswith(".py")):
-                status = os.stat(os.path.join(root, file))  # noqa: PTH116, PTH118  # half the time
-                relative = os.path.relpath(root, package)
-                line = f"{relative}/{file} {status.st_size} {status.st_mtime_ns}\n"
-                digest.update(line.encode())
-    return digest.hexdigest()
+    lines: list[str] = []
+    _list_sources(str(Path(__file__).parent.parent), "", lines)
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def _list_sources(directory: str, relative: str, lines: list[str]) -> None:
+    """Append name, size and time of each source below a directory."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                lines.append(f"{relative}{entry.name} {status.st_size} {status.st_mtime_ns}")
+            elif entry.is_dir() and entry.name not in _APART:
+                _list_sources(entry.path, f"{relative}{entry.name}/", lines)

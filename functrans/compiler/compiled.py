@@ -365,15 +365,7 @@ def _native_function(
     """
     entry = replace(entry_of(part), donated=donated)
     cache = object_cache()
-    text: ProgramText | None = None
-    try:
-        identity = part.jaxpr.structural_hash()
-    except UnsupportedOperationError:  # a Python function among the parameters of inner programs
-        text = write_program(part.jaxpr)
-        identity = _digest(text.text, *text.parameters)
-    known = known_values(part.jaxpr)
-    values = [known[var].tobytes().hex() if var in known else "" for var in part.jaxpr.invars]
-    key = cache_key("part", engine.target(), identity, _digest(*values), entry)
+    key, text = _key_of(part.jaxpr, entry)
     if key in alike:  # steps of a Python loop
         return replace(alike[key], part=part)
     data = cache.get(key)
@@ -399,6 +391,25 @@ def _native_function(
     cache.put(key, recipe.packed())
     alike[key] = _assembled(part, entry, recipe, program, was_cached=False)
     return alike[key]
+
+
+def _key_of(jaxpr: Jaxpr, entry: Entry) -> tuple[str, ProgramText | None]:
+    """The name of a native part's entry in the cache, and its text if that had to be written.
+
+    A part is what its prepared program says, with the values that its code contains; what a rule
+    writes is a part of the source, which every key contains. A primitive that is not functrans' own
+    may be any, so that what it writes counts, and so does what a Python function stands for.
+    """
+    text: ProgramText | None = None
+    try:
+        identity = jaxpr.structural_hash()
+    except UnsupportedOperationError:
+        text = write_program(jaxpr)
+        identity = _digest(text.text, *text.parameters)
+    known = known_values(jaxpr)
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    values = [known[var].tobytes().hex() if var in known else "" for var in inputs]
+    return cache_key("part", engine.target(), identity, _digest(*values), entry), text
 
 
 def _digest(*texts: str) -> str:

@@ -555,7 +555,7 @@ class NestWriter:
             for number, dtype in zip(numbers, dtypes, strict=True):
                 operand = number if number.dtype == dtype else self.e.cast(number, dtype)
                 operands.append(self.e.splat(operand, lanes) if operand.lanes != lanes else operand)
-            self.body.program.at_line(eqn.source)
+            self.body.program.at_equation(eqn)
             result: Number = lower.write(self.e, *operands, **eqn.params)
             if result.dtype != var.aval.dtype:
                 result = self.e.cast(result, var.aval.dtype)

@@ -22,7 +22,7 @@ from functrans.emitter.builder import Builder, Module
 from functrans.emitter.chunks import run_chunks
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I64, POINTER, Value
-from functrans.ir.jaxpr import Var
+from functrans.ir.jaxpr import Equation, Var
 from functrans.ir.lowering import Pointwise
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class ChunkFunction:
         self.routines = Routines(self.b, self.frame.scratch, outer.fail_when, outer.symbol)
         self.b.parameters = Value("%parameters", POINTER)
 
-    def at_line(self, source: Any) -> None:
-        """Nothing here can fail, so that lines do not matter."""
+    def at_equation(self, eqn: Equation) -> None:
+        """Nothing here can fail, so that it does not matter."""
 
 
 def is_parallel(w: BodyWriter, writer: NestWriter) -> bool:

@@ -112,8 +112,9 @@ class ProgramWriter:
         self.frame = Frame(self.b)
         self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
         self.errors: list[NativeError] = []
+        self._numbers: dict[tuple[type[Exception], str, Equation | None], int] = {}
         self.symbols: dict[str, str] = {}
-        self._source: Any = None
+        self._eqn: Equation | None = None
         self._status = self.b.alloca(I32, align=4)
         self._constants: dict[int, Stored] = {}
         self._kept: list[Any] = []
@@ -122,16 +123,20 @@ class ProgramWriter:
 
     # what bodies ask -----------------------------------------------------------------------------
 
-    def at_line(self, source: Any) -> None:
-        """Note the user's line for errors of what is written next."""
-        self._source = source
+    def at_equation(self, eqn: Equation) -> None:
+        """Note the equation, and so the user's line, for errors of what is written next."""
+        self._eqn = eqn
 
     def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
         """Leave the program with an exception where a condition holds."""
-        entry = NativeError(error, message, self._source)
-        if entry not in self.errors:
-            self.errors.append(entry)
-        self._leave_when(condition, FIRST_ERROR + self.errors.index(entry))
+        # one number for each equation, whether or not two have one line: code may come from a
+        # program that is the same but for the lines
+        key = error, message, self._eqn
+        number = self._numbers.setdefault(key, len(self.errors))
+        if number == len(self.errors):
+            source = None if self._eqn is None else self._eqn.source
+            self.errors.append(NativeError(error, message, source))
+        self._leave_when(condition, FIRST_ERROR + number)
 
     def _leave_when(self, condition: Value, status: int) -> None:
         b = self.b

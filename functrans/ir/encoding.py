@@ -58,15 +58,16 @@ def install_primitives(primitives: Iterable[Primitive], records: Iterable[type] 
 
 
 def primitive_name(primitive: Primitive) -> str:
-    """The name by which a file refers to a primitive.
+    """The name by which a file or a hash refers to a primitive.
 
     Raises:
-      UnsupportedOperationError: a reader would not find the primitive.
+      UnsupportedOperationError: the name does not say which primitive it is.
     """
     if _primitives.get(primitive.name) is not primitive:
         raise UnsupportedOperationError(
-            f"primitive {primitive.name} is not in the table of primitives, so that a file which "
-            "names it could not be read; only functrans' own primitives can be written"
+            f"primitive {primitive.name} is not in the table of primitives, so that its name does "
+            "not say what it does to readers of files and hashes; only functrans' own primitives "
+            "can be written and hashed"
         )
     return primitive.name
 

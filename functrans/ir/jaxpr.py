@@ -184,6 +184,10 @@ class Jaxpr:
         """Hexadecimal SHA-256 of the program's structure and constants; equal for equal programs.
 
         Names of variables, sources and callables in annotations do not count.
+
+        Raises:
+          UnsupportedOperationError: a primitive is not functrans' own, so that its name does not
+            say what it does, or a parameter is a Python function.
         """
         text: str = _method("structural_hash")(self)
         return text

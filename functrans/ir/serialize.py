@@ -350,12 +350,14 @@ def structural_hash(jaxpr: Jaxpr) -> str:
 
     Programs have the same hash when they have the same equations (primitives by name, parameters,
     avals, literals), sub-programs, contents of constants, and annotations that are no functions.
-    Names, sources and name scopes do not count.
+    Names, sources and name scopes do not count. A name says what a primitive does only where it is
+    one of functrans' own: two others may share it.
 
     Args:
       jaxpr: the program.
     Raises:
-      UnsupportedOperationError: a parameter is a Python function, or a constant is a traced value.
+      UnsupportedOperationError: a parameter is a Python function, a constant is a traced value, or
+        a primitive is not functrans' own.
     """
     return _hash(jaxpr, {})
 
@@ -365,7 +367,7 @@ def _hash(jaxpr: Jaxpr, known: dict[Jaxpr, str]) -> str:
     if jaxpr in known:
         return known[jaxpr]
     writer = Writer("structural_hash", lambda sub: _hash(sub, known))
-    structure = writer.structure(jaxpr, lambda primitive: primitive.name)
+    structure = writer.structure(jaxpr, primitive_name)
     for cells in structure["eqns"]:
         cells[2] = sorted(cells[2].items())
     structure["annotations"] = [

@@ -248,9 +248,95 @@ def test_a_directory_of_another_user_is_refused(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory.mkdir(mode=0o700)
-    monkeypatch.setattr(os, "getuid", lambda: directory.stat().st_uid + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: directory.stat().st_uid + 1)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
         assert ObjectCache(directory).directory is None
+
+
+def _others_write(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.chmod(0o666)
+
+
+def _group_writes(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.chmod(0o620)
+
+
+def _is_foreign(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() == 0:
+        os.chown(path, 65534, -1)
+    else:  # only the superuser can give files away; the directory was checked before
+        other = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: other)
+
+
+def _is_link(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def _has_two_names(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.rename(elsewhere)
+    path.hardlink_to(elsewhere)
+
+
+def _is_pipe(path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+FOREIGN = {
+    "can be written by other users": _others_write,
+    "by other users": _group_writes,
+    "belongs to another user": _is_foreign,
+    "is a symbolic link": _is_link,
+    "has a second name": _has_two_names,
+    "is no file": _is_pipe,
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners and permissions")
+@pytest.mark.parametrize("reason", FOREIGN)
+def test_files_that_may_be_of_others_are_not_read_but_replaced(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    objects = ObjectCache(directory)
+    for key in ("a", "b"):
+        objects.put(key, DATA)
+    with monkeypatch.context() as patch:
+        for i, path in enumerate(directory.glob("*.object")):
+            FOREIGN[reason](path, tmp_path / f"elsewhere{i}", patch)
+        with pytest.warns(RuntimeWarning, match=rf"{reason}.*rm -r .*chmod 700") as caught:
+            found = [objects.get(key) for key in "ab"]
+        assert found == [None, None]
+        assert len(caught) == 1
+    objects.put("a", b"own")
+    assert objects.get("a") == b"own"
+    assert all(path.read_bytes()[-9:] == DATA[-9:] for path in tmp_path.glob("elsewhere*"))
+    objects.clear()
+    assert objects.statistics().entries == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners and permissions")
+@pytest.mark.parametrize("reason", FOREIGN)
+def test_a_file_of_sizes_that_may_be_of_others_is_neither_believed_nor_written_to(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    ObjectCache(directory).put("a", DATA)
+    sizes, elsewhere = directory / "sizes", tmp_path / "elsewhere"
+    sizes.write_bytes((10**12).to_bytes(8, "little"))
+    with monkeypatch.context() as patch:
+        FOREIGN[reason](sizes, elsewhere, patch)
+        assert cache._recorded(sizes) is None
+        cache._record(sizes, 1)
+        if elsewhere.exists():
+            assert elsewhere.read_bytes() == (10**12).to_bytes(8, "little")
+    second = ObjectCache(directory)
+    second.put("b", DATA)
+    assert second._written_bytes == second.statistics().size_bytes
+    assert not sizes.is_symlink()
+    assert sizes.stat().st_uid == os.geteuid()
+    if elsewhere.exists():
+        assert elsewhere.read_bytes() == (10**12).to_bytes(8, "little")
 
 
 def test_the_environment_chooses_the_directory(
@@ -281,9 +367,10 @@ def test_the_environment_chooses_the_size(monkeypatch: pytest.MonkeyPatch) -> No
     assert ObjectCache(None).limit_bytes == 256 * 2**20
     monkeypatch.setenv("FUNCTRANS_CACHE_SIZE_MB", "0.5")
     assert ObjectCache(None).limit_bytes == 2**19
-    monkeypatch.setenv("FUNCTRANS_CACHE_SIZE_MB", "much")
-    with pytest.raises(ValueError, match="FUNCTRANS_CACHE_SIZE_MB is 'much'"):
-        ObjectCache(None)
+    for text in ("much", "nan", "inf", "-inf", "-1", " "):
+        monkeypatch.setenv("FUNCTRANS_CACHE_SIZE_MB", text)
+        with pytest.raises(ValueError, match=f"FUNCTRANS_CACHE_SIZE_MB is '{text}', expected a"):
+            ObjectCache(None)
 
 
 def test_keys_tell_parts_apart() -> None:
