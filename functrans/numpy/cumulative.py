@@ -94,7 +94,7 @@ def _cumulative(
 ) -> Any:
     x = as_array(x)
     if axis is None:
-        if len(shape_of(x)) != 1:
+        if len(shape_of(x)) > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` is required.")
         axis = 0
     result = accumulated(name, function, x, axis, dtype, None)

@@ -59,6 +59,10 @@ def clip(
             )
         a_min, a_max = min, max
     x = as_operand(a)
+    if dtype_of(x).kind in "iu":  # integers that lie outside of the dtype are no bounds
+        info = np.iinfo(dtype_of(x))
+        a_min = None if type(a_min) is int and a_min <= info.min else a_min
+        a_max = None if type(a_max) is int and a_max >= info.max else a_max
     low, high = (
         None if bound is NO_VALUE or bound is None else as_operand(bound)
         for bound in (a_min, a_max)

@@ -177,8 +177,8 @@ def take(
     ``mode`` may also be ``"fill"``, which reads ``fill_value`` (NaN) out of bounds.
     """
     x, places = as_array(a), integers(indices)
-    if axis is None:
-        x, axis = flat(x), 0
+    if axis is None or shape_of(x) == ():
+        x, axis = flat(x), axis or 0
     k = normalize_axis(axis, len(shape_of(x)), "axis")
     result = indexing.gather(x, (places,), (k,), mode, fill_value)
     s = len(shape_of(places))

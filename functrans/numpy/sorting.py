@@ -33,6 +33,12 @@ def _lane_axis(x: Any, axis: Any) -> tuple[Any, int]:
     return x, structural.normalize_axis(axis, len(shape_of(x)), "axis")
 
 
+def _with_axis(a: Any) -> Any:
+    """An array; a number as one of one element, as NumPy's functions that give positions do."""
+    x = as_array(a)
+    return structural.reshape(x, (1,)) if shape_of(x) == () else x
+
+
 def _check_options(kind: Any, order: Any, stable: Any) -> None:
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
@@ -56,7 +62,7 @@ def argsort(
 ) -> Any:
     """Positions that sort along an axis; equal elements in order of position."""
     _check_options(kind, order, stable)
-    x, k = _lane_axis(as_array(a), axis)
+    x, k = _lane_axis(_with_axis(a), axis)
     return prim.argsort(x, k)
 
 
@@ -82,7 +88,7 @@ def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Any:
     """Positions that partition along an axis."""
-    x, k = _lane_axis(as_array(a), axis)
+    x, k = _lane_axis(_with_axis(a), axis)
     return prim.argpartition(x, _places(kth, shape_of(x)[k]), k)
 
 

@@ -60,7 +60,7 @@ from typing import Any
 
 import numpy as np
 
-NAMES = ("programs",)
+NAMES = ("programs", "derivatives")
 """All kinds, each a module of this package."""
 
 FOUND = Path(__file__).parent / "found"

@@ -121,7 +121,7 @@ np.triu({a}, 1)
 np.take({a}, {ix}, axis={k})
 np.take({a}, {ix}, mode="wrap")
 np.take({a}, {ix}, axis={k}, mode="clip")
-np.take_along_axis({a}, np.argsort({a}, axis={k}), axis={k})
+np.take_along_axis({a}, np.argsort({a}, axis={k}, kind="stable"), axis={k})
 np.compress({flags}, {a})
 np.delete({a}, {i}, axis=0)
 np.insert({a}, {i}, {b}, axis=0)
@@ -177,7 +177,7 @@ put({a}, {s}, {f})
 put({a}, {ix}, {b})
 put({a}, {mask}, {f})
 putting(np.put, {a}, {ix}, {b})
-putting(np.put_along_axis, {a}, np.argsort({a}, axis={k}), {b}, {k})
+putting(np.put_along_axis, {a}, np.argsort({a}, axis={k}, kind="stable"), {b}, {k})
 putting(np.putmask, {a}, {mask}, {b})
 putting(np.place, {a}, {mask}, {b})
 putting(np.copyto, {a}, {b})
@@ -217,8 +217,8 @@ np.all({a}, axis={K}, keepdims={t})
 np.count_nonzero({a})
 np.count_nonzero({a}, axis={k})
 np.isin({a}, {b})
-np.array_equal({a}, {b})
-np.array_equiv({a}, {b})
+np.asarray(np.array_equal({a}, {b}))
+np.asarray(np.array_equiv({a}, {b}))
 numpy.maximum.reduce({a}, axis={k})
 numpy.minimum.accumulate({a}, axis={k})
 numpy.fmax.reduce({a}, axis={k})
@@ -499,7 +499,7 @@ np.compress({a}.ravel() != 0, {b})
 np.repeat({a}, {b} & 3)
 np.bincount({a} & 3, weights={b})
 np.histogram_bin_edges({a}, bins=3)
-np.allclose({a}, {b})
+np.asarray(np.allclose({a}, {b}))
 """
 
 GROUPS = (
@@ -610,6 +610,11 @@ def drawn_expression(
     weights = np.array([group.weight for group in groups])
     group = groups[rng.choice(len(groups), p=weights / weights.sum())]
     text = group.expressions[rng.integers(len(group.expressions))]
+    return filled(rng, text, values), group.policy
+
+
+def filled(rng: np.random.Generator, text: str, values: dict[str, Any]) -> str:
+    """An expression whose places are filled with values and numbers."""
     names = list(values)
     # Later values more often, so that programs are deep.
     first = names[min(int(rng.integers(len(names))), int(rng.integers(len(names))))]
@@ -622,7 +627,7 @@ def drawn_expression(
     for place, fill in FILLERS.items():
         while place in text:
             text = text.replace(place, fill(rng, a), 1)
-    return text, group.policy
+    return text
 
 
 def functions_drawn() -> set[str]:

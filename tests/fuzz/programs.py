@@ -38,6 +38,7 @@ from .reference import DISPATCHED, PLAIN, TRACED
 MAX_SIZE = 400
 RUNS = ("eager", "jvp", "interpreted", "native", "alone", "vmap", "jit(vmap)")
 OPERAND = re.compile(r"\bv\d+\b")
+NUMBER = re.compile(r"-?\b\d[\d.]*\b")
 # Refusals that would be mistakes of the library in a program that NumPy runs.
 NEVER = (CacheFormatError, CompilationError, JaxprTypeError)
 
@@ -97,7 +98,8 @@ class Program:
                 reason = is_numpys_own(text, read, result, expected)
                 if reason is None:
                     what, how = finding.args
-                    raise Finding(f"{what}: {OPERAND.sub('v', text)}", f"{text}: {how}") from None
+                    plain = NUMBER.sub("#", OPERAND.sub("v", text))
+                    raise Finding(f"{what}: {plain}", f"{text}: {how}") from None
                 counts[f"NumPy's own: {reason}"] += 1
             values.update(zip(names, (np.asarray(part) for part in result), strict=True))
 
@@ -209,7 +211,7 @@ class Programs(Kind):
             if len(case["runs"]) > 1:
                 yield {**case, "runs": [name]}
         for smaller in super().smaller(case):
-            yield from _closed(smaller)
+            yield from closed(smaller)
         # A step's value as an argument, in place of the steps before it.
         if len(case["steps"]) > 1:
             yield from _cut(case)
@@ -266,7 +268,7 @@ def _rows(name: str, fun: Any, case: Case, args: list[Any]) -> list[tuple[list[A
     ]
 
 
-def _closed(case: Case) -> Iterator[Case]:
+def closed(case: Case) -> Iterator[Case]:
     """The case, if its steps read only what is still assigned; without arguments nobody reads."""
     known = set(case["args"])
     read: set[str] = set()
@@ -278,10 +280,11 @@ def _closed(case: Case) -> Iterator[Case]:
         known |= set(names)
     kept = [i for i, name in enumerate(case["args"]) if name in read] or [0]
     names = list(case["args"])
-    axes = [case["axes"][i] for i in kept]
-    if all(axis is None for axis in axes):
-        axes[0] = 0
-    yield {**case, "args": {names[i]: case["args"][names[i]] for i in kept}, "axes": axes}
+    smaller = {**case, "args": {names[i]: case["args"][names[i]] for i in kept}}
+    if "axes" in case:
+        axes = [case["axes"][i] for i in kept]
+        smaller["axes"] = axes if axes != [None] * len(axes) else [0, *axes[1:]]
+    yield smaller
 
 
 def _literal(x: np.ndarray) -> str:
@@ -306,7 +309,7 @@ def _cut(case: Case) -> Iterator[Case]:
         }
         args = {**case["args"], **made}
         axes = case["axes"] + [0] * len(made)
-        yield from _closed({**case, "args": args, "axes": axes, "steps": case["steps"][cut:]})
+        yield from closed({**case, "args": args, "axes": axes, "steps": case["steps"][cut:]})
 
 
 def _simpler(text: str) -> Iterator[str]:
