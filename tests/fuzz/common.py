@@ -60,14 +60,15 @@ from typing import Any
 
 import numpy as np
 
-NAMES = ("programs", "derivatives")
+NAMES = ("programs", "derivatives", "jaxprs")
 """All kinds, each a module of this package."""
 
 FOUND = Path(__file__).parent / "found"
 """Cases that failed once, as JSON; default tests replay them."""
 
+_TESTS = Path(__file__).parents[1]
+
 MEMORY_BYTES = 12 << 30
-CASES_PER_CHILD = 500
 MINIMISE_RUNS = 300
 MINIMISE_S = 60.0
 WRITTEN_PER_SIGNATURE = 3
@@ -84,6 +85,7 @@ class Kind(ABC):
 
     name: str
     timeout_s: float = 120.0
+    cases_per_child: int = 500
 
     def prepare(self) -> None:  # noqa: B027  # nothing to do is the usual case
         """Called once in a child process, before its first case."""
@@ -215,7 +217,7 @@ class Sandbox:
             **os.environ,
             # With warnings as errors, those of NumPy would hide what is compared.
             "PYTHONWARNINGS": "ignore",
-            "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path]),
+            "PYTHONPATH": os.pathsep.join([*map(str, (Path.cwd(), _TESTS)), *sys.path]),
             "FUNCTRANS_CACHE_DIR": str(Path(self._folder.name) / "cache"),
             "OPENBLAS_NUM_THREADS": "1",
         }
@@ -240,8 +242,6 @@ class Sandbox:
 
     def ask(self, timeout_s: float, **request: Any) -> Any:
         """One request; raises ``Died``."""
-        if len(self.history) >= CASES_PER_CHILD:
-            self.stop()
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -269,6 +269,8 @@ class Sandbox:
     def judge(self, kind: Kind, *, seed: int | None = None, case: Case | None = None) -> Outcome:
         """Run the case of a seed, or one that is given."""
         given = {"seed": seed} if case is None else {"case": case}
+        if len(self.history) >= kind.cases_per_child:
+            self.stop()
         try:
             signature, text, counts = self.ask(kind.timeout_s, kind=kind.name, **given)
         except Died as died:

@@ -62,7 +62,7 @@ def is_tame(x: Any) -> bool:
     return bool(np.all((finite > 2.0**-bits) & (finite < 2.0**bits)))
 
 
-def _same_bits(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def same_bits(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Elementwise: the same number, with the same sign if it is zero; any NaN for a NaN."""
     one, other = _parts(found), _parts(expected)
     same = one == other
@@ -75,7 +75,7 @@ def _same_bits(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
 def _within(found: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """Elementwise: finite numbers within the bound; others the same, also with the same sign."""
     near = np.abs(_wide(found) - _wide(expected)) <= bound
-    return near | _same_bits(found, expected)
+    return near | same_bits(found, expected)
 
 
 def _ulp(x: np.ndarray) -> np.ndarray:
@@ -169,7 +169,7 @@ def compare(
         used = policy if _is_inexact(other) else "exact"
         counts[f"outputs compared, {used}"] += 1
         if used == "exact":
-            same = _same_bits(one, other)
+            same = same_bits(one, other)
             if not same.all() and any(v.dtype.kind == "c" for v in (other, *operands)):
                 same |= _by_ulps(one, other)
         elif used == "ulps":

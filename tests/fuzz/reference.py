@@ -22,24 +22,38 @@ def _switch(index: Any, branches: Any, *operands: Any) -> Any:
     return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
 
+def _carried(carry: Any, body: Callable[[Any], Any]) -> Any:
+    """The next carry, of the same type: a loop that is staged has one program for all turns."""
+    new = body(carry)
+    for old, made in zip(ft.tree.leaves(carry), ft.tree.leaves(new), strict=True):
+        if (np.shape(old), np.asarray(old).dtype) != (np.shape(made), np.asarray(made).dtype):
+            raise TypeError("the type of a carried value changes")
+    return new
+
+
 def _fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
     for i in range(int(lower), int(upper)):
-        init = body(i, init)
+        init = _carried(init, lambda c, i=i: body(i, c))
     return init
 
 
 def _while_loop(test: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
     while test(init):
-        init = body(init)
+        init = _carried(init, body)
     return init
 
 
 def _scan(body: Any, carry: Any, xs: Any, length: Any = None, reverse: bool = False) -> Any:
     n = len(ft.tree.leaves(xs)[0]) if length is None else length
-    rows = []
-    for i in range(n)[:: -1 if reverse else 1]:
-        carry, y = body(carry, ft.tree.map(lambda x, i=i: x[i], xs))
+    rows: list[Any] = []
+
+    def turn(carry: Any, i: int) -> Any:
+        carry, y = body(carry, ft.tree.map(lambda x: x[i], xs))
         rows.append(y)
+        return carry
+
+    for i in range(n)[:: -1 if reverse else 1]:
+        carry = _carried(carry, lambda c, i=i: turn(c, i))
     return carry, _stacked(rows[:: -1 if reverse else 1])
 
 

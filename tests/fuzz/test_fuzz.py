@@ -28,7 +28,12 @@ from .programs import Program
 from .reference import PLAIN
 
 # Cases per test of a kind: a few seconds each.
-CHUNKS = [("programs", 40 * i, 40) for i in range(3)]
+CHUNKS = [
+    ("programs", 0, 50),
+    ("programs", 50, 50),
+    ("derivatives", 0, 12),
+    ("jaxprs", 0, 80),
+]
 FOUND_CASES = sorted(FOUND.glob("*.json"))
 
 
