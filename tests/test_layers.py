@@ -125,8 +125,8 @@ inspect reference
 interop
 """,
     "autograd": """
-listing mentions modes profiler_events quiet random sizes
-labels pictures tensors
+listing mentions modes profiler_events quiet sizes
+labels pictures random tensors
 hooks profiler residuals watches
 reachable
 saved_values

@@ -135,7 +135,7 @@ class Factories:
 
     def drawn(
         self,
-        draw: Callable[[], np.ndarray],
+        draw: Callable[[tuple[int, ...]], np.ndarray],
         shape: tuple[int, ...],
         dtype: Any,
         requires_grad: bool,
@@ -501,7 +501,7 @@ class Factories:
         """Random numbers, uniform in [0, 1)."""
         shape = self._sizes("rand", sizes or (size,))
         kind = self._floating("check_uniform_bounds", dtype)
-        return self.drawn(lambda: uniform(generator, shape, kind), shape, kind, requires_grad)
+        return self.drawn(lambda size: uniform(generator, size, kind), shape, kind, requires_grad)
 
     def randn(
         self,
@@ -515,7 +515,7 @@ class Factories:
         """Random numbers of the normal distribution."""
         shape = self._sizes("randn", sizes or (size,))
         kind = self._floating("normal_kernel_cpu", dtype)
-        return self.drawn(lambda: normal(generator, shape, kind), shape, kind, requires_grad)
+        return self.drawn(lambda size: normal(generator, size, kind), shape, kind, requires_grad)
 
     def randint(
         self,
@@ -543,8 +543,8 @@ class Factories:
             )
         shape = self._sizes("randint", (size,))
 
-        def draw() -> np.ndarray:
-            return stream(generator).integers(math.prod(shape), low, high).reshape(shape)
+        def draw(size: tuple[int, ...]) -> np.ndarray:
+            return stream(generator).integers(math.prod(size), low, high).reshape(size)
 
         return self.drawn(draw, shape, dtype or np.int64, requires_grad)
 
@@ -558,8 +558,13 @@ class Factories:
         **_: Any,
     ) -> Tensor:
         """The integers below ``n`` in random order."""
-        kind = dtype or np.int64
-        return self.drawn(lambda: stream(generator).permutation(n), (n,), kind, requires_grad)
+
+        def draw(size: tuple[int, ...]) -> np.ndarray:
+            count = math.prod(size[:-1])
+            orders = [stream(generator).permutation(n) for _ in range(count)]
+            return np.reshape(orders, size)
+
+        return self.drawn(draw, (n,), dtype or np.int64, requires_grad)
 
     def rand_like(
         self,
@@ -635,7 +640,7 @@ class Factories:
         kind = np.dtype(dtype or (typed[0] if typed else self.default()))
         shape = np.broadcast_shapes(middle.shape, width.shape) if size is None else tuple(size)
         return self.drawn(
-            lambda: normal(generator, shape, kind) * width + middle, shape, kind, False
+            lambda size: normal(generator, size, kind) * width + middle, shape, kind, False
         )
 
     def table(self) -> dict[str, Any]:

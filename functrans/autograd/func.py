@@ -19,6 +19,7 @@ from functrans import tree
 from functrans.autograd.func_batches import vmap as vmap
 from functrans.autograd.func_modules import functional_call as functional_call
 from functrans.autograd.func_modules import stack_module_state as stack_module_state
+from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import (
     OnValues,
     as_given,
@@ -31,9 +32,12 @@ from functrans.autograd.on_values import (
     numbers_of,
     returned,
     transformed,
+    without_aux,
 )
+from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.trace import Tracer
+from functrans.traces.pushing import PushingTracer
 from functrans.transforms import forward, jacobian, reverse
 
 # gradients ---------------------------------------------------------------------------------------
@@ -47,11 +51,7 @@ def _check_scalar(has_aux: bool, result: Any) -> None:
     """
     who = "grad_and_value(f)(*args)"
     if has_aux:
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise RuntimeError(
-                f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True"
-            )
-        result = result[0]
+        result = without_aux(who, result)
     if not isinstance(result, Tensor):
         raise RuntimeError(f"{who}: Expected f(*args) to return a Tensor, got {type(result)}")
     if result.shape:
@@ -181,14 +181,16 @@ def jvp(
       func: function of tensors.
       primals: tuple of arguments.
       tangents: tuple of the same structure: the direction.
-      strict: accepted for torch's sake; tangents that do not depend on a primal are zeros.
+      strict: whether results that do not depend on the primals raise; else their tangents are
+        zeros.
       has_aux: whether ``func`` returns ``(out, aux)``.
 
     Returns:
       ``(out, tangent)`` or ``(out, tangent, aux)``.
 
     Raises:
-      RuntimeError: primals or tangents are no tuples, or their structures differ.
+      RuntimeError: primals or tangents are no tuples, their structures differ, ``func`` returns
+        something else than tensors, or ``strict`` and a result that does not depend on them.
 
     Example:
       >>> from functrans.autograd import tensor
@@ -210,7 +212,26 @@ def jvp(
     check = functools.partial(check_results, who, "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
     given, directions = tree.map(as_given, (primals, tangents))
-    return tree.map(returned, forward.jvp(on_values, given, directions, has_aux))  # type: ignore[no-any-return]  # a tuple
+    function = _dependent(on_values, has_aux) if strict else on_values
+    return tree.map(returned, forward.jvp(function, given, directions, has_aux))  # type: ignore[no-any-return]  # a tuple
+
+
+def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
+    """A function that refuses results which do not depend on its arguments."""
+
+    def function(*args: Any) -> Any:
+        traces = {leaf._trace for leaf in tree.leaves(args) if isinstance(leaf, PushingTracer)}
+        result = on_values(*args)
+        for leaf in tree.leaves(result[0] if has_aux else result):
+            is_pushed = isinstance(leaf, PushingTracer) and leaf._trace in traces
+            if not is_pushed or leaf._tangent is None:
+                raise RuntimeError(
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent of "
+                    "the inputs. This is not allowed with strict=True."
+                )
+        return result
+
+    return function
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -316,13 +337,15 @@ def jacfwd(
       func: function of tensors.
       argnums: which positional arguments to differentiate.
       has_aux: whether ``func`` returns ``(out, aux)``.
-      randomness: see :func:`vmap`.
+      randomness: ``"error"``, or ``"same"``; see :func:`vmap`.
 
     Returns:
       Function that gives the Jacobian, as :func:`jacrev`.
 
     Raises:
-      RuntimeError: ``func`` returns something else than tensors, or an argument does not exist.
+      RuntimeError: ``func`` returns something else than tensors, an argument does not exist, or a
+        random operation where it raises.
+      NotImplementedError: different random numbers for each direction.
 
     Example:
       >>> from functrans.autograd import tensor
@@ -331,10 +354,21 @@ def jacfwd(
               [0., 4.]])
     """
     check_randomness(randomness)
+    if randomness == "different":
+        raise NotImplementedError(
+            "jacfwd: randomness='different' is not supported: the function runs once for all "
+            "directions; draw outside, and pass the tensor as an argument"
+        )
     check = functools.partial(check_results, "jvp(f, primals, tangents)", "f(*primals)", has_aux)
     numbers = numbers_of(argnums)
     transform = functools.partial(jacobian.jacfwd, argnums=numbers, has_aux=has_aux)
-    return _jacobian(func, numbers, transform, check, "forward")
+
+    @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
+    def drawing(*args: Any, **kwargs: Any) -> Any:
+        with entered({"batches": (*modes.batches, BatchLevel(randomness))}):
+            return func(*args, **kwargs)
+
+    return _jacobian(drawing, numbers, transform, check, "forward")
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

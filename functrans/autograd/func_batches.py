@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import check_chunk, check_randomness, transformed
+from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.trace import Tracer, shape_of
 from functrans.transforms import vectorize
@@ -36,16 +38,16 @@ def vmap(
       func: function of tensors for one example.
       in_dims: per positional argument the axis mapped over, or ``None``; or one for all.
       out_dims: where the batch axis goes in results.
-      randomness: ``"error"`` or ``"same"``: random tensors made inside are the same for every
-        example.
+      randomness: ``"error"``: random operations raise; ``"same"``: they give all examples the same
+        numbers; ``"different"``: each example its own, those of a draw for the whole batch.
       chunk_size: how many examples are computed at once.
 
     Returns:
-      Function of arguments with a batch axis.
+      Function of arguments with a batch axis; keyword arguments are passed as they are.
 
     Raises:
       ValueError: an argument that is mapped over is no tensor, or extents differ.
-      RuntimeError: there is no such ``randomness``.
+      RuntimeError: there is no such ``randomness``; a random operation where it raises.
 
     Example:
       >>> from functrans.autograd import tensor
@@ -58,7 +60,7 @@ def vmap(
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         name = name_of(func)
-        _check_mapped(name, in_dims, args)
+        size = _check_mapped(name, in_dims, args)
 
         def check(result: Any) -> None:
             for leaf in tree.leaves(result):
@@ -68,22 +70,32 @@ def vmap(
                         f"{type(leaf)}."
                     )
 
+        @functools.wraps(func, assigned=("__name__",), updated=())
+        def one(lane: Any, *own: Any) -> Any:
+            level = BatchLevel(randomness, size, lane)
+            with entered({"batches": (*modes.batches, level)}):
+                return func(*own, **kwargs)  # keywords are not mapped
+
+        lanes = Tensor.of(np.arange(size)) if randomness == "different" else None
+        axes = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
         return transformed(
-            lambda f: vectorize.vmap(f, in_dims, out_dims, chunk_size=chunk_size),
-            func,
-            args,
-            kwargs,
+            lambda f: vectorize.vmap(
+                f, (None if lanes is None else 0, *axes), out_dims, chunk_size=chunk_size
+            ),
+            one,
+            (lanes, *args),
+            {},
             check=check,
         )
 
     return vmapped
 
 
-def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> None:
-    """Refuse mapped arguments that are no tensors, and batches of different size.
+def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> int:
+    """The number of examples.
 
     Raises:
-      ValueError: names the function, or the sizes.
+      ValueError: a mapped argument is no tensor, or batches differ in size.
     """
     specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
     if len(specs) != len(args):
@@ -120,3 +132,4 @@ def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> None:
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
+    return sizes[0] if sizes else 0

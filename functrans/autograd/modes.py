@@ -36,6 +36,7 @@ class Modes(threading.local):
       check_nan: whether anomaly mode looks for NaN.
       observers: called with ``(name, operands)`` around every operation; see
         ``autograd.profiler``.
+      batches: levels of ``vmap``, outermost first, which say how random numbers are drawn.
       session: the tracing of a step by ``jit`` that this thread is in; see ``autograd.staged``.
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
@@ -52,6 +53,7 @@ class Modes(threading.local):
     anomaly = False
     check_nan = True
     observers: tuple[Any, ...] = ()
+    batches: tuple[Any, ...] = ()
     session: Any = None
     is_watched = False
     is_special = False

@@ -215,22 +215,36 @@ def check_results(who: str, call: str, has_aux: bool, result: Any) -> None:
     """Refuse results that are no tensors.
 
     Raises:
-      RuntimeError: one is none, or it is no pair where one is needed.
+      RuntimeError: one is none, there are none, or it is no pair where one is needed.
     """
     if has_aux:
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise RuntimeError(
-                f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True"
-            )
-        result = result[0]
-    for leaf in tree.leaves(result):
+        result = without_aux(who, result)
+    leaves = tree.leaves(result)
+    if not leaves:
+        raise RuntimeError(
+            f"{who}: Expected f to be a function that has non-empty output (got output = {result})"
+        )
+    for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(
                 f"{who}: expected {call} to return only tensors, got unsupported type {type(leaf)}"
             )
 
 
-# forward mode ------------------------------------------------------------------------------------
+def without_aux(who: str, result: Any) -> Any:
+    """The first of a pair of results of which the second is auxiliary.
+
+    Raises:
+      RuntimeError: it is no pair, or not all of the second are tensors.
+    """
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    for leaf in tree.leaves(result[1]):
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{who}: Expected tensors, got unsupported type {type(leaf)}")
+    return result[0]
 
 
 def check_chunk(who: str, chunk_size: Any) -> None:
@@ -248,15 +262,9 @@ def check_randomness(randomness: str) -> None:
 
     Raises:
       RuntimeError: there is none of this name.
-      NotImplementedError: different random numbers for each element.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
             f"{randomness}"
-        )
-    if randomness == "different":
-        raise NotImplementedError(
-            "vmap: randomness='different' is not supported; draw the random tensor with its batch "
-            "axis outside, and pass it as an argument"
         )

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.modes import modes
+
 _DEFAULT_SEED = 67280421310721
 _BLOCK = 16
 
@@ -214,6 +216,48 @@ def set_rng_state(new_state: Any) -> None:
     default_generator.set_state(new_state)
 
 
+class BatchLevel:
+    """How random numbers are drawn inside one ``vmap``.
+
+    Attributes:
+      randomness: ``"error"``, ``"same"`` or ``"different"``.
+      size: how many examples there are.
+      lane: number of the example, traced; for different numbers only.
+    """
+
+    __slots__ = ("lane", "randomness", "size")
+
+    def __init__(self, randomness: str, size: int = 0, lane: Any = None) -> None:
+        self.randomness = randomness
+        self.size = size
+        self.lane = lane
+
+
+def different_levels() -> list[BatchLevel]:
+    """The levels of ``vmap`` whose examples get numbers of their own, outermost first.
+
+    Raises:
+      RuntimeError: a level allows no random operation.
+    """
+    if any(level.randomness == "error" for level in modes.batches):
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the "
+            "'same' or 'different' randomness flags on vmap or perform the randomness operation "
+            "out of vmap"
+        )
+    return [level for level in modes.batches if level.randomness == "different"]
+
+
 def stream(generator: Generator | None) -> Generator:
-    """A generator, or the default one."""
+    """A generator, or the default one.
+
+    Raises:
+      RuntimeError: a ``vmap`` around it allows no random operation, or asks for different numbers,
+        which only operations can give that draw them for all examples.
+    """
+    if modes.batches and different_levels():
+        raise RuntimeError(
+            "vmap: this random operation draws the same numbers for all examples; use "
+            "randomness='same', or draw outside of vmap"
+        )
     return default_generator if generator is None else generator

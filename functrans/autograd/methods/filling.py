@@ -16,6 +16,7 @@ import numpy as np
 from functrans.autograd import factories
 from functrans.autograd.composites import alias, named
 from functrans.autograd.methods.rows import constant, drawn, lifted, plain
+from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.random import Generator, scaled, stream
 from functrans.autograd.recording import enter_session
@@ -103,10 +104,14 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
         self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any
     ) -> Tensor:
         enter_session(self)
-        draw(_Sample(self.dtype), Generator(), *args, **kwargs)
+        with entered({"batches": ()}):
+            draw(_Sample(self.dtype), Generator(), *args, **kwargs)
         check_write(self)
-        sample = _Sample(self.dtype, self.shape)
-        new = drawn(lambda: draw(sample, generator, *args, **kwargs), self.shape, self.dtype)
+
+        def numbers(size: tuple[int, ...]) -> np.ndarray:
+            return draw(_Sample(self.dtype, size), generator, *args, **kwargs)
+
+        new = drawn(numbers, self.shape, self.dtype)
         return write(name, self, new)
 
     method.__name__ = method.__qualname__ = name
@@ -220,14 +225,29 @@ def bernoulli(
     chance = np.asarray(plain(input if p is None else p))
     if np.any((chance < 0) | (chance > 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    hits = stream(generator).numpy().random(input.shape) < chance
-    return constant(hits.astype(input.dtype), input)
+    return _numbers(
+        lambda size: stream(generator).numpy().random(size) < chance,
+        input.shape,
+        input.dtype,
+        input,
+    )
+
+
+def _numbers(draw: Any, shape: tuple[int, ...], dtype: np.dtype, input: Tensor) -> Tensor:
+    """Random numbers of distributions whose parameters are a tensor."""
+    result = drawn(draw, shape, dtype)
+    result._follows = input._follows
+    return result
 
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:  # torch's name
     """Random numbers of Poisson distributions with given rates."""
-    counts = stream(generator).numpy().poisson(np.asarray(plain(input)))
-    return constant(counts.astype(input.dtype), input)
+    rates = np.asarray(plain(input))
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        return stream(generator).numpy().poisson(rates, size)
+
+    return _numbers(draw, rates.shape, input.dtype, input)
 
 
 def multinomial(
@@ -254,11 +274,19 @@ def multinomial(
     rows = np.atleast_2d(weights)
     if np.any(rows.sum(1) <= 0):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    chooser = stream(generator).numpy()
-    found = np.stack(
-        [chooser.choice(len(r), num_samples, replacement, r / r.sum()) for r in rows]
-    ).astype(np.int64)
-    return constant(found if weights.ndim == 2 else found[0], input)
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        chooser = stream(generator).numpy()
+        times = math.prod(size) // (len(rows) * num_samples) if num_samples else 0
+        found = [
+            chooser.choice(len(r), num_samples, replacement, r / r.sum())
+            for _ in range(times)
+            for r in rows
+        ]
+        return np.reshape(found, size)
+
+    shape = (*weights.shape[:-1], num_samples)
+    return _numbers(draw, shape, np.dtype(np.int64), input)
 
 
 METHODS: dict[str, Any] = {

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.composites import CompositeNode, named
-from functrans.autograd.modes import modes
+from functrans.autograd.modes import entered, modes
 from functrans.autograd.promotion import default_of, to_dtype, with_default
+from functrans.autograd.random import different_levels
 from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
@@ -246,17 +247,28 @@ def constant(value: Any, *operands: Any) -> Tensor:
     return with_default(result, operands)
 
 
-def drawn(draw: Callable[[], np.ndarray], shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+def drawn(
+    draw: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...], dtype: np.dtype
+) -> Tensor:
     """Random numbers; a step that ``jit`` has traced draws anew in each call.
 
     Args:
-      draw: gives the numbers, of any dtype.
+      draw: gives numbers of any dtype, of a shape that ends with ``shape``: in front are the axes
+        of ``vmap`` whose examples get different numbers.
       shape: of the numbers.
       dtype: of the tensor.
     """
+    if modes.batches:
+        levels = different_levels()
+        lead = tuple([level.size for level in levels])
+        with entered({"batches": ()}):
+            numbers: Any = drawn(draw, (*lead, *shape), dtype)
+        for level in levels:
+            numbers = level.lane._trace.lift(numbers)[level.lane]
+        return numbers  # type: ignore[no-any-return]  # a tensor
 
     def typed() -> np.ndarray:
-        return np.asarray(draw()).astype(dtype)
+        return np.asarray(draw(shape)).astype(dtype)
 
     if modes.session is None:
         return constant(typed())

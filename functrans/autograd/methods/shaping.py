@@ -183,8 +183,8 @@ def squeeze(self: Tensor, dim: Any = None) -> Tensor:
     else:
         label = "SqueezeBackward2" if isinstance(dim, (tuple, list)) else "SqueezeBackward1"
         dims = dim if isinstance(dim, (tuple, list)) else (dim,)
-        drop = {axis_of(d, ndim) for d in dims} if ndim else set()
-        drop = {i for i in drop if self.shape[i] == 1}
+        drop = {axis_of(d, max(ndim, 1)) for d in dims}  # numbers have an axis to name
+        drop = {i for i in drop if i < ndim and self.shape[i] == 1}
     shape = tuple(n for i, n in enumerate(self.shape) if i not in drop)
     return reshaped(self, shape, label)
 

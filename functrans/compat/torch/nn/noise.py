@@ -57,7 +57,7 @@ def _alpha_dropped(
     else:
         scale = 1 / math.sqrt((1 - p) * (1 + p * _ALPHA * _ALPHA))
         dtype = input.dtype
-        kept = drawn(lambda: uniform(None, shape, np.dtype(np.float32)) >= p, shape, dtype)
+        kept = drawn(lambda size: uniform(None, size, np.dtype(np.float32)) >= p, shape, dtype)
         out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))  # type: ignore[operator]  # of the tables
     return input.copy_(out) if inplace else out  # type: ignore[no-any-return]  # a tensor
 
@@ -107,9 +107,11 @@ def rrelu(
         return leaky_relu(input, (lower + upper) / 2, inplace)
     whole: Any = input
     dtype, shape = whole.dtype, whole.shape
-    slopes = drawn(
-        lambda: lower + (upper - lower) * uniform(None, shape, np.dtype(np.float64)), shape, dtype
-    )
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        return lower + (upper - lower) * uniform(None, size, np.dtype(np.float64))
+
+    slopes = drawn(draw, shape, dtype)
     ones = Tensor.of(np.ones((), dtype))
     factors = slopes.where((whole <= 0).detach(), ones)  # type: ignore[attr-defined]  # of the tables
     out = whole * factors
@@ -138,8 +140,8 @@ def gumbel_softmax(
     whole: Any = logits
     shape, dtype = whole.shape, whole.dtype
 
-    def draw() -> np.ndarray:
-        drawn_from = 1.0 - uniform(None, shape, np.dtype(np.float64))
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        drawn_from = 1.0 - uniform(None, size, np.dtype(np.float64))
         exponential = np.maximum(-np.log(drawn_from), np.finfo(np.float64).tiny)
         return np.asarray(-np.log(exponential))
 

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.factories import uniform
-from functrans.autograd.modes import modes
-from functrans.autograd.recording import enter_session, innermost
+from functrans.autograd.methods.rows import drawn
+from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
-from functrans.control.callbacks import io_callback
-from functrans.transforms.arguments import ShapeDtypeStruct
 
 
 def kept_elements(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
@@ -31,11 +29,8 @@ def kept_elements(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     dtype = like.dtype
     scale = 1.0 / (1.0 - p) if p < 1 else 0.0
 
-    def draw() -> Any:
-        kept = uniform(None, shape, np.dtype(np.float32)) >= p
+    def draw(size: tuple[int, ...]) -> Any:
+        kept = uniform(None, size, np.dtype(np.float32)) >= p
         return np.asarray(kept * dtype.type(scale), dtype)
 
-    if modes.session is None:
-        return Tensor.of(draw())
-    value = io_callback(draw, ShapeDtypeStruct(shape, dtype))
-    return innermost().tensor(value)
+    return drawn(draw, shape, dtype)

@@ -1,0 +1,216 @@
+"""Random operations inside ``vmap``; arguments, keywords and results of transforms of tensors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import functrans as ft
+from functrans.autograd.methods.filling import METHODS
+from functrans.compat import torch
+
+F = torch.nn.functional
+func = torch.func
+HALVES = torch.full((4,), 0.5)
+
+# operations of one example ``x`` of shape (4,), each with its plain call for a batch ``x``
+OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "rand": lambda x: torch.rand(x.shape),
+    "randn": lambda x: torch.randn(x.shape),
+    "randint": lambda x: torch.randint(0, 1000, x.shape),
+    "rand_like": torch.rand_like,
+    "randn_like": torch.randn_like,
+    "randint_like": lambda x: torch.randint_like(x, 1000),
+    "normal": lambda x: torch.normal(0.0, 1.0, x.shape),
+    "bernoulli": lambda x: torch.bernoulli(HALVES.expand(x.shape)),
+    "poisson": lambda x: torch.poisson(9 * HALVES.expand(x.shape)),
+    "dropout": lambda x: F.dropout(x + 1),
+    "alpha_dropout": lambda x: F.alpha_dropout(x + 1, training=True),
+    "rrelu": lambda x: F.rrelu(x - 1, training=True),
+    "gumbel_softmax": F.gumbel_softmax,
+}
+PARAMETERS: dict[str, tuple[float, ...]] = {"geometric_": (0.5,)}
+IN_PLACE = [name for name in METHODS if name.endswith("_") and "seed" not in name]
+FILLS = [name for name in IN_PLACE if name not in ("copy_", "fill_", "zero_")]
+OPERATIONS.update(
+    {
+        name: lambda x, name=name: getattr(x.clone(), name)(*PARAMETERS.get(name, ()))  # type: ignore[misc]  # of this name
+        for name in FILLS
+    }
+)
+OF_SETS: dict[str, Callable[[Any], Any]] = {
+    "randperm": lambda x: torch.randperm(9) + 0 * x.long().sum(),
+    "multinomial": lambda x: torch.multinomial(torch.ones(9), 9) + 0 * x.long().sum(),
+}
+EVERY = [*OPERATIONS, *OF_SETS]
+
+
+def _x() -> Any:
+    return torch.zeros(3, 4)
+
+
+def _drawn(name: str, randomness: str) -> Any:
+    torch.manual_seed(0)
+    operation = {**OPERATIONS, **OF_SETS}[name]
+    return func.vmap(operation, randomness=randomness)(_x()).numpy()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_random_operations_raise_by_default(name: str) -> None:
+    state = torch.get_rng_state()
+    for transform in (func.vmap, func.jacfwd, lambda f: func.vmap(func.grad(f))):
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            transform({**OPERATIONS, **OF_SETS}[name])(_x())
+    assert_array_equal(torch.get_rng_state()[1][1], state[1][1])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_same_is_the_draw_of_one_example(name: str) -> None:
+    torch.manual_seed(0)
+    one = {**OPERATIONS, **OF_SETS}[name](_x()[0]).numpy()
+    assert_array_equal(_drawn(name, "same"), np.stack([one] * 3))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_different_is_the_draw_of_the_batch(name: str) -> None:
+    found = _drawn(name, "different")
+    assert len(np.unique(found, axis=0)) > 1  # masks of dropout may coincide
+    if name in OPERATIONS:
+        torch.manual_seed(0)
+        whole = OPERATIONS[name](_x()).numpy()
+        if name != "gumbel_softmax":  # the rounding of the softmax
+            assert_array_equal(found, whole)
+    elif name == "randperm":
+        assert_array_equal(np.sort(found, 1), np.stack([np.arange(9)] * 3))
+
+
+def test_modes_belong_to_levels() -> None:
+    def nested(outer: str, inner: str) -> Any:
+        torch.manual_seed(0)
+        draw = func.vmap(lambda y: y + torch.rand(5), randomness=inner)
+        return func.vmap(draw, randomness=outer)(torch.zeros(3, 2)[..., None]).numpy()
+
+    assert len(np.unique(nested("same", "same").reshape(6, 5), axis=0)) == 1
+    assert len(np.unique(nested("different", "different").reshape(6, 5), axis=0)) == 6
+    rows = nested("different", "same")
+    assert_array_equal(rows[:, 0], rows[:, 1])
+    assert len(np.unique(rows[:, 0], axis=0)) == 3
+    columns = nested("same", "different")
+    assert_array_equal(columns[0], columns[1])
+    for pair in (("error", "different"), ("same", "error")):
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            nested(*pair)
+    assert torch.rand(2).shape == (2,)
+
+
+def test_chunks_and_derivatives_of_different_numbers() -> None:
+    x = torch.ones(4, requires_grad=True)
+    found = func.vmap(lambda x: x * torch.rand(()), randomness="different", chunk_size=3)(x)
+    found.sum().backward()
+    assert_array_equal(x.grad.numpy(), found.detach().numpy())
+    assert len(np.unique(found.detach().numpy())) == 4
+
+    @ft.jit
+    def step(x: Any) -> Any:
+        return func.vmap(lambda x: x * torch.rand(()), randomness="different")(x)
+
+    first, second = (step(torch.ones(4)).numpy() for _ in range(2))
+    assert len(np.unique([first, second])) == 8
+
+
+def test_evaluation_draws_nothing() -> None:
+    x = _x() + 1
+    for p, training in ((0.5, False), (0.0, True)):
+        assert_array_equal(func.vmap(lambda x, p=p, t=training: F.dropout(x, p, t))(x), x)
+
+
+def test_jacfwd_has_the_randomness_of_its_argument() -> None:
+    x = torch.ones(3)
+    torch.manual_seed(0)
+    expected = torch.rand(3).numpy()
+    torch.manual_seed(0)
+    found = func.jacfwd(lambda x: x * torch.rand(3), randomness="same")(x)
+    assert_array_equal(found, np.diag(expected))
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        func.hessian(lambda x: (x * torch.rand(3)).sum())(x)
+    with pytest.raises(NotImplementedError, match="different"):
+        func.jacfwd(lambda x: x, randomness="different")
+
+
+# arguments and results ----------------------------------------------------------------------------
+
+
+def test_keywords_of_vmap_are_passed_as_they_are() -> None:
+    x, w = torch.ones(3, 3), torch.arange(3.0)
+    kept: list[Any] = []
+
+    def weighted(x: Any, *, w: Any, scale: float = 1.0) -> Any:
+        kept.append(w)
+        return (w * x).sum() * scale
+
+    for in_dims in (0, (0,)):
+        found = func.vmap(weighted, in_dims)(x, w=w, scale=2.0)
+        assert found.tolist() == [6, 6, 6]
+    assert all(given is w for given in kept)
+    assert func.vmap(weighted, chunk_size=2)(x, w=torch.ones(1)).tolist() == [3, 3, 3]
+    w.requires_grad_()
+    func.vmap(weighted)(x, w=w).sum().backward()
+    assert w.grad.tolist() == [3, 3, 3]
+
+
+ONE = torch.ones(2)
+WITH_AUX: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda aux: func.grad(lambda x: (x.sum(), aux), has_aux=True)(ONE),
+    "vjp": lambda aux: func.vjp(lambda x: (x, aux), ONE, has_aux=True),
+    "jvp": lambda aux: func.jvp(lambda x: (x, aux), (ONE,), (ONE,), has_aux=True),
+    "jacrev": lambda aux: func.jacrev(lambda x: (x, aux), has_aux=True)(ONE),
+    "jacfwd": lambda aux: func.jacfwd(lambda x: (x, aux), has_aux=True)(ONE),
+}
+OF_RESULT: dict[str, Callable[[Any], Any]] = {
+    "vjp": lambda out: func.vjp(lambda x: out, ONE),
+    "jvp": lambda out: func.jvp(lambda x: out, (ONE,), (ONE,)),
+    "linearize": lambda out: func.linearize(lambda x: out, ONE),
+    "jacrev": lambda out: func.jacrev(lambda x: out)(ONE),
+    "jacfwd": lambda out: func.jacfwd(lambda x: out)(ONE),
+}
+
+
+@pytest.mark.parametrize("name", WITH_AUX)
+def test_auxiliary_results_are_tensors(name: str) -> None:
+    WITH_AUX[name]({"a": (ONE, [ONE])})
+    for aux in (3, "a", (ONE, 1.0)):
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            WITH_AUX[name](aux)
+
+
+@pytest.mark.parametrize("name", OF_RESULT)
+@pytest.mark.parametrize("out", [None, (), [], {}], ids=repr)
+def test_results_are_not_empty(name: str, out: Any) -> None:
+    with pytest.raises(RuntimeError, match="non-empty output"):
+        OF_RESULT[name](out)
+
+
+def test_strict_jvp_refuses_results_that_depend_on_nothing() -> None:
+    for f in (lambda x: ONE, lambda x: (x, ONE), lambda x: x.detach()):
+        func.jvp(f, (ONE,), (ONE,))
+        with pytest.raises(RuntimeError, match="independent of the inputs"):
+            func.jvp(f, (ONE,), (ONE,), strict=True)
+    out, tangent, aux = func.jvp(lambda x: (x * x, ONE), (ONE,), (ONE,), strict=True, has_aux=True)
+    assert (out.tolist(), tangent.tolist(), aux.tolist()) == ([1, 1], [2, 2], [1, 1])
+
+    def inner(x: Any) -> Any:  # it depends on the outer argument only
+        return func.jvp(lambda y: x, (ONE,), (ONE,), strict=True)[1]
+
+    with pytest.raises(RuntimeError, match="independent of the inputs"):
+        func.jvp(inner, (ONE,), (ONE,))
+
+
+def test_numbers_are_squeezed_of_the_axes_they_could_have() -> None:
+    number = torch.tensor(1.0)
+    for dim in (0, -1, (0,), ()):
+        assert number.squeeze(dim).shape == ()
+    for dim in (1, -2, (0, 1)):
+        with pytest.raises(IndexError, match=r"range of \[-1, 0\]"):
+            number.squeeze(dim)
