@@ -831,6 +831,55 @@ def test_ctrl_c_ends_an_endless_loop(size: int, setup: str, call: str) -> None:
         process.stdout.close()
 
 
+COUNTED = """
+    import numpy as np
+    import functrans as ft
+    from functrans import lax
+
+    def times(body):
+        return ft.jit(lambda n, x: lax.fori_loop(0, n, lambda i, c: body(c), x))
+
+    long = lambda n, body: ft.jit(lambda x: lax.fori_loop(0, n, lambda i, c: body(c), x))
+    halve = lambda c: 0.5 * c + 1.0
+    loops = [
+        long(10**12, halve),
+        long(10**9, lambda c: lax.fori_loop(0, 50, lambda j, d: halve(d), c)),
+        long(10**9, lambda c: np.sort(-c)),
+        long(10**9, lambda c: 0.1 * (c @ c)),
+        lambda x: times(halve)(10**12, x),
+        ft.jit(ft.vmap(lambda x: lax.fori_loop(0, 10**10, lambda i, c: np.sin(c) * x, x))),
+        ft.jit(lambda x: lax.scan(lambda c, _: (halve(c), None), x, None, length=10**10)[0]),
+    ]
+    for loop in loops:
+        print("running", flush=True)
+        try:
+            loop(np.full((100, 100), 0.01))
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_ends_counted_loops() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(COUNTED)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    try:
+        for _ in range(7):
+            assert process.stdout.readline() == "running\n"
+            time.sleep(0.6)  # tracing and compiling can be interrupted too, but that is no test
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n"
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
 def test_an_endless_loop_in_a_thread_does_not_stop_the_others() -> None:
     done = run(
         """

@@ -6,18 +6,30 @@ small, else in two places in turn, so that no round copies them, or in one place
 reads each element before it writes it; entries of scanned operands and results are read and written
 in place.
 
+Loops look at pending signals, so that Ctrl-C ends them: after every chunk of ``WORK_PER_POLL``,
+some milliseconds, of which the look is a part in ten thousand. A loop that has less to do in all
+does not look; if it is itself in a loop, that one does.
+
 Layer: ``compiler``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.prepare import prepare
 from functrans.compiler.storage import Stored
 from functrans.emitter.types import I64, POINTER, Value
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
+from functrans.passes.work import program_work
+
+WORK_PER_POLL = 1e7
+"""Work between two looks at pending signals, in additions."""
+_MOST_ROUNDS = 1 << 20
+_MOST_ROUNDS_OF_WHILE = 256
 
 
 def _block_env(w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]) -> dict[Var, Stored]:
@@ -130,6 +142,31 @@ def _next_values(
         c.end_round(Stored(value.shape, value.dtype, value.pointer, dict(enumerate(numbers))))
 
 
+def _rounds_per_poll(*programs: Jaxpr) -> int:
+    """How many rounds of a loop over programs are worth a look at signals: a power of 2."""
+    rounds = WORK_PER_POLL / max(1.0, sum(map(program_work, programs)))
+    return 1 << int(math.log2(min(max(rounds, 1.0), _MOST_ROUNDS)))
+
+
+@contextmanager
+def _counted(w: BodyWriter, count: Value, length: int | None, jaxpr: Jaxpr) -> Iterator[Value]:
+    """A loop of ``count`` rounds, which are ``length`` if that is known; yields the counter.
+
+    A long one is a loop over chunks of rounds, so that the loop itself is as tight as a short one.
+    """
+    b = w.b
+    rounds = _rounds_per_poll(jaxpr)
+    if length is not None and length <= rounds:
+        with b.loop(b.index(0), count, hint="scan") as counter:
+            yield counter
+        return
+    with b.loop(b.index(0), count, rounds, hint="chunk") as start:
+        w.whole.poll_when(b.icmp("ne", start, b.index(0)))
+        stop = b.intrinsic("smin", b.add(start, b.index(rounds)), count)
+        with b.loop(start, stop, hint="scan") as counter:
+            yield counter
+
+
 def write_scan(w: BodyWriter, eqn: Equation) -> None:
     """``scan``: a counted loop over the first axes of operands and results."""
     params = eqn.params
@@ -162,7 +199,7 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
     ]
     if length != 0:
         last = b.index(length - 1) if is_known else b.sub(count, b.index(1))
-        with b.loop(b.index(0), count, hint="scan") as counter:
+        with _counted(w, count, length, jaxpr) as counter:
             number = b.sub(last, counter) if params["reverse"] else counter
             entries = [_entry(w, x, number) for x in xs]
             arguments = [
@@ -265,7 +302,7 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     head, inside, done = b.label("while_h"), b.label("while_b"), b.label("while_d")
     b.branch(head)
     b.start(head)
-    w.whole.poll()
+    w.whole.poll_every(min(_rounds_per_poll(condition, body), _MOST_ROUNDS_OF_WHILE))
     values = [c.begin_round() for c in carried]
     arguments = [*(const.inner() for const in cond_consts), *(v.inner() for v in values)]
     test = BodyWriter(w.program, condition, _block_env(w, condition, arguments), {})

@@ -40,8 +40,6 @@ _BLOCKS = {
 }
 NO_MEMORY = 2
 FIRST_ERROR = 16
-ROUNDS_PER_POLL = 256
-"""Rounds of a loop without a known end between two looks at pending signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +149,25 @@ class ProgramWriter:
         """Write control flow into a body."""
         _BLOCKS[kind](body, eqn)
 
-    def poll(self) -> None:
-        """Let Ctrl-C end a loop that may run for ever: looked at every few rounds."""
+    def poll_every(self, rounds: int) -> None:
+        """Let Ctrl-C end a loop whose end is not known: looked at every ``rounds``, a power of 2.
+
+        All such loops share the count.
+        """
         b = self.b
         if self._rounds is None:
             self._rounds = b.alloca(I32, align=4)
             with self.frame.before():
                 b.store(b.const(I32, 0), self._rounds, 4)
-        rounds = b.add(b.load(I32, self._rounds, 4), b.const(I32, 1))
-        b.store(rounds, self._rounds, 4)
-        rest = b.and_(rounds, b.const(I32, ROUNDS_PER_POLL - 1))
-        with b.when(b.icmp("eq", rest, b.const(I32, 0)), "poll"):
+        count = b.add(b.load(I32, self._rounds, 4), b.const(I32, 1))
+        b.store(count, self._rounds, 4)
+        rest = b.and_(count, b.const(I32, rounds - 1))
+        self.poll_when(b.icmp("eq", rest, b.const(I32, 0)))
+
+    def poll_when(self, condition: Value) -> None:
+        """Where a condition holds, end the program if a signal handler has raised an exception."""
+        b = self.b
+        with b.when(condition, "poll"):
             # the caller may be native code that holds Python's lock or does not
             state = b.call(self.symbol("c.PyGILState_Ensure"), (), I32)
             pending = b.call(self.symbol("c.PyErr_CheckSignals"), (), I32)
