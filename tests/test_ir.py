@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import time
+import tracemalloc
 import zipfile
 from dataclasses import replace
 
@@ -660,7 +661,13 @@ CHANGES = {
     "unknown class 'Wat'": _first_equation(2, {"axes": {"record": ["Wat", []]}}),
     "contains itself": _first_equation(2, {"jaxpr": {"jaxpr": 0}}),
     "impossible shape": lambda d: d["avals"].append({"aval": ["float64", [-1], False]}),
-    "damaged (TypeError": lambda d: d["avals"].append({"aval": ["no_such_dtype", [], False]}),
+    "damaged (TypeError": lambda d: d["avals"].append({"aval": ["float64", 3, False]}),
+    **{
+        f"unknown dtype, {text!r}": lambda d, text=text: d["avals"].append(
+            {"aval": [text, [], False]}
+        )
+        for text in ("no_such_dtype", "(04)f8", "O", "f8,f8", "V8", "S", ">M8[s]", "", ["f8"], None)
+    },
 }
 
 
@@ -702,6 +709,57 @@ def test_every_damaged_byte_is_noticed_or_harmless(tmp_path):
         path.write_bytes(data[:length])
         with pytest.raises(CacheFormatError):
             load(path)
+
+
+def _with_records(path, change):
+    """The file of a program with a constant, its records changed."""
+    const = np.arange(6.0)
+    save(staged(lambda x: [x + const], ShapedArray((6,), F64)), path)
+    with zipfile.ZipFile(path) as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    change(records)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in records.items():
+            archive.writestr(name, data)
+
+
+def _header(records, text):
+    old = b"{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }"
+    name = "constants/0.npy"
+    assert old in records[name]
+    records[name] = records[name].replace(old.ljust(len(text)), text.encode().ljust(len(old)))
+
+
+def _twice(records):
+    document = json.loads(records["program.json"])
+    document["consts"] = document["consts"] * 1000
+    records["program.json"] = json.dumps(document).encode()
+
+
+RECORDS = {
+    "other bytes than its shape says": lambda r: _header(
+        r, "{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,), }"
+    ),
+    "no array of numbers": lambda r: _header(
+        r, "{'descr': '|O', 'fortran_order': False, 'shape': (6,), }"
+    ),
+    "two of its constants are": _twice,
+    "far larger than the file": lambda r: r.update({"program.json": b" " * (5 << 20)}),
+    "records are far larger": lambda r: r.update({"constants/0.npy": bytes(1 << 20)}),
+}
+
+
+@pytest.mark.parametrize("message", RECORDS)
+def test_a_file_takes_no_more_memory_than_its_size_allows(message, tmp_path):
+    path = tmp_path / "program"
+    _with_records(path, RECORDS[message])
+    tracemalloc.start()
+    try:
+        with pytest.raises(CacheFormatError, match=message):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_complex_program_survives_a_file(tmp_path):

@@ -225,13 +225,27 @@ def decode_value(encoded: Any, program: Callable[[Any], Any], stray: Callable[[A
     return _DECODERS[kind](content)
 
 
-def decode_dtype(text: str) -> np.dtype:
-    """The dtype of a name."""
+_DTYPES = {
+    text: np.dtype(text)
+    for dtype in map(np.dtype, "?bBhHiIlLqQefdgFDG")
+    for text in (dtype.name, dtype.str, dtype.newbyteorder().str)
+}
+
+
+def decode_dtype(text: Any) -> np.dtype:
+    """The dtype of a name.
+
+    Raises:
+      CacheFormatError: there is no such dtype of numbers.
+    """
     if text == "bfloat16":
         import ml_dtypes  # only where a program uses it
 
         return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]  # typed as Any there
-    return np.dtype(text)
+    found = _DTYPES.get(text) if type(text) is str else None
+    if found is None:
+        raise CacheFormatError(f"it holds an unknown dtype, {text!r}")
+    return found
 
 
 def decode_aval(encoded: Any) -> Any:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import struct
 import zipfile
 import zlib
@@ -61,6 +62,7 @@ from functrans.ir.writing import SavedHook, Table, Writer, require_plain
 FORMAT = "functrans-jaxpr"
 VERSION = 1
 _PROGRAM_FILE = "program.json"
+_LARGEST_RATIO = 100  # of JSON to its compressed form; about 20 in long programs
 _HASH_SALT = f"{FORMAT} hash 1:"
 
 
@@ -211,7 +213,7 @@ def _unpickle(data: bytes, strays: tuple[Any, ...]) -> Jaxpr:
 
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError, TypeError, ValueError,
-    AttributeError, OverflowError, RecursionError, NotImplementedError, RuntimeError,
+    AttributeError, OverflowError, RecursionError, NotImplementedError, RuntimeError, SyntaxError,
 )  # fmt: skip
 
 
@@ -223,6 +225,7 @@ def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_records(archive, len(data))
             document = _read_document(archive)
             jaxpr = _Reader(archive, document, strays).program(0)
         check_jaxpr(jaxpr)
@@ -237,6 +240,21 @@ def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
             f"({reason}); write it again from the function"
         ) from error
     return jaxpr
+
+
+def _check_records(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse archives whose records take far more memory than the file.
+
+    Raises:
+      CacheFormatError: they do, or two have one name.
+    """
+    records = archive.infolist()
+    stored = sum(info.file_size for info in records if info.filename != _PROGRAM_FILE)
+    compressed = sum(info.file_size for info in records) - stored
+    if stored > size or compressed > _LARGEST_RATIO * size:
+        raise CacheFormatError("its records are far larger than the file, unlike those of save")
+    if len({info.filename for info in records}) < len(records):
+        raise CacheFormatError("it has two records of one name")
 
 
 def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -256,6 +274,28 @@ def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
     return document
 
 
+def _read_array(data: bytes) -> np.ndarray:
+    """An array of numbers in NumPy's format, once its size agrees with its header.
+
+    NumPy's own reader allocates what the header says before it looks for it.
+    """
+    stream = io.BytesIO(data)
+    major, _ = np.lib.format.read_magic(stream)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    )
+    shape, is_fortran, dtype = read_header(stream)
+    left = memoryview(bytearray(data))[stream.tell() :]
+    if dtype.kind not in "biufc" or min(shape, default=0) < 0:
+        raise CacheFormatError(f"a constant of it is no array of numbers, but of {dtype}")
+    if math.prod(shape) * dtype.itemsize != len(left):
+        raise CacheFormatError("a constant of it has other bytes than its shape says")
+    array = np.frombuffer(left, dtype)
+    if dtype.kind == "b":  # compiled code relies on 0 and 1
+        array = array.view(np.uint8) != 0
+    return array.reshape(shape, order="F" if is_fortran else "C")
+
+
 class _Reader:
     """Decodes the programs of a document."""
 
@@ -263,6 +303,7 @@ class _Reader:
         self, archive: zipfile.ZipFile, document: dict[str, Any], strays: tuple[Any, ...]
     ) -> None:
         self.rows = document["programs"]
+        self.files: set[str] = set()
         self.programs: dict[int, Jaxpr | None] = {}
         self.stray = strays.__getitem__
         self.primitives = [primitive_named(name) for name in document["primitives"]]
@@ -278,8 +319,11 @@ class _Reader:
     def _const(self, archive: zipfile.ZipFile, row: dict[str, Any]) -> Any:
         if "file" not in row:
             return decode_value(row["value"], _no_program, _no_program)
-        with archive.open(row["file"]) as member:
-            stored = np.lib.format.read_array(member, allow_pickle=False)
+        name = row["file"]
+        if name in self.files:
+            raise CacheFormatError(f"two of its constants are {name}")
+        self.files.add(name)
+        stored = _read_array(archive.read(name))
         array = from_little_endian(stored, decode_dtype(row["dtype"]))
         array.flags.writeable = bool(row["writeable"])
         return array

@@ -60,7 +60,7 @@ from typing import Any
 
 import numpy as np
 
-NAMES = ("programs", "derivatives", "jaxprs")
+NAMES = ("programs", "derivatives", "jaxprs", "files")
 """All kinds, each a module of this package."""
 
 FOUND = Path(__file__).parent / "found"

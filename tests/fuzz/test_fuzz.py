@@ -33,6 +33,7 @@ CHUNKS = [
     ("programs", 50, 50),
     ("derivatives", 0, 12),
     ("jaxprs", 0, 80),
+    ("files", 0, 300),
 ]
 FOUND_CASES = sorted(FOUND.glob("*.json"))
 
