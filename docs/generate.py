@@ -73,7 +73,12 @@ def conventions_page() -> str:
         lines.append(_row(*cells))
     lines += [
         "",
-        "Integer inputs of `grad` raise unless `allow_int=True`. Complex: the functional side",
+        "Integer inputs of `grad` raise unless `allow_int=True`. `jvp`, `vjp`, `linearize` and",
+        "`jet` take integers and booleans, whose tangents and cotangents are arrays of dtype",
+        "`ft.float0`, without contents; a given one may be 0. Programs carry them in their",
+        "structure, in no memory.",
+        "",
+        "Complex: the functional side",
         "differentiates without conjugation, as JAX does, so that `grad(f, holomorphic=True)` is",
         "the complex derivative of a holomorphic function.",
         "",

@@ -41,6 +41,7 @@ from functrans.transforms.reverse import grad as grad
 from functrans.transforms.reverse import value_and_grad as value_and_grad
 from functrans.transforms.reverse import vjp as vjp
 from functrans.transforms.vectorize import vmap as vmap
+from functrans.tree import FLOAT0 as float0  # noqa: N811  # JAX's name
 
 if TYPE_CHECKING:
     from functrans import autograd as autograd
@@ -126,6 +127,7 @@ __all__ = [
     "external",
     "fixed_point",
     "flatten_util",
+    "float0",
     "forward_laplacian",
     "from_numpy",
     "functional",

@@ -51,14 +51,14 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
 
     def forward(self: Any, other: Any) -> Any:
         if type(other) not in _OPERANDS and not isinstance(other, Tracer):
-            given, other = other, as_operand(other)
+            given, other = other, operator_operand(other)
             if other is NotImplemented:
                 return _with_sparse(primitive, self, given)
         return elementwise(primitive, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
         if type(other) not in _OPERANDS and not isinstance(other, Tracer):
-            given, other = other, as_operand(other)
+            given, other = other, operator_operand(other)
             if other is NotImplemented:
                 return _with_sparse(primitive, given, self)
         return elementwise(primitive, other, self)
@@ -98,6 +98,18 @@ def as_operand(other: Any) -> Any:
     return NotImplemented
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether a value answers ufuncs itself, so that its operators are the ones to ask (NEP 13)."""
+    return hasattr(type(value), "__array_ufunc__") and not isinstance(
+        value, (np.ndarray, np.generic, Tracer)
+    )
+
+
+def operator_operand(other: Any) -> Any:
+    """``as_operand`` of a plain operand of an operator, which leaves foreign arrays alone."""
+    return NotImplemented if is_foreign(other) else as_operand(other)
+
+
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any) -> Any:
         return function(self)
@@ -108,18 +120,22 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
 def _matmul(self: Any, other: Any) -> Any:
     if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
         return sparse_matmul(self, other)
-    return matmul(self, _factor(other))
+    factor = _factor(other)
+    return NotImplemented if factor is NotImplemented else matmul(self, factor)
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
     if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
         return sparse_matmul(other, self)
-    return matmul(_factor(other), self)
+    factor = _factor(other)
+    return NotImplemented if factor is NotImplemented else matmul(factor, self)
 
 
 def _factor(other: Any) -> Any:
     """An operand of a matrix product."""
-    return other if type(other) is np.ndarray or isinstance(other, Tracer) else as_operand(other)
+    if type(other) is np.ndarray or isinstance(other, Tracer):
+        return other
+    return operator_operand(other)
 
 
 # in-place ---------------------------------------------------------------------------------------
@@ -250,7 +266,7 @@ def _iadd(primitive: Primitive) -> Callable[..., Any]:
 
     def method(self: Any, other: Any) -> Any:
         if type(other) not in _OPERANDS and not isinstance(other, Tracer):
-            other = as_operand(other)
+            other = operator_operand(other)
             if other is NotImplemented:
                 return NotImplemented
         write(self, elementwise(primitive, self, other), primitive.name)

@@ -5,6 +5,10 @@ optree's, in the namespace ``"functrans"``: tuples, lists, dicts, namedtuples, w
 with ``optree.register_pytree_node``, and dataclasses, which are registered when first met. ``None``
 is an empty container.
 
+Arrays of dtype ``float0`` hold no numbers: they are the tangents and cotangents of integers and
+booleans. They are leaves for users; what stages programs folds them into the structure
+(``fold_float0``), so that no program knows of them.
+
 optree is imported when a container is first met: a single array needs none of it, and its import
 costs a fifth of NumPy's.
 
@@ -24,6 +28,8 @@ from functrans.errors import TreeMismatchError
 from functrans.namespaces import listing as _listing
 
 NAMESPACE = "functrans"
+FLOAT0 = np.dtype([("float0", "V")])
+"""Dtype of the tangents of integers and booleans: elements without size."""
 
 
 class LeafDef:
@@ -46,6 +52,52 @@ def _optree() -> Any:
     import optree
 
     return optree
+
+
+class _Float0:
+    """An array of dtype ``float0`` as a container without leaves; unflattened, it is the array."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+
+
+@lru_cache(maxsize=1)
+def _register_float0() -> None:
+    _optree().register_pytree_node(
+        _Float0,
+        lambda folded: ((), folded.shape),
+        lambda shape, _: np.zeros(shape, FLOAT0),
+        namespace=NAMESPACE,
+    )
+
+
+def is_float0(value: Any) -> bool:
+    """Whether a value is an array of dtype ``float0``."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.dtype == FLOAT0
+
+
+def fold_float0(tree: Any, shape: Callable[[Any], Any] = tuple) -> Any:
+    """The tree with arrays of dtype ``float0`` as parts of its structure.
+
+    Args:
+      tree: the tree.
+      shape: the shape to give each of them, as a function of its own.
+
+    Returns:
+      The tree, the same if there are none. Its structure gives the arrays back when it is
+      unflattened.
+    """
+    flat, treedef = flatten(tree)
+    flags = [is_float0(leaf) for leaf in flat]
+    if True not in flags:
+        return tree
+    _register_float0()
+    folded = [
+        _Float0(shape(leaf.shape)) if flag else leaf for leaf, flag in zip(flat, flags, strict=True)
+    ]
+    return unflatten(treedef, folded)
 
 
 def _register_dataclass(cls: type) -> None:
@@ -194,10 +246,31 @@ def key_paths(tree: Any, root: str) -> list[str]:
     """The key path of each leaf as Python would write it: ``args[0]['w']``."""
     if type(tree) in _LEAF_TYPES:
         return [root]
-    _, treedef = flatten(tree)
+    return paths_of(structure(tree), root)
+
+
+def paths_of(treedef: Any, root: str) -> list[str]:
+    """The key paths of the leaves of a structure."""
     if treedef is LEAF:
         return [root]
     return [accessor.codify(root) for accessor in treedef.accessors()]
+
+
+def children_of(treedef: Any) -> list[Any]:
+    """The structures of the items of a container."""
+    return [LEAF if child.is_leaf() else child for child in treedef.children()]
+
+
+def children_up_to(treedef: Any, tree: Any) -> list[Any]:
+    """The items of a tree that is a container of the same kind as the root of a structure.
+
+    Raises:
+      TreeMismatchError: it is no such container.
+    """
+    try:
+        return treedef.one_level().flatten_up_to(tree)  # type: ignore[no-any-return]  # a list
+    except ValueError as error:
+        raise TreeMismatchError(str(error)) from None
 
 
 def check_same(
@@ -257,7 +330,8 @@ _MARK = object()
 
 
 __all__ = [
-    "LeafDef", "all", "broadcast_prefix", "check_same", "describe", "flatten", "key_paths",
-    "leaves", "map", "reduce", "structure", "transpose", "unflatten",
+    "LeafDef", "all", "broadcast_prefix", "check_same", "children_of", "children_up_to", "describe",
+    "flatten", "fold_float0", "is_float0", "key_paths", "leaves", "map", "paths_of", "reduce",
+    "structure", "transpose", "unflatten",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -126,12 +126,16 @@ ARGUMENTS = [
         "hessian of loss",
     ),
     case(
-        "integer of vjp", NonDifferentiableError, lambda: ft.vjp(lambda t: t["a"], {"a": 1}),
-        "primals[0]['a']", "2.0",
+        "cotangent of an integer", NonDifferentiableError,
+        lambda: ft.vjp(lambda t: t["a"], {"a": 1})[1](1.0), "pullback of <lambda>: ct", "2.0",
     ),
-    case("integer of jvp", NonDifferentiableError, lambda: ft.jvp(loss, (3,), (1,)), "primals[0]"),
     case(
-        "integer of linearize", NonDifferentiableError, lambda: ft.linearize(loss, 3), "primals[0]",
+        "tangent of an integer", NonDifferentiableError, lambda: ft.jvp(loss, (3,), (1,)),
+        "jvp of loss: tangents[0]", "ft.float0",
+    ),
+    case(
+        "pushed tangent of an integer", NonDifferentiableError,
+        lambda: ft.linearize(loss, 3)[1](1.0), "tangents[0]",
     ),
     case("integer of hvp", NonDifferentiableError, lambda: ft.hvp(loss, (3,), (1,)), "hvp of loss"),
     case(

@@ -313,6 +313,110 @@ def test_pytrees_integers_and_keywords() -> None:
         assert_allclose(keyword({"w": XS})["w"], np.full(3, 30.0))
 
 
+TREES: dict[str, Any] = {
+    "leaf": 1.0,
+    "pair": (1.0, 2.0),
+    "nested": {"a": (1.0, [2.0, 3.0]), "b": {"c": 4.0}},
+    "with integers": {"n": (3, True), "x": [1.0, (2.0, 5)]},
+}
+
+
+def without_each_node(tree: Any) -> list[Any]:
+    """The tree, and the trees with one of its nodes replaced by ``None``."""
+    if isinstance(tree, dict):
+        parts = [(key, without_each_node(item)) for key, item in tree.items()]
+        return [None, *({**tree, key: new} for key, items in parts for new in items)]
+    if isinstance(tree, (tuple, list)):
+        kind = type(tree)
+        return [
+            None,
+            *(
+                kind([*tree[:i], new, *tree[i + 1 :]])
+                for i, item in enumerate(tree)
+                for new in without_each_node(item)
+            ),
+        ]
+    return [None, tree]
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_none_at_any_node_of_a_cotangent_stands_for_zeros(name: str) -> None:
+    example = TREES[name]
+
+    def total(tree: Any) -> Any:
+        return sum(leaf * 1.0 for leaf in ft.tree.leaves(tree))
+
+    for cotangent in without_each_node(example):
+        f = ft.custom_vjp(lambda tree, x: total(tree) * x)
+        f.defvjp(lambda tree, x: (f(tree, x), None), lambda _, ct: (cotangent, 7.0 * ct))  # noqa: B023  # called here
+        found = ft.grad(lambda tree, x: f(tree, x), (0, 1), allow_int=True)(example, 2.0)  # noqa: B023
+        # None is a container without leaves for zip; fill it by the path of each leaf
+        marks = _filled(cotangent, example)
+        for leaf, want, own in zip(
+            ft.tree.leaves(found[0]), marks, ft.tree.leaves(example), strict=True
+        ):
+            assert leaf.dtype == (np.float64 if type(own) is float else ft.float0)
+            assert type(own) is not float or leaf == want
+        assert found[1] == 7.0
+
+
+def _filled(cotangent: Any, example: Any) -> list[Any]:
+    """Leaves of a cotangent, zeros for ``None``."""
+    if cotangent is None:
+        return [0.0] * len(ft.tree.leaves(example))
+    if isinstance(example, dict):
+        return [leaf for key in sorted(example) for leaf in _filled(cotangent[key], example[key])]
+    if isinstance(example, (tuple, list)):
+        pairs = zip(cotangent, example, strict=True)
+        return [leaf for own, item in pairs for leaf in _filled(own, item)]
+    return [cotangent]
+
+
+def test_cotangents_of_integers_may_be_anything() -> None:
+    for anything in (None, 1, 2.5, "text", (1, 2), np.zeros((), ft.float0), np.ones(7)):
+        f = ft.custom_vjp(lambda x, n: x * n[0])
+        f.defvjp(lambda x, n: (x * n[0], None), lambda _, ct: (ct * 5.0, anything))  # noqa: B023  # called here
+        assert ft.grad(f)(2.0, (3, True)) == 5.0
+        assert ft.jit(ft.grad(f))(2.0, (3, True)) == 5.0
+    f = ft.custom_vjp(lambda x, n: x[0] * n)
+    f.defvjp(lambda x, n: (x[0] * n, None), lambda _, ct: ((ct, None, ct), None))
+    with pytest.raises(TreeMismatchError, match=r"cotangent of args\[0\]"):
+        ft.grad(f)((2.0, 1.0), 3)
+
+
+def test_arguments_bound_by_partial_are_part_of_the_function() -> None:
+    def f(x: Any, a: Any, *, b: Any = 2.0) -> Any:
+        return np.sin(x) * a * b
+
+    for bound in (partial(f, a=0.1), partial(f, a=0.1, b=3.0), partial(f, XS)):
+        given = (0.1,) if bound.args else (XS,)
+        for outer in (lambda g: g, ft.jit):
+            plain = ft.custom_jvp(bound)
+            plain.defjvp(lambda p, t: (plain(*p), 7.0 * t[0] * np.ones(3)))  # noqa: B023  # called here
+            assert_allclose(outer(plain)(*given), bound(*given))
+            slope = ft.grad(lambda *args: np.sum(outer(plain)(*args)))(*given)  # noqa: B023
+            assert_allclose(slope, 21.0 if bound.args else np.full(3, 7.0))
+            backward = ft.custom_vjp(bound)
+            backward.defvjp(lambda *args: (bound(*args), None), lambda _, ct: (np.sum(ct),))  # noqa: B023
+            if bound.args:
+                assert outer(ft.grad(lambda a: np.sum(backward(a))))(0.1) == 3.0  # noqa: B023
+    with pytest.raises(TypeError, match=r"keyword-only arguments \(b\)"):
+        plain(0.1, b=1.0)
+
+
+def test_decorated_functions_keep_attributes() -> None:
+    def f(x: Any) -> Any:
+        return x * 2.0
+
+    f.units = "m"  # type: ignore[attr-defined]
+    f.lower = "not the method"  # type: ignore[attr-defined]
+    for wrap in (ft.jit, ft.checkpoint, ft.custom_jvp, ft.custom_vjp, ft.grad, ft.vmap):
+        assert wrap(f).units == "m"
+        assert ft.jit(wrap(f)).units == "m"
+    assert callable(ft.jit(f).lower)
+    assert ft.jit(f)(1.0) == 2.0
+
+
 def test_plain_call_is_the_function_itself() -> None:
     f = with_vjp()
     assert type(f(0.3, 2.0)) is np.float64

@@ -30,6 +30,7 @@ from functrans.ir.avals import is_differentiable_dtype
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import stop_gradient_p
 from functrans.trace import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
+from functrans.transforms.arguments import tangent_dtype
 from functrans.transforms.vectorize import vmap
 
 
@@ -425,7 +426,7 @@ class _Traced:
                     f"expected Variable or None (got {type(dot).__name__}) for grad output {i}."
                 )
             if dot is None or (i < len(layout.constant) and layout.constant[i]):
-                dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else FLOAT0
+                dtype = tangent_dtype(aval.dtype)
                 dots.append(np.zeros(aval.shape, dtype))
                 continue
             if dot.shape != aval.shape:
@@ -481,9 +482,6 @@ class _Traced:
         given = iter(results)
         full = [next(given) if other is None else other[0] for other in layout.others]
         return tuple(full) if layout.many else full[0]
-
-
-FLOAT0 = np.dtype([("float0", "V")])
 
 
 class _Static:

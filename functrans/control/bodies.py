@@ -54,12 +54,7 @@ class Body:
 
     def out_paths(self, root: str) -> list[str]:
         """Key paths of the leaves of the result."""
-        return leaf_paths(self.treedef, root)
-
-
-def leaf_paths(treedef: Any, root: str) -> list[str]:
-    """Key paths of the leaves of a structure."""
-    return tree.key_paths(tree.unflatten(treedef, [0.0] * treedef.num_leaves), root)
+        return tree.paths_of(self.treedef, root)
 
 
 def flatten_operands(who: str, operands: Any, root: str) -> tuple[list[Any], Any, list[str]]:
@@ -68,6 +63,7 @@ def flatten_operands(who: str, operands: Any, root: str) -> tuple[list[Any], Any
     Raises:
       UnsupportedOperationError: a leaf is no array of numbers; names its key path.
     """
+    operands = tree.fold_float0(operands)
     leaves, treedef = tree.flatten(operands)
     values = [
         canonical(leaf, functools.partial(leaf_description, who, operands, i, root))
@@ -100,6 +96,7 @@ def stage_body(
         result = fun(*tree.unflatten(treedef, tracers))
         if finish is not None:
             result = finish(result)
+        result = tree.fold_float0(result)
         outs, out_treedef = tree.flatten(result)
         structure.append(out_treedef)
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]

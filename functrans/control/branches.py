@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans import tree
 from functrans.control.bodies import (
     Body,
     cast_results,
@@ -29,7 +30,6 @@ from functrans.control.bodies import (
     finish_results,
     flatten_operands,
     joined_aval,
-    leaf_paths,
     mismatch,
     stage_body,
 )
@@ -545,7 +545,7 @@ def _joined_avals(who: str, bodies: Sequence[Body], names: Sequence[str]) -> lis
         for i, aval in enumerate(body.out_avals):
             both = joined_aval(joined[i], aval)
             if both is None:
-                path = leaf_paths(body.treedef, "out")[i]
+                path = tree.paths_of(body.treedef, "out")[i]
                 raise mismatch(
                     who,
                     f"{path} of {name}",

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.control.bodies import leaf_paths
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
@@ -115,7 +114,7 @@ class _UserCallback(Callback):
                 value.dtype == aval.dtype
             )  # fmt: skip
             if value.shape != aval.shape or not fits:
-                path = leaf_paths(treedef, "result")[i]
+                path = tree.paths_of(treedef, "result")[i]
                 kind = ShapeError if value.shape != aval.shape else TypeError
                 raise kind(
                     f"{self.label}: {path} is an array of shape {value.shape} and dtype "

@@ -266,9 +266,10 @@ def checkpoint(
     check_callable("checkpoint", fun)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @named("checkpoint", fun, attributes=False)
+    @named("checkpoint", fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         label = f"checkpoint of {name_of(fun)}"
+        args, kwargs = tuple(map(tree.fold_float0, args)), tree.fold_float0(kwargs)
         static = {i % len(args) for i in numbers if -len(args) <= i < len(args)}
         traced = [arg for i, arg in enumerate(args) if i not in static]
 

@@ -72,7 +72,6 @@ from functrans.trace import Tracer, aval_of, bind, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.traces.recording import RecordingTrace, RecordingTracer
 
-FLOAT0 = np.dtype([("float0", "V")])
 _CALL = Binder(jit_p, (("name", "custom"),))
 
 

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans import tree
-from functrans.control.bodies import leaf_paths
 from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
 from functrans.control.closures import Template, Wrapper, make_template
-from functrans.control.custom_calls import FLOAT0, custom_jvp_p, custom_vjp_p
+from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
 from functrans.control.programs import hoist
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.ir.avals import Aval, aval_of_plain, is_differentiable_dtype
@@ -38,6 +37,7 @@ from functrans.transforms.arguments import (
     check_callable,
     leaf_description,
     name_of,
+    take_over,
 )
 
 # checks -----------------------------------------------------------------------------------------
@@ -94,6 +94,7 @@ def _fitted(label: str, what: str, value: Any, expected: Aval, where: str) -> An
 
 def _leaves(label: str, what: str, value: Any) -> tuple[list[Any], Any]:
     """Leaves of a result, as arrays."""
+    value = tree.fold_float0(value)
     leaves, treedef = tree.flatten(value)
     return [
         canonical(leaf, functools.partial(leaf_description, label, value, i, what))
@@ -163,7 +164,7 @@ class _UserJvpCall(JvpCall):
         signature, label = self.signature, self.label
         _, rule, nondiff = signature.template.fill(closed)
         filled = [
-            np.zeros(aval_of(x).shape, FLOAT0) if t is None else t
+            np.zeros(aval_of(x).shape, tree.FLOAT0) if t is None else t
             for t, x in zip(tangents, args, strict=True)
         ]
         result = rule(
@@ -174,12 +175,15 @@ class _UserJvpCall(JvpCall):
         out, out_dot = _pair(label, "the jvp rule", result, "(primal_out, tangent_out)")
         expected = signature.out[0] if signature.out else None
         leaves = signature.results(out)
-        (treedef,) = signature.out
+        (folded,) = signature.out
         if expected is not None:
-            _same_structure(label, "primal_out", treedef, "the result of the function", expected)
+            _same_structure(label, "primal_out", folded, "the result of the function", expected)
+        given, treedef = tree.flatten(out)
         dots, dot_treedef = tree.flatten(out_dot)
         _same_structure(label, "tangent_out", dot_treedef, "primal_out", treedef)
-        names, dot_names = leaf_paths(treedef, "primal_out"), leaf_paths(treedef, "tangent_out")
+        dots = [dot for dot, x in zip(dots, given, strict=True) if not tree.is_float0(x)]
+        names = tree.paths_of(folded, "primal_out")
+        dot_names = tree.paths_of(folded, "tangent_out")
         return leaves, [
             _fitted(label, f"{dot_name} of the jvp rule", dot, aval_of(leaf), name)
             for dot, leaf, name, dot_name in zip(dots, leaves, names, dot_names, strict=True)
@@ -259,7 +263,7 @@ class _UserPullback(Pullback):
         arrays, others = iter(residuals[self.n_closed :]), iter(self.others)
         leaves = [next(arrays) if flag else next(others) for flag in self.is_array]
         filled = [
-            np.zeros(aval.shape, FLOAT0) if ct is None else ct
+            np.zeros(aval.shape, tree.FLOAT0) if ct is None else ct
             for ct, aval in zip(cts, self.out_avals, strict=True)
         ]
         result = bwd(
@@ -288,25 +292,40 @@ class _UserPullback(Pullback):
                 f"{label}: bwd must return a tuple of {len(positions)} cotangents, one for each "
                 f"differentiated argument, got {got}"
             )
-        examples = tree.unflatten(signature.treedef, list(range(len(self.arg_avals))))
         avals = iter(self.arg_avals)
         found: list[Any] = []
-        for position, ct, example in zip(positions, result, examples, strict=True):
-            expected = tree.structure(example)
+        children = tree.children_of(signature.treedef)
+        for position, ct, expected in zip(positions, result, children, strict=True):
             own = [next(avals) for _ in range(expected.num_leaves)]
-            if ct is None:
-                found.extend([None] * len(own))
-                continue
-            ct_leaves, treedef = tree.flatten(ct)
             root = f"args[{position}]"
-            _same_structure(
-                label, f"the cotangent of {root} returned by bwd", treedef, root, expected
-            )
-            for leaf, aval, path in zip(ct_leaves, own, leaf_paths(expected, root), strict=True):
-                found.append(
-                    _fitted(label, f"the cotangent of {path} returned by bwd", leaf, aval, path)
-                )
+            try:
+                cts = _aligned(ct, expected, iter([is_differentiable_dtype(a.dtype) for a in own]))
+            except TreeMismatchError:
+                what = f"the cotangent of {root} returned by bwd"
+                _same_structure(label, what, tree.structure(ct), root, expected)
+                raise
+            for leaf, aval, path in zip(cts, own, tree.paths_of(expected, root), strict=True):
+                what = f"the cotangent of {path} returned by bwd"
+                found.append(None if leaf is None else _fitted(label, what, leaf, aval, path))
         return found
+
+
+def _aligned(ct: Any, treedef: Any, has_tangent: Iterator[bool]) -> list[Any]:
+    """Leaves of a cotangent by those of its argument; ``None``, at any node, stands for zeros.
+
+    Where all leaves are integers or booleans there may be anything.
+
+    Raises:
+      TreeMismatchError: the structures differ.
+    """
+    flags = [next(has_tangent) for _ in range(treedef.num_leaves)]
+    if ct is None or not any(flags):
+        return [None] * len(flags)
+    if treedef is tree.LEAF:
+        return [ct]
+    below = iter(flags)
+    items = zip(tree.children_of(treedef), tree.children_up_to(treedef, ct), strict=True)
+    return [leaf for child, item in items for leaf in _aligned(item, child, below)]
 
 
 def _refusals(tracers: Sequence[Tracer], values: Sequence[Any]) -> tuple[str | None, ...]:
@@ -341,7 +360,7 @@ class _CustomFunction(Wrapper):
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
         check_callable(self._kind, fun)
-        functools.update_wrapper(self, fun, updated=())
+        take_over(self, fun)
         self._fun = fun
         self._label = f"{self._kind} of {name_of(fun)}"
         numbers = (
@@ -363,7 +382,7 @@ class _CustomFunction(Wrapper):
             return self._fun(*full)
         nondiff = tuple(i % len(full) for i in self._nondiff if -len(full) <= i < len(full))
         fixed = tuple(full[i] for i in nondiff)
-        rest = tuple(arg for i, arg in enumerate(full) if i not in nondiff)
+        rest = tree.fold_float0(tuple(arg for i, arg in enumerate(full) if i not in nondiff))
         template, tracers = make_template((self._fun, *rules, fixed))
         leaves, treedef = tree.flatten(rest)
         if not tracers and not any(isinstance(leaf, Tracer) for leaf in leaves):
@@ -398,8 +417,11 @@ class _CustomFunction(Wrapper):
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments by position, with defaults: rules see every one of them.
 
+        Arguments that can only be passed by keyword keep their defaults, which are a part of the
+        function (``functools.partial`` binds such).
+
         Raises:
-          TypeError: an argument can only be passed by keyword.
+          TypeError: such an argument is given.
         """
         if self._parameters is None:
             if kwargs:
@@ -411,14 +433,16 @@ class _CustomFunction(Wrapper):
         if not kwargs and len(args) == len(self._parameters.parameters):
             return args
         bound = self._parameters.bind(*args, **kwargs)
-        bound.apply_defaults()
-        if bound.kwargs:
+        by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+        parameters = self._parameters.parameters
+        given = [name for name in bound.arguments if parameters[name].kind in by_name]
+        if given:
             raise TypeError(
-                f"{self._label}: keyword-only arguments ({', '.join(bound.kwargs)}) cannot be "
-                "passed "
-                "on to rules; make them positional, or bind them with functools.partial before "
+                f"{self._label}: keyword-only arguments ({', '.join(given)}) cannot be passed on "
+                "to rules; make them positional, or bind them with functools.partial before "
                 "decorating"
             )
+        bound.apply_defaults()
         return bound.args
 
     def _array(self, leaf: Any, args: Any, i: int) -> Any:
@@ -573,7 +597,8 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
         Args:
           fwd: function of the arguments; returns ``(out, residuals)``.
           bwd: function ``(*nondiff, residuals, ct) -> cts``: from the cotangent of the result, a
-            tuple with the cotangent of each differentiated argument, or ``None`` for zero.
+            tuple with the cotangent of each differentiated argument. ``None`` stands for zeros, for
+            an argument or for any part of it; for integers and booleans there may be anything.
         """
         check_callable(f"{self._label}: defvjp: fwd", fwd)
         check_callable(f"{self._label}: defvjp: bwd", bwd)
@@ -657,7 +682,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     def forward(*args: Any) -> Any:
         result = fun(*args)
         out, pullback = _pair(f"custom_gradient of {name_of(fun)}", "it", result, "(out, pullback)")
-        leaves, out_treedef = tree.flatten(out)
+        leaves, out_treedef = tree.flatten(tree.fold_float0(out))
         treedefs: list[Any] = []
 
         def flat(*cts: Any) -> list[Any]:
@@ -665,13 +690,13 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
             filled = [
                 next(given)
                 if is_differentiable_dtype(aval_of(leaf).dtype)
-                else np.zeros(aval_of(leaf).shape, FLOAT0)
+                else np.zeros(aval_of(leaf).shape, tree.FLOAT0)
                 for leaf in leaves
             ]
             pulled = pullback(tree.unflatten(out_treedef, filled))
             if len(args) == 1 and not (isinstance(pulled, tuple) and len(pulled) == 1):
                 pulled = (pulled,)
-            own, treedef = tree.flatten(pulled)
+            own, treedef = tree.flatten(tree.fold_float0(pulled))
             treedefs.append(treedef)
             return own
 
@@ -684,7 +709,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     def backward(residuals: Any, ct: Any) -> Any:
         static, consts = residuals
-        cts = [leaf for leaf in tree.leaves(ct) if getattr(leaf, "dtype", None) != FLOAT0]
+        cts = [leaf for leaf in tree.leaves(ct) if getattr(leaf, "dtype", None) != tree.FLOAT0]
         return tree.unflatten(static.treedef, evaluate(static.jaxpr, [*consts, *cts]))
 
     functools.update_wrapper(primal, fun)

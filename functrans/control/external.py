@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.control.bodies import leaf_paths
 from functrans.control.callbacks import pure_callback
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
@@ -109,8 +108,8 @@ def _checked_leaves(
         if value.shape != struct.shape or not fits:
             kind = ShapeError if value.shape != struct.shape else TypeError
             raise kind(
-                f"{label}: {leaf_paths(treedef, 'result')[i]} is an array of shape {value.shape} "
-                f"and dtype {value.dtype}, but {announced_by} says {struct.aval}"
+                f"{label}: {tree.paths_of(treedef, 'result')[i]} is an array of shape "
+                f"{value.shape} and dtype {value.dtype}, but {announced_by} says {struct.aval}"
             )
         arrays.append(np.array(value, struct.dtype))
     return arrays
@@ -689,8 +688,8 @@ def _pick(
         value = np.zeros(aval.shape, aval.dtype) if leaf is None else np.asarray(leaf)
         if value.shape != aval.shape or not np.can_cast(value.dtype, aval.dtype, "same_kind"):
             raise ShapeError(
-                f"{label}: {leaf_paths(treedef, 'result')[i]} is an array of shape {value.shape} "
-                f"and dtype {value.dtype}, expected {aval}"
+                f"{label}: {tree.paths_of(treedef, 'result')[i]} is an array of shape "
+                f"{value.shape} and dtype {value.dtype}, expected {aval}"
             )
         picked.append(value.astype(aval.dtype, copy=False))
     return picked
@@ -789,7 +788,7 @@ def external(
         "broadcast_all" if vectorized else "sequential",
     )  # fmt: skip
 
-    @named("external", fun, attributes=False)
+    @named("external", fun)
     def operation(*args: Any, **kwargs: Any) -> Any:
         return settings.call(*args, **kwargs)
 

@@ -57,6 +57,7 @@ from functrans.transforms.arguments import (
     check_callable,
     name_of,
     result_leaf,
+    take_over,
 )
 
 _MAX_PROGRAMS = 256
@@ -130,6 +131,12 @@ def _leaf_key(leaf: Any) -> Hashable:
     return None
 
 
+def _folded(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """The arguments with arrays of dtype ``float0`` as parts of their structure."""
+    folded: tuple[Any, ...] = tree.fold_float0(args)
+    return folded, tree.fold_float0(kwargs)
+
+
 _WEAK_KEYS: dict[str, Hashable] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
@@ -186,7 +193,7 @@ class JitFunction:
         donate_argnums: tuple[int, ...],
         donate_argnames: frozenset[str],
     ) -> None:
-        functools.update_wrapper(self, fun, updated=())
+        take_over(self, fun)
         self._fun = fun
         self._name = name_of(fun)
         self._label = f"jit of {self._name}"
@@ -241,6 +248,9 @@ class JitFunction:
                 return tensors.call(self, args, kwargs)
         keys = [_leaf_key(leaf) for leaf in leaves]
         if None in keys:
+            if any(map(tree.is_float0, leaves)):
+                args, kwargs = _folded(args, kwargs)
+                leaves, treedef, static = self.split(args, kwargs)
             leaves = self._canonical(leaves, args, kwargs)
             keys = [_leaf_key(leaf) or aval_of_plain(leaf) for leaf in leaves]
         axes = _axes() if open_traces.get() else ()
@@ -499,7 +509,7 @@ class JitFunction:
         structure: list[Any] = []
 
         def flat(*tracers: Any) -> list[Any]:
-            result = self.call_with(args, kwargs, treedef, tracers)
+            result = tree.fold_float0(self.call_with(args, kwargs, treedef, tracers))
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
             return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
@@ -527,6 +537,7 @@ class JitFunction:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Jaxpr, Any] | LoweredStep:
         """The program of a call; that of a step if the function works on tensors."""
+        args, kwargs = _folded(args, kwargs)
         tensors = _tensors[0] if _tensors else None
         if tensors is None:
             return self._stage_closed(args, kwargs)
@@ -572,6 +583,7 @@ class JitFunction:
         if isinstance(staged, LoweredStep):
             return staged
         jaxpr, treedef = staged
+        args, kwargs = _folded(args, kwargs)
         _, in_treedef, static = self.split(args, kwargs)
         kind = CallKind(in_treedef, static, treedef, self._donated(args, kwargs))
         return Lowered(self, jaxpr, kind, *for_compiler(jaxpr))

@@ -195,6 +195,9 @@ class Executable(_Staged):
         """Call the function."""
         function, kind = self._function, self._kind
         leaves, treedef, static = function.split(args, kwargs)
+        if treedef != kind.in_treedef:  # perhaps arrays of dtype float0
+            args, kwargs = tree.fold_float0(args), tree.fold_float0(kwargs)
+            leaves, treedef, static = function.split(args, kwargs)
         if treedef != kind.in_treedef:
             raise TypeError(
                 f"{function._label}: compiled for arguments of structure "

@@ -43,7 +43,7 @@ from functrans.primitives.structural import cast_p, normalize_axis, reshape
 from functrans.staging import stage
 from functrans.state import current_config
 from functrans.trace import Tracer, aval_of, bind, shape_of
-from functrans.transforms.arguments import canonical, check_callable, name_of
+from functrans.transforms.arguments import canonical, check_callable, leaf_type, name_of
 
 _MAX_ATTEMPTS = 8
 
@@ -121,7 +121,11 @@ def _stage_loop(
 # scan -------------------------------------------------------------------------------------------
 
 
-def _scan_length(leaves: Sequence[Any], paths: Sequence[str], length: Any) -> int:
+def _entry_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[1:]
+
+
+def _scan_length(xs: Any, length: Any) -> int:
     """The number of iterations.
 
     Raises:
@@ -130,19 +134,19 @@ def _scan_length(leaves: Sequence[Any], paths: Sequence[str], length: Any) -> in
     """
     expected = None if length is None else operator.index(length)
     source = "length"
-    for leaf, path in zip(leaves, paths, strict=True):
+    for leaf, path in zip(tree.leaves(xs), tree.key_paths(xs, "xs"), strict=True):
         shape = shape_of(leaf)
         if not shape:
             raise ShapeError(
-                f"scan: {path} ({aval_of(leaf)}) is a scalar; arrays in xs are scanned over their "
-                f"first axis{here()}. Capture it in f, or carry it"
+                f"scan: {path} ({leaf_type(leaf)}) is a scalar; arrays in xs are scanned over "
+                f"their first axis{here()}. Capture it in f, or carry it"
             )
         if expected is None:
             expected, source = shape[0], path
         elif shape[0] != expected:
             raise ShapeError(
-                f"scan: {path} ({aval_of(leaf)}) has {shape[0]} elements along its first axis, but "
-                f"{source} has {expected}{here()}; all must be equal"
+                f"scan: {path} ({leaf_type(leaf)}) has {shape[0]} elements along its first axis, "
+                f"but {source} has {expected}{here()}; all must be equal"
             )
     if expected is None:
         raise ValueError(f"scan: xs holds no array{here()}; give length, the number of iterations")
@@ -211,15 +215,17 @@ def scan(
     check_callable("scan", f)
     turns = _unroll(unroll)
     n_kept = _states("scan", checkpoint)
-    leaves, treedef, _ = flatten_operands("scan", (init, xs), "(init, xs)")
-    init_paths, x_paths = tree.key_paths(init, "carry"), tree.key_paths(xs, "xs")
+    init, entries = tree.fold_float0(init), tree.fold_float0(xs, _entry_shape)
+    leaves, treedef, _ = flatten_operands("scan", (init, entries), "(init, xs)")
+    init_paths, x_paths = tree.key_paths(init, "carry"), tree.key_paths(entries, "xs")
     carry, stacks = split(leaves, len(init_paths))
-    n = _scan_length(stacks, x_paths, length)
+    n = _scan_length(xs, length)
     init_treedef = tree.structure(init)
     structure: list[Any] = []
 
     def finish(result: Any) -> Any:
         new, y = _pair("scan", result)
+        new, y = tree.fold_float0(new), tree.fold_float0(y, lambda shape: (n, *shape))
         check_structure(
             "scan", init_treedef, tree.structure(new), "the carry returned by f", "the one given"
         )
@@ -271,13 +277,17 @@ def map(
     check_callable("map", f)
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    leaves, treedef, paths = flatten_operands("map", (xs,), "xs")
-    n = _scan_length(leaves, paths, None)
+    entries = tree.fold_float0(xs, _entry_shape)
+    leaves, treedef, paths = flatten_operands("map", (entries,), "xs")
+    n = _scan_length(xs, None)
     size = operator.index(batch_size)
     if size < 1:
         raise ValueError(f"map: batch_size must be positive, got {size}")
     avals = [ShapedArray(shape_of(x)[1:], aval_of(x).dtype) for x in leaves]
-    body = stage_body(f"map: {name_of(f)}", f, treedef, avals, paths)
+    body = stage_body(
+        f"map: {name_of(f)}", f, treedef, avals, paths,
+        lambda y: tree.fold_float0(y, lambda shape: (n, *shape)),
+    )  # fmt: skip
     n_captured = len(body.captured)
     flags = (False,) * n_captured + (True,) * len(leaves)
     whole, rest = divmod(n, size)
@@ -378,11 +388,13 @@ def while_loop(
     check_callable("while_loop: cond_fun", cond_fun)
     check_callable("while_loop: body_fun", body_fun)
     n_kept = _states("while_loop", checkpoint)
+    init_val = tree.fold_float0(init_val)
     leaves, treedef, _ = flatten_operands("while_loop", (init_val,), "init_val")
     paths = tree.key_paths(init_val, "val")
     init_treedef = tree.structure(init_val)
 
     def finish(result: Any) -> Any:
+        result = tree.fold_float0(result)
         check_structure(
             "while_loop", init_treedef, tree.structure(result), "the value returned by body_fun",
             "the one given",
@@ -465,9 +477,11 @@ def fori_loop(
     """
     check_callable("fori_loop", body_fun)
     bounds = [_bound(name, value) for name, value in (("lower", lower), ("upper", upper))]
+    init_val = tree.fold_float0(init_val)
     init_treedef = tree.structure(init_val)
 
     def check(result: Any) -> Any:
+        result = tree.fold_float0(result)
         check_structure(
             "fori_loop", init_treedef, tree.structure(result), "the value returned by body_fun",
             "the one given",
@@ -551,6 +565,7 @@ def associative_scan(
     Reference: Blelloch, Prefix sums and their applications, CMU-CS-90-190 (1990).
     """
     check_callable("associative_scan", fn)
+    elems = tree.fold_float0(elems)
     leaves, treedef, paths = flatten_operands("associative_scan", elems, "elems")
     axes = []
     for leaf, path in zip(leaves, paths, strict=True):
@@ -565,10 +580,12 @@ def associative_scan(
             f"{', '.join(_described(paths, leaves))}{here()}; all must be equal"
         )
     if not leaves:
-        return elems
+        return tree.unflatten(treedef, [])
 
     def combine(first: list[Any], second: list[Any]) -> list[Any]:
-        result = fn(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
+        result = tree.fold_float0(
+            fn(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
+        )
         check_structure(
             "associative_scan", treedef, tree.structure(result), "the result of fn", "elems"
         )

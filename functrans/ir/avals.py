@@ -28,11 +28,13 @@ PYTHON_SCALARS = frozenset(WEAK_DTYPES)
 
 
 def dtype_name(dtype: np.dtype) -> str:
-    """Short name of a dtype as printed in programs: ``f64``, ``c128``, ``i8``, ``bool``."""
+    """Short name of a dtype as printed in programs: ``f64``, ``c128``, ``bool``, ``float0``."""
     if dtype.kind in _SHORT_KINDS:
         return f"{_SHORT_KINDS[dtype.kind]}{8 * dtype.itemsize}"
     if dtype.name == "bfloat16":
         return "bf16"
+    if dtype.names is not None:  # float0
+        return dtype.names[0]
     return dtype.name
 
 

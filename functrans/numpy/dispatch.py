@@ -19,7 +19,7 @@ import numpy as np
 
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.operators import as_operand, reject_out, write
+from functrans.operators import as_operand, is_foreign, reject_out, write
 from functrans.state import open_traces
 from functrans.trace import Tracer
 
@@ -224,6 +224,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         )
     for x in inputs:
         if not isinstance(x, Tracer) and (type(x) is not np.ndarray or x.dtype.hasobject):
+            if any(map(is_foreign, inputs)):
+                return NotImplemented
             inputs = tuple([x if isinstance(x, Tracer) else as_operand(x) for x in inputs])
             break
     if dtype is not None:

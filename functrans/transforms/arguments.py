@@ -20,7 +20,7 @@ from functrans import tree
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
 from functrans.ir.source import here
-from functrans.trace import Tracer, dtype_of, escaped
+from functrans.trace import Tracer, aval_of, dtype_of, escaped
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -48,10 +48,13 @@ class ShapeDtypeStruct:
     def __init__(self, shape: int | Sequence[int], dtype: Any) -> None:
         extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)
         self.shape = tuple([operator.index(extent) for extent in extents])
+        if dtype is None:
+            raise TypeError("ShapeDtypeStruct: dtype is None; give the dtype of the array")
         self.dtype = np.dtype(dtype).newbyteorder("=")
         if any(extent < 0 for extent in self.shape):
             raise ValueError(f"ShapeDtypeStruct: extents must not be negative, got {self.shape}")
-        if self.dtype.kind not in "fciub" and self.dtype.name != "bfloat16":
+        is_number = self.dtype.kind in "fciub" or self.dtype.name == "bfloat16"
+        if not is_number and self.dtype != tree.FLOAT0:
             raise TypeError(f"ShapeDtypeStruct: expected a dtype of numbers, got {self.dtype}")
 
     def __eq__(self, other: object) -> bool:
@@ -66,6 +69,12 @@ class ShapeDtypeStruct:
     def aval(self) -> ShapedArray:
         """The abstract value."""
         return ShapedArray(self.shape, self.dtype)
+
+    def __len__(self) -> int:
+        """Extent of the first axis."""
+        if not self.shape:
+            raise TypeError("len() of a ShapeDtypeStruct without axes")
+        return self.shape[0]
 
     @property
     def ndim(self) -> int:
@@ -87,25 +96,36 @@ def name_of(fun: Any) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
-def named(who: str, fun: Any, *, attributes: bool = True) -> Callable[[Function], Function]:
+def named(who: str, fun: Any) -> Callable[[Function], Function]:
     """Make a function print as a transform of another: ``<function grad(loss) at 0x...>``.
 
     Args:
       who: name of the transform.
       fun: what is transformed.
-      attributes: whether the result has the attributes of ``fun``.
 
     Returns:
-      A decorator, which hands on documentation and signature of ``fun``, too.
+      A decorator, which hands on documentation, signature and attributes of ``fun``, too.
     """
-    updated = ("__dict__",) if attributes else ()
 
     def decorate(function: Function) -> Function:
-        functools.update_wrapper(function, fun, ("__module__", "__doc__"), updated)
+        functools.update_wrapper(function, fun, ("__module__", "__doc__"))
         function.__name__ = function.__qualname__ = f"{who}({name_of(fun)})"
         return function
 
     return decorate
+
+
+def take_over(wrapper: Any, fun: Any) -> None:
+    """Give an object that stands for a function its name, documentation and attributes.
+
+    Attributes that the class of the object has keep their meaning. To be called before the object
+    gets attributes of its own.
+    """
+    functools.update_wrapper(wrapper, fun, updated=())
+    own = type(wrapper)
+    for name, value in getattr(fun, "__dict__", {}).items():
+        if name != "__wrapped__" and not hasattr(own, name):
+            vars(wrapper)[name] = value
 
 
 def part_of(fun: Any, function: Function) -> Function:
@@ -233,9 +253,17 @@ def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
     """A leaf of the result of a traced function, checked.
 
     Raises:
-      UnsupportedOperationError: it is no array of numbers; names its key path.
+      UnsupportedOperationError: it is no array of numbers, nor of dtype ``float0``; names its key
+        path.
     """
+    if tree.is_float0(value):
+        return value
     return canonical(value, lambda: leaf_description(label, result, i, "result"), _AS_RESULT)
+
+
+def leaf_type(value: Any) -> Any:
+    """The aval of a leaf, which may be of dtype ``float0``."""
+    return ShapedArray(value.shape, value.dtype) if tree.is_float0(value) else aval_of(value)
 
 
 def check_structure(
@@ -255,6 +283,11 @@ def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:
     return f"{who}: {tree.key_paths(arguments, root)[index]}"
 
 
+def tangent_dtype(dtype: np.dtype) -> np.dtype:
+    """Dtype of the tangents of arrays of a dtype: the same, or ``float0``."""
+    return dtype if is_differentiable_dtype(dtype) else tree.FLOAT0
+
+
 _PASSED_THROUGH = ", or allow_int=True to pass it through with no gradient"
 
 
@@ -270,13 +303,16 @@ def differentiable_leaf(
     Args:
       value: the leaf.
       describe: gives its description for messages.
-      allow_int: whether integers pass; ``None`` where the transform has no such option.
+      allow_int: whether integers pass, and arrays of dtype ``float0``; ``None`` where the transform
+        has no such option.
       is_complex_ok: whether complex numbers pass.
 
     Raises:
       NonDifferentiableError: it is of integer or boolean type and ``allow_int`` is off, or complex
         where a real one is needed.
     """
+    if allow_int and tree.is_float0(value):
+        return value
     value = canonical(value, describe)
     if type(value) is float:
         return value

@@ -215,7 +215,7 @@ class DenseJacobian:
         shape = shape_of(self.outs[i]) + shape_of(self.leaves[j])
         node = self.recorded.inputs[j]
         if node is None:
-            return np.zeros(shape, np.dtype([("float0", "V")]))
+            return np.zeros(shape, tree.FLOAT0)
         return np.zeros(shape, node.dtype if is_row else dtype_of(self.outs[i]))
 
     def _row_blocks(self, i: int, progress: Progress) -> list[Any]:

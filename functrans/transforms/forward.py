@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, Zero, aval_of_plain
 from functrans.ir.source import here
 from functrans.passes.nodes import ordered_nodes
 from functrans.passes.pushforward import push_forward
@@ -26,17 +26,26 @@ from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, tracin
 from functrans.traces.pushing import PushingTracer
 from functrans.traces.watched import pushing_trace
 from functrans.transforms.arguments import (
+    ShapeDtypeStruct,
     canonical,
     check_callable,
     check_structure,
     differentiable_leaf,
     leaf_description,
+    leaf_type,
     name_of,
     own_arrays,
     private_arrays,
     result_leaf,
+    tangent_dtype,
 )
-from functrans.transforms.reverse import fit_tangent, plain_leaf, record_primals, split_aux
+from functrans.transforms.reverse import (
+    fit_tangent,
+    plain_leaf,
+    private,
+    record_primals,
+    split_aux,
+)
 
 
 def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
@@ -54,18 +63,21 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
         value = differentiable_leaf(
             leaf,
             functools.partial(leaf_description, label, primals, i, "primals"),
+            allow_int=True,
         )
         pushed.append(
             fit_tangent(
                 tangent,
-                aval_of(value),
+                leaf_type(value),
                 functools.partial(leaf_description, label, tangents, i, "tangents"),
             )
         )
         values.append(value)
     staging = innermost_staging()
     if staging is not None:  # a constant direction times a captured array is not a constant
-        pushed = [t if isinstance(t, Tracer) else staging.lift(t) for t in pushed]
+        pushed = [
+            t if isinstance(t, Tracer) or tree.is_float0(t) else staging.lift(t) for t in pushed
+        ]
     return values, pushed, treedef
 
 
@@ -75,16 +87,18 @@ def jvp(
     """Evaluate a function and its directional derivative, by forward mode.
 
     Args:
-      fun: function of pytrees of floating arrays.
-      primals: tuple of arguments; leaves ``f64[...]``, ``f32[...]`` or complex.
-      tangents: tuple of the same structure and shapes: the direction.
+      fun: function of pytrees of arrays. It gets integers and booleans as they are.
+      primals: tuple of arguments; leaves ``f64[...]``, ``f32[...]``, complex, integers or booleans.
+      tangents: tuple of the same structure and shapes: the direction; of dtype ``float0``, or 0,
+        for integers and booleans.
       has_aux: whether ``fun`` returns ``(out, aux)``; ``aux`` is not differentiated.
 
     Returns:
-      ``(out, out_tangent)`` or ``(out, out_tangent, aux)``.
+      ``(out, out_tangent)`` or ``(out, out_tangent, aux)``; the tangents of integers and booleans
+      have dtype ``float0``.
 
     Raises:
-      NonDifferentiableError: a primal is not floating.
+      NonDifferentiableError: the tangent of an integer or a boolean is not zero.
       TreeMismatchError, ShapeError: tangents do not fit the primals; names the key path.
 
     Example:
@@ -103,7 +117,10 @@ def push_call(
     values, pushed, treedef = _pairs(label, primals, tangents)
     trace = pushing_trace(label)
     with tracing(trace, [*values, *pushed]):
-        tracers = [PushingTracer(trace, v, t) for v, t in zip(values, pushed, strict=True)]
+        tracers = [
+            private(v) if tree.is_float0(t) else PushingTracer(trace, v, t)
+            for v, t in zip(values, pushed, strict=True)
+        ]
         result = fun(*tree.unflatten(treedef, tracers))
         aux = None
         if has_aux:
@@ -130,9 +147,8 @@ def push_call(
 
 def zero_tangent(value: Any) -> Any:
     """A zero tangent: an array of zeros, of dtype ``float0`` for integers."""
-    aval = aval_of(value)
-    dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else np.dtype([("float0", "V")])
-    return np.zeros(aval.shape, dtype)
+    aval = leaf_type(value)
+    return np.zeros(aval.shape, tangent_dtype(aval.dtype))
 
 
 def fitted(tangent: Any, value: Any) -> Any:
@@ -145,16 +161,14 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """Evaluate a function and return its derivative at the point as a linear function.
 
     Args:
-      fun: function of pytrees of floating arrays.
+      fun: function of pytrees of arrays. It gets integers and booleans as they are.
       *primals: point of evaluation.
       has_aux: whether ``fun`` returns ``(out, aux)``.
 
     Returns:
       ``(out, pushforward)`` or ``(out, pushforward, aux)``; ``pushforward(*tangents)`` gives the
       tangent of ``out``. The function is not run again: only what its derivative needs is kept.
-
-    Raises:
-      NonDifferentiableError: a primal is not floating.
+      Tangents of integers and booleans are as for ``jvp``.
 
     Example:
       >>> out, pushforward = linearize(lambda x: x**3, 2.0)
@@ -168,8 +182,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     nodes = ordered_nodes([node for node in recorded.out_nodes if node is not None])
     outs, out_nodes, out_treedef = recorded.outs, recorded.out_nodes, recorded.treedef
     inputs = recorded.inputs
-    in_avals = [aval_of(leaf) for leaf in leaves]
-    out_avals = [aval_of(out) for out in outs]
+    in_avals = [leaf_type(leaf) for leaf in leaves]
+    out_avals = [leaf_type(out) for out in outs]
 
     def pushforward(*tangents: Any) -> Any:
         """Push tangents of the primals forward to the result."""
@@ -182,10 +196,13 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
                 aval,
                 functools.partial(leaf_description, label, tangents, i, "tangents"),
             )
-            pairs.append((node, value))
+            if node is not None:
+                pairs.append((node, value))
         results = push_forward(nodes, pairs, out_nodes)
         filled = [
-            np.zeros(aval.shape, aval.dtype) if t is None else fitted(t, _Typed(aval.dtype))
+            np.zeros(aval.shape, tangent_dtype(aval.dtype))
+            if t is None
+            else fitted(t, _Typed(aval.dtype))
             for t, aval in zip(results, out_avals, strict=True)
         ]
         return tree.unflatten(out_treedef, own_arrays(filled, given))
@@ -240,7 +257,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         cts, ct_treedef = tree.flatten(ct)
         check_structure(out_treedef, ct_treedef, label, "the result", "the cotangent")
         fitted_cts = [
-            fit_tangent(value, aval, functools.partial(leaf_description, label, ct, i, "ct"))
+            fit_tangent(
+                value, aval, functools.partial(leaf_description, label, ct, i, "ct"), integers=True
+            )
             for i, (value, aval) in enumerate(zip(cts, jaxpr.out_avals, strict=True))
         ]
         from_linear = transpose_linear(jaxpr, (), fitted_cts)
@@ -254,14 +273,18 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
 
 
 def leaf_aval(leaf: Any, label: str) -> Any:
-    """The aval of an array or of a ``ShapeDtypeStruct``.
+    """The aval of an array, a ``ShapeDtypeStruct``, or another object with shape and dtype.
 
     Raises:
-      UnsupportedOperationError: it is neither.
+      UnsupportedOperationError: it is none of them.
     """
     from_struct = getattr(leaf, "aval", None)
     if isinstance(from_struct, ShapedArray):
         return from_struct
+    if aval_of_plain(leaf) is None and not isinstance(leaf, (np.ndarray, Tracer)):
+        shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+        if isinstance(shape, tuple) and dtype is not None:
+            return ShapeDtypeStruct(shape, dtype).aval
     return aval_of(canonical(leaf, lambda: label, _STATIC))
 
 

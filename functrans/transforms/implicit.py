@@ -47,6 +47,7 @@ from functrans.transforms.arguments import (
     leaf_description,
     name_of,
     own_arrays,
+    take_over,
 )
 from functrans.transforms.forward import linearize
 from functrans.transforms.vectorize import vmap
@@ -435,7 +436,7 @@ class ImplicitFunction(Wrapper):
         tol: float | None,
     ) -> None:
         check_callable("implicit_diff", solver)
-        functools.update_wrapper(self, solver, updated=())
+        take_over(self, solver)
         self.label = f"implicit_diff of {name_of(solver)}"
         self.has_aux = has_aux
         self.symmetric = symmetric

@@ -38,6 +38,7 @@ def _stage_call(
 ) -> tuple[Jaxpr, Any]:
     """The Jaxpr of a call and the structure of its result."""
     label = f"{who} of {name_of(fun)}"
+    args, kwargs = tree.fold_float0(tree.map(_as_float0, (args, kwargs)))
     traced = [arg for i, arg in enumerate(args) if i not in static]
     leaves, treedef = tree.flatten((traced, kwargs))
     names = []
@@ -52,6 +53,7 @@ def _stage_call(
         given = iter(own_args)
         full = [arg if i in static else next(given) for i, arg in enumerate(args)]
         result = fun(*full, **own_kwargs)
+        result = tree.fold_float0(result)
         outs, out_treedef = tree.flatten(result)
         structure.append(out_treedef)
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
@@ -115,7 +117,17 @@ def _static_positions(static_argnums: Any) -> frozenset[int]:
 
 def _shapes(jaxpr: Jaxpr, out_treedef: Any) -> Any:
     structs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.out_avals]
-    return tree.unflatten(out_treedef, structs)
+    shapes = tree.unflatten(out_treedef, structs)
+    return tree.map(
+        lambda leaf: ShapeDtypeStruct(leaf.shape, leaf.dtype) if tree.is_float0(leaf) else leaf,
+        shapes,
+    )
+
+
+def _as_float0(leaf: Any) -> Any:
+    """The array that a struct of dtype ``float0`` stands for; other leaves as they are."""
+    is_struct = isinstance(leaf, ShapeDtypeStruct) and leaf.dtype == tree.FLOAT0
+    return np.zeros(leaf.shape, leaf.dtype) if is_struct else leaf
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -40,6 +40,7 @@ from functrans.transforms.arguments import (
     differentiable_leaf,
     flatten_call,
     leaf_description,
+    leaf_type,
     name_of,
     named,
     own_array,
@@ -50,8 +51,6 @@ from functrans.transforms.arguments import (
     split_leaves,
     unflatten_call,
 )
-
-FLOAT0 = np.dtype([("float0", "V")])
 
 
 class Recorded:
@@ -248,7 +247,7 @@ def finish_cotangents(
     results = []
     for leaf, node in zip(leaves, inputs, strict=True):
         if node is None:
-            results.append(np.zeros(shape_of(leaf), FLOAT0))
+            results.append(np.zeros(shape_of(leaf), tree.FLOAT0))
             continue
         ct = next(found)
         if ct is None:
@@ -363,6 +362,7 @@ def record_primals(
         value = differentiable_leaf(
             leaf,
             functools.partial(leaf_description, label, primals, i, "primals"),
+            allow_int=True,
         )
         checked.append(value)
     recorded = Recorded(
@@ -375,16 +375,17 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     """Evaluate a function and return its pullback.
 
     Args:
-      fun: function of pytrees of floating arrays.
-      *primals: point of evaluation; leaves ``f64[...]``, ``f32[...]`` or complex.
+      fun: function of pytrees of arrays. It gets integers and booleans as they are.
+      *primals: point of evaluation; leaves ``f64[...]``, ``f32[...]``, complex, integers or
+        booleans.
       has_aux: whether ``fun`` returns ``(out, aux)``; ``aux`` is not differentiated.
 
     Returns:
       ``(out, pullback)`` or ``(out, pullback, aux)``; ``pullback`` takes a cotangent shaped like
       ``out`` and returns a tuple shaped like ``primals``. It can be called any number of times.
+      Cotangents of integers and booleans are arrays of dtype ``float0``; given ones may be 0.
 
     Raises:
-      NonDifferentiableError: a leaf of ``primals`` is not floating; names its key path.
       TreeMismatchError, ShapeError: (by the pullback) the cotangent does not fit ``out``.
 
     Example:
@@ -397,7 +398,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     """
     recorded, leaves, treedef = record_primals("vjp", fun, primals, has_aux)
     label = f"pullback of {name_of(fun)}"
-    out_avals = [aval_of(out) for out in recorded.outs]
+    out_avals = [leaf_type(out) for out in recorded.outs]
     out_nodes = list(recorded.out_nodes)
     out_treedef = recorded.treedef
     inputs = recorded.inputs
@@ -422,13 +423,24 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     return (out, pullback, recorded.aux) if has_aux else (out, pullback)
 
 
-def fit_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
+def fit_tangent(
+    value: Any, aval: Any, describe: Callable[[], str], *, integers: bool = False
+) -> Any:
     """A tangent or cotangent given by the user, in the dtype of what it belongs to.
+
+    Args:
+      value: what was given.
+      aval: what it belongs to.
+      describe: gives its description for messages.
+      integers: whether integers have tangents, as those of a linear function do.
 
     Raises:
       ShapeError: the shape differs.
-      NonDifferentiableError: complex where real is expected, or no number.
+      NonDifferentiableError: complex where real is expected, or no number; not zero where it
+        belongs to an integer or a boolean.
     """
+    if not integers and not is_differentiable_dtype(aval.dtype):
+        return _no_tangent(value, aval, describe)
     value = canonical(value, describe)
     if shape_of(value) != aval.shape:
         raise ShapeError(
@@ -445,3 +457,27 @@ def fit_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
     if not is_differentiable_dtype(aval.dtype):
         return value
     return value if isinstance(value, Tracer) and dtype == aval.dtype else cast(value, aval.dtype)
+
+
+def _no_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
+    """The tangent or cotangent of an integer or a boolean, given as ``float0`` or as zeros.
+
+    Raises:
+      ShapeError: it is ``float0`` of another shape.
+      NonDifferentiableError: it is something else.
+    """
+    if tree.is_float0(value):
+        if value.shape != aval.shape:
+            raise ShapeError(
+                f"{describe()} has shape {value.shape}{here()}, but what it belongs to is {aval}; "
+                "shapes must be equal"
+            )
+        return value
+    value = canonical(value, describe)
+    if isinstance(value, Tracer) or shape_of(value) not in ((), aval.shape) or np.any(value):
+        raise NonDifferentiableError(
+            f"{describe()} is {aval_of(value)}{here()}, but what it belongs to is of dtype "
+            f"{aval.dtype} and has no derivative; use a float there (2.0, x.astype(float)), or "
+            f"give np.zeros({aval.shape}, ft.float0) or 0 here"
+        )
+    return np.zeros(aval.shape, tree.FLOAT0)

@@ -64,12 +64,14 @@ from functrans.transforms.arguments import (
     check_callable,
     differentiable_leaf,
     leaf_description,
+    leaf_type,
     name_of,
     named,
     own_arrays,
     result_leaf,
+    tangent_dtype,
 )
-from functrans.transforms.reverse import fit_tangent
+from functrans.transforms.reverse import fit_tangent, private
 
 Coefficients = list[Any]
 
@@ -540,7 +542,7 @@ def jet(
     Raises:
       TypeError: ``primals`` or ``series`` is no sequence with one item per argument.
       ValueError: the series differ in length, or are empty.
-      NonDifferentiableError: a primal is not floating.
+      NonDifferentiableError: a derivative of an integer or a boolean is neither 0 nor ``float0``.
       TreeMismatchError, ShapeError: a derivative does not fit its primal; names the key path.
 
     Example:
@@ -563,7 +565,9 @@ def _push(
     leaves, treedef = tree.flatten(tuple(primals))
     values = [
         differentiable_leaf(
-            leaf, functools.partial(leaf_description, label, tuple(primals), i, "primals")
+            leaf,
+            functools.partial(leaf_description, label, tuple(primals), i, "primals"),
+            allow_int=True,
         )
         for i, leaf in enumerate(leaves)
     ]
@@ -575,8 +579,11 @@ def _push(
     foreign = [*values, *(c for column in columns for c in column if c is not None)]
     trace = _TaylorTrace(label, order)
     with tracing(trace, foreign):
-        tracers = []
+        tracers: list[Any] = []
         for i, value in enumerate(values):
+            if not is_differentiable_dtype(dtype_of(value)):
+                tracers.append(private(value))
+                continue
             own = [_divided(column[i], k + 1, staging) for k, column in enumerate(columns)]
             tracers.append(TowerTracer(trace, value, given_series(value, own).settled(order)))
         result = fun(*tree.unflatten(treedef, tracers))
@@ -643,7 +650,8 @@ def _column(label: str, primals: Any, values: Sequence[Any], given: Any, k: int)
                 describe = functools.partial(
                     leaf_description, label, item, i, f"series[{number}][{k}]"
                 )
-                found.append(fit_tangent(leaf, aval_of(values[start + i]), describe))
+                fitted = fit_tangent(leaf, leaf_type(values[start + i]), describe)
+                found.append(None if tree.is_float0(fitted) else fitted)
         start += n
     return found
 
@@ -664,8 +672,8 @@ def _is_plain(value: Any) -> bool:
 
 def _derivatives(value: Any, series: Series | None, order: int) -> Coefficients:
     """The derivatives that the coefficients of a result are."""
-    aval = aval_of(value)
-    dtype = aval.dtype if is_differentiable_dtype(aval.dtype) else np.dtype([("float0", "V")])
+    aval = leaf_type(value)
+    dtype = tangent_dtype(aval.dtype)
     found = []
     for k in range(1, order + 1):
         c = None if series is None else series[k]

@@ -13,6 +13,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from functrans import tree
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.ir.avals import ShapedArray
@@ -28,6 +30,7 @@ from functrans.trace import aval_of, shape_of
 from functrans.transforms.arguments import (
     canonical,
     check_callable,
+    leaf_type,
     name_of,
     named,
     own_arrays,
@@ -81,12 +84,19 @@ def vmap(
         dims = _in_dims(label, in_axes, args, kwargs)
         paths = _LazyPaths(args, kwargs)
         values = [
-            leaf if dim is None else canonical(leaf, functools.partial(paths.describe, label, i))
+            leaf
+            if dim is None or tree.is_float0(leaf)
+            else canonical(leaf, functools.partial(paths.describe, label, i))
             for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True))
         ]
         mapped = [i for i, dim in enumerate(dims) if dim is not None]
         axes = [_axis(label, paths, i, values[i], dims[i]) for i in mapped]
         size = _axis_size(label, paths, mapped, values, axes, axis_size)
+        for i, axis in zip(mapped, axes, strict=True):
+            if tree.is_float0(values[i]):
+                values[i] = np.zeros(np.delete(values[i].shape, axis), tree.FLOAT0)
+        axes = [axis for i, axis in zip(mapped, axes, strict=True) if _is_number(values[i])]
+        mapped = [i for i in mapped if _is_number(values[i])]
         structure: list[Any] = []
 
         def flat(*tracers: Any) -> list[Any]:
@@ -97,7 +107,10 @@ def vmap(
             result = fun(*own_args, **own_kwargs)
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
-            return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
+            structure.append(outs)
+            return [
+                result_leaf(out, label, result, i) for i, out in enumerate(outs) if _is_number(out)
+            ]
 
         avals = []
         for i, axis in zip(mapped, axes, strict=True):
@@ -112,7 +125,9 @@ def vmap(
             arg_names=[paths[i] for i in mapped],
             axes={axis_name: size} if axis_name is not None else None,
         )
-        (out_treedef,) = structure
+        out_treedef, out_leaves = structure
+        constant = {i: leaf for i, leaf in enumerate(out_leaves) if tree.is_float0(leaf)}
+        del out_leaves, structure[:]
         arrays = [values[i] for i in mapped]
         step = size if chunk_size is None else chunk_size
         if step >= size:
@@ -122,6 +137,9 @@ def vmap(
         watch = current_config.get().nan_watch
         if watch is not None:
             watch.batched(jaxpr, arrays, axes, outs, out_dims)
+        for i, leaf in constant.items():
+            outs.insert(i, leaf)
+            out_dims.insert(i, None)
         specs = _out_specs(label, out_axes, out_treedef, len(outs))
         placed = [
             _place(label, i, out, dim, spec, size)
@@ -130,6 +148,11 @@ def vmap(
         return tree.unflatten(out_treedef, own_arrays(placed, [*leaves, *jaxpr.consts]))
 
     return vmapped
+
+
+def _is_number(leaf: Any) -> bool:
+    """Whether a leaf is one of a program, which those of dtype ``float0`` are not."""
+    return not tree.is_float0(leaf)
 
 
 class _LazyPaths:
@@ -191,7 +214,7 @@ def _axis(label: str, paths: _LazyPaths, i: int, value: Any, dim: int) -> int:
     Raises:
       ShapeError: it does not exist.
     """
-    aval = aval_of(value)
+    aval = leaf_type(value)
     ndim = len(aval.shape)
     if ndim == 0:
         raise ShapeError(
@@ -237,7 +260,7 @@ def _axis_size(
             )
             raise ShapeError(
                 f"{label}{here()}: mapped axes differ in extent: {paths[i]} "
-                f"({aval_of(values[i])}, axis {axis}) has {size}, but {expected} was expected"
+                f"({leaf_type(values[i])}, axis {axis}) has {size}, but {expected} was expected"
             )
     return sizes[0]
 
@@ -267,6 +290,8 @@ def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) 
             f"it must be in [{-ndim}, {ndim - 1}]"
         )
     axis = spec % ndim
+    if not _is_number(out):
+        return np.zeros((*shape[:axis], size, *shape[axis:]), tree.FLOAT0)
     if dim is None:
         out = broadcast_to(out, (size, *shape))
         dim = 0
