@@ -27,6 +27,7 @@ from functrans.autograd.function import Function, SavedTensor
 from functrans.autograd.modes import enable_grad, modes, no_grad
 from functrans.autograd.nodes import COMPOSITE, GraphNode, running
 from functrans.autograd.recording import PERMANENT, node_of
+from functrans.autograd.residuals import Guard, modified
 from functrans.autograd.tensors import Tensor
 from functrans.control.checkpoint import checkpoint as checkpoint_values
 from functrans.ir.source import capture
@@ -248,7 +249,8 @@ class _Frame:
 
     Attributes:
       metadata: shape and dtype of each tensor that the first run saved.
-      found: by number the tensors of the last second run that were not yet asked for.
+      found: by number the tensors of the last second run that were not yet asked for, each with the
+        version that it was saved at.
       log: in debug mode, the lines of operations that saved tensors in the first run.
     """
 
@@ -276,7 +278,7 @@ class _Frame:
         self.early_stop = early_stop
         self.debug = debug
         self.metadata: list[tuple[Any, Any]] = []
-        self.found: dict[int, Tensor] = {}
+        self.found: dict[int, tuple[Tensor, int]] = {}
         self.log: list[str] = []
 
     def pack(self, tensor: Tensor) -> Any:
@@ -291,15 +293,18 @@ class _Frame:
         """The tensor of a number, from a second run."""
         if holder.index not in self.found:
             self.found = self._recomputed()
-        return self.found.pop(holder.index)
+        tensor, version = self.found.pop(holder.index)
+        if tensor._stored().version != version:
+            raise modified(Guard(tensor._stored(), tensor._value, "", version), self.node)
+        return tensor
 
-    def _recomputed(self) -> dict[int, Tensor]:
+    def _recomputed(self) -> dict[int, tuple[Tensor, int]]:
         """The tensors that a second run saves.
 
         Raises:
           CheckpointError: there are others than in the first run.
         """
-        found: list[Tensor] = []
+        found: list[tuple[Tensor, int]] = []
         log: list[str] = []
         n = len(self.metadata)
 
@@ -311,7 +316,7 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation "
                     f"than during the original forward pass.{self._logs(log)}"
                 )
-            found.append(tensor.detach())
+            found.append((tensor.detach(), tensor._stored().version))
             if self.early_stop and len(found) == n:
                 raise _Stop
             return tensor.detach()
@@ -332,7 +337,7 @@ class _Frame:
         self._check(found, log)
         return dict(enumerate(found))
 
-    def _check(self, found: Sequence[Tensor], log: Sequence[str]) -> None:
+    def _check(self, found: Sequence[tuple[Tensor, int]], log: Sequence[str]) -> None:
         """Compare what the two runs saved.
 
         Raises:
@@ -350,7 +355,7 @@ class _Frame:
         differences = [
             f"tensor at position {i}:\nsaved metadata: {_metadata(*before)}\n"
             f"recomputed metadata: {_metadata(after.shape, after.dtype)}"
-            for i, (before, after) in enumerate(zip(self.metadata, found, strict=True))
+            for i, (before, (after, _)) in enumerate(zip(self.metadata, found, strict=True))
             if before != (after.shape, after.dtype)
         ]
         if differences:

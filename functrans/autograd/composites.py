@@ -25,20 +25,27 @@ from functrans.autograd.recording import (
     PERMANENT,
     enter_session,
     guard_of,
-    lies_in,
     node_of,
     note_node,
     refuse_inference,
     unsaved_guard,
 )
-from functrans.autograd.residuals import Guard, Packed, map_residuals, modified, pack_tensor
+from functrans.autograd.residuals import (
+    Guard,
+    Packed,
+    again,
+    lies_in,
+    map_residuals,
+    modified,
+    pack_tensor,
+)
 from functrans.autograd.tensors import Tensor
 from functrans.errors import ConcretizationError
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.source import capture
 from functrans.passes.cotangents import materialize
-from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, ordered_nodes
+from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, kept, ordered_nodes
 from functrans.passes.pullback import pull_back
 from functrans.primitives.complex_parts import conjugate
 from functrans.staging import stage
@@ -84,10 +91,9 @@ class CompositeNode(GraphNode):
             None if p is None else AliasNode(COMPOSITE, {}, None, (p,), p.shape, p.dtype, None)
             for p in self.parents
         ]
-        values = [x.value() if type(x) is Packed else x for x in self.operands]
         operands = [
-            value if alias is None else Tensor.of(value, alias)
-            for value, alias in zip(values, aliases, strict=True)
+            again(x, alias, self.operand_guards, None)
+            for x, alias in zip(self.operands, aliases, strict=True)
         ]
         results = self.function(*operands)
         results = results if isinstance(results, tuple) else (results,)
@@ -169,7 +175,7 @@ class CompositeNode(GraphNode):
                 for x in tensors:
                     if lies_in(x._value, [value]):
                         tensor._storage = x._stored()
-                known[id(value)] = pack_tensor(tensor, pack, unpack)
+                known[id(value)] = pack_tensor(tensor, pack, unpack, self.name(), self.source)
             return known[id(value)]
 
         starts, ends = self.inner
@@ -302,7 +308,11 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
         avals if many else avals[0].dtype, capture(),
     )  # fmt: skip
     node.label = label
-    node.function, node.operands, node.inner = function, values, (starts, ends)
+    node.operands = [
+        value if isinstance(x, Tensor) else kept(value)
+        for x, value in zip(operands, values, strict=True)
+    ]
+    node.function, node.inner = function, (starts, ends)
     node.operand_guards = [unsaved_guard(x) for x in tensors]
     held = _held_by([end for end in ends if end is not None])
     guards = [guard for guard in node.operand_guards if lies_in(guard.value, held)]
@@ -402,4 +412,5 @@ def alias(x: Tensor) -> Tensor:
         node = AliasNode(COMPOSITE, {}, None, (node,), x.shape, x.dtype, capture())
     result = Tensor.of(x._value, node, x.__dict__.get("_trace"))
     result._follows = x._follows
+    result._storage = x._stored()
     return result

@@ -285,7 +285,13 @@ class Pass:
         owner = leaf.owner()
         if owner is None:
             return
-        if gradient is not None:
+        if gradient is not None and owner._node is not None:  # not frozen since it was used
+            if owner._node.primitive is not None:
+                raise RuntimeError(
+                    "leaf variable has been moved into the graph interior: it was detached after "
+                    "it was used, and written to by an operation that is recorded. Hint: work on "
+                    "a copy (x = x.detach().clone())."
+                )
             accumulate_grad(owner, gradient, self.records)
         if not is_watched:
             return

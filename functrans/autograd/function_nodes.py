@@ -27,6 +27,7 @@ from functrans.autograd.recording import guard_of, node_of
 from functrans.autograd.residuals import FREED, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import Zero
+from functrans.ir.source import capture
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT
 from functrans.primitives.complex_parts import conjugate, real
@@ -70,7 +71,7 @@ class SavedTensor:
         if tensor is None:
             tensor = Tensor.of(self.value)
             tensor._storage = self.guard.storage
-        self.packed = pack_tensor(tensor, pack, unpack)
+        self.packed = pack_tensor(tensor, pack, unpack, "a Function", capture())
         self.value = self.guard = None
 
     def register_hooks(self, pack: Any, unpack: Any) -> None:
@@ -109,12 +110,13 @@ class SavedTensor:
           RuntimeError: it was written to since.
         """
         if self.packed is not None:
-            value = self.packed.value()
+            packed = self.packed.tensor()
+            value, storage = packed._value, packed._stored()
         else:
             guard = self.guard
             if guard.storage.version != guard.version and node is not None:
                 raise modified(guard, node)
-            value = self.value
+            value, storage = self.value, guard.storage
             tensor = self.tensor()
             if tensor is not None and self.result is None and node_of(tensor) is self.origin:
                 return tensor
@@ -122,8 +124,7 @@ class SavedTensor:
         if self.result is not None and node is not None:
             origin = result_node(node, self.result)
         again = Tensor.of(value, origin)
-        if self.guard is not None:
-            again._storage = self.guard.storage
+        again._storage = storage
         return again
 
 

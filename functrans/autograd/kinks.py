@@ -67,5 +67,7 @@ def dependent(node: Any, gradients: Sequence[Any]) -> Sequence[Any]:
         parents = (gradient._node, *operands)
         flat = FlatNode(COMPOSITE, {}, None, parents, gradient.shape, gradient.dtype, node.source)
         flat.label = f"{label}BackwardBackward0"
-        results.append(Tensor.of(gradient._value, flat, gradient.__dict__.get("_trace")))
+        result = Tensor.of(gradient._value, flat, gradient.__dict__.get("_trace"))
+        result._storage = gradient._stored()
+        results.append(result)
     return results

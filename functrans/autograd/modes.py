@@ -40,6 +40,9 @@ class Modes(threading.local):
       session: the tracing of a step by ``jit`` that this thread is in; see ``autograd.staged``.
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
+      overwritten: the storage that an in-place operation is about to write to, where hooks for
+        saved tensors have to see copies.
+      is_viewing: whether a view is being made, whose result is told itself what it shares.
     """
 
     grad = True
@@ -57,6 +60,8 @@ class Modes(threading.local):
     session: Any = None
     is_watched = False
     is_special = False
+    is_viewing = False
+    overwritten: Any = None
 
     def record(self, grad: bool) -> None:
         """Record from now on, or do not; inference mode is stronger."""

@@ -25,7 +25,9 @@ from functrans.autograd.residuals import (
     FREED,
     Guard,
     Packed,
+    again,
     has_residuals,
+    lies_in,
     map_residuals,
     modified,
     pack_tensor,
@@ -161,6 +163,7 @@ class GraphNode(Node, Hooked):
       label: torch's name of the operation, without ``Backward0``; complete for other numbers.
       guards: one per residual that lies in the memory of a tensor.
       primals: operands, where residuals are not operands or results (``linearize`` rules).
+      primal_guards: of those that are tensors, for derivatives of derivatives.
       forward_stack: where it was recorded, in anomaly mode.
       is_freed: whether its residuals were given up.
       is_packed: whether pack hooks have taken some of them.
@@ -170,6 +173,7 @@ class GraphNode(Node, Hooked):
     label = ""
     guards: Sequence[Guard | None] = ()
     primals: Sequence[Any] | None = None
+    primal_guards: Sequence[Guard] = ()
     forward_stack: str | None = None
     is_freed = False
     is_packed = False
@@ -219,7 +223,7 @@ class GraphNode(Node, Hooked):
         """Give residuals up."""
         if self.saved is not None and has_residuals(self.saved):
             self.is_freed = True
-            self.guards = ()
+            self.guards = self.primal_guards = ()
             self.saved = self.primals = None
 
     def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
@@ -261,21 +265,25 @@ class GraphNode(Node, Hooked):
           operands: tensors or constants.
           results: tensors.
         """
-        tensors = {id(x._value): (x, False) for x in results}
-        for x in operands:
-            if isinstance(x, Tensor):
-                tensors[id(x._value)] = (x, True)
+        tensors = [(x, True) for x in operands if isinstance(x, Tensor)]
+        tensors += [(x, False) for x in results]
+        name = self.name()
 
         def one(value: Any, _: Any = None) -> Any:
-            tensor, is_operand = tensors.get(id(value), (None, False))
-            if tensor is None:
-                return value
-            node = tensor._node if is_operand else None
-            if node is None or node.primitive is not None:
-                storage = tensor._stored()
-                tensor = Tensor.of(value, node, tensor.__dict__.get("_trace"))
+            found = next((pair for pair in tensors if pair[0]._value is value), None)
+            if found is None:  # memory of its own, or a part of an operand's
+                found = next((pair for pair in tensors if lies_in(pair[0]._value, [value])), None)
+                if found is None:
+                    return value
+                tensor, node = found[0], None
+            else:
+                tensor, is_operand = found
+                node = tensor._node if is_operand else None
+            if tensor._value is not value or node is None or node.primitive is not None:
+                storage, trace = tensor._stored(), tensor.__dict__.get("_trace")
+                tensor = Tensor.of(value, node, trace)
                 tensor._storage = storage
-            return pack_tensor(tensor, pack, unpack)
+            return pack_tensor(tensor, pack, unpack, name, self.source)
 
         saved = self.saved
         if isinstance(saved, LinearProgram):
@@ -286,7 +294,7 @@ class GraphNode(Node, Hooked):
         elif saved is not None:
             self.saved = map_residuals(saved, one, self)
         self.is_packed = True
-        self.guards = ()
+        self.guards = self.primal_guards = ()
 
     def with_saved(self, saved: Any) -> Node:
         """The same equation with other residuals."""
@@ -354,17 +362,15 @@ def unpacked(node: GraphNode, saved: Any, records: bool) -> Any:
     if isinstance(saved, LinearProgram):
         if not records or node.primals is None:
             return LinearProgram(saved.jaxpr, saved.targets, tuple(map(value_of, saved.residuals)))
-        return _linearized_again(node, value_of)
+        return _linearized_again(node)
     if saved is None:
         return None
 
-    def one(x: Any, origin: Any) -> Any:
-        value = value_of(x)
-        if records and origin is not None and hasattr(value, "shape"):
-            return Tensor.of(value, origin, trace)
-        return value
-
     trace = _trace_of_pass()
+    guards = node.guards
+
+    def one(x: Any, origin: Any) -> Any:
+        return again(x, origin if records else None, guards, trace)
 
     return map_residuals(saved, one, node)
 
@@ -375,15 +381,19 @@ def _trace_of_pass() -> Any:
     return None if trace is Tensor._trace else trace
 
 
-def _linearized_again(node: GraphNode, value_of: Callable[[Any], Any]) -> LinearProgram:
+def _linearized_again(node: GraphNode) -> LinearProgram:
     """The linear part with residuals that are recorded functions of the operands."""
     primitive = node.primitive
     assert primitive is not None
     assert primitive.linearize is not None
     assert node.primals is not None
+    for guard in node.primal_guards:
+        if guard.storage.version != guard.version:
+            raise modified(guard, node)
     needs = tuple(parent is not None for parent in node.parents)
+    trace = _trace_of_pass()
     operands = [
-        x if parent is None else Tensor.of(value_of(x), parent, _trace_of_pass())
+        again(x, parent, node.primal_guards, trace)
         for x, parent in zip(node.primals, node.parents, strict=True)
     ]
     _, program = primitive.linearize(needs, operands, **node.params)

@@ -35,7 +35,7 @@ from functrans.autograd.recording import (
     refuse_inference,
     unsaved_guard,
 )
-from functrans.autograd.residuals import Packed, pack_tensor
+from functrans.autograd.residuals import Packed, lies_in, pack_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.control.programs import linearize_jaxpr, transpose_jaxpr
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
@@ -391,9 +391,9 @@ class ProgramNode(CompositeNode):
             if id(value) not in known:
                 tensor = Tensor.of(value)
                 for x in tensors:
-                    if x._value is value:
+                    if lies_in(x._value, [value]):
                         tensor._storage = x._stored()
-                known[id(value)] = pack_tensor(tensor, pack, unpack)
+                known[id(value)] = pack_tensor(tensor, pack, unpack, self.name(), self.source)
             return known[id(value)]
 
         self.saved = list(map(one, self.saved))

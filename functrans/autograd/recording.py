@@ -13,19 +13,19 @@ Layer: ``autograd``. Reference: PyTorch's documentation of autograd mechanics, f
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd.hooks import move_retain
-from functrans.autograd.labels import edge_of
+from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
 from functrans.autograd.quiet import quietly
-from functrans.autograd.residuals import Guard, map_residuals
-from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
+from functrans.autograd.residuals import Guard, lies_in, map_residuals
+from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.errors import ShapeError, TensorShapeError
 from functrans.ir.avals import is_differentiable_dtype
@@ -224,6 +224,10 @@ class ImperativeTrace(Trace):
         if namespaces.has_torch:
             for result in results:
                 mark_origin(result, operands)
+        if self.is_plain:
+            for i, out in enumerate(outs):
+                if type(out) is np.ndarray and (out.base is not None or _is_in(out, values)):
+                    _note_shared(primitive, operands, params, results, i)
         main = next((node for node in nodes if node is not None), None)
         if main is not None:
             if main.primitive is OUTPUT:
@@ -231,7 +235,11 @@ class ImperativeTrace(Trace):
             assert isinstance(main, GraphNode)
             self._guard(main, operands, results)
             if isinstance(main.saved, LinearProgram):
-                main.primals = values
+                main.primals = [
+                    value if isinstance(x, Tensor) else kept(value)
+                    for x, value in zip(operands, values, strict=True)
+                ]
+                main.primal_guards = [unsaved_guard(x) for x in operands if isinstance(x, Tensor)]
             if modes.is_special:
                 note_node(main, operands, results)
         return results
@@ -308,6 +316,73 @@ def enter_session(*tensors: Any) -> None:
             node_of(x)
 
 
+_MOVES = frozenset(
+    {
+        "broadcast_to", "dynamic_slice", "reshape", "reverse", "slice", "split", "transpose",
+        "unstack",
+    }
+)  # fmt: skip
+"""Primitives whose result may be a view of their first operand, of whatever dtype that is."""
+
+
+def _is_in(value: Any, values: Sequence[Any]) -> bool:
+    return any(value is other for other in values)
+
+
+def _note_shared(
+    primitive: Primitive,
+    operands: tuple[Any, ...],
+    params: Mapping[str, Any],
+    results: Sequence[Tensor],
+    i: int,
+) -> None:
+    """Make a result that lies in the memory of an operand a view of it, or give it a copy."""
+    result = results[i]
+    value = result._value
+    shares = [isinstance(x, Tensor) and np.may_share_memory(value, x._value) for x in operands]
+    if not any(shares):
+        return
+    x, *rest = operands
+    if modes.is_viewing or primitive.name == "stop_gradient":
+        result._storage = operands[shares.index(True)]._stored()
+    elif not shares[0] or primitive.name not in _MOVES:
+        result._value = value.copy()
+    else:
+
+        def step(part: Any) -> Any:
+            if isinstance(part, np.ndarray):
+                return primitive.impl(part, *map(plain_of, rest), **params)[i]
+            return bind(primitive, part, *rest, **params)[i]
+
+        follow(result, x, step, label_of(primitive), is_multiple=len(results) > 1)
+
+
+def follow(
+    view: Tensor,
+    x: Tensor,
+    step: Callable[[Any], Any],
+    label: str,
+    *,
+    is_multiple: bool = False,
+) -> None:
+    """Make a tensor in the memory of another one its view.
+
+    Args:
+      view: the tensor.
+      x: the other one.
+      step: the view as a function of arrays and of tensors.
+      label: torch's name of the operation.
+      is_multiple: whether the call made several views.
+    """
+    storage, how = x._stored(), x._view
+    base, steps = (x, ()) if how is None else (how.base, how.steps)
+    view._storage = storage
+    made = view._view = View(base, (*steps, step), storage.version, label, is_multiple)
+    made.is_unrecorded = not modes.grad or (how is not None and how.is_unrecorded)
+    made.is_inferred = modes.inference or (how is not None and how.is_inferred)
+    view._inference = x._inference
+
+
 def is_stale(view: Tensor) -> bool:
     """Whether its base was written to since a view was made or renewed."""
     storage, how = view._storage, view._view
@@ -318,21 +393,6 @@ def innermost() -> ImperativeTrace:
     """The imperative trace that was opened last; the permanent one if none is open."""
     traces = (trace for trace in reversed(open_traces.get()) if isinstance(trace, ImperativeTrace))
     return next(traces, PERMANENT)
-
-
-def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
-    """Whether one of several residuals is a value, or a part of its memory."""
-    if not isinstance(value, np.ndarray):
-        return any(held is value for held in residuals)
-    return any(
-        held is value
-        or (
-            type(held) is np.ndarray
-            and (held.base is not None or value.base is not None)
-            and np.may_share_memory(held, value)
-        )
-        for held in residuals
-    )
 
 
 def _inner(outer: Mapping[str, bool]) -> entered:

@@ -12,8 +12,10 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
@@ -34,9 +36,11 @@ class Guard:
 
     __slots__ = ("origin", "storage", "value", "version")
 
-    def __init__(self, storage: Storage, value: Any, origin: Any) -> None:
+    def __init__(
+        self, storage: Storage, value: Any, origin: Any, version: int | None = None
+    ) -> None:
         self.storage = storage
-        self.version = storage.version
+        self.version = storage.version if version is None else version
         self.value = value
         self.origin = origin
 
@@ -48,21 +52,38 @@ class Packed:
       held: what the hook returned.
       unpack: gives the tensor back.
       shape: of the residual.
+      storage: where it lay when the hook took it.
+      version: of that storage then.
+      saver: name of the node.
+      source: the user's line that made the node.
     """
 
-    __slots__ = ("held", "shape", "unpack")
+    __slots__ = ("held", "saver", "shape", "source", "storage", "unpack", "version")
 
-    def __init__(self, held: Any, unpack: Callable[[Any], Any], shape: Any) -> None:
+    def __init__(self, held: Any, unpack: Any, tensor: Tensor, saver: str, source: Any) -> None:
         self.held = held
         self.unpack = unpack
-        self.shape = shape
+        self.shape = tensor.shape
+        self.storage = tensor._stored()
+        self.version = self.storage.version
+        self.saver = saver
+        self.source = source
+
+    def name(self) -> str:
+        """The name of the node."""
+        return self.saver
 
     def value(self) -> Any:
-        """The residual.
+        """The residual."""
+        return self.tensor()._value
+
+    def tensor(self) -> Tensor:
+        """The tensor that the residual is the value of, in the storage that the hook gave it.
 
         Raises:
           TypeError: the unpack hook returned something else than a tensor.
-          RuntimeError: it returned one of another shape.
+          RuntimeError: it returned one of another shape, or one in the memory that was saved and
+            that was written to since.
         """
         tensor = self.unpack(self.held)
         if not isinstance(tensor, Tensor):
@@ -75,16 +96,36 @@ class Packed:
                 f"Output of saved tensor unpack_hook has shape {list(tensor.shape)}, but the "
                 f"tensor that was saved had shape {list(self.shape)}"
             )
-        return tensor._value
+        if tensor._storage is self.storage and self.storage.version != self.version:
+            raise modified(Guard(self.storage, tensor._value, "", self.version), self)
+        return tensor
 
 
-def pack_tensor(tensor: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
-    """Hand a tensor to a pack hook.
+def pack_tensor(
+    tensor: Tensor,
+    pack: Callable[[Any], Any],
+    unpack: Callable[[Any], Any],
+    saver: str,
+    source: Any = None,
+) -> Packed:
+    """Hand a tensor to a pack hook; a copy, if its memory is about to be overwritten.
+
+    Args:
+      tensor: the tensor.
+      pack: makes of a tensor what is kept.
+      unpack: gives the tensor back.
+      saver: name of the node that saves it.
+      source: the user's line that made the node.
 
     Raises:
       RuntimeError: the hook wrote to it.
     """
     storage = tensor._stored()
+    if storage is modes.overwritten and isinstance(tensor._value, np.ndarray):
+        node, follows = tensor._node, tensor._follows
+        tensor = Tensor.of(tensor._value.copy("K"), node, tensor.__dict__.get("_trace"))
+        tensor._follows = follows
+        storage = tensor._stored()
     version = storage.version
     packers, grad = modes.packers, modes.grad
     modes.update(packers=(), grad=False)
@@ -98,7 +139,7 @@ def pack_tensor(tensor: Tensor, pack: Callable[[Any], Any], unpack: Callable[[An
             "to pack hook cannot be modified by in-place operations as this can lead to unexpected "
             "side-effects. Work on a copy in the hook."
         )
-    return Packed(held, unpack, tensor.shape)
+    return Packed(held, unpack, tensor, saver, source)
 
 
 FREED = (
@@ -129,6 +170,29 @@ def modified(guard: Guard, node: Any) -> RuntimeError:
         f"{message}. Hint: work on a copy (x = x.clone()), or use the operation without the "
         "underscore."
     )
+
+
+def again(residual: Any, origin: Any, guards: Sequence[Any], trace: Any) -> Any:
+    """A residual as a tensor in the storage that it was saved from, so that writes are noticed.
+
+    Args:
+      residual: a value, or what a pack hook made of it.
+      origin: its place in the graph; without one it stays a value.
+      guards: of the residuals, checked.
+      trace: see ``Tensor.of``.
+    """
+    packed = residual.tensor() if type(residual) is Packed else None
+    value = residual if packed is None else packed._value
+    if origin is None or not hasattr(value, "shape"):
+        return value
+    tensor = Tensor.of(value, origin, trace)
+    if packed is not None:
+        tensor._storage = packed._stored()
+        return tensor
+    for guard in guards:
+        if guard is not None and guard.value is value:
+            tensor._storage = guard.storage
+    return tensor
 
 
 def map_residuals(saved: Any, function: Callable[[Any, Any], Any], node: Any) -> Any:
@@ -166,6 +230,21 @@ def outputs_of(node: Any) -> list[Node]:
         Node(OUTPUT, {"index": i}, None, (node,), aval.shape, aval.dtype, node.source)
         for i, aval in enumerate(node.dtype)
     ]
+
+
+def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
+    """Whether one of several residuals is a value, or a part of its memory."""
+    if not isinstance(value, np.ndarray):
+        return any(held is value for held in residuals)
+    return any(
+        held is value
+        or (
+            type(held) is np.ndarray
+            and (held.base is not None or value.base is not None)
+            and np.may_share_memory(held, value)
+        )
+        for held in residuals
+    )
 
 
 def has_residuals(saved: Any) -> bool:

@@ -99,13 +99,16 @@ def saved_by_name(node: Any, name: str) -> Any:
     value = _residual(node.saved, place)
     if value is None:
         return None
+    storage = None
     if type(value) is Packed:
-        value = value.value()
+        packed = value.tensor()
+        value, storage = packed._value, packed._stored()
     else:
         for guard in node.guards:
             if guard is not None and guard.value is value:
                 if guard.storage.version != guard.version:
                     raise modified(guard, node)
+                storage = guard.storage
                 break
     if not hasattr(value, "shape") or not isinstance(value, (np.ndarray, np.generic, Tracer)):
         return value if name == "exponent" else Tensor.of(np.asarray(value))
@@ -114,7 +117,10 @@ def saved_by_name(node: Any, name: str) -> Any:
         owner = origin.owner()
         if owner is not None and owner._value is value:
             return owner
-    return Tensor.of(value, origin)
+    tensor = Tensor.of(value, origin)
+    if storage is not None:
+        tensor._storage = storage
+    return tensor
 
 
 def _origin(node: Any, place: int) -> Any:
@@ -204,7 +210,7 @@ class SavedTensor:
                 tensor._storage = guard.storage
                 del guards[i]
                 break
-        packed = pack_tensor(tensor, pack, unpack)
+        packed = pack_tensor(tensor, pack, unpack, node.name(), node.source)
         node.saved = _with_residual(node.saved, self.place, packed)
         node.is_packed = True
         node.guards = guards

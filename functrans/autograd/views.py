@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans.autograd.composites import alias, composite, named
 from functrans.autograd.modes import modes
-from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.recording import enter_session, follow, node_of
 from functrans.autograd.tensors import Tensor, View
 from functrans.control.custom_rules import stop_gradient
 from functrans.trace import Tracer
@@ -46,20 +46,23 @@ def view(
     value = memory(own)
     node = node_of(x)
     is_recorded = node is not None and modes.grad
-    result = _labelled(step, label)(x) if is_recorded else Tensor.of(value)
+    result = _recorded_view(_labelled(step, label), x) if is_recorded else Tensor.of(value)
     result._follows = x._follows
     result._value = value
     if not np.may_share_memory(value, own):
         return result
-    storage = x._stored()
-    result._storage = storage
-    how = x._view
-    base, steps = (x, ()) if how is None else (how.base, how.steps)
-    both = _on_either(_labelled(step, label), memory)
-    result._view = View(base, (*steps, both), storage.version, label)
-    result._view.is_unrecorded = not modes.grad or (how is not None and how.is_unrecorded)
-    result._view.is_inferred = modes.inference or (how is not None and how.is_inferred)
-    result._inference = x._inference
+    follow(result, x, _on_either(_labelled(step, label), memory), label)
+    return result
+
+
+def _recorded_view(step: Callable[[Any], Any], x: Tensor) -> Tensor:
+    """The node of a view; that its equations may share memory is told by the view itself."""
+    before = modes.is_viewing
+    modes.is_viewing = True
+    try:
+        result: Tensor = step(x)
+    finally:
+        modes.is_viewing = before
     return result
 
 
@@ -115,16 +118,10 @@ def views(
     results: tuple[Tensor, ...] = composite(label, lambda v: tuple([s(v) for s in steps]), x)
     if isinstance(x._value, Tracer):
         return results
-    own, storage, how = x._memory(), x._stored(), x._view
-    base, before = (x, ()) if how is None else (how.base, how.steps)
+    own = x._memory()
     for result, (step, memory) in zip(results, parts, strict=True):
         result._value = memory(own)
-        result._storage = storage
-        both = _on_either(step, memory)
-        result._view = View(base, (*before, both), storage.version, label, is_multiple=True)
-        result._view.is_unrecorded = not modes.grad or (how is not None and how.is_unrecorded)
-        result._view.is_inferred = modes.inference or (how is not None and how.is_inferred)
-        result._inference = x._inference
+        follow(result, x, _on_either(step, memory), label, is_multiple=True)
     return results
 
 

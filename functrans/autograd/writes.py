@@ -12,6 +12,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,15 +25,17 @@ from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
-from functrans.indexing import updated
+from functrans.indexing import index_value, updated
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.source import capture
 from functrans.passes.cotangents import materialize
+from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
 from functrans.primitives.elementwise import where
+from functrans.primitives.movement import stack
 from functrans.primitives.structural import broadcast_to, reshape
 from functrans.staging import stage
-from functrans.trace import Tracer, inner_trace
+from functrans.trace import Tracer, dtype_of, inner_trace, shape_of
 from functrans.transforms.vectorize import vmap
 
 # nodes of what was written to --------------------------------------------------------------------
@@ -54,34 +57,93 @@ class CopySlices(GraphNode):
 
     def subprogram(self) -> Jaxpr:
         """The write as a program of the base and of what was written."""
-        places = np.arange(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
-        region = np.array(self.region(places))
-
-        def write_part(base: Any, part: Any) -> Any:
-            flat = reshape(base, (region_size,))
-            return reshape(updated(flat, region, part), self.shape)
-
-        region_size = places.size
-        avals = [ShapedArray(self.shape, self.dtype), ShapedArray(region.shape, self.dtype)]
-        return stage(lambda *args: [write_part(*args)], avals, "CopySlices", name="CopySlices")
+        part = self.parents[1]
+        dtype = self.dtype if part is None else part.dtype
+        shape = self.region(np.zeros(self.shape, _numbered(self.dtype))).shape
+        avals = [ShapedArray(self.shape, self.dtype), ShapedArray(shape, dtype)]
+        return stage(
+            lambda base, part: [_placed(base, self.region, part)],
+            avals,
+            "CopySlices",
+            name="CopySlices",
+        )
 
     def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
-        """The cotangent outside of the part for the base, inside for what was written."""
+        """The cotangent outside of the part for the base, inside for what was written.
+
+        The view is taken of the gradient, which is the conjugate of the cotangent: a real part of
+        it belongs to a real part of the value.
+        """
         lead = () if size is None else (size,)
         full = materialize(ct, (*lead, *self.shape))
-        inside = np.zeros(self.shape, bool)
-        self.region(inside)[...] = True
+        gradient = _conjugated(full)
+        inside = np.zeros(self.shape, _numbered(self.dtype))
+        written = self.region(inside)
+        written[...] = 1 + 1j if written.dtype.kind == "c" else 1
         if isinstance(full, Tracer):
-            part = self.region(full) if size is None else _each(self.region, full)
+            part = self.region(gradient) if size is None else vmap(self.region)(gradient)
         elif size is None:
-            part = self.region(np.asarray(full)).copy()
+            part = self.region(np.asarray(gradient)).copy()
         else:
-            part = np.stack([self.region(np.asarray(one)) for one in full])
-        return [where(inside, 0, full), part]
+            part = np.stack([self.region(np.asarray(one)) for one in gradient])
+        return [_outside(inside, full), _conjugated(part)]
 
 
-def _each(region: Callable[[Any], Any], full: Any) -> Any:
-    return vmap(region)(full)
+def _numbered(dtype: np.dtype) -> np.dtype:
+    """The dtype of arrays of numbers of elements that views of a dtype can be taken of."""
+    return np.dtype({"c": np.complex128, "f": np.float64}.get(dtype.kind, np.int64))
+
+
+def _conjugated(x: Any) -> Any:
+    return conjugate(x) if x.dtype.kind == "c" else x
+
+
+def _outside(inside: np.ndarray, full: Any) -> Any:
+    """What was not written to; a complex number may have been written to in one part."""
+    if inside.dtype.kind != "c":
+        return where(inside != 0, 0, full)
+    in_real, in_imag = inside.real != 0, inside.imag != 0
+    if np.array_equal(in_real, in_imag):
+        return where(in_real, 0, full)
+    return complex_of(where(in_real, 0, real(full)), where(in_imag, 0, imag(full)))
+
+
+def _placed(base: Any, region: Callable[[Any], Any], part: Any) -> Any:
+    """An array with another part.
+
+    Args:
+      base: the array.
+      region: from the array to the part, as a view; that may be the real part of a complex array,
+        or complex numbers whose parts lie in a real one.
+      part: what is written.
+    """
+    shape = shape_of(base)
+    n = math.prod(shape)
+    numbers = np.arange(n).reshape(shape)
+    if dtype_of(base).kind == "c":
+        places = region(2 * numbers + 1j * (2 * numbers + 1))
+        is_whole = places.dtype.kind == "c" and bool(
+            np.all((places.real % 2 == 0) & (places.imag == places.real + 1))
+        )
+        places = places.real // 2 if is_whole else places
+    else:
+        places = region(numbers.astype(_numbered(dtype_of(base))))
+        is_whole = places.dtype.kind != "c"
+    if is_whole:
+        return reshape(updated(reshape(base, (n,)), places.astype(np.int64), part), shape)
+    if places.dtype.kind == "c":
+        places = np.stack([places.real, places.imag], -1)
+        part = _pairs(part)
+    if dtype_of(base).kind != "c":
+        return reshape(updated(reshape(base, (n,)), places.astype(np.int64), part), shape)
+    flat = updated(reshape(_pairs(base), (2 * n,)), places.astype(np.int64), part)
+    halves = reshape(flat, (*shape, 2))
+    return complex_of(index_value(halves, (..., 0)), index_value(halves, (..., 1)))
+
+
+def _pairs(x: Any) -> Any:
+    """Complex numbers as pairs along another, last axis."""
+    return stack((real(x), imag(x)), len(shape_of(x)))
 
 
 class Overwritten(GraphNode):
@@ -274,8 +336,4 @@ def _write_traced(x: Tensor, value: Any) -> None:
     if not how.steps:
         base._value = value
         return
-    places = np.arange(int(np.prod(base.shape, dtype=np.int64))).reshape(base.shape)
-    for step in how.steps:
-        places = step(places)
-    flat = reshape(base._value, (int(np.prod(base.shape, dtype=np.int64)),))
-    base._value = reshape(updated(flat, places, value), base.shape)
+    base._value = _placed(base._value, _region(how.steps), value)

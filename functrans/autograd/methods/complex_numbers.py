@@ -117,7 +117,6 @@ def view_as_complex(input: Tensor) -> Tensor:  # torch's name
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    dtype = complex_parts.complex_dtype(input.dtype)
     if isinstance(input._value, np.ndarray) and input._value.strides[-1] != input.dtype.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
 
@@ -127,7 +126,11 @@ def view_as_complex(input: Tensor) -> Tensor:  # torch's name
             gather(x, (np.asarray(0),), (axis,)), gather(x, (np.asarray(1),), (axis,))
         )
 
-    return view("ViewAsComplex", input, step, lambda x: x.view(dtype)[..., 0])
+    def memory(x: np.ndarray) -> np.ndarray:
+        found: np.ndarray = x.view(complex_parts.complex_dtype(x.dtype))[..., 0]
+        return found
+
+    return view("ViewAsComplex", input, step, memory)
 
 
 def complex_from(real: Tensor, imag: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.indexing import index_value, updated
+from functrans.passes.nodes import kept
 from functrans.primitives import elementwise as ew
 from functrans.primitives import indexing, structural
 from functrans.trace import Tracer, shape_of
@@ -132,6 +133,8 @@ def _scattered(
             raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     else:
         source = x.dtype.type(source)
+
+    at = kept(at)  # curved ones run again on tensors, for second derivatives
 
     def of(v: Any, s: Any) -> Any:
         if not shape_of(v):

@@ -197,7 +197,11 @@ def overwrite(name: str, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tens
       compute: the result as a function of the tensor.
     """
     check_write(x)
-    new = compute(x)
+    before_write, modes.overwritten = modes.overwritten, x._stored() if modes.packers else None
+    try:
+        new = compute(x)
+    finally:
+        modes.overwritten = before_write
     if new is x:
         new = copied(x, "Clone")
     node = new._node
