@@ -743,6 +743,9 @@ RECORDS = {
     "no array of numbers": lambda r: _header(
         r, "{'descr': '|O', 'fortran_order': False, 'shape': (6,), }"
     ),
+    "damaged .TokenError": lambda r: _header(
+        r, "{'descr': '<f8', 'fortran_order': False, 'shape': (6, }"
+    ),
     "two of its constants are": _twice,
     "far larger than the file": lambda r: r.update({"program.json": b" " * (5 << 20)}),
     "records are far larger": lambda r: r.update({"constants/0.npy": bytes(1 << 20)}),

@@ -29,6 +29,7 @@ import io
 import json
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -214,6 +215,7 @@ def _unpickle(data: bytes, strays: tuple[Any, ...]) -> Jaxpr:
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError, TypeError, ValueError,
     AttributeError, OverflowError, RecursionError, NotImplementedError, RuntimeError, SyntaxError,
+    tokenize.TokenError,
 )  # fmt: skip
 
 
