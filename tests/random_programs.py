@@ -24,14 +24,12 @@ class Operation:
       arity: number of operands.
       fits: whether it is defined for operands of these shapes.
       run: computes it.
-      is_smooth: whether it has derivatives of all orders everywhere.
     """
 
     name: str
     arity: int
     fits: Callable[..., bool]
     run: Callable[..., Any]
-    is_smooth: bool = True
 
 
 def _any(*shapes: tuple[int, ...]) -> bool:
@@ -93,10 +91,10 @@ OPERATIONS = (
     Operation("logistic", 1, _any, lambda x: 1 / (1 + np.exp(-np.tanh(x)))),
     Operation("cube", 1, _any, lambda x: np.tanh(x) ** 3),
     Operation("negate", 1, _any, lambda x: 0.5 - x),
-    Operation("abs", 1, _any, np.abs, False),
-    Operation("clip", 1, _any, lambda x: np.clip(x, -0.6, 0.8), False),
+    Operation("abs", 1, _any, np.abs),
+    Operation("clip", 1, _any, lambda x: np.clip(x, -0.6, 0.8)),
     Operation("mask", 1, _any, lambda x: np.where(_stripes(x), x, np.sinh(np.tanh(x)))),
-    Operation("relu", 1, _any, lambda x: np.where(x > 0, x, 0.1 * x), False),
+    Operation("relu", 1, _any, lambda x: np.where(x > 0, x, 0.1 * x)),
     Operation("add", 2, _broadcast, lambda a, b: a + b),
     Operation("subtract", 2, _broadcast, lambda a, b: 0.7 * a - b),
     Operation("multiply", 2, _broadcast, lambda a, b: np.tanh(a) * b),
@@ -104,13 +102,13 @@ OPERATIONS = (
     Operation("power", 2, _broadcast, lambda a, b: (1.2 + np.sin(a)) ** np.cos(b)),
     Operation("arctan2", 2, _broadcast, lambda a, b: np.arctan2(a, 1.5 + np.cos(b))),
     Operation("logaddexp", 2, _broadcast, np.logaddexp),
-    Operation("maximum", 2, _broadcast, np.maximum, False),
-    Operation("select", 2, _broadcast, lambda a, b: np.where(a > b, a, np.sin(b)), False),
+    Operation("maximum", 2, _broadcast, np.maximum),
+    Operation("select", 2, _broadcast, lambda a, b: np.where(a > b, a, np.sin(b))),
     Operation("sum_last", 1, _has_axis, lambda x: np.sum(x, axis=-1)),
     Operation("mean_first", 1, _has_axis, lambda x: np.mean(x, axis=0, keepdims=True)),
     Operation("prod", 1, _has_axis, lambda x: np.prod(np.tanh(x), axis=-1)),
-    Operation("max", 1, _has_axis, lambda x: np.max(x, axis=-1), False),
-    Operation("sort", 1, _has_axis, lambda x: np.sort(x, axis=-1), False),
+    Operation("max", 1, _has_axis, lambda x: np.max(x, axis=-1)),
+    Operation("sort", 1, _has_axis, lambda x: np.sort(x, axis=-1)),
     Operation("cumsum", 1, _has_axis, lambda x: np.cumsum(x, axis=0) / x.shape[0]),
     Operation("cumprod", 1, _has_axis, lambda x: np.cumprod(np.cos(x), axis=-1)),
     Operation("softmax", 1, _has_axis, _softmax),
@@ -161,11 +159,6 @@ class Program:
             shapes.append(np.shape(chosen[0].run(*values)))
             found.append(chosen)
         return found
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether all operations are."""
-        return all(operation.is_smooth for operation, _ in self._resolved())
 
     def __call__(self, *args: Any) -> Any:
         """The mean of all values that are computed, so that every step counts."""

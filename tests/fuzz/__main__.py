@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from .common import NAMES, Failure, Kind, Report, Sandbox, check_seed, kind_named
@@ -84,18 +85,14 @@ def main() -> int:
     campaign = _Campaign(kinds, first, arguments.count, out)
     print(f"seeds from {first}, failures in {out}", flush=True)
     end = time.monotonic() + 60 * arguments.minutes
-    threads = [
-        threading.Thread(target=campaign.work, args=(end,), daemon=True)
-        for _ in range(arguments.workers)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(PROGRESS_S)
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        workers = [pool.submit(campaign.work, end) for _ in range(arguments.workers)]
+        while wait(workers, PROGRESS_S).not_done:
             counts = campaign.report.counts
             cases = {name: counts[name]["cases"] for name in sorted(counts)}
             print(f"{cases}, {campaign.report.failures.total()} failures", flush=True)
+    for worker in workers:
+        worker.result()
     summary = campaign.report.summary()
     (out / "summary.txt").write_text(summary + "\n", encoding="utf-8")
     print(summary)

@@ -50,6 +50,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -152,7 +153,11 @@ def judge(kind: Kind, case: Case) -> Outcome:
     """Run a case in this process."""
     counts: Counter[str] = Counter()
     try:
-        kind.run(case, counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # A program that should have been compiled, and is not, would not be tested.
+            warnings.filterwarnings("error", ".*it could not be compiled")
+            kind.run(case, counts)
     except Finding as finding:
         return Outcome(*finding.args, counts)
     except Exception as error:
@@ -215,8 +220,6 @@ class Sandbox:
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
-            # With warnings as errors, those of NumPy would hide what is compared.
-            "PYTHONWARNINGS": "ignore",
             "PYTHONPATH": os.pathsep.join([*map(str, (Path.cwd(), _TESTS)), *sys.path]),
             "FUNCTRANS_CACHE_DIR": str(Path(self._folder.name) / "cache"),
             "OPENBLAS_NUM_THREADS": "1",

@@ -17,7 +17,6 @@ There the words must still agree.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -253,8 +252,7 @@ class Derivatives(Kind):
         traced, _ = flattened(program, DISPATCHED)
         rng = np.random.default_rng(case["directions"])
         directions = [rng.uniform(0.3, 1.0, x.size) * rng.choice([-1, 1], x.size) for _ in range(3)]
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
             orders = {order_of(word) for word in case["words"]}
             lower: Scalar = plain
             for order in range(1, max(orders) + 1):

@@ -93,10 +93,7 @@ class Jaxprs(Kind):
         return {"document": document, "arrays": arrays, "steps": steps}
 
     def run(self, case: Case, counts: Counter[str]) -> None:
-        document = copy.deepcopy(case["document"])
-        for path, value in case["steps"]:
-            with contextlib.suppress(LookupError, TypeError):  # without the change before it
-                _change(document, path, value)
+        document = _damaged(case)
         path = "damaged.zip"
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("program.json", json.dumps(document))
@@ -115,9 +112,7 @@ class Jaxprs(Kind):
         _compare_runs(jaxpr, _changed_primitives(case), counts)
 
     def script(self, case: Case) -> str:
-        document = copy.deepcopy(case["document"])
-        for path, value in case["steps"]:
-            _change(document, path, value)
+        document = _damaged(case)
         changes = "".join(f"# {path} = {value!r}\n" for path, value in case["steps"])
         return (
             f"{changes}import base64, json, zipfile\n"
@@ -192,6 +187,15 @@ def _change(document: Any, path: Any, value: Any) -> None:
     """Put a value at a path."""
     *parents, last = path
     _at(document, parents)[last] = copy.deepcopy(value)
+
+
+def _damaged(case: Case) -> Any:
+    """The document with all changes."""
+    document = copy.deepcopy(case["document"])
+    for path, value in case["steps"]:
+        with contextlib.suppress(LookupError, TypeError):  # it needs a change that was left out
+            _change(document, path, value)
+    return document
 
 
 def _drawn_change(rng: np.random.Generator, document: Any) -> list[Any]:

@@ -146,12 +146,8 @@ class Programs(Kind):
                 steps.append([names, text, policy])
         pool = ("eager", "jvp") if is_eager else RUNS
         runs = [run for run in pool if rng.random() < (1.0 if run == "native" else 0.4)]
-        axes = [
-            None if v.ndim == 0 and rng.random() < 0.5 else 0
-            for v in list(values.values())[: len(args)]
-        ]
-        if all(axis is None for axis in axes):
-            axes[0] = 0
+        shared = [rng.random() < 0.2 for _ in args]
+        axes = [None if s and not all(shared) else 0 for s in shared]
         words = "functrans.numpy" if rng.random() < 0.5 else "numpy"
         return {
             "args": args,

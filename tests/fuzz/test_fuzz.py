@@ -29,10 +29,11 @@ from .reference import PLAIN
 
 # Cases per test of a kind: a few seconds each.
 CHUNKS = [
-    ("programs", 0, 50),
-    ("programs", 50, 50),
-    ("derivatives", 0, 12),
-    ("jaxprs", 0, 80),
+    ("programs", 0, 60),
+    ("programs", 60, 60),
+    ("derivatives", 0, 18),
+    ("derivatives", 18, 18),
+    ("jaxprs", 0, 90),
     ("files", 0, 300),
 ]
 FOUND_CASES = sorted(FOUND.glob("*.json"))
