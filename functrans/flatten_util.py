@@ -33,6 +33,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Raises:
       ShapeError: (by that function) the vector has another length.
+      TypeError: (by that function) the vector is complex, or floating, and the leaves are not.
 
     Example:
       >>> vector, unravel = ravel_pytree({"a": np.ones(2), "b": 3.0})
@@ -58,6 +59,11 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         if shape_of(new) != (sum(sizes),):
             raise ShapeError(
                 f"unravel: expected a vector of shape ({sum(sizes)},), got {shape_of(new)}"
+            )
+        if not np.can_cast(dtype_of(new), dtype, "same_kind"):
+            raise TypeError(
+                f"unravel: a vector of {dtype_of(new)} does not fit into leaves of {dtype}; "
+                "take the part that is meant (x.real, or a cast with astype)"
             )
         parts = split(new, sizes, 0) if sizes else ()
         return tree.unflatten(

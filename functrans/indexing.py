@@ -73,7 +73,7 @@ def entries_of(index: Any, shape: Shape) -> list[Any]:
     for part in parts:
         if part is None or part is Ellipsis:
             continue
-        used += len(part.shape) if _is_mask(part) else 1
+        used += len(part.shape) if is_mask(part) else 1
     if sum(part is Ellipsis for part in parts) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > len(shape):
@@ -94,7 +94,8 @@ class _Apart:
     __slots__ = ()
 
 
-def _is_mask(part: Any) -> bool:
+def is_mask(part: Any) -> bool:
+    """Whether a part of an index is an array of booleans."""
     return isinstance(part, (np.ndarray, Tracer)) and part.dtype.kind == "b"
 
 
@@ -186,7 +187,7 @@ def plan(entries: list[Any], shape: Shape) -> Plan:
                 if groups == 1:
                     layout.append("S")
             places = (part,)
-            if _is_mask(part):
+            if is_mask(part):
                 _check_mask(part, shape, axis)
                 places = part.nonzero()
             elif shape_of_index(part):
@@ -246,7 +247,7 @@ def _with_scalar_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any]]:
             continue
         replaced.append(part)
         if part is not None and type(part) is not _Apart:
-            shape.extend(next(rest) for _ in range(len(part.shape) if _is_mask(part) else 1))
+            shape.extend(next(rest) for _ in range(len(part.shape) if is_mask(part) else 1))
     return reshape(x, (*shape, *rest)), replaced
 
 
@@ -323,7 +324,7 @@ def index_value(x: Any, index: Any, mode: str = "raise", fill_value: Any = None)
     if steps.cut is not None:
         x = slice_index(x, steps.cut)
     if steps.arrays:
-        x = gather(x, steps.arrays, steps.axes, mode, fill_value)
+        x = gather(x, _counted(steps, shape_of(x), mode), steps.axes, mode, fill_value)
     order, final = _arrangement(steps, shape_of(x))
     return reshape(transpose(x, order), final)
 
@@ -331,6 +332,18 @@ def index_value(x: Any, index: Any, mode: str = "raise", fill_value: Any = None)
 def _ints_as_arrays(entries: list[Any]) -> list[Any]:
     """Integers as index arrays, which may be out of bounds."""
     return [np.asarray(part) if type(part) is int else part for part in entries]
+
+
+def _counted(steps: Plan, shape: Shape, mode: str) -> tuple[Any, ...]:
+    """The index arrays; to be clipped, negative ones are counted from the end first."""
+    if mode != "clip":
+        return steps.arrays
+    return tuple(
+        [
+            ew.where(ew.less(index, 0), ew.add(cast(index, np.intp), shape[axis]), index)
+            for index, axis in zip(steps.arrays, steps.axes, strict=True)
+        ]
+    )
 
 
 def _arrangement(steps: Plan, shape: Shape) -> tuple[tuple[int, ...], Shape]:
@@ -448,7 +461,8 @@ def _written(
             value = reshape(fitted(value, final), moved)
             value = transpose(value, tuple(np.argsort(order).tolist()))
         is_unique = unique_indices or steps.is_unique
-        new = scatter(cut, value, steps.arrays, steps.axes, _SCATTER[op], mode, is_unique)
+        places = _counted(steps, shape_of(cut), mode)
+        new = scatter(cut, value, places, steps.axes, _SCATTER[op], mode, is_unique)
     return new if steps.cut is None else slice_update(x, new, steps.cut)
 
 

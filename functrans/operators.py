@@ -82,7 +82,7 @@ def _with_sparse(primitive: Primitive, a: Any, b: Any) -> Any:
 
 def as_operand(other: Any) -> Any:
     """Lists and tuples of numbers become arrays, as NumPy's operators do."""
-    if isinstance(other, np.generic):
+    if isinstance(other, (bool, np.generic)):
         return other
     if isinstance(other, (list, tuple, np.ndarray)):
         return plain_array(other)
@@ -108,6 +108,16 @@ def is_foreign(value: Any) -> bool:
 def operator_operand(other: Any) -> Any:
     """``as_operand`` of a plain operand of an operator, which leaves foreign arrays alone."""
     return NotImplemented if is_foreign(other) else as_operand(other)
+
+
+_power, _reflected_power = _binary(ew.power_p)
+
+
+def _pow(self: Any, other: Any) -> Any:
+    """``self ** other``: NumPy's operator squares booleans as int8, its function as int64."""
+    if type(other) is int and other == 2 and dtype_of(self).kind == "b":
+        self = cast(self, np.dtype(np.int8))
+    return _power(self, other)
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -470,7 +480,6 @@ def operator_table() -> dict[str, Any]:
         "truediv": ew.divide_p,
         "floordiv": ew.floor_divide_p,
         "mod": ew.remainder_p,
-        "pow": ew.power_p,
         "and": ew.bitwise_and_p,
         "or": ew.bitwise_or_p,
         "xor": ew.bitwise_xor_p,
@@ -479,6 +488,8 @@ def operator_table() -> dict[str, Any]:
     }.items():
         table[f"__{name}__"], table[f"__r{name}__"] = _binary(primitive)
         table[f"__i{name}__"] = _iadd(primitive)
+    table["__pow__"], table["__rpow__"] = _pow, _reflected_power
+    table["__ipow__"] = _iadd(ew.power_p)
     for name, primitive in {
         "eq": ew.equal_p,
         "ne": ew.not_equal_p,

@@ -306,27 +306,24 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
     if prefix is None or type(prefix) in _LEAF_TYPES:
         return [prefix] * len(leaves(tree))
     optree = _optree()
-    flatten(tree)  # registers dataclasses
+    numbers, treedef = flatten(tree)  # registers dataclasses
+    numbered = unflatten(treedef, list(range(len(numbers))))
+    result: list[Any] = [None] * len(numbers)
+
+    def repeat(entry: Any, below: Any) -> None:
+        """Give an entry to the leaves below it, wherever the tree's own order has them."""
+        for number in leaves(below):
+            result[number] = entry
+
     try:
-        result: list[Any] = []
-        spec_leaves = optree.tree_leaves(prefix, is_leaf=lambda x: x is None, namespace=NAMESPACE)
-        marks = optree.tree_map(
-            lambda _: _MARK, prefix, is_leaf=lambda x: x is None, namespace=NAMESPACE
-        )
-        spec = optree.tree_structure(marks, namespace=NAMESPACE)
-        subtrees = spec.flatten_up_to(tree)
-        for leaf, subtree in zip(spec_leaves, subtrees, strict=True):
-            result.extend([leaf] * len(leaves(subtree)))
+        optree.tree_map_(repeat, prefix, numbered, is_leaf=lambda x: x is None, namespace=NAMESPACE)
     except (ValueError, TypeError) as error:
         raise TreeMismatchError(
             f"{who}: {prefix_name}={prefix!r} is no tree prefix of the value it belongs to, which "
-            f"has structure {describe(structure(tree))}; give one entry per top-level item, or a "
+            f"has structure {describe(treedef)}; give one entry per top-level item, or a "
             f"single one for all ({error})"
         ) from None
     return result
-
-
-_MARK = object()
 
 
 __all__ = [

@@ -343,6 +343,8 @@ def _fixed_power(b: Builder, z: Pair, n: int) -> Pair:
     zero, one = b.const(z[0], 0), b.const(z[0], 1)
     if n == 0:
         return one, zero
+    if n == 2:  # ``np.square``, which the operator calls, keeps the signs of zeros
+        return multiply(b, z, z)
     result, square, left = None, z, abs(n)
     while left:
         if left & 1:

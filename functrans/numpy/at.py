@@ -8,10 +8,22 @@ Layer: ``numpy``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from functrans.indexing import as_value, index_value, updated
+import numpy as np
+
+from functrans.control.scanning import fori_loop
+from functrans.indexing import as_value, index_value, is_mask, updated
+from functrans.primitives import elementwise as ew
+from functrans.primitives.cumulative import cummax
+from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.movement import concatenate
+from functrans.primitives.reduction import reduce_max
+from functrans.primitives.sorting import argsort
+from functrans.primitives.structural import reshape
+from functrans.trace import Tracer, shape_of
 
 _MODES = {
     None: "raise",
@@ -29,6 +41,25 @@ def _mode(mode: str | None) -> str:
         names = ", ".join(repr(name) for name in _MODES if name is not None)
         raise ValueError(f"at: mode must be one of {names} or None, got {mode!r}")
     return _MODES[mode]
+
+
+def _turns(places: Any) -> Any:
+    """How often each place was named before it, -1 for no place; ``None`` if none is named twice.
+
+    Args:
+      places: numbers of elements; -1 stands for none.
+    """
+    n = math.prod(shape_of(places))
+    flat = reshape(places, (n,))
+    if not isinstance(flat, Tracer) and len(np.unique(flat[flat >= 0])) == np.sum(flat >= 0):
+        return None
+    order = argsort(flat, 0)
+    ordered = gather(flat, (order,), (0,))
+    counted = np.arange(n)
+    before = concatenate((np.full(1, -2), ordered[:-1]), 0)
+    starts = cummax(ew.where(ew.equal(ordered, before), 0, counted), 0)
+    turns = scatter(np.zeros(n, int), ew.subtract(counted, starts), (order,), (0,), "set")
+    return reshape(ew.where(ew.less(flat, 0), -1, turns), shape_of(places))
 
 
 class At:
@@ -89,9 +120,29 @@ class Place:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Any:
-        """The array with a function of the elements there in their place."""
-        value = func(index_value(self._array, self._index, _mode(mode)))
-        return updated(self._array, self._index, value, "set", _mode(mode), unique_indices)
+        """The array with a function of the elements there in their place.
+
+        An element that is named several times gets the function as often.
+        """
+        x, index, own_mode = self._array, self._index, _mode(mode)
+        numbers = np.arange(math.prod(shape_of(x))).reshape(shape_of(x))
+        parts = index if isinstance(index, tuple) else (index,)
+        turns: Any = None  # a mask names nothing twice
+        if not unique_indices and not any(is_mask(part) for part in parts):
+            places = index_value(numbers, index, own_mode, -1)
+            turns = _turns(places)
+        if turns is None:
+            value = func(index_value(x, index, own_mode))
+            return updated(x, index, value, "set", own_mode, unique_indices)
+
+        def step(turn: Any, x: Any) -> Any:
+            """Apply the function where an element is named for the ``turn``-th time."""
+            value = func(index_value(x, index, own_mode))
+            mine = ew.where(ew.equal(turns, turn), places, numbers.size)
+            flat = reshape(x, (numbers.size,))
+            return reshape(updated(flat, mine, value, "set", "drop"), shape_of(x))
+
+        return fori_loop(0, reduce_max(turns, tuple(range(len(shape_of(turns))))) + 1, step, x)
 
     def __repr__(self) -> str:
         """``Place(Traced<f64[3]>, 0)``."""

@@ -317,11 +317,20 @@ def interp(
     if n == 1:
         inner = gather(values, (0,), (0,))
     else:
-        right_of = sorting.searchsorted(points, x, "right")
-        i = ew.clip(ew.subtract(right_of, 1), 0, n - 2)
+        node = ew.subtract(sorting.searchsorted(points, x, "right"), 1)
+        i = ew.clip(node, 0, n - 2)
         x0, f0 = gather(points, (i,), (0,)), gather(values, (i,), (0,))
         x1, f1 = gather(points, (ew.add(i, 1),), (0,)), gather(values, (ew.add(i, 1),), (0,))
-        inner = f0 + ((f1 - f0) / (x1 - x0)) * (x - x0)
+        is_step = ew.equal(x0, x1)  # the last point is double
+        slope = ew.where(is_step, 0, f1 - f0) / ew.where(is_step, 1, x1 - x0)
+        at_end = ew.greater(node, n - 2)
+        from_right = f1 + ew.mul_strong_zero(x - x1, slope)
+        inner = ew.where(at_end, from_right, f0 + ew.mul_strong_zero(x - x0, slope))
+        # An infinite point beside: from the other one, or both are the same infinity.
+        inner = ew.where(ew.isnan(inner), from_right, inner)
+        is_exact = ew.where(at_end, ew.equal(x, x1), ew.equal(x, x0))
+        is_lost = ew.isnan(inner) & (is_exact | (ew.equal(f0, f1) & ew.equal(x, x)))
+        inner = ew.where(is_lost, ew.where(at_end, f1, f0), inner)
     result = ew.where(ew.less(x, first), below, ew.where(ew.greater(x, last), above, inner))
     return structural.broadcast_to(result, shape_of(x))
 

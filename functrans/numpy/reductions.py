@@ -44,6 +44,14 @@ def widened(dtype: np.dtype) -> np.dtype:
     return dtype if wide is None or dtype.itemsize >= wide.itemsize else wide
 
 
+def without_identity(name: str) -> ValueError:
+    """The error for a ``where`` mask that may leave nothing to start from."""
+    return ValueError(
+        f"reduction operation {name!r} does not have an identity, so to use a where mask one has "
+        f"to specify 'initial'{here()}"
+    )
+
+
 def reduced(
     name: str,
     x: Any,
@@ -76,11 +84,8 @@ def reduced(
     dtype = dtype_of(x)
     if where is not NO_VALUE and where is not True:
         if identity is None and not is_given(initial):
-            raise ValueError(
-                f"reduction operation {name!r} does not have an identity, so to use a where mask "
-                f"one has to specify 'initial'{here()}"
-            )
-        fill = cast(as_array(initial), dtype) if identity is None else identity
+            raise without_identity(name)
+        fill = cast(as_array(initial if identity is None else identity), dtype)
         x = ew.where(as_array(where), x, fill)
     shape = shape_of(x)
     axes = axes_of(axis, len(shape))

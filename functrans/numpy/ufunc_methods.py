@@ -9,8 +9,10 @@ Layer: ``numpy``.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,18 +23,17 @@ from functrans.ir.source import here
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
-    as_operand,
+    axes_of,
+    flag,
     fresh,
-    inexact,
+    is_given,
+    kept_shape,
     refuse_plain_target,
+    stored,
     value_of,
 )
-from functrans.numpy.reductions import all as reduce_all
-from functrans.numpy.reductions import any as reduce_any
-from functrans.numpy.reductions import max as reduce_max
-from functrans.numpy.reductions import min as reduce_min
 from functrans.numpy.reductions import prod as reduce_prod
-from functrans.numpy.reductions import reduced, widened
+from functrans.numpy.reductions import reduced, without_identity
 from functrans.numpy.reductions import sum as reduce_sum
 from functrans.numpy.ufuncs import UFUNCS
 from functrans.operators import assign
@@ -61,32 +62,89 @@ def _function(ufunc: np.ufunc) -> Callable[..., Any]:
     return function
 
 
+@lru_cache(maxsize=4096)
+def _result_dtype(
+    ufunc: np.ufunc, method: str, dtype: np.dtype, ndim: int, axis: Any, wanted: Any
+) -> np.dtype:
+    """The dtype in which a method computes: NumPy's own answer for an array of extents 1.
+
+    Raises:
+      TypeError: the ufunc has no such method for the dtype.
+      ValueError: it is not defined over several axes.
+    """
+    array = np.ones((1,) * ndim, dtype)
+    arguments = (array, [0]) if method == "reduceat" else (array,)
+    with np.errstate(all="ignore"):
+        return getattr(ufunc, method)(*arguments, axis=axis, dtype=wanted).dtype  # type: ignore[no-any-return]  # a dtype
+
+
+def _prepared(ufunc: np.ufunc, method: str, x: Any, axis: Any, wanted: Any) -> tuple[Any, np.dtype]:
+    """The array as its elements enter the loop of a method, and the dtype of the result."""
+    wanted = None if wanted is None else np.dtype(wanted)
+    dtype = _result_dtype(ufunc, method, dtype_of(x), len(shape_of(x)), axis, wanted)
+    return (x if ufunc is np.ldexp else cast(x, dtype)), dtype  # exponents stay integers
+
+
 # reduce -----------------------------------------------------------------------------------------
 
 
-def _folded(function: Callable[..., Any]) -> Callable[[Any, tuple[int, ...]], Any]:
-    """A reduction one element after the other."""
+def _fold(
+    ufunc: np.ufunc,
+    x: Any,
+    axes: tuple[int, ...],
+    dtype: np.dtype,
+    start: Any = None,
+    mask: Any = None,
+) -> Any:
+    """A reduction one element after the other, in NumPy's order.
 
-    def reduce(x: Any, axes: tuple[int, ...]) -> Any:
-        for axis in sorted(axes, reverse=True):
-            parts = movement.unstack(x, axis)
-            if not parts:
-                raise ValueError(f"zero-size array to reduction operation without identity{here()}")
-            x = parts[0]
-            for following in parts[1:]:
-                x = function(x, following)
-        return x
+    Args:
+      ufunc: the operation.
+      x: array.
+      axes: axes of it, not negative.
+      dtype: of the result.
+      start: what the first element is joined to; by default that element is the start.
+      mask: elements that take part.
 
-    return reduce
+    Raises:
+      ValueError: there is neither an element nor a start.
+    """
+    function = UFUNCS[ufunc]
+    lead = len(axes)
+    rest = [k for k in range(len(shape_of(x))) if k not in axes]
+    x = structural.transpose(x, (*axes, *rest))
+    left = shape_of(x)[lead:]
+    parts = movement.unstack(structural.reshape(x, (math.prod(shape_of(x)[:lead]), *left)), 0)
+    chosen: Any = (None,) * len(parts)
+    if mask is not None:
+        mask = structural.transpose(mask, (*axes, *rest))
+        chosen = movement.unstack(structural.reshape(mask, (len(parts), *left)), 0)
+    if start is not None:
+        result = structural.broadcast_to(cast(as_array(start), dtype), left)
+    elif parts:
+        result, parts, chosen = cast(parts[0], dtype), parts[1:], chosen[1:]
+    else:
+        raise ValueError(
+            f"zero-size array to reduction operation {ufunc.__name__} which has no identity{here()}"
+        )
+    for part, is_chosen in zip(parts, chosen, strict=True):
+        if is_chosen is not None:  # what is left out raises nothing and has no derivative
+            part = ew.where(is_chosen, part, 1)
+        following = cast(function(result, part), dtype)
+        result = following if is_chosen is None else ew.where(is_chosen, following, result)
+    return result
 
 
-_LOGICAL: dict[np.ufunc, Any] = {np.logical_and: reduce_all, np.logical_or: reduce_any}
 _SUMS: dict[np.ufunc, Any] = {np.add: reduce_sum, np.multiply: reduce_prod}
-_EXTREMA: dict[np.ufunc, Any] = {np.maximum: reduce_max, np.minimum: reduce_min}
-_BITS: dict[np.ufunc, Any] = {
+_REDUCTIONS: dict[np.ufunc, Any] = {
     np.bitwise_and: (red.reduce_bitwise_and, -1),
     np.bitwise_or: (red.reduce_bitwise_or, 0),
     np.bitwise_xor: (red.reduce_bitwise_xor, 0),
+    np.logaddexp: (red.logsumexp, -np.inf),
+    np.logical_and: (red.reduce_all, True),
+    np.logical_or: (red.reduce_any, False),
+    np.maximum: (red.reduce_max, None),
+    np.minimum: (red.reduce_min, None),
 }
 
 
@@ -105,18 +163,20 @@ def reduce(
     x = as_array(array)
     if ufunc in _SUMS:
         return _SUMS[ufunc].traced(x, axis, dtype, out, keepdims, initial, where)
-    if ufunc in _LOGICAL:
-        return _LOGICAL[ufunc].traced(x, axis, out, keepdims, where=where)
-    if dtype is not None:
-        x = cast(x, dtype)
-    if ufunc in _EXTREMA:
-        return _EXTREMA[ufunc].traced(x, axis, out, keepdims, initial, where)
-    fold, identity = _folded(function), None
-    if ufunc is np.logaddexp:
-        x, fold, identity = inexact(x), red.logsumexp, -np.inf
-    elif ufunc in _BITS:
-        fold, identity = _BITS[ufunc]
-    return reduced(ufunc.__name__, x, axis, out, keepdims, initial, where, fold, function, identity)
+    axes = axes_of(axis, len(shape_of(x)))
+    x, result_dtype = _prepared(ufunc, "reduce", x, axes, dtype)
+    name = ufunc.__name__
+    if ufunc in _REDUCTIONS:
+        fold, identity = _REDUCTIONS[ufunc]
+        return reduced(name, x, axis, out, keepdims, initial, where, fold, function, identity)
+    start: Any = initial if is_given(initial) else ufunc.identity
+    if start is None and where is not True:
+        raise without_identity(name)
+    mask = None if where is True else structural.broadcast_to(as_array(where), shape_of(x))
+    result = _fold(ufunc, x, axes, result_dtype, start, mask)
+    if flag(keepdims):
+        result = structural.reshape(result, kept_shape(shape_of(x), axes))
+    return stored(name, fresh(result), out)
 
 
 # accumulate -------------------------------------------------------------------------------------
@@ -138,21 +198,16 @@ def accumulate(
     x = as_array(array)
     if not shape_of(x):
         raise TypeError("cannot accumulate on a scalar")
-    if dtype is not None:
-        x = cast(x, dtype)
-    elif ufunc in _SUMS:
-        x = cast(x, widened(dtype_of(x)))
-    elif ufunc is np.logaddexp:
-        x = inexact(x)
     k = normalize_axis(axis, len(shape_of(x)), "axis")
+    x, result_dtype = _prepared(ufunc, "accumulate", x, k, dtype)
     running = _RUNNING.get(ufunc)
     if running is not None:
         return running(x, k)
     parts = movement.unstack(x, k)
-    results = list(parts[:1])
+    results = [cast(part, result_dtype) for part in parts[:1]]
     for following in parts[1:]:
-        results.append(function(results[-1], following))
-    return movement.stack(results, k) if results else fresh(x)
+        results.append(cast(function(results[-1], following), result_dtype))
+    return movement.stack(results, k) if results else fresh(cast(x, result_dtype))
 
 
 # outer ------------------------------------------------------------------------------------------
@@ -160,7 +215,7 @@ def accumulate(
 
 def outer(ufunc: np.ufunc, A: Any, B: Any, /, **options: Any) -> Any:
     """``ufunc.outer``."""
-    a, b = as_operand(A), as_operand(B)
+    a, b = as_array(A), as_array(B)
     if shape_of(b):
         a = structural.reshape(a, shape_of(a) + (1,) * len(shape_of(b)))
     return ufunc(a, b, **options)
@@ -176,6 +231,17 @@ _SCATTERED: dict[np.ufunc, str] = {
 }
 
 
+@lru_cache(maxsize=4096)
+def _check_at(ufunc: np.ufunc, dtype: np.dtype, other: np.dtype | None) -> None:
+    """Refuse a write that NumPy refuses, in its words.
+
+    Raises:
+      TypeError: the result has no place in the array's dtype.
+    """
+    with np.errstate(all="ignore"):
+        ufunc.at(np.ones(1, dtype), [0], *(() if other is None else (np.ones((), other),)))
+
+
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
     """``ufunc.at``: a write into a traced array, repeated indices counting each time.
 
@@ -183,11 +249,14 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
       UnsupportedOperationError: the array is a plain one, and would lose the trace.
     """
     refuse_plain_target(f"{ufunc.__name__}.at", a)
+    if b is not None:
+        b = as_array(b)
+    _check_at(ufunc, dtype_of(a), None if b is None else dtype_of(b))
     operation = _SCATTERED.get(ufunc)
     if ufunc is np.subtract:
-        operation, b = "add", ew.negative(as_operand(b))
+        operation, b = "add", ew.negative(b)
     if operation is not None:
-        assign(a, updated(a, indices, as_operand(b), operation))
+        assign(a, updated(a, indices, b, operation))
         return
     function = UFUNCS.get(ufunc)
     if function is None:
@@ -230,9 +299,8 @@ def reduceat(
     """``ufunc.reduceat``: reductions of the slices between neighbouring indices."""
     _function(ufunc)
     x = as_array(array)
-    if dtype is not None:
-        x = cast(x, dtype)
     k = normalize_axis(axis, len(shape_of(x)), "axis")
+    x, result_dtype = _prepared(ufunc, "reduceat", x, k, dtype)
     extent = shape_of(x)[k]
     starts = [operator.index(i) for i in np.asarray(value_of(indices)).tolist()]
     for i in starts:
@@ -240,8 +308,9 @@ def reduceat(
             raise IndexError(f"index {i} out-of-bounds in {ufunc.__name__}.reduceat [0, {extent})")
     lead = (slice(None),) * k
     stops = [*starts[1:], extent]
+    if not starts:
+        return fresh(cast(slice_index(x, BasicIndex((*lead, slice(0, 0)))), result_dtype))
     if ufunc is np.add and all(i < j for i, j in zip(starts, stops, strict=True)):
-        x = cast(x, widened(dtype_of(x)) if dtype is None else dtype)
         lengths = [j - i for i, j in zip(starts, stops, strict=True)]
         segment = np.repeat(np.arange(len(starts)), lengths)
         values = structural.moveaxis(
@@ -252,7 +321,10 @@ def reduceat(
     parts = []
     for start, stop in zip(starts, stops, strict=True):
         piece = slice_index(x, BasicIndex((*lead, slice(start, max(stop, start + 1)))))
-        parts.append(reduce(ufunc, piece, k, dtype))
+        if ufunc in _SUMS or ufunc in _REDUCTIONS:
+            parts.append(reduce(ufunc, piece, k, result_dtype))
+        else:  # without the identity
+            parts.append(_fold(ufunc, piece, (k,), result_dtype))
     return movement.stack(parts, k)
 
 

@@ -49,9 +49,16 @@ def _square(x: Any) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    if dtype_of(x).kind in "biu":  # NumPy divides integers, rounding towards zero
+    kind = dtype_of(x).kind
+    if kind in "biu":  # NumPy divides integers, rounding towards zero
         x = ufunc_operand(np.reciprocal, x)
-        return ew.where(ew.equal(complex_parts.absolute(x), 1), x, 0)
+        with np.errstate(divide="ignore"):
+            at_zero = np.reciprocal(np.zeros(1, dtype_of(x)))[0].item()  # the machine's number
+        turned = ew.where(ew.equal(complex_parts.absolute(x), 1), x, 0)
+        return ew.where(ew.equal(x, 0), at_zero, turned)
+    if kind == "c":  # the zero's sign keeps those of the parts, as NumPy's formula without it does
+        nowhere = complex(math.nan, math.nan)
+        return ew.where(ew.equal(x, 0), nowhere, ew.divide(complex(1.0, -0.0), x))
     return ew.divide(1, x)
 
 
@@ -69,7 +76,10 @@ def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
 def _modf(x: Any) -> tuple[Any, Any]:
     x = ufunc_operand(np.modf, x)
     whole = ew.trunc(x)
-    return ew.where(ew.isinf(x), 0, ew.subtract(x, whole)), whole
+    rest = ew.where(  # a fraction of 0 has the sign of the number
+        ew.signbit(x), ew.negative(ew.subtract(whole, x)), ew.subtract(x, whole)
+    )
+    return ew.where(ew.isinf(x), ew.copysign(0, x), rest), whole
 
 
 def _frexp(x: Any) -> tuple[Any, Any]:

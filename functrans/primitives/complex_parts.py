@@ -193,12 +193,15 @@ _absolute = user_function(ew.absolute_p)
 
 
 def sign(x: Any) -> Any:
-    """Sign; ``x / |x|`` for complex operands (NumPy 2), 0 at 0."""
+    """Sign; ``x / |x|`` for complex operands (NumPy 2), 0 at 0, along an infinite part."""
     if not is_complex(x):
         return ew.sign(x)
     y = absolute(x)
-    is_zero = y == 0
-    return ew.where(is_zero, 0, x / ew.where(is_zero, 1, y))
+    is_flat = (y == 0) | ew.isinf(y)
+    apart, size = ew.where(is_flat, 1, x), ew.where(is_flat, 1, y)
+    # Part by part: a complex quotient loses the signs of zeros.
+    turned = complex_of(real(apart) / size, imag(apart) / size)
+    return ew.where(is_flat, ew.sign(x), turned)
 
 
 PRIMITIVES = (real_p, imag_p, conjugate_p, complex_p, complex_abs_p)

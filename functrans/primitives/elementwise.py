@@ -62,9 +62,14 @@ def _plain_remainder(a: Any, b: Any) -> Any:
         return np.remainder(a, b)
 
 
+_BOOL = np.dtype(bool)
+
+
 def _plain_power(a: Any, b: Any) -> Any:
     if type(a) is float and type(b) in PYTHON_SCALARS:  # Python gives complex for (-1.0) ** 0.5
         return np.power(a, b).item()
+    if type(b) is int and b == 2 and dtype_of(a) is _BOOL:  # Python's operator squares in int8
+        return np.power(a, b)
     return a**b
 
 
@@ -161,7 +166,12 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
 
 
 def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
-    """``t * y * log(a)``; 0 at ``a`` = 0, the limit for positive ``b``; NaN for negative ``a``."""
+    """``t * y * log(a)``; 0 at ``a`` = 0, the limit for positive ``b``.
+
+    The logarithm of a negative base is NaN if the power is real, and complex if that is.
+    """
+    if dtype_of(y).kind == "c" and dtype_of(a).kind != "c":
+        a = a + 0j
     if type(a) in PYTHON_SCALARS:
         with np.errstate(all="ignore"):
             return t * (y * (np.log(a).item() if a != 0 else 0.0))

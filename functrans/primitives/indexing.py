@@ -70,7 +70,7 @@ def gather(
       mode: what an index outside ``[-n, n)`` means: ``raise`` (and ``promise``) an error, ``clip``
         and ``wrap`` as in ``np.take`` (where negative indices are outside too), ``fill`` the
         ``fill_value``.
-      fill_value: by default NaN; 0 for integers and booleans.
+      fill_value: by default NaN; of integers the smallest if signed, else the largest; true.
 
     Returns:
       Shape ``S`` and then the axes that are not indexed, in order.
@@ -87,7 +87,7 @@ def gather(
         return out
     dtype = dtype_of(x)
     if fill_value is None:
-        fill_value = np.nan if dtype.kind in "fc" or dtype.name == "bfloat16" else 0
+        fill_value = _default_fill(dtype)
     if type(fill_value) in (int, float) and fill_value == 0:
         return out
     is_inside: Any = True
@@ -95,6 +95,14 @@ def gather(
         extent = shape_of(x)[axis]
         is_inside = is_inside & ((index >= -extent) & (index < extent))
     return ew.where(over_rest(is_inside, shape_of(out)), out, cast(fill_value, dtype))
+
+
+def _default_fill(dtype: np.dtype) -> Any:
+    """What ``mode="fill"`` reads out of bounds."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array(info.min if dtype.kind == "i" else info.max, dtype)
+    return True if dtype.kind == "b" else np.nan
 
 
 def scatter(

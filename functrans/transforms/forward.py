@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray, Zero, aval_of_plain
 from functrans.ir.source import here
 from functrans.passes.nodes import ordered_nodes
@@ -251,6 +252,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
 
     jaxpr = stage(flat, avals, label)
     out_treedef = structure[0]
+    for aval in avals:
+        for out in jaxpr.out_avals:
+            if aval.dtype.kind in "biu" and out.dtype.kind not in "biu":
+                raise NonDifferentiableError(
+                    f"{label}{here()}: the argument {aval} is of integers and the result {out} is "
+                    "not; a cotangent of the argument would be cut to integers. Give an argument "
+                    "of floats, such as 1.0"
+                )
 
     def transposed(ct: Any) -> Any:
         """Pull a cotangent of the result back."""

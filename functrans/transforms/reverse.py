@@ -21,7 +21,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.errors import NonDifferentiableError, ShapeError
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.avals import PYTHON_SCALARS, is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.passes.nodes import Node, input_node
 from functrans.passes.pullback import pull_back
@@ -455,7 +455,7 @@ def fit_tangent(
             f"{describe()} is complex{here()}, but what it belongs to is real ({aval})"
         )
     if not is_differentiable_dtype(aval.dtype):
-        return value
+        return np.asarray(value) if type(value) in PYTHON_SCALARS else value
     return value if isinstance(value, Tracer) and dtype == aval.dtype else cast(value, aval.dtype)
 
 

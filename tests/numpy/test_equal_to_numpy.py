@@ -1,0 +1,263 @@
+"""Generated comparisons with NumPy: dtypes, special values and methods of every ufunc."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.numpy.ufuncs import UFUNCS
+
+ELEMENTWISE = [ufunc for ufunc in UFUNCS if ufunc.signature is None]
+FOLDED = [ufunc for ufunc in ELEMENTWISE if (ufunc.nin, ufunc.nout) == (2, 1)]
+SCALARS = (True, 2, 2.0, 1 + 2j)
+
+
+def of(call: Callable[..., Any], *args: Any) -> Any:
+    """A result as a tuple, or the error that was raised."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call(*args)
+    except (TypeError, ValueError, OverflowError) as error:
+        return error
+    return result if isinstance(result, tuple) else (result,)
+
+
+def staged(call: Callable[..., Any], *args: Any) -> Any:
+    """The results of the staged function, interpreted."""
+    return tuple(ft.eval_jaxpr(ft.make_jaxpr(call)(*args), None, *args))
+
+
+def agree(wanted: Any, got: Any, eps: float = 8.0) -> bool:
+    """Whether dtypes, shapes and values are equal; zeros and infinities in their signs too."""
+    wanted, got = np.asarray(wanted), np.asarray(got)
+    if wanted.dtype != got.dtype or wanted.shape != got.shape:
+        return False
+    if wanted.dtype.kind == "c":
+        return agree(wanted.real, got.real, eps) and agree(wanted.imag, got.imag, eps)
+    if wanted.dtype.kind != "f":
+        return np.array_equal(wanted, got)
+    info = np.finfo(wanted.dtype)
+    with np.errstate(all="ignore"):
+        close = np.abs(wanted - got) <= eps * info.eps * np.abs(wanted)
+        close |= np.abs(wanted - got) <= 2 * info.smallest_subnormal
+        close &= (wanted != 0) & (got != 0)
+    exact = (wanted == got) & (np.signbit(wanted) == np.signbit(got))
+    return bool(np.all(close | exact | (np.isnan(wanted) & np.isnan(got))))
+
+
+def failures(cases: Any) -> list[str]:
+    """What differs from NumPy, of pairs of a name, what NumPy gives, and what is given."""
+    found = []
+    for name, wanted, got in cases:
+        if isinstance(wanted, Exception) or isinstance(got, Exception):
+            if not (isinstance(wanted, Exception) and isinstance(got, Exception)):
+                found.append(f"{name}: {wanted!r} in NumPy, {got!r} here")
+        elif len(wanted) != len(got) or not all(map(agree, wanted, got)):
+            found.append(f"{name}: {wanted!r} in NumPy, {got!r} here")
+    return found
+
+
+# dtypes -----------------------------------------------------------------------------------------
+
+
+def operand_pairs(dtypes: str) -> list[tuple[Any, Any]]:
+    """Arrays beside arrays, NumPy's scalars and Python's, on either side."""
+    others: list[Any] = [*SCALARS]
+    for dtype in dtypes:
+        others += [np.ones(2, dtype), np.ones((), dtype), np.dtype(dtype).type(1)]
+    arrays = [np.array([1, 2]).astype(dtype) for dtype in dtypes]
+    pairs = [(array, other) for array in arrays for other in others]
+    return pairs + [(b, a) for a, b in pairs if not isinstance(b, np.ndarray)]
+
+
+@pytest.mark.parametrize("ufunc", FOLDED, ids=lambda u: u.__name__)
+def test_binary_ufunc_of_any_two_operands_gives_numpys_dtype_and_value(ufunc: np.ufunc) -> None:
+    def cases() -> Any:
+        for a, b in operand_pairs("?bLfD"):
+            is_first = isinstance(a, np.ndarray)
+            call = (lambda x, b=b: ufunc(x, b)) if is_first else (lambda x, a=a: ufunc(a, x))
+            yield f"{a!r}, {b!r}", of(ufunc, a, b), of(staged, call, a if is_first else b)
+
+    assert not failures(cases())
+
+
+OPERATORS = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b, "//": lambda a, b: a // b, "%": lambda a, b: a % b,
+    "**": lambda a, b: a**b, "&": lambda a, b: a & b, "<<": lambda a, b: a << b,
+    "==": lambda a, b: a == b,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operator_of_any_two_operands_gives_numpys_dtype_and_value(name: str) -> None:
+    operator = OPERATORS[name]
+
+    def cases() -> Any:
+        for a, b in operand_pairs("?bLfD"):
+            is_first = isinstance(a, np.ndarray)
+            if not is_first and isinstance(a, np.generic):
+                continue  # NumPy's scalar answers by its ufunc, which is above
+            call = (lambda x, b=b: operator(x, b)) if is_first else (lambda x, a=a: operator(a, x))
+            yield f"{a!r} {name} {b!r}", of(operator, a, b), of(staged, call, a if is_first else b)
+
+    assert not failures(cases())
+
+
+# values -----------------------------------------------------------------------------------------
+
+
+def special_values(dtype: str) -> np.ndarray:
+    """Zeros of both signs, infinities, NaN, the smallest and largest numbers, and ordinary ones."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return np.array([False, True])
+    if kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array([info.min, info.max, info.max - 1, 0, 1, 2, 3, 7, info.min + 1], dtype)
+    if kind == "c":
+        parts = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 2.5])
+        values = np.empty((9, 9), dtype)
+        values.real, values.imag = parts[:, None], parts
+        return values.ravel()
+    limits = np.finfo(dtype)
+    numbers = [0.0, np.inf, 1, 0.5, 2, 3, 1.5, 2.5, 0.1, 7.25, 10]
+    numbers += [float(limits.tiny), float(limits.smallest_subnormal), float(limits.max)]
+    return np.array([*numbers, *(-number for number in numbers), np.nan], dtype)
+
+
+EITHER_ZERO = (np.maximum, np.minimum, np.fmax, np.fmin)
+"""Of 0.0 and -0.0 either may come out, in NumPy too (it depends on the loop)."""
+
+
+def special_operands(ufunc: np.ufunc, dtypes: str) -> Any:
+    """Operands of a ufunc among the special values, and what NumPy gives for them."""
+    for dtype in dtypes:
+        values = special_values(dtype)
+        if ufunc.nin == 1:
+            operands: tuple[np.ndarray, ...] = (values,)
+        elif dtype in "FD" or (ufunc is np.power and dtype in "bLHl"):
+            continue  # complex pairs: an ulp beside; powers of integers: errors
+        else:
+            a, b = (x.ravel() for x in np.meshgrid(values, values))
+            keep = (a != 0) | (b != 0) if ufunc in EITHER_ZERO else slice(None)
+            operands = (a[keep], b[keep])
+        wanted = of(ufunc, *operands)
+        if not isinstance(wanted, Exception):
+            yield dtype, operands, wanted
+
+
+@pytest.mark.parametrize("ufunc", ELEMENTWISE, ids=lambda u: u.__name__)
+def test_ufunc_at_special_values_is_numpys(ufunc: np.ufunc) -> None:
+    cases = special_operands(ufunc, "?bHlLefdFD")
+    assert not failures((name, wanted, of(staged, ufunc, *x)) for name, x, wanted in cases)
+
+
+def test_native_arithmetic_at_special_values_is_numpys() -> None:
+    ufuncs = (
+        np.modf, np.reciprocal, np.sign, np.square, np.absolute, np.negative, np.trunc, np.rint,
+        np.copysign, np.fmod, np.divmod, np.divide, np.multiply, np.heaviside, np.maximum,
+    )  # fmt: skip
+    cases = [(u, *case) for u in ufuncs for case in special_operands(u, "bldD")]
+    with np.errstate(all="ignore"):
+        results = ft.jit(
+            lambda operands: [u(*x) for (u, *_), x in zip(cases, operands, strict=True)]
+        )([x for _, _, x, _ in cases])
+    results = [r if isinstance(r, tuple) else (r,) for r in results]
+    rows = zip(cases, results, strict=True)
+    assert not failures((f"{u.__name__} {name}", w, got) for (u, name, _, w), got in rows)
+
+
+# methods ----------------------------------------------------------------------------------------
+
+MASK = np.array([[True, False, True], [False, True, True]])
+
+
+def method_calls(ufunc: np.ufunc, x: np.ndarray) -> Any:
+    """Calls of the methods of a ufunc on an array."""
+    yield "reduce", ufunc.reduce
+    yield "accumulate", ufunc.accumulate
+    yield "reduce axis=()", lambda x: ufunc.reduce(x, axis=())
+    yield "reduce axis=None", lambda x: ufunc.reduce(x, axis=None)
+    yield "reduce keepdims", lambda x: ufunc.reduce(x, axis=-1, keepdims=True)
+    yield "reduce initial", lambda x: ufunc.reduce(x, initial=2)
+    yield "reduce dtype", lambda x: ufunc.reduce(x, dtype="f4")
+    yield "accumulate dtype", lambda x: ufunc.accumulate(x, dtype="f4")
+    mask = MASK.ravel()[: x.size].reshape(x.shape)
+    yield "reduce where", lambda x: ufunc.reduce(x, where=mask)
+    yield "reduce where initial", lambda x: ufunc.reduce(x, where=mask, initial=2)
+    yield "outer", lambda x: ufunc.outer(x, x)
+    yield "outer scalar", lambda x: ufunc.outer(x, 2)
+    if x.shape and x.shape[0] > 1:
+        yield "reduceat", lambda x: ufunc.reduceat(x, [1, 0, 0])
+        yield "reduceat rising", lambda x: ufunc.reduceat(x, [0, 1])
+        yield "reduceat nothing", lambda x: ufunc.reduceat(x, np.zeros(0, int))
+        yield "at", lambda x: _at(ufunc, x, [0, 1, 0, -1], x[0])
+
+
+def _at(ufunc: np.ufunc, x: Any, index: list[int], value: Any) -> Any:
+    y = x.copy()
+    ufunc.at(y, index, value)
+    return y
+
+
+def small_array(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Few numbers, some of them negative, zero and equal."""
+    n = int(np.prod(shape))
+    signs = np.array([-1, 1, 1, -1, 1, 1]) if np.dtype(dtype).kind in "ifc" else np.ones(6, int)
+    numbers = (np.array([3, 0, 2, 1, 2, 1]) * signs)[:n]
+    return (numbers + 1j * np.arange(n) if dtype == "D" else numbers).astype(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("ufunc", FOLDED, ids=lambda u: u.__name__)
+def test_every_method_of_a_ufunc_gives_numpys_dtype_and_value(ufunc: np.ufunc) -> None:
+    def cases() -> Any:
+        for dtype in "?bLD":
+            for shape in ((), (0,), (1,), (2, 3)):
+                x = small_array(dtype, shape)
+                for name, call in method_calls(ufunc, x):
+                    yield f"{name} {dtype}{shape}", of(call, x), of(staged, call, x)
+
+    assert not failures(cases())
+
+
+def test_native_methods_give_numpys_dtypes_and_values() -> None:
+    cases = []
+    for ufunc, dtype in ((np.hypot, "d"), (np.logical_and, "l"), (np.subtract, "l")):
+        x = small_array(dtype, (3,))
+        for name, call in method_calls(ufunc, x):
+            wanted = of(call, x)
+            if not isinstance(wanted, Exception):
+                cases.append((f"{ufunc.__name__} {name}", ft.make_jaxpr(call)(x), x, wanted))
+    results = ft.jit(
+        lambda xs: [ft.eval_jaxpr(c[1], None, x)[0] for c, x in zip(cases, xs, strict=True)]
+    )([x for _, _, x, _ in cases])
+    rows = zip(cases, results, strict=True)
+    assert not failures((name, wanted, (got,)) for (name, _, _, wanted), got in rows)
+
+
+def test_hypot_of_one_element_is_its_absolute_value() -> None:
+    x = np.array([-3.0])
+    assert ft.jit(np.hypot.reduce)(x) == 3.0
+    assert ft.grad(np.hypot.reduce)(x) == -1.0
+    assert ft.vmap(np.hypot.reduce)(x[None]) == 3.0
+
+
+def test_masked_fold_has_no_derivative_where_the_mask_is_off() -> None:
+    def f(x):
+        return np.divide.reduce(x, where=np.array([True, False, True]), initial=6.0)
+
+    x = np.array([2.0, 0.0, 3.0])
+    assert f(x) == 1.0
+    np.testing.assert_allclose(ft.grad(f)(x), [-0.5, 0.0, -1 / 3], rtol=1e-15)
+
+
+def test_derivatives_of_parts_and_signs_are_those_of_the_functions() -> None:
+    x = np.array([-3.0, -0.5, 0.0, 1.0, 2.5])
+    np.testing.assert_array_equal(ft.grad(lambda x: np.sum(np.modf(x)[0]))(x), np.ones(5))
+    ft.check_grads(lambda a, b: np.abs(np.sign(a + 1j * b) + 1.0), (0.3, -0.7), order=2)
+    ft.check_grads(np.reciprocal, (np.array([0.3 - 1.2j, -2.0 + 0.1j]),), order=2)
