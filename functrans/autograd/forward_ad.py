@@ -91,6 +91,7 @@ class _DualTrace(ImperativeTrace):
             tensor = reference()
             if tensor is None or tensor._trace is not self:
                 continue
+            tensor.__dict__.pop("_dual", None)
             node_of(tensor)
             primal = tensor._value
             while isinstance(primal, PushingTracer):
@@ -274,7 +275,9 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if node is not None:
         node = AliasNode(COMPOSITE, {}, None, (node,), tensor.shape, tensor.dtype, capture(2))
         node.label = "View"
-    return current.trace.tensor(value, node)
+    dual = current.trace.tensor(value, node)
+    dual._dual = (tensor, tangent)
+    return dual
 
 
 def _below(level: _Level, x: Tensor) -> Any:

@@ -212,8 +212,19 @@ def jvp(
     check = functools.partial(check_results, who, "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
     given, directions = tree.map(as_given, (primals, tangents))
-    function = _dependent(on_values, has_aux) if strict else on_values
-    return tree.map(returned, forward.jvp(function, given, directions, has_aux))  # type: ignore[no-any-return]  # a tuple
+    on_values.takes_writes = True
+
+    def with_writes(*args: Any) -> Any:
+        """The writes beside the result: they have tangents, too."""
+        result, written = _dependent(on_values, has_aux)(*args) if strict else on_values(*args)
+        return ((result[0], written), result[1]) if has_aux else (result, written)
+
+    (out, written), (tangent, directions), *aux = forward.jvp(
+        with_writes, given, directions, has_aux
+    )
+    on_values.write_back(written)
+    on_values.write_back(directions, tree.leaves(tangents))
+    return tuple(tree.map(returned, [out, tangent, *aux]))
 
 
 def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
@@ -221,7 +232,7 @@ def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
 
     def function(*args: Any) -> Any:
         traces = {leaf._trace for leaf in tree.leaves(args) if isinstance(leaf, PushingTracer)}
-        result = on_values(*args)
+        result, written = on_values(*args)
         for leaf in tree.leaves(result[0] if has_aux else result):
             is_pushed = isinstance(leaf, PushingTracer) and leaf._trace in traces
             if not is_pushed or leaf._tangent is None:
@@ -229,7 +240,7 @@ def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
                     "jvp(f, primals, tangents, strict=True): The output of f is independent of "
                     "the inputs. This is not allowed with strict=True."
                 )
-        return result
+        return result, written
 
     return function
 
@@ -361,7 +372,22 @@ def jacfwd(
         )
     check = functools.partial(check_results, "jvp(f, primals, tangents)", "f(*primals)", has_aux)
     numbers = numbers_of(argnums)
-    transform = functools.partial(jacobian.jacfwd, argnums=numbers, has_aux=has_aux)
+
+    def transform(f: OnValues) -> Callable[..., Any]:
+        f.takes_writes = True
+
+        def with_writes(*args: Any, **kwargs: Any) -> Any:
+            result, written = f(*args, **kwargs)
+            out, aux = result if has_aux else (result, None)
+            return out, (aux, written)
+
+        def with_aux(*args: Any, **kwargs: Any) -> Any:
+            found, (aux, written) = jacobian.jacfwd(with_writes, numbers, has_aux=True)(
+                *args, **kwargs
+            )
+            return (found, aux) if has_aux else found, written
+
+        return with_aux
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def drawing(*args: Any, **kwargs: Any) -> Any:

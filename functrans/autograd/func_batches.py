@@ -78,17 +78,36 @@ def vmap(
 
         lanes = Tensor.of(np.arange(size)) if randomness == "different" else None
         axes = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
-        return transformed(
-            lambda f: vectorize.vmap(
-                f, (None if lanes is None else 0, *axes), out_dims, chunk_size=chunk_size
-            ),
-            one,
-            (lanes, *args),
-            {},
-            check=check,
-        )
+        given = (lanes, *args)
+        dims = _leaf_dims(name, (0, *axes), given)
+        moved: list[Any] = []
+
+        def batched(f: Any) -> Any:
+            f.takes_writes = True
+
+            def run(*values: Any) -> Any:
+                found = f(*values)
+                moved[:] = [dims[i] for i in f.written]
+                return found
+
+            axes_of_all = (None if lanes is None else 0, *axes)
+            return vectorize.vmap(run, axes_of_all, (out_dims, moved), chunk_size=chunk_size)
+
+        return transformed(batched, one, given, {}, check=check)
 
     return vmapped
+
+
+def _leaf_dims(name: str, specs: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Per leaf of the arguments the axis mapped over."""
+    dims: list[Any] = []
+    for spec, arg in zip(specs, args, strict=True):
+        leaves = tree.leaves(arg)
+        if spec is None or isinstance(spec, int):
+            dims.extend([spec] * len(leaves))
+        else:
+            dims.extend(tree.broadcast_prefix(spec, arg, f"vmap of {name}", "in_dims"))
+    return dims
 
 
 def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> int:
@@ -106,11 +125,7 @@ def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> int:
         )
     sizes = []
     for spec, arg in zip(specs, args, strict=True):
-        leaves = tree.leaves(arg)
-        dims = [spec] * len(leaves) if spec is None or isinstance(spec, int) else None
-        if dims is None:
-            dims = tree.broadcast_prefix(spec, arg, f"vmap of {name}", "in_dims")
-        for leaf, dim in zip(leaves, dims, strict=True):
+        for leaf, dim in zip(tree.leaves(arg), _leaf_dims(name, [spec], [arg]), strict=True):
             if dim is None:
                 continue
             if not isinstance(leaf, (Tracer, np.ndarray)):

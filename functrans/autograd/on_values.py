@@ -95,7 +95,10 @@ class OnValues:
 
     Attributes:
       fun: the function.
+      originals: leaves of the arguments of the caller.
       kinds: per leaf of the arguments whether it is a tensor.
+      written: positions of the leaves that the last call wrote to.
+      takes_writes: whether what was written is returned, too: ``(result, values)``.
       requires: whether its tensors require gradients, so that it may use ``autograd.grad``; it is
         for reverse mode.
       further: modes that the transform sets for the function, other than for reverse mode.
@@ -112,7 +115,10 @@ class OnValues:
         check: Callable[[Any], None] | None = None,
     ) -> None:
         self.fun = fun
-        self.kinds = [isinstance(leaf, Tensor) for leaf in tree.leaves((tuple(args), dict(kwargs)))]
+        self.originals = tree.leaves((tuple(args), dict(kwargs)))
+        self.kinds = [isinstance(leaf, Tensor) for leaf in self.originals]
+        self.written: list[int] = []
+        self.takes_writes = False
         self.requires = direction == "reverse"
         self.further = {"forward": True} if direction == "forward" else {}
         self.outside = {name: getattr(modes, name) for name in _MODES}
@@ -130,25 +136,61 @@ class OnValues:
             trace.outer = self.outside
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         with tracing(trace, tracers), entered(own):
-            tensors = [
-                self._tensor(trace, leaf, kind)
-                for leaf, kind in zip(leaves, self.kinds, strict=True)
-            ]
+            tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             result = self.fun(*own_args, **own_kwargs)
             if self.check is not None:
                 self.check(result)
-            return tree.map(functools.partial(_value_in, trace), result)
+            self._note_writes(trace, tensors)
+            value_in = functools.partial(_value_in, trace)
+            values = tree.map(value_in, result)
+            return (
+                (values, [value_in(tensors[i]) for i in self.written])
+                if self.takes_writes
+                else values
+            )
 
-    def _tensor(self, trace: ImperativeTrace, leaf: Any, is_tensor: bool) -> Any:
-        if isinstance(leaf, Tensor) or not (is_tensor or isinstance(leaf, Tracer)):
+    def _tensor(self, trace: ImperativeTrace, leaf: Any, i: int) -> Any:
+        if isinstance(leaf, Tensor) or not (self.kinds[i] or isinstance(leaf, Tracer)):
             return leaf
-        if not isinstance(leaf, Tracer):
-            return Tensor.of(np.asarray(leaf))
+        if not isinstance(leaf, Tracer):  # the transform leaves it as it is
+            return self.originals[i]
         tensor = trace.tensor(leaf)
         if self.requires and is_differentiable_dtype(tensor.dtype):
             tensor._node = LeafNode(tensor._weak(), tensor.shape, tensor.dtype)
         return tensor
+
+    def _note_writes(self, trace: ImperativeTrace, tensors: Sequence[Any]) -> None:
+        """Note which arguments were written to.
+
+        Raises:
+          RuntimeError: the transform cannot pass the writes on.
+        """
+        self.written[:] = [
+            i
+            for i, x in enumerate(tensors)
+            if isinstance(x, Tensor)
+            and x._trace is trace
+            and x is not self.originals[i]
+            and x._storage is not None
+            and x._storage.version
+        ]
+        if self.written and not self.takes_writes:
+            raise RuntimeError(
+                f"{self.__name__} modifies an argument inplace, and the tensor that was given to "
+                "the transform would not change. Write to a copy (x = x.clone()), or use the "
+                "operation without the underscore."
+            )
+
+    def write_back(self, values: Sequence[Any], originals: Sequence[Any] | None = None) -> None:
+        """Write into the tensors of the caller what the function wrote into its arguments.
+
+        Args:
+          values: what it wrote, in the order of ``written``.
+          originals: other tensors than the arguments, by the same positions.
+        """
+        for i, value in zip(self.written, values, strict=True):
+            (self.originals if originals is None else originals)[i].copy_(returned(value))
 
 
 def transformed(
@@ -162,7 +204,7 @@ def transformed(
     """Call the transform of a function of tensors.
 
     Args:
-      transform: of functions of arrays.
+      transform: of functions of arrays; it may let the function take writes.
       fun: the function of tensors.
       args: its positional arguments.
       kwargs: its keyword arguments.
@@ -174,6 +216,9 @@ def transformed(
     records = modes.grad or not (on_values.requires or modes.inference)
     with entered({"grad": records}):
         values = transform(on_values)(*given_args, **given_kwargs)
+    if on_values.takes_writes:
+        values, written = values
+        on_values.write_back(written)
     result = tree.map(returned, values)
     if namespaces.has_torch:
         operands = tree.flatten((args, kwargs))[0]

@@ -135,6 +135,7 @@ class Tensor(Tracer):
     _storage: Storage | None = None
     _view: View | None = None
     _grad: Any = None
+    _dual: Any = None  # primal and tangent of which it was made; see ``forward_ad``
     _inference = False
     _retains = False
     _follows = False  # from functrans.compat.torch: default floating dtype of integers, printing

@@ -36,6 +36,7 @@ from functrans.primitives.movement import stack
 from functrans.primitives.structural import broadcast_to, reshape
 from functrans.staging import stage
 from functrans.trace import Tracer, dtype_of, inner_trace, shape_of
+from functrans.traces.pushing import PushingTracer
 from functrans.transforms.vectorize import vmap
 
 # nodes of what was written to --------------------------------------------------------------------
@@ -211,7 +212,7 @@ def check_write(x: Tensor) -> None:
         elif x._view is not None:
             check_view(x)
             base = x._view.base._node
-            if base is not None and base.primitive is None:
+            if any(own is not None and own.primitive is None for own in (base, node)):
                 raise RuntimeError(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation."
@@ -220,6 +221,8 @@ def check_write(x: Tensor) -> None:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
+    for twin in _whole(x)._dual or ():
+        check_write(twin)
     memory = x._memory()
     if isinstance(memory, np.ndarray) and not memory.flags.writeable:
         raise RuntimeError(
@@ -262,6 +265,8 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
         modes.mutation.before_write(x._stored())
     if isinstance(memory, Tracer) or isinstance(new._value, Tracer):
         _write_traced(x, new._value if new._trace is x._trace else _from_other_trace(x, new))
+        if _whole(x)._dual is not None:
+            _write_through(label, _whole(x))
     else:
         np.copyto(memory, new._value)
     storage = x._stored()
@@ -287,6 +292,25 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
     elif modes.grad:
         x._node = None
     return x
+
+
+def _whole(x: Tensor) -> Tensor:
+    """The tensor that is no view."""
+    return x if x._view is None else x._view.base
+
+
+def _write_through(label: str, dual: Tensor) -> None:
+    """Write value and tangent of a dual tensor into the tensors that it was made of."""
+    value, tangent = dual._value, None
+    if isinstance(value, PushingTracer):
+        value, tangent = value._value, value._tangent
+    if tangent is None:
+        tangent = np.zeros(dual.shape, dual.dtype)
+    for twin, new in zip(dual._dual, (value, tangent), strict=True):
+        write(label, twin, new if isinstance(new, Tensor) else Tensor.of(np.asarray(new)))
+    values = [x._memory() if node_of(x) is None else x for x in dual._dual]
+    pushing: Any = dual._trace.parent
+    dual._value = PushingTracer(pushing, *values)  # later writes to the twins reach it
 
 
 def _move(x: Tensor, node: Any) -> None:

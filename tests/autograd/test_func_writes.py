@@ -1,0 +1,152 @@
+"""What a function writes into its arguments reaches the tensors of the caller, or raises."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from functrans.compat import torch
+
+func, forward_ad = torch.func, torch.autograd.forward_ad
+START = np.array([[0.2, 0.4, 0.6], [0.3, 0.5, 0.7]])
+
+OF_AXES = ("squeeze_", "t_")  # they leave the memory as it is
+
+
+def _in_place() -> list[str]:
+    """Operations that write to a tensor of floats and need no argument."""
+    found = []
+    for name in dir(torch.Tensor):
+        if name.endswith("_") and not name.startswith("_") and name not in OF_AXES:
+            x = torch.tensor(START)
+            try:
+                getattr(torch.tensor(START[0]), name)()
+                same = getattr(x, name)() is x
+            except (TypeError, RuntimeError, NotImplementedError, ValueError):
+                continue
+            if same and x._version and np.array_equal(x, getattr(torch.tensor(START), name)()):
+                found.append(name)
+    return found
+
+
+NAMES = _in_place()
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "mul_": lambda x: x.mul_(2),
+    "operator": lambda x: x.__imul__(3),
+    "element": lambda x: x.__setitem__(0, 5.0),
+    "part": lambda x: x[1:].sin_(),
+    "view": lambda x: x.view(-1)[::2].mul_(4),
+    "detached": lambda x: x.detach().add_(1),
+    "twice": lambda x: x.exp_().sub_(1),
+}
+
+
+def _writer(name: str) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        if name in WRITES:
+            WRITES[name](x)
+        else:
+            getattr(x, name)()
+        return x * 1
+
+    return f
+
+
+def _written(name: str, rows: Any) -> np.ndarray:
+    tensors = [torch.tensor(row) for row in rows]
+    for x in tensors:
+        _writer(name)(x)
+    return np.stack([x.numpy() for x in tensors])
+
+
+def test_there_are_many() -> None:
+    assert len(NAMES) > 40
+
+
+@pytest.mark.parametrize("name", [*NAMES, *WRITES])
+def test_writes_reach_the_caller(name: str) -> None:
+    expected, f = _written(name, START), _writer(name)
+    x = torch.tensor(START)
+    assert_allclose(func.vmap(f)(x), expected, rtol=1e-12)
+    assert_allclose(x, expected, rtol=1e-12)
+    assert x._version
+    x, columns = torch.tensor(START), torch.tensor(START.T.copy())
+    func.vmap(f, in_dims=1)(columns)
+    assert_allclose(columns, expected.T, rtol=1e-12)
+    x = torch.tensor(START[0])
+    func.jacfwd(f)(x)
+    assert_allclose(x, expected[0], rtol=1e-12)
+    for pushed in (_by_jvp, _by_dual):
+        x, direction = torch.tensor(START[0]), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+        out, tangent = pushed(f, x, direction)
+        assert_allclose(x, expected[0], rtol=1e-12)
+        assert_allclose(x, out, rtol=1e-12)
+        if name != "detached":
+            assert_allclose(direction, tangent, rtol=1e-12)
+
+
+def _by_jvp(f: Any, x: Any, direction: Any) -> Any:
+    return func.jvp(f, (x,), (direction,))
+
+
+def _by_dual(f: Any, x: Any, direction: Any) -> Any:
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction)))
+
+
+REVERSE: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda f: func.grad(lambda x: f(x).sum()),
+    "vjp": lambda f: lambda x: func.vjp(f, x),
+    "jacrev": func.jacrev,
+    "hessian": lambda f: func.hessian(lambda x: f(x).sum()),
+    "linearize": lambda f: lambda x: func.linearize(f, x),
+}
+
+
+@pytest.mark.parametrize("name", REVERSE)
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad])
+def test_writes_that_cannot_reach_it_raise(name: str, mode: Any) -> None:
+    def f(x: Any) -> Any:
+        with mode():
+            x.mul_(2)
+        return x * 1
+
+    x = torch.tensor(START[0])
+    with pytest.raises(RuntimeError, match=r"in-?place"):
+        REVERSE[name](f)(x)
+    assert_allclose(x, START[0])
+
+
+def test_writes_are_recorded_or_refused() -> None:
+    leaf = torch.tensor(START, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        func.vmap(lambda x: x.mul_(10))(leaf)
+    y = leaf * 1
+    func.vmap(lambda x: x.mul_(10))(y)
+    y.sum().backward()
+    assert_allclose(leaf.grad, np.full((2, 3), 10.0))
+    viewed = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        viewed.mul_(2)
+
+
+def test_unmapped_and_given_tensors_are_those_of_the_caller() -> None:
+    shared = torch.zeros(3)
+    func.vmap(lambda x, s: x + s.add_(1), (0, None))(torch.zeros(2, 3), shared)
+    func.grad(lambda x, s: (x * s.add_(1)).sum())(torch.ones(3), shared)
+    assert shared.tolist() == [2, 2, 2]
+    assert shared._version == 2
+
+
+def test_dual_tensors_are_written_to_in_turns() -> None:
+    x, direction = torch.ones(3), torch.ones(3)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, direction)
+        dual *= 2
+        x.add_(1)
+        dual[0] = 5.0
+        out, tangent = forward_ad.unpack_dual(dual * 1)
+    assert x.tolist() == out.tolist() == [5, 3, 3]
+    assert direction.tolist() == tangent.tolist() == [0, 2, 2]
