@@ -36,7 +36,22 @@ def _only_zeros_differ(operands: list[Any], found: list[Any], expected: list[Any
     )
 
 
+def _zero_meets_infinity(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    arrays = [np.asarray(x) for x in operands]
+    return any(not np.isfinite(x).all() for x in arrays) and any((x == 0).any() for x in arrays)
+
+
+def _is_infinite(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    return any(np.isinf(np.asarray(x)).any() for x in operands)
+
+
 KNOWN = (
+    Known(
+        r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
+        _zero_meets_infinity,
+        "products with zeros are left out by some BLAS functions, where 0 * inf is NaN",
+    ),
+    Known(r"np\.i0", _is_infinite, "i0 of infinity is NaN, where its limit is infinite"),
     Known(
         r"max|min|clip|sort|ptp|median|quantile|percentile|unique|union|intersect|setxor",
         _only_zeros_differ,

@@ -257,8 +257,11 @@ def _rows(name: str, fun: Any, case: Case, args: list[Any]) -> list[tuple[list[A
     found = (ft.jit(batched) if name == "jit(vmap)" else batched)(*stacked)
     return [
         (
-            [x if a is None else np.take(x, i, a) for x, a in zip(stacked, axes, strict=True)],
-            ft.tree.map(lambda y, i=i: np.asarray(y)[i], found),
+            [
+                x if a is None else np.asarray(np.take(x, i, a))
+                for x, a in zip(stacked, axes, strict=True)
+            ],
+            ft.tree.map(lambda y, i=i: np.asarray(y)[i, ...], found),
         )
         for i in range(3)
     ]

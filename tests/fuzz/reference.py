@@ -18,16 +18,22 @@ def _stacked(rows: list[Any], axis: int = 0) -> Any:
     return ft.tree.map(lambda *leaves: np.stack(leaves, axis=axis), *rows)
 
 
+def _types(value: Any) -> list[Any]:
+    return [(np.shape(leaf), np.asarray(leaf).dtype) for leaf in ft.tree.leaves(value)]
+
+
 def _switch(index: Any, branches: Any, *operands: Any) -> Any:
-    return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    results = [branch(*operands) for branch in branches]
+    if any(_types(result) != _types(results[0]) for result in results):
+        raise TypeError("the branches return different types")
+    return results[min(max(int(index), 0), len(branches) - 1)]
 
 
 def _carried(carry: Any, body: Callable[[Any], Any]) -> Any:
     """The next carry, of the same type: a loop that is staged has one program for all turns."""
     new = body(carry)
-    for old, made in zip(ft.tree.leaves(carry), ft.tree.leaves(new), strict=True):
-        if (np.shape(old), np.asarray(old).dtype) != (np.shape(made), np.asarray(made).dtype):
-            raise TypeError("the type of a carried value changes")
+    if _types(new) != _types(carry):
+        raise TypeError("the type of a carried value changes")
     return new
 
 
@@ -130,7 +136,7 @@ PLAIN: dict[str, Any] = {
     "np": np,
     "at": _At,
     "lax": SimpleNamespace(
-        cond=lambda pred, yes, no, *operands: (yes if pred else no)(*operands),
+        cond=lambda pred, yes, no, *operands: _switch(bool(pred), (no, yes), *operands),
         switch=_switch,
         fori_loop=_fori_loop,
         while_loop=_while_loop,
