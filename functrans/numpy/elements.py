@@ -243,7 +243,8 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
     """Phases without jumps larger than half a period."""
     x = as_array(p)
     k = normalize_axis(axis, len(shape_of(x)), "axis")
-    step = ew.subtract(part(x, k, 1, None), part(x, k, None, -1))
+    difference = ew.not_equal if dtype_of(x).kind == "b" else ew.subtract  # as numpy.diff
+    step = difference(part(x, k, 1, None), part(x, k, None, -1))
     limit = period / 2 if discont is None else discont
     dtype = np.result_type(dtype_of(step), period)
     if dtype.kind in "iu":

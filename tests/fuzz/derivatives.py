@@ -163,7 +163,7 @@ def flattened(program: Program, words: dict[str, Any]) -> tuple[Scalar, np.ndarr
             x[start:end].reshape(shape)
             for start, end, shape in zip(starts, ends, shapes, strict=False)
         ]
-        found = [v if hasattr(v, "dtype") else np.asarray(v) for part in fun(*parts) for v in part]
+        found = [v for part in fun(*parts) for v in part]
         return sum((_weighted(v, k) for k, v in enumerate(found)), 0.0) + 0.5 * x[0]
 
     return total, point

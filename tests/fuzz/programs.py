@@ -73,7 +73,8 @@ class Program:
             found = []
             for names, text, _ in self.steps:
                 result = evaluated(text, words, values)
-                parts = leaves(result)
+                # Numbers have fewer methods than arrays, and take no item assignment.
+                parts = [np.asarray(v) if np.isscalar(v) else v for v in leaves(result)]
                 values.update(zip(names, parts, strict=True))
                 found.append(parts)
             return found[-1] if last_only else found
