@@ -586,6 +586,10 @@ class Numbers:
         """NumPy's ``tanh``."""
         return self._function(x, hyperbolic.tanh, complex_functions.tanh)
 
+    def tanh_slope(self, x: Number, y: Number) -> Number:
+        """The derivative of ``tanh``, given operand and result."""
+        return self._number(x.dtype, hyperbolic.tanh_slope(self.b, x.value, y.value))
+
     def arcsinh(self, x: Number) -> Number:
         """NumPy's ``arcsinh``."""
         return self._function(x, hyperbolic.asinh, complex_inverses.arcsinh)
@@ -612,6 +616,14 @@ class Numbers:
             one = self.like(x, 1)
             return self.divide(one, self.add(one, self.exp(self.negative(x))))
         return self._function(x, hyperbolic.expit)
+
+    def sigmoid_slope(self, x: Number, y: Number) -> Number:
+        """The derivative of ``sigmoid``, given operand and result."""
+        return self._number(x.dtype, hyperbolic.expit_slope(self.b, x.value, y.value))
+
+    def sigmoid_tilt(self, x: Number, y: Number) -> Number:
+        """``1 - 2 sigmoid(x)``, given operand and result."""
+        return self._number(x.dtype, hyperbolic.expit_tilt(self.b, x.value, y.value))
 
     def softplus(self, x: Number) -> Number:
         """``log(1 + exp(x))`` without overflow."""

@@ -180,15 +180,16 @@ def sinc(x: Any) -> Any:
     return ew.where(is_small, series, ew.sin(far) / far)
 
 
-_NODES = 128
+_NODES = 64
 
 
 @implements(np.i0)
 def i0(x: Any) -> Any:
     """Modified Bessel function of the first kind and order 0, for real operands up to 700.
 
-    The mean of ``exp(x cos(t))`` over ``[0, pi]`` by the midpoint rule, whose error falls
-    geometrically: with ``n`` nodes it is ``2 I_2n(x)``, below 1e-20 of the result.
+    The mean of ``cosh(x cos(t))`` over ``[0, pi / 2]`` by the midpoint rule, whose error falls
+    geometrically: with ``n`` nodes it is ``2 I_4n(x)``, below 1e-20 of the result. All terms of all
+    derivatives have one sign. Half precision is summed in float32, since the sum may overflow.
 
     Reference: Trefethen & Weideman, The exponentially convergent trapezoidal rule, SIAM Review 56
     (2014).
@@ -197,11 +198,12 @@ def i0(x: Any) -> Any:
     if complex_parts.is_complex(operand):
         raise TypeError("i0 not supported for complex values")
     operand = inexact(operand)
-    shape = shape_of(operand)
-    cosines = np.cos((np.arange(_NODES) + 0.5) * (math.pi / _NODES)).astype(dtype_of(operand))
-    exponents = ew.multiply(structural.reshape(operand, (*shape, 1)), cosines)
-    total = structural.reduce_sum(ew.exp(exponents), (len(shape),))
-    return ew.divide(total, _NODES)
+    shape, dtype = shape_of(operand), dtype_of(operand)
+    inner = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+    cosines = np.cos((np.arange(_NODES) + 0.5) * (math.pi / 2 / _NODES)).astype(inner)
+    column = structural.reshape(structural.cast(operand, inner), (*shape, 1))
+    terms = ew.cosh(ew.multiply(column, cosines)) * (1 / _NODES)
+    return structural.cast(structural.reduce_sum(terms, (len(shape),)), dtype)
 
 
 # repair -----------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ import numpy as np
 from functrans.ir.primitive import Primitive
 from functrans.passes.cotangents import zeros
 from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.trace import aval_of, bind, dtype_of, shape_of
 
@@ -410,6 +411,29 @@ def _natural_power(x: Any, n: int) -> Any:
     return Series(squared.value * x.value, lambda k, wanted: convolve(squared, x, k))
 
 
+def _tanh_slope(operands: Sequence[Any], y: Series) -> Rule:
+    """``1 - y**2``, of which only coefficient 0 is hard to compute."""
+    result = operands[1]
+
+    def rule(k: int, wanted: int) -> Any:
+        return scaled(-1, square(result, k))
+
+    return rule
+
+
+def _sigmoid_slope(operands: Sequence[Any], y: Series) -> Rule:
+    """``y - y**2`` likewise."""
+    x, result = operands
+    tilt = sf.sigmoid_tilt(x.value, result.value)
+
+    def rule(k: int, wanted: int) -> Any:
+        known = square(result, k, 1) if k > 1 else None
+        first = None if result[k] is None else result[k] * tilt
+        return total([first, None if known is None else -known])
+
+    return rule
+
+
 _ELEMENTWISE: Mapping[Primitive, Callable[[Sequence[Any], Series], Rule | None]] = {
     ew.multiply_p: _multiply,
     ew.mul_strong_zero_p: _mul_strong_zero,
@@ -417,6 +441,8 @@ _ELEMENTWISE: Mapping[Primitive, Callable[[Sequence[Any], Series], Rule | None]]
     ew.where_p: _where,
     ew.sqrt_p: _sqrt,
     ew.power_p: _power,
+    ew.tanh_slope_p: _tanh_slope,
+    sf.sigmoid_slope_p: _sigmoid_slope,
     ew.sin_p: _circular(ew.cos, 1, -1),
     ew.cos_p: _circular(ew.sin, -1, 1),
     ew.sinh_p: _circular(ew.cosh, 1, 1),

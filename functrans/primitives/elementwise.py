@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
+from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.primitives.family import (
     binary,
@@ -192,7 +193,7 @@ power_p: Primitive = binary(
 
 exp_p: Primitive = unary("exp", np.exp, lambda t, x, y: t * y, "y")
 exp2_p: Primitive = unary("exp2", np.exp2, lambda t, x, y: t * (y * LN2), "y")
-expm1_p: Primitive = unary("expm1", np.expm1, lambda t, x, y: t * (y + 1), "y")
+expm1_p: Primitive = unary("expm1", np.expm1, lambda t, x, y: t * exp(x), "x")
 log_p: Primitive = unary("log", np.log, lambda t, x, y: t / x, "x")
 log2_p: Primitive = unary("log2", np.log2, lambda t, x, y: t / (x * LN2), "x")
 log10_p: Primitive = unary("log10", np.log10, lambda t, x, y: t / (x * LN10), "x")
@@ -249,9 +250,23 @@ def _root_beside(square: Any, reference: Any) -> Any:
     return where(is_zero, 0, (near + square / near) * 0.5)
 
 
+circle_square_p: Primitive = unary(
+    "circle_square",
+    lambda x: (1 - x) * (1 + x),
+    lambda t, x, y: t * (-2 * x),
+    "x",
+    ufunc=np.square,
+    keeps_weak=True,
+    lower=Expansion(lambda x: ((1 - x) * (1 + x),)),
+)
+circle_square: ArrayFunction = user_function(
+    circle_square_p, "``1 - x**2``, exact beside 1; so is its derivative beside 0."
+)
+
+
 def _circle_root(x: Any) -> Any:
     """``sqrt(1 - x**2)``, on the side of ``arcsin(x)``."""
-    square = (1 - x) * (1 + x)
+    square = circle_square(x)
     if dtype_of(x).kind == "c":
         return _root_beside(square, cos(arcsin(x)))
     return sqrt(square)
@@ -271,6 +286,62 @@ def _difference_root(x: Any) -> Any:
     return sqrt(x - 1) * sqrt(x + 1)
 
 
+NEAR_LIMIT = 1 / 256
+"""Slopes of tanh and sigmoid below which they are computed from the operand."""
+
+
+def plain_slope(x: Any, slope: Any, tail: Callable[[Any], Any]) -> Any:
+    """A slope computed from the result, and by ``tail`` of the operand where it is small."""
+    if not np.min(slope, initial=1) < NEAR_LIMIT:
+        return slope
+    where_small = np.nonzero(slope < NEAR_LIMIT)
+    with np.errstate(under="ignore"):
+        slope[where_small] = tail(x[where_small])
+    return slope[()]
+
+
+def met(*operands: Any) -> tuple[np.ndarray, ...]:
+    """Plain operands in their common shape and dtype."""
+    first = operands[0]
+    if all(
+        type(x) is np.ndarray and x.shape == first.shape and x.dtype == first.dtype
+        for x in operands
+    ):
+        return operands
+    dtype = np.result_type(*operands)
+    return np.broadcast_arrays(*[np.asarray(x, dtype) for x in operands])
+
+
+def _plain_tanh_slope(x: Any, y: Any) -> Any:
+    x, y = met(x, y)
+    square = np.asarray(y * y)
+    return plain_slope(x, np.subtract(1, square, out=square), _squared_sech)
+
+
+def _squared_sech(x: Any) -> Any:
+    """``1 / cosh(x)**2`` without overflow."""
+    e = np.exp(-2 * np.abs(x))
+    return 4 * e / ((1 + e) * (1 + e))
+
+
+# The result has lost what the slope is made of where it is beside 1 or -1: ``1 - y * y`` is all
+# rounding there. The slope of the slope does not suffer from that.
+tanh_slope_p: Primitive = binary(
+    "tanh_slope",
+    _plain_tanh_slope,
+    (0, lambda t, x, y, slope: t * (-2 * y)),
+    ("", "b"),
+    ufunc=np.hypot,
+)
+tanh_slope: ArrayFunction = user_function(
+    tanh_slope_p, "The derivative of ``tanh``, of the operand and the result: ``1 - y**2``."
+)
+
+
+def _tanh_slope(x: Any, y: Any) -> Any:
+    return 1 - y * y if dtype_of(x).kind == "c" else tanh_slope(x, y)
+
+
 sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
 cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
 tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
@@ -279,10 +350,10 @@ arccos_p: Primitive = unary("arccos", np.arccos, lambda t, x, y: -t / _circle_ro
 arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
 sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
 cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
-tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * (1 - y * y), "y")
+tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * _tanh_slope(x, y), "xy")
 arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / _sum_root(x), "x")
 arccosh_p: Primitive = unary("arccosh", np.arccosh, lambda t, x, y: t / _difference_root(x), "x")
-arctanh_p: Primitive = unary("arctanh", np.arctanh, lambda t, x, y: t / ((1 - x) * (1 + x)), "x")
+arctanh_p: Primitive = unary("arctanh", np.arctanh, lambda t, x, y: t / circle_square(x), "x")
 
 
 arctan2_p: Primitive = binary(
@@ -297,11 +368,40 @@ arctan2_p: Primitive = binary(
 hypot_p: Primitive = binary(
     "hypot",
     np.hypot,
+    (lambda t, a, b, y: t * cosine(a, b, y), lambda t, a, b, y: t * cosine(b, a, y)),
+    ("aby", "aby"),
+)
+
+
+def _over(a: Any, y: Any) -> Any:
+    return where(y == 0, 0, a / where(y == 0, 1, y))
+
+
+def _cosine_aval(a: ShapedArray, b: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
+    shape = broadcast_shapes("cosine", [a.shape, b.shape, y.shape])
+    return (ShapedArray(shape, promoted_dtype((a, b, y))),)
+
+
+def _plain_cosine(a: Any, b: Any, y: Any) -> Any:
+    a, b, y = met(a, b, y)
+    return np.divide(a, y, out=np.zeros_like(y), where=y != 0)[()]
+
+
+# The derivative of the quotient would be ``(1 - (a / y)**2) / y``, which cancels.
+cosine_p: Primitive = ternary(
+    "cosine",
+    _plain_cosine,
     (
-        lambda t, a, b, y: t * where(y == 0, 0, a / where(y == 0, 1, y)),
-        lambda t, a, b, y: t * where(y == 0, 0, b / where(y == 0, 1, y)),
+        lambda t, a, b, c, y: t * _over(cosine(b, a, c) * cosine(b, a, c), c),
+        lambda t, a, b, c, y: -t * _over(y * cosine(b, a, c), c),
+        0,
     ),
-    ("ay", "by"),
+    ("abc", "abcy", ""),
+    abstract_eval=_cosine_aval,
+    lower=Expansion(lambda a, b, y: (_over(a, y),)),
+)
+cosine: ArrayFunction = user_function(
+    cosine_p, "``a / hypot(a, b)`` of the operands and the hypotenuse, 0 at 0."
 )
 
 # extrema and rounding ---------------------------------------------------------------------------
@@ -505,7 +605,8 @@ PRIMITIVES = (
     add_p, subtract_p, multiply_p, divide_p, floor_divide_p, remainder_p, fmod_p, negative_p,
     power_p, exp_p, exp2_p, expm1_p, log_p, log2_p, log10_p, log1p_p, sqrt_p, cbrt_p, logaddexp_p,
     logaddexp2_p, sin_p, cos_p, tan_p, arcsin_p, arccos_p, arctan_p, sinh_p, cosh_p, tanh_p,
-    arcsinh_p, arccosh_p, arctanh_p, arctan2_p, hypot_p, maximum_p, minimum_p, fmax_p, fmin_p,
+    arcsinh_p, arccosh_p, arctanh_p, circle_square_p, tanh_slope_p,
+    arctan2_p, hypot_p, cosine_p, maximum_p, minimum_p, fmax_p, fmin_p,
     clip_p, absolute_p, sign_p, floor_p, ceil_p, trunc_p, rint_p, spacing_p, heaviside_p,
     nextafter_p, copysign_p, ldexp_p, where_p, mul_strong_zero_p, equal_p, not_equal_p, less_p,
     less_equal_p, greater_p, greater_equal_p, logical_and_p, logical_or_p, logical_xor_p,

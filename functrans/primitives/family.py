@@ -197,7 +197,11 @@ def _elementwise_batch(get: Callable[[], Primitive]) -> Callable[..., Any]:
 _COSTS = {
     cost: names.split()
     for cost, names in (
-        (4, "divide floor_divide remainder fmod sqrt norm_sqrt gcd lcm hypot complex_abs"),
+        (
+            4,
+            "divide floor_divide remainder fmod sqrt norm_sqrt gcd lcm hypot complex_abs"
+            " tanh_slope sigmoid_slope sigmoid_tilt",
+        ),
         (
             15,
             "exp exp2 expm1 log log2 log10 log1p cbrt logaddexp logaddexp2 sin cos tan arcsin"

@@ -26,12 +26,18 @@ from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import imag, real
 from functrans.primitives.family import (
+    binary,
     broadcast_shapes,
     elementwise_primitive,
     promoted_dtype,
     user_function,
 )
-from functrans.primitives.special_cylinder import iv_derivative, ive_derivative, jv_derivative
+from functrans.primitives.special_cylinder import (
+    iv_derivative,
+    ive_derivative,
+    jv_derivative,
+    scaled_slope,
+)
 from functrans.primitives.special_family import (
     NO_NATIVE_FORM,
     floating,
@@ -191,8 +197,57 @@ def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
     return plain
 
 
+def _bell(x: Any) -> Any:
+    """``sigmoid(x) * sigmoid(-x)``."""
+    e = np.exp(-np.abs(x))
+    return e / ((1 + e) * (1 + e))
+
+
+def _plain_sigmoid_slope(x: Any, y: Any) -> Any:
+    x, y = ew.met(x, y)
+    rest = np.asarray(1 - y)
+    if not np.min(rest, initial=1) < ew.NEAR_LIMIT:
+        return (y * rest)[()]
+    is_tail = rest < ew.NEAR_LIMIT
+    return ew.plain_slope(x, rest, _bell) * np.where(is_tail, 1, y)
+
+
+def _plain_sigmoid_tilt(x: Any, y: Any) -> Any:
+    x, y = ew.met(x, y)
+    return np.where(np.abs(x) < ew.NEAR_LIMIT, -np.tanh(x * 0.5), 1 - 2 * y)[()]
+
+
+# As for tanh: ``1 - y`` is all rounding where the result is beside 1, ``1 - 2 y`` beside 0.
+sigmoid_slope_p: Primitive = binary(
+    "sigmoid_slope",
+    _plain_sigmoid_slope,
+    (0, lambda t, x, y, slope: t * sigmoid_tilt(x, y)),
+    ("", "ab"),
+    ufunc=np.hypot,
+)
+sigmoid_tilt_p: Primitive = binary(
+    "sigmoid_tilt", _plain_sigmoid_tilt, (0, lambda t, x, y, tilt: t * -2), ("", ""), ufunc=np.hypot
+)
+sigmoid_slope: ArrayFunction = user_function(
+    sigmoid_slope_p, "The derivative of ``sigmoid``, of the operand and the result: ``y - y**2``."
+)
+sigmoid_tilt: ArrayFunction = user_function(
+    sigmoid_tilt_p, "``1 - 2 sigmoid(x)``, of the operand and the result."
+)
+
+
+def _sigmoid_rate(x: Any, y: Any) -> Any:
+    if dtype_of(y).kind == "c":
+        return y * (1 - y)
+    return sigmoid_slope(cast(x, dtype_of(y)), y)
+
+
 sigmoid_p: Primitive = _one(
-    "sigmoid", _plain(_plain_sigmoid), lambda t, x, y: t * (y * (1 - y)), "y", kinds="biufc"
+    "sigmoid",
+    _plain(_plain_sigmoid),
+    lambda t, x, y: t * _sigmoid_rate(x, y),
+    "xy",
+    kinds="biufc",
 )
 relu_p: Primitive = _one(
     "relu",
@@ -278,6 +333,16 @@ def _log_ndtr_slope(x: Any, y: Any) -> Any:
     return ew.where(is_left, left, right)
 
 
+def inverse_bell(x: Any, y: Any) -> Any:
+    """``exp(y * y)`` for ``erfc(y) = x``; ``erfcx(y) / x`` where the square would lose digits."""
+    is_right = x < 1
+    tail, size = ew.where(is_right, x, 2 - x), ew.where(is_right, y, -y)
+    is_far = (size > 1) & (tail > 0)
+    far = erfcx(ew.where(is_far, size, 1)) / ew.where(is_far, tail, 1)
+    near = ew.where(is_far, 0, y)
+    return ew.where(is_far, far, ew.exp(near * near))
+
+
 erf_p: Primitive = _of_scipy(
     "erf", (lambda t, x, y: t * (ew.exp(-(x * x)) * (2 / _ROOT_PI)),), ("x",), is_native=True
 )
@@ -292,7 +357,9 @@ ndtr_p: Primitive = _of_scipy(
     "ndtr", (lambda t, x, y: t * (ew.exp(x * x * -0.5) / _ROOT_2_PI),), ("x",)
 )
 ndtri_p: Primitive = _of_scipy(
-    "ndtri", (lambda t, x, y: t * (ew.exp(y * y * 0.5) * _ROOT_2_PI),), ("y",)
+    "ndtri",
+    (lambda t, x, y: t * (inverse_bell(2 * x, y * -math.sqrt(0.5)) * _ROOT_2_PI),),
+    ("xy",),
 )
 log_ndtr_p: Primitive = _of_scipy("log_ndtr", (lambda t, x, y: t * _log_ndtr_slope(x, y),), ("xy",))
 
@@ -323,8 +390,30 @@ def _plain_lgamma(x: Any) -> Any:
 lgamma_p: Primitive = _one(
     "lgamma", _plain(_plain_lgamma), lambda t, x, y: t * digamma(x), "x", is_wide=False
 )
-digamma_p: Primitive = _of_scipy(
-    "digamma", (lambda t, x, y: t * zeta(2.0, x),), ("x",), is_native=True
+
+
+def _plain_digamma(x: Any) -> Any:
+    """SciPy's ``psi``; left of 0 by reflection, for which SciPy rounds the distance to the pole."""
+    if x.dtype.kind == "c":
+        raise TypeError("digamma: not defined for complex numbers")
+    psi = routine("psi")
+    y = psi(x)
+    is_left = (x < 0) & np.isfinite(y)
+    if not is_left.any():
+        return y
+    left = np.where(is_left, x, x.dtype.type(-0.5))
+    distance = left - np.rint(left)
+    reflected = psi(1 - left) - math.pi / np.tan(math.pi * distance)
+    is_near = is_left & (np.abs(distance) < 0.125)  # SciPy has the digits beside the zeros
+    return np.where(is_near, reflected, y)[()]
+
+
+digamma_p: Primitive = _one(
+    "digamma",
+    _plain(_plain_digamma),
+    lambda t, x, y: t * zeta(2.0, x),
+    "x",
+    is_wide=False,
 )
 zeta_p: Primitive = _of_scipy(
     "zeta",
@@ -452,10 +541,33 @@ gammainc_aa: ArrayFunction = user_function(
 
 i0_p: Primitive = _of_scipy("i0", (lambda t, x, y: t * i1(x),), ("x",))
 i1_p: Primitive = _of_scipy("i1", (lambda t, x, y: t * iv_derivative(1, 1, x),), ("x",))
-i0e_p: Primitive = _of_scipy("i0e", (lambda t, x, y: t * (i1e(x) - ew.sign(x) * y),), ("xy",))
-i1e_p: Primitive = _of_scipy(
-    "i1e", (lambda t, x, y: t * (ive_derivative(1, 1, x) - ew.sign(x) * y),), ("xy",)
-)
+
+
+def _i0e_slope(x: Any, y: Any) -> Any:
+    is_far, slope = scaled_slope("ive", 0.0, x * ew.sign(x))
+    return ew.where(is_far, ew.sign(x) * slope, i1e(x) - ew.sign(x) * y)
+
+
+def _i1e_slope(x: Any, y: Any) -> Any:
+    is_far, slope = scaled_slope("ive", 1.0, x * ew.sign(x))
+    return ew.where(is_far, slope, ive_derivative(1, 1, x) - ew.sign(x) * y)
+
+
+def _k0e_slope(x: Any, y: Any) -> Any:
+    is_far, slope = scaled_slope("kve", 0.0, x)
+    return ew.where(
+        is_far, slope, ew.where(x == 0, -y, y - k1e(x))
+    )  # not a difference of infinities
+
+
+def _k1e_slope(x: Any, y: Any) -> Any:
+    is_far, slope = scaled_slope("kve", 1.0, x)
+    near = ew.where(is_far, 1, x)
+    return ew.where(is_far, slope, y * ((near - 1) / near) - k0e(x))
+
+
+i0e_p: Primitive = _of_scipy("i0e", (lambda t, x, y: t * _i0e_slope(x, y),), ("xy",))
+i1e_p: Primitive = _of_scipy("i1e", (lambda t, x, y: t * _i1e_slope(x, y),), ("xy",))
 
 i0: ArrayFunction = user_function(i0_p, "The modified Bessel function of the first kind, order 0.")
 i1: ArrayFunction = user_function(i1_p, "The modified Bessel function of the first kind, order 1.")
@@ -468,8 +580,8 @@ y0_p: Primitive = _of_scipy("y0", (lambda t, x, y: -t * y1(x),), ("x",))
 y1_p: Primitive = _of_scipy("y1", (lambda t, x, y: t * (y0(x) - y / x),), ("xy",))
 k0_p: Primitive = _of_scipy("k0", (lambda t, x, y: -t * k1(x),), ("x",))
 k1_p: Primitive = _of_scipy("k1", (lambda t, x, y: -t * (k0(x) + y / x),), ("xy",))
-k0e_p: Primitive = _of_scipy("k0e", (lambda t, x, y: t * (y - k1e(x)),), ("xy",))
-k1e_p: Primitive = _of_scipy("k1e", (lambda t, x, y: t * (y - k0e(x) - y / x),), ("xy",))
+k0e_p: Primitive = _of_scipy("k0e", (lambda t, x, y: t * _k0e_slope(x, y),), ("xy",))
+k1e_p: Primitive = _of_scipy("k1e", (lambda t, x, y: t * _k1e_slope(x, y),), ("xy",))
 
 j0: ArrayFunction = user_function(j0_p, "The Bessel function of the first kind, order 0.")
 j1: ArrayFunction = user_function(j1_p, "The Bessel function of the first kind, order 1.")
@@ -481,7 +593,8 @@ k0e: ArrayFunction = user_function(k0e_p, "``k0(x) * exp(x)``.")
 k1e: ArrayFunction = user_function(k1e_p, "``k1(x) * exp(x)``.")
 
 PRIMITIVES = (
-    sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p, reciprocal_p, erf_p, erfc_p, erfcx_p,
+    sigmoid_slope_p, sigmoid_tilt_p, sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p,
+    reciprocal_p, erf_p, erfc_p, erfcx_p,
     erfinv_p, ndtr_p, ndtri_p, log_ndtr_p, lgamma_p, digamma_p, zeta_p, gammainc_p, gammaincc_p,
     zeta_s_p, zeta_ss_p, gammainc_a_p, gammainc_aa_p,
     i0_p, i1_p, i0e_p, i1e_p, j0_p, j1_p, y0_p, y1_p, k0_p, k1_p, k0e_p, k1e_p,

@@ -22,6 +22,7 @@ from functrans.primitives.family import user_function
 from functrans.primitives.special import i0, j0, k0, y0
 from functrans.primitives.special_family import refused_derivative, special_primitive
 from functrans.primitives.special_gamma import rgamma
+from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
 
@@ -77,10 +78,23 @@ hankel2_p: Primitive = _cylinder("hankel2", lambda v, x, y: cy.hankel2_derivativ
 # Of real arguments these two are not scaled.
 jve_p: Primitive = _cylinder("jve", lambda v, x, y: cy.jv_derivative(1, v, x), has_complex=False)
 yve_p: Primitive = _cylinder("yve", lambda v, x, y: cy.yv_derivative(1, v, x), has_complex=False)
-ive_p: Primitive = _cylinder(
-    "ive", lambda v, x, y: cy.ive_derivative(1, v, x) - ew.sign(x) * y, "aby", has_complex=False
-)
-kve_p: Primitive = _cylinder("kve", lambda v, x, y: cy.kve_derivative(1, v, x) + y, "aby")
+
+
+def _ive_slope(v: Any, x: Any, y: Any) -> Any:
+    is_far, slope = cy.scaled_slope("ive", v, x)
+    return ew.where(is_far, slope, cy.ive_derivative(1, v, x) - ew.sign(x) * y)
+
+
+def _kve_slope(v: Any, x: Any, y: Any) -> Any:
+    near = cy.kve_derivative(1, v, x) + y
+    if dtype_of(x).kind == "c":
+        return near
+    is_far, slope = cy.scaled_slope("kve", v, x)
+    return ew.where(is_far, slope, near)
+
+
+ive_p: Primitive = _cylinder("ive", _ive_slope, "aby", has_complex=False)
+kve_p: Primitive = _cylinder("kve", _kve_slope, "aby")
 hankel1e_p: Primitive = _cylinder(
     "hankel1e", lambda v, x, y: cy.hankel1e_derivative(1, v, x) - 1j * y, "aby"
 )

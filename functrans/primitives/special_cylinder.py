@@ -68,6 +68,27 @@ def _scaled_far_out(name: str, order: float, x: np.ndarray) -> Any:
     return np.where(is_far, far, routine(name)(order, np.where(is_far, x.dtype.type(1), x)))
 
 
+_FAR = 25.0
+_TERMS = 26
+
+
+def scaled_slope(name: str, v: Any, x: Any) -> tuple[Any, Any]:
+    """Where the asymptotic series of the derivative of a scaled function holds, and the derivative.
+
+    The function is ``c x**(-1/2) sum(a_k / x**k)`` with ``a_k / a_(k-1)`` equal to ``(2k-1)**2 - 4
+    v**2`` over ``8 k``, and the negative of that for ``kve`` (DLMF 10.40.1, 10.40.2); so far out
+    its derivative is a small difference of the function and its neighbour, and so on at each order.
+    """
+    is_far = x > _FAR + v * v
+    inverse = 1 / ew.where(is_far, x, math.inf)
+    total: Any = _TERMS + 0.5
+    for k in range(_TERMS, 0, -1):
+        factor = ((2 * k - 1) ** 2 - 4 * v * v) * (1 if name == "ive" else -1) / (8 * k)
+        total = total * (inverse * factor) + (k - 0.5)
+    scale = -math.sqrt(math.pi / 2) if name == "kve" else -1 / math.sqrt(2 * math.pi)
+    return is_far, total * ew.power(inverse, 1.5) * scale
+
+
 def _first_of_order_one(name: str, x: np.ndarray) -> Any:
     """``C_1' = C_0 - C_1 / x``, which is quicker and as exact: it is 1/2 at 0."""
     below, own = _value(name, 0, x), _value(name, 1, x)

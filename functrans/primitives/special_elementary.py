@@ -16,7 +16,7 @@ from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import imag, real
 from functrans.primitives.family import user_function
-from functrans.primitives.special import FAR, erf, erfcx_slope, far_series
+from functrans.primitives.special import FAR, erf, erfcx_slope, far_series, inverse_bell
 from functrans.primitives.special_family import special_primitive
 from functrans.primitives.special_hypergeometric import hyp1f1, hyp2f1
 from functrans.trace import dtype_of
@@ -75,7 +75,7 @@ erfi_p: Primitive = special_primitive(
     "erfi", (lambda t, x, y: t * (ew.exp(x * x) * (2 / _ROOT_PI)),), ("x",), has_complex=True
 )
 erfcinv_p: Primitive = special_primitive(
-    "erfcinv", (lambda t, x, y: t * (ew.exp(y * y) * (-_ROOT_PI / 2)),), ("y",)
+    "erfcinv", (lambda t, x, y: t * (inverse_bell(x, y) * (-_ROOT_PI / 2)),), ("xy",)
 )
 dawsn_p: Primitive = special_primitive(
     "dawsn", (lambda t, x, y: t * _dawsn_slope(x, y),), ("xy",), has_complex=True
@@ -147,7 +147,7 @@ def _times_log(a: Any, log: Any) -> Any:
 
 logit_p: Primitive = special_primitive(
     "logit",
-    (lambda t, x, y: t / (x * (1 - x)),),
+    (lambda t, x, y: t / x + t / (1 - x),),  # the product underflows, and with it the next order
     ("x",),
 )
 xlogy_p: Primitive = special_primitive(

@@ -127,8 +127,18 @@ expn_p: Primitive = special_primitive(
 exp1_p: Primitive = special_primitive(
     "exp1", (lambda t, x, y: -t * (ew.exp(-x) / x),), ("x",), has_complex=True
 )
+# The rule of a quotient would be a difference of infinities where it overflows.
+exp_over_p: Primitive = special_primitive(
+    "exp_over",
+    (lambda t, x, y: t * (y * ((x - 1) / x)),),
+    ("xy",),
+    lambda x: np.exp(x) / x,
+    has_complex=True,
+    expansion=lambda x: ew.exp(x) / x,
+)
+exp_over: ArrayFunction = user_function(exp_over_p, "``exp(x) / x``.")
 expi_p: Primitive = special_primitive(
-    "expi", (lambda t, x, y: t * (ew.exp(x) / x),), ("x",), has_complex=True
+    "expi", (lambda t, x, y: t * exp_over(x),), ("x",), has_complex=True
 )
 sici_s_p: Primitive = special_primitive(
     "sici_s", (lambda t, x, y: t * sine_ratio(x),), ("x",), "sici", output=0, has_complex=True
@@ -431,7 +441,8 @@ ellipj_ph: ArrayFunction = user_function(ellipj_ph_p, "The amplitude of Jacobi's
 agm: ArrayFunction = user_function(agm_p, "The arithmetic-geometric mean.")
 
 PRIMITIVES = (
-    hyp0f1_p, hyp1f1_p, hyp2f1_p, hyperu_p, wright_bessel_p, expn_p, exp1_p, expi_p, sici_s_p,
+    hyp0f1_p, hyp1f1_p, hyp2f1_p, hyperu_p, wright_bessel_p, expn_p, exp1_p, exp_over_p, expi_p,
+    sici_s_p,
     sici_c_p, shichi_s_p, shichi_c_p, spence_p, lambertw_p, wrightomega_p, elliprc_p, elliprf_p,
     elliprd_x_p, elliprd_z_p, elliprd_p, elliprg_p, elliprj_x_p, elliprj_p_p, elliprj_rj_p,
     ellipk_p, ellipkm1_p, ellipe_p, ellipkinc_p, ellipeinc_p, ellipj_sn_p, ellipj_cn_p,

@@ -553,6 +553,26 @@ lgamma: ArrayFunction = user_function(
     torch_lgamma_p, "The logarithm of the absolute value of the gamma function."
 )
 
+# Torch keeps the results of these and not the operands, which programs may overwrite. Where the
+# results round to 1 or -1 the slopes are 0.
+torch_tanh_p: Primitive = unary(
+    "torch_tanh", np.tanh, lambda t, x, y: t * (1 - y * y), "y", lower=_expanded(ew.tanh)
+)
+torch_sigmoid_p: Primitive = unary(
+    "torch_sigmoid",
+    sf.sigmoid_p.elementwise.function,  # type: ignore[union-attr]  # it is elementwise
+    lambda t, x, y: t * (y * (1 - y)),
+    "y",
+    abstract_eval=sf.sigmoid_p.abstract_eval,
+    lower=_expanded(sf.sigmoid),
+)
+torch_expm1_p: Primitive = unary(
+    "torch_expm1", np.expm1, lambda t, x, y: t * (y + 1), "y", lower=_expanded(ew.expm1)
+)
+tanh: ArrayFunction = user_function(torch_tanh_p, "``tanh(x)``.")
+sigmoid: ArrayFunction = user_function(torch_sigmoid_p, "``1 / (1 + exp(-x))``.")
+expm1: ArrayFunction = user_function(torch_expm1_p, "``exp(x) - 1``.")
+
 logit: ArrayFunction = user_function(torch_logit_p, "``log(x / (1 - x))``.")
 sinc: ArrayFunction = user_function(torch_sinc_p, "``sin(pi x) / (pi x)``, 1 at 0.")
 entropy: ArrayFunction = user_function(entropy_p, "``-x log(x)``, 0 at 0 and minus infinity below.")
@@ -562,5 +582,6 @@ PRIMITIVES = (
     torch_fmin_p, clamp_min_p, clamp_max_p, clamp_p, torch_arctan2_p, torch_hypot_p,
     torch_logaddexp_p, torch_logaddexp2_p, torch_copysign_p, torch_remainder_p, torch_power_p,
     torch_xlogy_p, torch_xlog1py_p, binary_cross_entropy_p, with_slope_p, torch_logit_p,
-    torch_sinc_p, entropy_p, torch_lgamma_p, expm1_below_p, softplus_below_p,
+    torch_sinc_p, entropy_p, torch_lgamma_p, expm1_below_p, softplus_below_p, torch_tanh_p,
+    torch_sigmoid_p, torch_expm1_p,
 )  # fmt: skip

@@ -305,6 +305,7 @@ HYPERGEOMETRIC = (
     row(hy.wright_bessel_p, _wright, HALF, POSITIVE, HALF, fixed=(0, 1)),
     row(hy.expn_p, mp.expint, ints(0, 4), POSITIVE),
     row(hy.exp1_p, mp.e1, HALF, is_complex=True),
+    row(hy.exp_over_p, lambda x: mp.exp(x) / x, HALF, is_complex=True),
     row(hy.expi_p, mp.ei, HALF, is_complex=True),
     row(hy.sici_s_p, mp.si, HALF, is_complex=True),
     row(hy.sici_c_p, mp.ci, HALF, is_complex=True),

@@ -4,6 +4,7 @@ Definitions are functions of Python numbers (``math``), so that NumPy is not com
 Values and derivatives at special points: tests/autograd/test_special_points.py.
 """
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -96,6 +97,11 @@ ROWS: tuple[Row, ...] = (
     unary(te.entropy_p, None, _entropy, None, span(0.2, 2)),
     unary(te.torch_lgamma_p, None, math.lgamma, None, span(0.3, 4), draw_int=ints(1, 9),
           kinks=(math.inf, -math.inf, math.nan, 1e3, 1e-310, -1e-310)),
+    unary(te.torch_tanh_p, np.tanh, math.tanh, cmath.tanh, draw_int=integers),
+    unary(te.torch_sigmoid_p, None, lambda x: 1 / (1 + math.exp(-x)),
+          lambda x: 1 / (1 + cmath.exp(-x)), draw_int=integers),
+    unary(te.torch_expm1_p, np.expm1, math.expm1, lambda x: cmath.exp(x) - 1,
+          draw_int=integers),
     binary(te.expm1_below_p, None, _expm1_below, signed(0.2, 2), span(0.5, 2), fixed=(1,)),
     binary(te.softplus_below_p, None, _softplus, signed(0.2, 2), span(3, 4), fixed=(1,)),
 )  # fmt: skip

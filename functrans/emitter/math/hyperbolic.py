@@ -18,6 +18,7 @@ from functrans.emitter.math.common import (
     power_of_two,
 )
 from functrans.emitter.math.exponential import exp_below, exp_times, expm1_less, reduced
+from functrans.emitter.math.lanes import rarely
 from functrans.emitter.math.logarithm import log1p_sum
 from functrans.emitter.types import Value
 
@@ -58,6 +59,11 @@ _SINH = {
 _HIGH = {64: 710.6, 32: 89.6}
 # Beyond which tanh rounds to 1.
 _ONE = {64: 20.0, 32: 10.0}
+
+# Slopes of tanh and expit below which they are computed from the operand.
+_SMALL_SLOPE = 1 / 256
+# -tanh(x / 2) / x in powers of x**2, for |x| < 1 / 256.
+_TILT = (-1 / 2, 1 / 24, -1 / 240, 17 / 40320)
 
 
 def _halves(b: Builder, a: Value, offset: float) -> tuple[Value, Value, Value, Value, Value]:
@@ -117,6 +123,43 @@ def tanh(b: Builder, x: Value) -> Value:
     numerator = b.select(near, b.fma(b.fneg(a), e, w), e)
     quotient = b.fdiv(numerator, b.fadd(e, b.const(x, 2.0)))
     return b.copysign(b.fadd(b.select(near, a, zero), quotient), x)
+
+
+def tanh_slope(b: Builder, x: Value, y: Value) -> Value:
+    """``1 - y**2`` of ``y = tanh(x)``; where it is small by ``e = exp(-2 |x|)``."""
+
+    def tail() -> Value:
+        a = b.fabs(x)
+        q = _bell(b, b.fneg(b.fadd(a, a)))
+        return b.select(is_tail, b.fmul(q, b.const(x, 4.0)), slope)
+
+    slope = b.fma(b.fneg(y), y, b.const(x, 1.0))
+    is_tail = b.fcmp("olt", slope, b.const(x, _SMALL_SLOPE))
+    return rarely(b, is_tail, slope, tail)
+
+
+def expit_slope(b: Builder, x: Value, y: Value) -> Value:
+    """``y - y**2`` for ``y = expit(x)``; where it is small on the right ``e / (1 + e)**2``."""
+    one = b.const(x, 1.0)
+    rest = b.fsub(one, y)
+    slope = b.fmul(y, rest)
+    is_tail = b.fcmp("olt", rest, b.const(x, _SMALL_SLOPE))
+    return rarely(b, is_tail, slope, lambda: b.select(is_tail, _bell(b, b.fneg(b.fabs(x))), slope))
+
+
+def expit_tilt(b: Builder, x: Value, y: Value) -> Value:
+    """``1 - 2 y`` for ``y = expit(x)``; where it is small ``-tanh(x / 2)``, by its series."""
+    tilt = b.fma(y, b.const(x, -2.0), b.const(x, 1.0))
+    is_near = b.fcmp("olt", b.fabs(x), b.const(x, _SMALL_SLOPE))
+    near = b.fmul(x, horner(b, b.fmul(x, x), _TILT))
+    return b.select(is_near, near, tilt)
+
+
+def _bell(b: Builder, x: Value) -> Value:
+    """``e / (1 + e)**2`` with ``e = exp(x)``."""
+    e = exp_below(b, x)
+    total = b.fadd(b.const(x, 1.0), e)
+    return b.fdiv(e, b.fmul(total, total))
 
 
 def expit(b: Builder, x: Value) -> Value:

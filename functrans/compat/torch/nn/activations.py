@@ -28,7 +28,6 @@ from functrans.primitives.complex_parts import absolute
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.special import erf, log_sigmoid
-from functrans.primitives.special import sigmoid as sigmoid_of
 from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import shape_of
 
@@ -82,15 +81,15 @@ def _gelu(x: Any) -> Any:
 
 
 def _gelu_tanh(x: Any) -> Any:
-    return 0.5 * x * (1.0 + ew.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+    return 0.5 * x * (1.0 + te.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
 def _silu(x: Any) -> Any:
-    return x * sigmoid_of(x)
+    return x * te.sigmoid(x)
 
 
 def _mish(x: Any) -> Any:
-    return x * ew.tanh(softplus_of(x))
+    return x * te.tanh(softplus_of(x))
 
 
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
@@ -103,7 +102,7 @@ def _softsign(x: Any) -> Any:
 
 
 def _tanhshrink(x: Any) -> Any:
-    return x - ew.tanh(x)
+    return x - te.tanh(x)
 
 
 def _hardsigmoid(x: Any) -> Any:
@@ -145,7 +144,7 @@ def along(x: Any, axis: int, start: int, stop: int) -> Any:
 
 def _glu(x: Any, *, axis: int) -> Any:
     half = shape_of(x)[axis] // 2
-    return along(x, axis, 0, half) * sigmoid_of(along(x, axis, half, 2 * half))
+    return along(x, axis, 0, half) * te.sigmoid(along(x, axis, half, 2 * half))
 
 
 def keep_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -208,8 +207,8 @@ _HARDSHRINK = Operation("Hardshrink", _hardshrink)
 _THRESHOLD = Operation("Threshold", _threshold)
 _PRELU = Operation("PreluKernel", _prelu)
 _GLU = Operation("Glu", _glu)
-_SIGMOID = Operation("Sigmoid", sigmoid_of)
-_TANH = Operation("Tanh", ew.tanh)
+_SIGMOID = Operation("Sigmoid", te.sigmoid)
+_TANH = Operation("Tanh", te.tanh)
 _SOFTMAX = Operation("Softmax", _softmax)
 _SOFTMIN = Operation("Softmax", _softmin)
 _LOG_SOFTMAX = Operation("LogSoftmax", _log_softmax)

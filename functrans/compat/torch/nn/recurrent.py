@@ -18,7 +18,7 @@ from functrans.compat.torch.nn.activations import along
 from functrans.control.scanning import scan
 from functrans.primitives import dot
 from functrans.primitives import elementwise as ew
-from functrans.primitives.special import sigmoid as sigmoid_of
+from functrans.primitives import torch_elementwise as te
 from functrans.trace import shape_of
 
 
@@ -38,15 +38,15 @@ def _gates(x: Any, count: int) -> list[Any]:
 def _lstm_step(given: Any, h: Any, c: Any, weight: Any) -> tuple[Any, Any]:
     """Next state from the product with the input, which has the biases in it."""
     i, f, g, o = _gates(given + _product(h, weight, None), 4)
-    c = sigmoid_of(f) * c + sigmoid_of(i) * ew.tanh(g)
-    return sigmoid_of(o) * ew.tanh(c), c
+    c = te.sigmoid(f) * c + te.sigmoid(i) * te.tanh(g)
+    return te.sigmoid(o) * te.tanh(c), c
 
 
 def _gru_step(given: Any, h: Any, weight: Any, bias: Any) -> Any:
     r, z, n = _gates(given, 3)
     own_r, own_z, own_n = _gates(_product(h, weight, bias), 3)
-    reset, update = sigmoid_of(r + own_r), sigmoid_of(z + own_z)
-    new = ew.tanh(n + reset * own_n)
+    reset, update = te.sigmoid(r + own_r), te.sigmoid(z + own_z)
+    new = te.tanh(n + reset * own_n)
     return new + update * (h - new)
 
 
@@ -56,7 +56,7 @@ def _relu(x: Any) -> Any:
 
 def _rnn_step(given: Any, h: Any, weight: Any, is_relu: bool) -> Any:
     pre = given + _product(h, weight, None)
-    return _relu(pre) if is_relu else ew.tanh(pre)
+    return _relu(pre) if is_relu else te.tanh(pre)
 
 
 def _sum_of(a: Any, b: Any) -> Any:
