@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from functrans import lax, make_jaxpr
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
-from functrans.ir import encoding
+from functrans.ir import encoding, parameters
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
@@ -24,12 +25,14 @@ from functrans.ir.source import SourceLine, resolve
 from functrans.ir.writing import SavedHook
 from functrans.passes.evaluate import evaluate
 from functrans.primitives import elementwise as ew
+from functrans.primitives.block_gather import gather_blocks_p
 from functrans.primitives.complex_parts import complex_of
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reduce_sum_p, reshape
 from functrans.staging import stage
 from functrans.state import name_scope
 from functrans.trace import bind
+from samples import each_row
 
 F64 = np.dtype(np.float64)
 VECTOR = ShapedArray((3,), F64)
@@ -301,6 +304,118 @@ ILL_FORMED = {
 def test_check_refuses(message):
     with pytest.raises(JaxprTypeError, match=re.escape(message)):
         check_jaxpr(ILL_FORMED[message])
+
+
+def _noncanonical(value):
+    """Values of a parameter that no function would write, each for a good one."""
+    if type(value) is bool:
+        yield from (int(value), None, "x")
+    elif type(value) is int:
+        yield from (-1 - value, 1 << 62, float(value), None, "x")
+        if value < 2:
+            yield bool(value)
+    elif type(value) is str:
+        yield from (3, None)
+    elif type(value) is tuple:
+        yield None
+        for i, item in enumerate(value):
+            for other in _noncanonical(item):
+                yield (*value[:i], other, *value[i + 1 :])
+    elif type(value) is BasicIndex:
+        yield from (BasicIndex((True,)), BasicIndex(((0, 0),)), BasicIndex((1.0,)))
+    elif isinstance(value, np.dtype):
+        yield from (value.newbyteorder("S"), value.name) if value.itemsize > 1 else (None,)
+
+
+def _is_of_small_integers(value):
+    if type(value) is tuple:
+        return all(map(_is_of_small_integers, value))
+    return type(value) is int and abs(value) < 100
+
+
+def _is_refused(jaxpr):
+    try:
+        check_jaxpr(jaxpr)
+    except JaxprTypeError:
+        return True
+    return False
+
+
+SIGNED = {"config", "padding"}  # negative numbers mean something
+UNCHECKED = {"policy", "rcond"} | parameters.OWN - {"mode", "op", "index"}
+
+
+@pytest.mark.parametrize("row", each_row(lambda row: row.name != "gather_blocks"))
+def test_check_refuses_parameters_that_are_not_canonical(row):
+    for sample in row.samples():
+        jaxpr = make_jaxpr(lambda *x: row.apply(sample, *x))(*sample.operands)  # noqa: B023
+        number, eqn = next(
+            (i, eqn) for i, eqn in enumerate(jaxpr.eqns) if eqn.primitive is row.primitive
+        )
+        check_jaxpr(jaxpr)
+        assert eqn.params.keys() <= parameters.KINDS.keys() | parameters.OWN
+        for name, value in eqn.params.items():
+            if name in UNCHECKED:
+                continue
+            for other in _noncanonical(value):
+                if name in SIGNED and _is_of_small_integers(other):
+                    continue
+                bad = replace(eqn, params={**eqn.params, name: other})
+                eqns = (*jaxpr.eqns[:number], bad, *jaxpr.eqns[number + 1 :])
+                assert _is_refused(replace(jaxpr, eqns=eqns, cache={})), (name, value, other)
+
+
+def test_reads_without_a_look_at_indices_are_for_plans_only():
+    jaxpr = make_jaxpr(lambda x, i: x[i])(np.ones(3), np.array([5]))
+    gathers = [e for e in jaxpr.eqns if e.params.get("mode") == "raise"]
+    blind = {e: replace(e, params={**e.params, "mode": "inside"}) for e in gathers}
+    assert gathers
+    eqns = tuple(blind.get(e, e) for e in jaxpr.eqns)
+    assert _is_refused(replace(jaxpr, eqns=eqns, cache={}))
+    blocks = {"patterns": ((0, 9),), "ranges": ((0, 1, 0),)}
+    jaxpr = make_jaxpr(lambda x, i: bind(gather_blocks_p, x, i, **blocks)[0])(
+        np.ones(3), np.zeros(2, int)
+    )
+    assert _is_refused(jaxpr)
+
+
+def test_a_file_with_an_axis_from_the_end_is_refused(tmp_path):
+    jaxpr = make_jaxpr(lambda x: np.sort(x, axis=0))(np.ones((3, 2)))
+    (eqn,) = jaxpr.eqns
+    save(replace(jaxpr, eqns=(replace(eqn, params={**eqn.params, "axis": -1}),)), tmp_path / "p")
+    with pytest.raises(CacheFormatError, match="axis=-1 is not an axis from 0 to 1"):
+        load(tmp_path / "p")
+
+
+def test_programs_of_equations_must_fit_their_operands():
+    """A loop or call in a file reads operands as its program declares them."""
+    xs, c = np.ones((4, 3)), np.ones(3)
+    scanned = make_jaxpr(lambda c, xs: lax.scan(lambda c, x: (c + x, c), c, xs))(c, xs)
+    branched = make_jaxpr(lambda p, x: lax.cond(p, np.sin, np.cos, x))(True, c)
+    looped = make_jaxpr(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: c + 1, x))(c)
+    other = make_jaxpr(lambda x: x * 2.0)(np.ones(5))
+
+    def changed(jaxpr, /, **params):
+        (eqn,) = [e for e in jaxpr.eqns if e.params.keys() >= params.keys()]
+        new = replace(eqn, params={**eqn.params, **params})
+        return replace(jaxpr, eqns=tuple(new if e is eqn else e for e in jaxpr.eqns), cache={})
+
+    (scan_eqn,) = scanned.eqns
+    (while_eqn,) = looped.eqns
+    branches = next(e.params["branches"] for e in branched.eqns if "branches" in e.params)
+    narrow = replace(scan_eqn.params["jaxpr"], outvars=other.outvars * 2, cache={})
+    assert not any(map(_is_refused, (scanned, branched, looped)))
+    for bad in (
+        changed(scanned, length=3),
+        changed(scanned, length=None),
+        changed(scanned, n_carry=0, n_consts=1),
+        changed(scanned, jaxpr=narrow),
+        changed(branched, branches=(branches[0], other)),
+        changed(looped, cond_jaxpr=while_eqn.params["body_jaxpr"]),
+        changed(looped, body_jaxpr=other),
+        changed(looped, n_body_consts=1),
+    ):
+        assert _is_refused(bad)
 
 
 def test_check_shows_the_equation_by_its_printed_names():

@@ -49,7 +49,7 @@ WITHIN = {
 avals lowering source
 primitive tapes
 jaxpr
-encoding printing
+encoding parameters printing
 check writing
 serialize
 """,

@@ -214,6 +214,8 @@ class NestWriter:
     def root_indices(self, root: Root) -> Iterator[Index]:
         """The indices of a root's space: loop variables, and all numbers of unrolled axes."""
         choices: list[list[Affine]] = []
+        if 0 in root.space:  # whose other extents may be as large as they like
+            return iter(())
         for axis, extent in enumerate(root.space):
             if axis in root.loops:
                 choices.append([variable(root.loops.index(axis))])

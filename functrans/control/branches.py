@@ -69,6 +69,7 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
 from functrans.ir.lowering import Structured
+from functrans.ir.parameters import check_fits, check_number
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched, named_axes
@@ -98,6 +99,17 @@ def _cond_impl(index: Any, *operands: Any, branches: Branches) -> tuple[Any, ...
 
 def _cond_aval(index: Aval, *avals: Aval, branches: Branches) -> tuple[Aval, ...]:
     return branches[0].out_avals
+
+
+def _cond_check(index: Aval, *avals: Aval, branches: Branches) -> None:
+    check_number("cond: the number of the branch", index)
+    _check_branches("cond", branches, avals)
+
+
+def _check_branches(name: str, branches: Branches, avals: Sequence[Aval]) -> None:
+    for i, branch in enumerate(branches):
+        check_fits(f"{name}: argument of branch {i}", branch.in_avals, avals)
+        check_fits(f"{name}: result of branch {i}", branch.out_avals, branches[0].out_avals)
 
 
 def _jvp_branches(branches: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
@@ -312,6 +324,7 @@ cond_p = Primitive(
     "cond",
     impl=_cond_impl,
     abstract_eval=_cond_aval,
+    check=_cond_check,
     jvp=Joint(_cond_jvp),
     linearize=_cond_linearize,
     transpose=_cond_transpose,
@@ -362,6 +375,19 @@ def _cond_lanes_aval(
     index: ShapedArray, *avals: Aval, branches: Branches, batched: Flags
 ) -> tuple[Aval, ...]:
     return tuple(batched_aval(aval, index.shape[0]) for aval in branches[0].out_avals)
+
+
+def _cond_lanes_check(
+    index: ShapedArray, *avals: ShapedArray, branches: Branches, batched: Flags
+) -> None:
+    lane = ShapedArray(index.shape[1:], index.dtype)
+    check_number("cond_lanes: the number of a lane's branch", lane)
+    own = []
+    for aval, has_lanes in zip(avals, batched, strict=True):
+        if has_lanes and aval.shape[:1] != index.shape:
+            raise TypeError(f"cond_lanes: {aval} has not one entry for each lane of {index}")
+        own.append(ShapedArray(aval.shape[1:], aval.dtype) if has_lanes else aval)
+    _check_branches("cond_lanes", branches, own)
 
 
 def _cond_lanes_jvp(primals: Any, tangents: Any, *, branches: Branches, batched: Flags) -> Any:
@@ -468,6 +494,7 @@ cond_lanes_p = Primitive(
     "cond_lanes",
     impl=_cond_lanes_impl,
     abstract_eval=_cond_lanes_aval,
+    check=_cond_lanes_check,
     jvp=Joint(_cond_lanes_jvp),
     linearize=_cond_lanes_linearize,
     transpose=_cond_lanes_transpose,

@@ -50,6 +50,7 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Structured, same_place
+from functrans.ir.parameters import check_fits, check_number
 from functrans.ir.primitive import Joint, Primitive, is_linear, linear
 from functrans.ir.source import here
 from functrans.ir.tapes import TapeValue
@@ -163,6 +164,26 @@ def _scan_aval(*avals: Aval, jaxpr: Jaxpr, **params: Any) -> tuple[Aval, ...]:
     shape = scan_shape(params)
     carry, ys = split(jaxpr.out_avals, shape.n_carry)
     return (*carry, *map(shape.stacked, ys))
+
+
+def _scan_check(
+    *avals: Aval, jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int | None, **_: Any
+) -> None:
+    if length is None:
+        check_number("scan: the number of rounds", *avals[:1])
+        avals = avals[1:]
+    if n_consts + n_carry > len(avals):
+        raise TypeError(f"scan: {n_consts} constants and {n_carry} carried values of {len(avals)}")
+    given, carry, stacks = split(avals, n_consts, n_carry)
+    entries = []
+    for stack in stacks:
+        if type(stack) is not Tape and (length is None or stack.shape[:1] != (length,)):
+            raise TypeError(f"scan of {length} rounds: {stack} has not one entry for each")
+        entries.append(
+            stack.element if type(stack) is Tape else ShapedArray(stack.shape[1:], stack.dtype)
+        )
+    check_fits("scan: argument of its program", jaxpr.in_avals, (*given, *carry, *entries))
+    check_fits("scan: next carried value", jaxpr.out_avals[:n_carry], carry)
 
 
 # forward mode -----------------------------------------------------------------------------------
@@ -722,6 +743,7 @@ scan_p = Primitive(
     "scan",
     impl=_scan_impl,
     abstract_eval=_scan_aval,
+    check=_scan_check,
     jvp=Joint(_scan_jvp),
     linearize=_scan_linearize,
     transpose=scan_transpose,

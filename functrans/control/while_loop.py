@@ -53,6 +53,7 @@ from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
 from functrans.ir.lowering import Structured
+from functrans.ir.parameters import check_fits
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.ir.tapes import TapeValue
@@ -68,6 +69,7 @@ from functrans.state import batch_axis
 from functrans.trace import aval_of, bind
 
 _NUMBER = ShapedArray((), np.dtype(np.int64))
+_FLAG = ShapedArray((), np.dtype(np.bool_))
 
 
 def bind_while(
@@ -136,6 +138,18 @@ def _while_aval(
 ) -> tuple[Aval, ...]:
     carry, ys = split(body_jaxpr.out_avals, len(avals) - n_cond_consts - n_body_consts)
     return (*carry, *(Tape(aval.strong()) for aval in ys))
+
+
+def _while_check(
+    *avals: Aval, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond_consts: int, n_body_consts: int
+) -> None:
+    if n_cond_consts + n_body_consts > len(avals):
+        raise TypeError(f"while: {n_cond_consts} and {n_body_consts} constants of {len(avals)}")
+    cond_consts, body_consts, carry = split(avals, n_cond_consts, n_body_consts)
+    check_fits("while: argument of its condition", cond_jaxpr.in_avals, (*cond_consts, *carry))
+    check_fits("while: argument of its body", body_jaxpr.in_avals, (*body_consts, *carry))
+    check_fits("while: next carried value", body_jaxpr.out_avals[: len(carry)], carry)
+    check_fits("while: result of its condition", cond_jaxpr.out_avals, (_FLAG,))
 
 
 # derivatives ------------------------------------------------------------------------------------
@@ -424,6 +438,7 @@ while_p = Primitive(
     "while",
     impl=_while_impl,
     abstract_eval=_while_aval,
+    check=_while_check,
     jvp=Joint(_while_jvp),
     linearize=_while_linearize,
     transpose=_while_transpose,

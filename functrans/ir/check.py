@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import JaxprTypeError
-from functrans.ir.avals import aval_of_plain
+from functrans.ir.avals import ShapedArray, aval_of_plain
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.ir.parameters import parameters_problem
 from functrans.ir.printing import equation_text
+
+_MOST_BYTES = 1 << 47
+"""What a process can address; sizes beyond it would not fit the arithmetic of addresses."""
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
@@ -24,8 +28,9 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
     Every variable is bound once, before it is read; constants and literals have the avals they are
     declared with; the abstract evaluation of every equation gives the avals of its outputs;
-    parameters are hashable; annotations sit on variables and equations of the program; the same
-    holds for all sub-programs. Constants may be tracers.
+    parameters are hashable and canonical (``ir.parameters``, and the field ``check`` of
+    primitives), so that any evaluator can run it; annotations sit on variables and equations of the
+    program; the same holds for all sub-programs. Constants may be tracers.
 
     Args:
       jaxpr: the program.
@@ -124,10 +129,10 @@ def _equation_problem(eqn: Equation, bound: set[Any]) -> str:
         except TypeError as error:
             return f"parameter {key} is not hashable ({error})"
     try:
-        expected = eqn.primitive.abstract_eval(*[a.aval for a in eqn.inputs], **eqn.params)
+        expected = tuple(eqn.primitive.abstract_eval(*[a.aval for a in eqn.inputs], **eqn.params))
     except Exception as error:  # whatever a rule raises is a finding
         return f"abstract_eval raised {type(error).__name__}: {error}"
-    return _outputs_problem(eqn, expected, bound)
+    return parameters_problem(eqn) or _outputs_problem(eqn, expected, bound)
 
 
 def _outputs_problem(eqn: Equation, expected: Sequence[Any], bound: set[Any]) -> str:
@@ -143,6 +148,8 @@ def _outputs_problem(eqn: Equation, expected: Sequence[Any], bound: set[Any]) ->
         seen.add(var)
         if var.aval != aval:
             return f"output {i} is declared {var.aval}, abstract_eval gives {aval}"
+        if type(aval) is ShapedArray and aval.size * aval.dtype.itemsize >= _MOST_BYTES:
+            return f"output {i}, {aval}, is larger than any memory"
     return ""
 
 

@@ -20,6 +20,8 @@ batch      ``(size, operands, dims, **params) -> (outs, out_dims)``; dims are in
 lower      how it becomes native code: one of the kinds of ``ir.lowering``
 linearize  ``(needs, operands, **params) -> (outs, residuals, linear)``, only where the derived
            form would redo expensive work: ``linear`` is a ``LinearProgram``
+check      ``(*avals, **params) -> None``; raises for what abstract evaluation takes on trust, in
+           programs that come from elsewhere; only the checker of programs calls it
 effects    names of the effects, a frozenset; an equation that has one is never dropped
 in_place   as ``impl``, but it may write into the memory of its first operand; only where the
            result is that operand with some elements changed
@@ -156,6 +158,7 @@ class Primitive:
     prune: Rule | None = None
     holds_programs: bool = False
     is_call: bool = False
+    check: Rule | None = None
 
     def __repr__(self) -> str:
         """The primitive's name."""

@@ -163,6 +163,11 @@ def _abstract_eval(
     return (ShapedArray(index.shape, x.dtype),)
 
 
+def _check(x: ShapedArray, index: ShapedArray, **_: Any) -> None:
+    """Offsets are not looked at when it runs: they must be made from the indices themselves."""
+    raise ValueError("gather_blocks is made when a program is planned, from indices that are known")
+
+
 def _transpose(cts: Any, operands: Any, **_: Any) -> tuple[Any, ...]:
     x, index = operands
     params = {"shape": shape_of(x), "axes": (0,), "mode": "raise"}
@@ -297,6 +302,7 @@ gather_blocks_p = Primitive(
     "gather_blocks",
     impl=_impl,
     abstract_eval=_abstract_eval,
+    check=_check,
     jvp=linear,
     transpose=_transpose,
     batch=_batch,

@@ -380,3 +380,25 @@ def neighbour_writes(indices: Indices, extents: Shape, mode: str) -> tuple[Any, 
     before[second[meets]] = first[meets]
     after[first[meets]] = second[meets]
     return before.reshape(s), after.reshape(s)
+
+
+def check_indices(*avals: Any, mode: str, **_: Any) -> None:
+    """The ``check`` of primitives with index arrays: the mode is one that looks at indices.
+
+    Raises:
+      ValueError: it is none, or ``inside``, which only plans contain, as they know the indices.
+    """
+    if mode not in ("raise", "clip", "wrap", "drop"):
+        raise ValueError(f"mode={mode!r}; expected 'raise', 'clip', 'wrap' or 'drop'")
+
+
+def check_writes(*indices: Any, extents: Shape, mode: str) -> None:
+    """The ``check`` of primitives on index arrays alone, one for each extent.
+
+    Raises:
+      TypeError: there are more or fewer.
+      ValueError: see ``check_indices``.
+    """
+    if len(indices) != len(extents):
+        raise TypeError(f"{len(indices)} index arrays for extents {extents}")
+    check_indices(mode=mode)

@@ -137,6 +137,11 @@ def _qr_aval(a: ShapedArray, *, mode: str) -> tuple[ShapedArray, ...]:
     return tuple(ShapedArray(shape, a.dtype) for shape in shapes)
 
 
+def _qr_check(a: ShapedArray, *, mode: str) -> None:
+    if mode not in ("reduced", "complete", "raw"):
+        raise ValueError(f"qr: mode={mode!r}; expected 'reduced', 'complete' or 'raw'")
+
+
 def _qr_jvp(primals: Any, tangents: Any, outs: Any, *, mode: str) -> tuple[Any, ...]:
     """From ``a = q r`` with ``q^H q = 1``, ``r`` upper triangular with a real diagonal.
 
@@ -230,6 +235,7 @@ qr_p: Primitive = Primitive(
     "qr",
     impl=_qr_impl,
     abstract_eval=_qr_aval,
+    check=_qr_check,
     jvp=_qr_jvp,
     batch=batch_in_front(lambda: qr_p),
     lower=Routine(_qr_lower),

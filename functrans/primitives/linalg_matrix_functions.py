@@ -93,6 +93,11 @@ def _matrix_function_aval(a: ShapedArray, *, name: FunctionName) -> tuple[Shaped
     return (a.strong(),)
 
 
+def _matrix_function_check(*avals: ShapedArray, name: FunctionName) -> None:
+    if name not in ("expm", "logm", "sqrtm") and not isinstance(name, NumberFunction):
+        raise ValueError(f"name={name!r}; expected 'expm', 'logm', 'sqrtm' or a function")
+
+
 def _matrix_function_jvp(
     primals: Any, tangents: Any, outs: Any, *, name: FunctionName
 ) -> tuple[Any, ...]:
@@ -103,6 +108,7 @@ matrix_function_p: Primitive = Primitive(
     "matrix_function",
     impl=_matrix_function_impl,
     abstract_eval=_matrix_function_aval,
+    check=_matrix_function_check,
     jvp=_matrix_function_jvp,
     batch=batch_in_front(lambda: matrix_function_p),
     reasons=(*NOT_LINEAR, *BY_SCIPY),
@@ -228,6 +234,7 @@ matrix_derivative_p: Primitive = Primitive(
     "matrix_derivative",
     impl=_matrix_derivative_impl,
     abstract_eval=_matrix_derivative_aval,
+    check=_matrix_function_check,
     jvp=_matrix_derivative_jvp,
     transpose=_matrix_derivative_transpose,
     batch=batch_in_front(lambda: matrix_derivative_p),

@@ -31,6 +31,8 @@ from functrans.primitives.gather_scatter import (
 from functrans.primitives.index_arrays import (
     Axes,
     Shape,
+    check_indices,
+    check_writes,
     index_shape,
     neighbour_writes,
     rest_shape,
@@ -71,6 +73,7 @@ neighbour_writes_p = Primitive(
     "neighbour_writes",
     impl=_neighbour_writes_impl,
     abstract_eval=_neighbour_writes_aval,
+    check=check_writes,
     jvp=nondifferentiable,
     batch=_neighbour_writes_batch,
     lower=Routine(neighbour_writes_lower),
@@ -79,6 +82,12 @@ neighbour_writes_p = Primitive(
 
 
 # scatter_reduce ---------------------------------------------------------------------------------
+
+
+def _scatter_reduce_check(*avals: ShapedArray, op: str, mode: str, **_: Any) -> None:
+    if op not in UFUNCS:
+        raise ValueError(f"op={op!r}; expected one of {', '.join(map(repr, UFUNCS))}")
+    check_indices(*avals, mode=mode)
 
 
 def _scatter_reduce_impl(
@@ -194,6 +203,7 @@ scatter_reduce_p = Primitive(
     "scatter_reduce",
     impl=_scatter_reduce_impl,
     abstract_eval=scatter_aval,
+    check=_scatter_reduce_check,
     jvp=_scatter_reduce_jvp,
     batch=_scatter_reduce_batch,
     lower=Routine(scatter_reduce_lower, in_place=0),

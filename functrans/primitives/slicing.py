@@ -55,6 +55,19 @@ class BasicIndex:
         """The index with a full slice in front, for an operand with a leading batch axis."""
         return BasicIndex((slice(None), *self.entries))
 
+    def check(self) -> None:
+        """Refuse entries that are no basic index; arrays and truth values would be another one.
+
+        Raises:
+          TypeError: names the entry.
+        """
+        entries = self.entries if type(self.entries) is tuple else (self.entries,)
+        for entry in entries:
+            parts = (entry.start, entry.stop, entry.step) if type(entry) is slice else ()
+            is_number = type(entry) is int or entry is None or entry is Ellipsis
+            if not (is_number or parts) or any(type(x) not in (int, type(None)) for x in parts):
+                raise TypeError(f"index entry {entry!r} is no integer, slice, None or Ellipsis")
+
     def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Shape of ``x[index]`` for ``x`` of a shape.
 
@@ -92,6 +105,10 @@ def _slice_impl(x: Any, *, index: BasicIndex) -> tuple[Any, ...]:
 
 def _slice_aval(x: ShapedArray, *, index: BasicIndex) -> tuple[ShapedArray, ...]:
     return (ShapedArray(index.result_shape(x.shape), x.dtype),)
+
+
+def _slice_check(*avals: ShapedArray, index: BasicIndex) -> None:
+    index.check()
 
 
 def _slice_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
@@ -153,6 +170,7 @@ slice_p: Primitive = Primitive(
     "slice",
     impl=_slice_impl,
     abstract_eval=_slice_aval,
+    check=_slice_check,
     jvp=linear,
     transpose=_slice_transpose,
     batch=_slice_batch,
@@ -173,6 +191,12 @@ def _embed_aval(
     v: ShapedArray, *, index: BasicIndex, shape: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
     return (ShapedArray(shape, v.dtype),)
+
+
+def _embed_check(v: ShapedArray, *, index: BasicIndex, shape: tuple[int, ...]) -> None:
+    index.check()
+    if index.result_shape(shape) != v.shape:
+        raise ShapeError(f"embed: {v} has not the shape {index.result_shape(shape)} of {index}")
 
 
 def _embed_transpose(
@@ -247,6 +271,7 @@ embed_p: Primitive = Primitive(
     "embed",
     impl=_embed_impl,
     abstract_eval=_embed_aval,
+    check=_embed_check,
     jvp=linear,
     transpose=_embed_transpose,
     batch=_embed_batch,
@@ -333,6 +358,7 @@ slice_update_p: Primitive = Primitive(
     "slice_update",
     impl=_slice_update_impl,
     abstract_eval=_slice_update_aval,
+    check=_slice_check,
     jvp=linear,
     transpose=_slice_update_transpose,
     batch=_slice_update_batch,
