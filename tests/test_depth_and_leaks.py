@@ -377,3 +377,36 @@ def test_only_what_the_differentiated_operands_need_is_saved() -> None:
         return np.sum(x * y)
 
     ft.grad(fun, (0, 1))(X, X)
+
+
+def _loops(x: Any) -> Any:
+    def step(carry: Any, row: Any) -> Any:
+        return carry * row + 1.0, np.sum(carry)
+
+    return ft.lax.fori_loop(0, 3, lambda i, c: c * x[0] + i, ft.lax.scan(step, x[0], x)[0])
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.sin(x) * 2.0 + np.sum(x),
+        _loops,
+        ft.grad(lambda x: np.sum(np.tanh(x @ x.T) ** 2)),
+        lambda x: np.linalg.eig(np.linalg.solve(x @ x.T + np.eye(len(x)), x @ x.T))[0],
+    ],
+    ids=["elementwise", "loops", "gradient", "linear algebra"],
+)
+def test_new_shapes_leave_no_cycles(fun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled for one more shape, a function leaves nothing that only the collector frees."""
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", "off")
+    jitted = ft.jit(fun)
+    jitted(np.ones((2, 3)))
+    jitted(np.ones((3, 3)))
+    gc.collect()
+    gc.disable()
+    try:
+        for n in range(4, 7):
+            jitted(np.ones((n, n + 1)))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -55,6 +55,7 @@ serialize
 """,
     "emitter": """
 types
+slots
 builder
 chunks complexes halves integers math.common math.geometry math.lanes
 math.double_double math.exponential math.inverse_trigonometry math.logarithm

@@ -227,25 +227,26 @@ class Accumulator:
             nest.lanes = 1
         nest.open_section()  # stands for the loop over the reduced axis, which is over
 
-        @contextmanager
-        def nested(loops: list[int]) -> Iterator[None]:
-            if not loops:
-                yield
-                return
-            b = nest.b
-            stop = b.index(nest.nest.extents[loops[0]])
-            with b.loop(b.index(0), stop) as counter:
-                nest.counters[loops[0]] = counter
-                nest.open_section()
-                with nested(loops[1:]):
-                    yield
-                nest.close_section()
-
-        with nested(sorted(self.inner)):
+        with self._nested(sorted(self.inner)):
             yield self._slot(nest.counters)
         nest.close_section()
         nest.counters[:] = counters
         nest.lanes = lanes
+
+    @contextmanager
+    def _nested(self, loops: list[int]) -> Iterator[None]:
+        """Loops in loops, each in a section of its own; recursive in their number."""
+        if not loops:
+            yield
+            return
+        nest, b = self.nest, self.nest.b
+        stop = b.index(nest.nest.extents[loops[0]])
+        with b.loop(b.index(0), stop) as counter:
+            nest.counters[loops[0]] = counter
+            nest.open_section()
+            with self._nested(loops[1:]):
+                yield
+            nest.close_section()
 
 
 def end_round(nest: NestWriter, accumulators: Sequence[Accumulator], counter: Value) -> None:

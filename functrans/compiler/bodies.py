@@ -210,6 +210,7 @@ class BodyWriter:
     def write(self) -> None:
         """Write the whole program; its results are in ``env``, and in their destinations."""
         writers = self._writers if self._writers is not None else self.plan()
+        self._writers = None  # they refer to this
         assert self.schedule is not None
         dying = self._last_reads(self.schedule)
         self._find_heirs(self.schedule, writers, dying)

@@ -268,6 +268,12 @@ def _run_pipeline(llvm: Any, subject: Any, machine: Any, level: int) -> None:
     options.close()
 
 
+@functools.cache
+def _keep_text_type(text: str) -> type[Any]:
+    """The type of the buffer that llvmlite passes a text in; see ``_keep_array_types``."""
+    return ctypes.c_char * (len(text) + 1)
+
+
 @contextmanager
 def _optimised(text: str, level: int, goal: Target | None) -> Iterator[tuple[Any, Any]]:
     """The module after optimisation, and the code generator for it."""
@@ -280,6 +286,7 @@ def _optimised(text: str, level: int, goal: Target | None) -> Iterator[tuple[Any
         try:
             try:
                 module = llvm.parse_assembly(text, context)
+                _keep_text_type(goal.triple)
                 module.triple = goal.triple
                 module.verify()
             except RuntimeError as error:
@@ -413,11 +420,30 @@ def load_object(
         for name in defined:
             library.export_symbol(name)
         linker = _current_linker(llvm)
+        _keep_array_types(llvm, len(parts), len(defined), len(needed))
         try:
             code = linker.link(library)
         except RuntimeError as error:
             raise CompilationError(f"LLVM could not load a program: {error}") from error
         return Loaded({name: code[name] for name in defined}, (code, linker), uses)
+
+
+_array_types: dict[tuple[type, int], type] = {}
+"""Types of C arrays that llvmlite makes for a moment."""
+
+
+def _keep_array_types(llvm: Any, *counts: int) -> None:
+    """Keep the types of the arrays that linking makes: a type is a cycle, and garbage when dropped.
+
+    There are as many as there are numbers of symbols, so that they do not add up, and ctypes finds
+    a type that is still there. Where llvmlite makes others, nothing is lost but that.
+    """
+    for name in ("_LinkElement", "_SymbolAddress"):
+        element: Any = getattr(llvm.orcjit, name, None)
+        if element is not None:
+            for count in counts:
+                if (element, count) not in _array_types:
+                    _array_types[element, count] = element * count
 
 
 class _Linker:

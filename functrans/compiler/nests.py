@@ -263,6 +263,7 @@ class NestWriter:
             if self.limits is None:
                 for root in self.nest.roots:
                     self.body.spill(root.var)
+            self.accumulators = []  # they refer to this
         self.close_section()
 
     def open_section(self) -> None:

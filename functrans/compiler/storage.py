@@ -143,10 +143,12 @@ class Frame:
     def at(self, offset: int) -> Value:
         """An address in the memory."""
         with self._b.within(self._entry):
-            return self._b.emit(
+            place = self._b.emit(
                 POINTER,
                 f"getelementptr i8, ptr {self._memory.text}, i64 {self._b.index(offset).text}",
             )
+        self._b.slots.add(self._memory.text, place.text, offset)
+        return place
 
     def scratch(self, size_bytes: int) -> Value:
         """Memory that is not given back."""

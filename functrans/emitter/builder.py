@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from functrans.emitter.slots import Slots
 from functrans.emitter.types import (
     CLOSE,
     I1,
@@ -145,6 +146,7 @@ class Builder:
         self._section = self._body
         self.parameters: Value | None = None
         """The table of the program's parameters; without one they are constants."""
+        self.slots = Slots()
         self._count = 0
         self._labels = 0
 
@@ -211,6 +213,8 @@ class Builder:
 
     def phi(self, type: Type, incoming: Sequence[tuple[Value, str]]) -> Value:
         """A value that depends on the block control came from."""
+        if type.kind == "p":
+            self.slots.give_up(*[value for value, _ in incoming])
         pairs = ", ".join(f"[ {value.text}, %{block} ]" for value, block in incoming)
         return self.emit(type, f"phi {type} {pairs}")
 
@@ -220,6 +224,7 @@ class Builder:
 
     def finish(self) -> None:
         """Put the function into its module."""
+        self.slots.settle()
         body: list[str] = []
         self._body.flatten(body)
         code = "\n".join(body)
@@ -359,6 +364,8 @@ class Builder:
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """``a`` where the condition holds, else ``b``; a scalar condition picks whole vectors."""
+        if a.type.kind == "p":
+            self.slots.give_up(a, b)
         return self.emit(
             a.type,
             f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}",
@@ -387,6 +394,7 @@ class Builder:
           Its result; a value that must not be used when ``result`` is ``None``.
         """
         returned = "void" if result is None else str(result)
+        self.slots.give_up(*args)
         if f"@{name}" not in self.module.helpers:
             types = ", ".join(str(a.type) for a in args)
             self.module.declarations.setdefault(name, f"declare {returned} @{name}({types})")
@@ -539,6 +547,7 @@ class Builder:
         name = f"%m{self._count}"
         size = "" if count == 1 else f", i64 {count}"
         self._allocas.append(f"  {name} = alloca {type}{size}, align {align}")
+        self.slots.add(name, name)
         return Value(name, POINTER)
 
     def alloca_bytes(self, size_bytes: int) -> Value:
@@ -546,32 +555,54 @@ class Builder:
         self._count += 1
         name = f"%m{self._count}"
         self._allocas.append(f"  {name} = alloca [{size_bytes} x i8], align 64")
+        self.slots.add(name, name)
         return Value(name, POINTER)
 
     def element(self, pointer: Value, index: Value, type: Type) -> Value:
         """The address of an element of an array."""
         if index.text == "0":
             return pointer
-        return self.emit(
+        place = self.emit(
             POINTER,
             f"getelementptr inbounds {type.element}, ptr {pointer.text}, i64 {index.text}",
         )
+        self.slots.move(pointer, index.text, type.size_bytes, place)
+        return place
 
     def offset(self, pointer: Value, size_bytes: Value) -> Value:
         """An address some bytes further."""
         if size_bytes.text == "0":
             return pointer
-        return self.emit(POINTER, f"getelementptr i8, ptr {pointer.text}, i64 {size_bytes.text}")
+        place = self.emit(POINTER, f"getelementptr i8, ptr {pointer.text}, i64 {size_bytes.text}")
+        self.slots.move(pointer, size_bytes.text, 1, place)
+        return place
 
     def load(self, type: Type, pointer: Value, align: int | None = None) -> Value:
         """Read a value; a vector needs the alignment of an element only."""
         align = align or type.size_bytes
-        return self.emit(type, f"load {type}, ptr {pointer.text}, align {align}")
+        result = self.emit(type, f"load {type}, ptr {pointer.text}, align {align}")
+        if type.lanes > 1:
+            self._note_vector(type, pointer, result.text, None)
+        return result
 
     def store(self, value: Value, pointer: Value, align: int | None = None) -> None:
         """Write a value; a vector needs the alignment of an element only."""
         align = align or value.type.size_bytes
         self.statement(f"store {value.type} {value.text}, ptr {pointer.text}, align {align}")
+        if value.type.lanes > 1:
+            self._count += 1
+            self._note_vector(value.type, pointer, f"%s{self._count}", value)
+        elif value.type.kind == "p":
+            self.slots.give_up(value)
+
+    def _note_vector(self, type: Type, pointer: Value, name: str, value: Value | None) -> None:
+        """Give the last instruction a place of its own, if it may have to be split."""
+        lines = self.slots.access(type, pointer, name, value)
+        if lines is not None:
+            lines.append(self._section.lines.pop())
+            section = Section(self.block)
+            section.lines = lines
+            self._section.lines.append(section)
 
     def move_memory(self, source: Value, target: Value, size_bytes: Value) -> None:
         """Copy bytes from one place to another, which may overlap."""
