@@ -8,6 +8,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,35 @@ from functrans.autograd.writes import check_write, write
 from functrans.indexing import index_value, updated
 from functrans.trace import Tracer
 
+_SEVERAL = (Tensor, Tracer, np.ndarray, slice, str, list, tuple, range)
+"""What makes a tuple of a list that holds it."""
+_INTEGERS = (int, np.integer)
+_LISTS = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
+    "instead of x[seq]."
+)
+
 
 def plain_index(index: Any) -> Any:
-    """An index with tensors replaced by arrays, lists by arrays."""
+    """An index with tensors replaced by arrays, lists by arrays.
+
+    A short list that holds anything but numbers is a tuple of indices.
+    """
+    if type(index) is list and _is_tuple(index):
+        warnings.warn(_LISTS, stacklevel=3)
+        index = tuple(index)
     if isinstance(index, tuple):
-        return tuple([plain_index(i) for i in index])
+        return tuple([_plain_item(i) for i in index])
+    return _plain_item(index)
+
+
+def _is_tuple(index: list[Any]) -> bool:
+    return len(index) < 32 and any(
+        item is None or item is Ellipsis or isinstance(item, _SEVERAL) for item in index
+    )
+
+
+def _plain_item(index: Any) -> Any:
     if isinstance(index, Tensor):
         value = index._value
         if isinstance(value, Tracer):
@@ -35,8 +60,8 @@ def plain_index(index: Any) -> Any:
         if index.dtype.kind in "fc":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return value.item() if not index.shape and index.dtype.kind in "iu" else np.asarray(value)
-    if isinstance(index, (list, range)):
-        return np.asarray([plain_index(i) for i in index], None if len(index) else np.int64)
+    if isinstance(index, (list, range, tuple)):
+        return np.asarray([_plain_item(i) for i in index], None if len(index) else np.int64)
     return index
 
 
@@ -46,7 +71,7 @@ def _is_basic(index: Any) -> bool:
         item is None
         or item is Ellipsis
         or isinstance(item, slice)
-        or (isinstance(item, (int, np.integer)) and not isinstance(item, bool))
+        or (isinstance(item, _INTEGERS) and not isinstance(item, bool))
         for item in items
     )
 
@@ -112,16 +137,18 @@ def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
     """A mixed index as a basic one and an advanced one after it, as torch reads it.
 
     Integers and new axes beside arrays are applied first, so that they do not count among the
-    arrays, as they do in NumPy.
+    arrays, as they do in NumPy. A single truth value is a mask of a new axis with one element.
 
     Returns:
       Both; ``None`` where NumPy means the same.
     """
     items = index if isinstance(index, tuple) else (index,)
-    if not any(item is None or isinstance(item, (int, np.integer)) for item in items):
+    if not any(item is None or _is_truth(item) or isinstance(item, _INTEGERS) for item in items):
         return None
     taken = 0
     for item in items:
+        if _is_truth(item):
+            continue
         if isinstance(item, np.ndarray) and item.dtype == bool:
             taken += item.ndim
         elif item is not None and item is not Ellipsis:
@@ -132,6 +159,9 @@ def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
         if item is Ellipsis:
             first += [slice(None)] * (ndim - taken)
             then += [slice(None)] * (ndim - taken)
+        elif _is_truth(item):
+            first.append(None)
+            then.append(np.zeros(int(item), np.int64))
         elif isinstance(item, np.ndarray):
             first += [slice(None)] * (item.ndim if item.dtype == bool else 1)
             then.append(item)
@@ -141,6 +171,11 @@ def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
         else:
             first.append(item)
     return tuple(first), tuple(then)
+
+
+def _is_truth(item: Any) -> bool:
+    is_array = isinstance(item, np.ndarray)
+    return (is_array and not item.shape and item.dtype == bool) or isinstance(item, (bool, np.bool))
 
 
 def _plain_items(items: Any) -> list[Any]:

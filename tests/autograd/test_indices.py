@@ -1,0 +1,31 @@
+"""Indices mean what they mean in PyTorch, whose answers are in ``index_kinds.json``."""
+
+import json
+import warnings
+
+import pytest
+
+import functrans.compat.torch as torch
+from tests.autograd.index_kinds import DATA, KINDS, SHAPE, outcome
+
+EXPECTED = json.loads(DATA.read_text())
+
+
+def test_indices_of_all_kinds_read_and_write_what_torch_reads_and_writes():
+    assert set(EXPECTED) == set(KINDS)
+    wrong = [kind for kind in KINDS if outcome(torch, kind) != EXPECTED[kind]]
+    assert not wrong
+
+
+def test_a_list_that_holds_lists_is_a_tuple_of_indices_in_the_graph_too():
+    x = torch.arange(12.0).reshape(SHAPE).requires_grad_()
+    y = x * 1
+    with pytest.warns(UserWarning, match="non-tuple sequence") as caught:
+        y[[[0, 1], [1, 2]]] = 0.0
+    assert {w.filename for w in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (y * y)[[slice(None), [1]]].sum().backward()
+    expected = torch.zeros(SHAPE)
+    expected[1, 1] = 2 * x.detach()[1, 1]
+    assert x.grad.tolist() == expected.tolist()
