@@ -13,7 +13,8 @@ Layer: ``autograd``. Reference: PyTorch's documentation of ``torch.autograd.chec
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,10 @@ import numpy as np
 
 from functrans.autograd.api import grad
 from functrans.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from functrans.autograd.func import vmap
+from functrans.autograd.func_batches import vmap
 from functrans.autograd.labels import torch_type
-from functrans.autograd.modes import enable_grad, no_grad
+from functrans.autograd.modes import enable_grad, entered, modes
+from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 
 _SEED = 20240229
@@ -35,6 +37,20 @@ def _no_gradients(inputs: Any, outputs: Any) -> Any:
 
 class GradcheckError(RuntimeError):
     """A derivative is wrong; the message names the output, the input and the worst element."""
+
+
+@contextmanager
+def _refusing_random() -> Iterator[None]:
+    """A batch whose examples must not draw random numbers.
+
+    Raises:
+      GradcheckError: for a ``RuntimeError`` inside.
+    """
+    try:
+        with entered({"batches": (*modes.batches, BatchLevel("error"))}):
+            yield
+    except RuntimeError as error:
+        raise GradcheckError(f"While computing batched gradients, got: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +94,21 @@ def _units(x: np.ndarray) -> Any:
             yield direction
 
 
-def _fresh(inputs: Sequence[Any], values: dict[int, Any]) -> list[Any]:
-    """Inputs as new leaves, some with other values."""
+def _fresh(inputs: Sequence[Any], values: dict[int, Any], recorded: bool = True) -> list[Any]:
+    """Inputs as new leaves, some with other values.
+
+    Args:
+      inputs: tensors or others.
+      values: of some inputs, by number.
+      recorded: whether leaves require gradients where inputs do.
+    """
     result = []
     for i, x in enumerate(inputs):
         if not isinstance(x, Tensor):
             result.append(x)
             continue
         leaf = Tensor.of(np.array(values.get(i, x._value), order="K"))
-        if x._node is not None:
+        if recorded and x._node is not None:
             leaf.requires_grad_()  # type: ignore[attr-defined]  # of the tables
         result.append(leaf)
     return result
@@ -97,19 +119,38 @@ def _evaluated(fun: Callable[..., Any], inputs: Sequence[Any], values: dict[int,
     return [np.array(out._value) for out in _outputs(fun(*_fresh(inputs, values)))]
 
 
+def _check_kinds(outs: Sequence[Any], moved: Sequence[np.ndarray], where: str) -> None:
+    """Refuse functions whose results change their kinds.
+
+    Raises:
+      AssertionError: number, shapes or dtypes differ.
+    """
+    assert len(outs) == len(moved), (
+        f"Expected `func` to return as many outputs {where}, but got: {len(outs)} and {len(moved)}."
+    )
+    for what in ("shape", "dtype"):
+        for a, b in zip(outs, moved, strict=True):
+            assert getattr(a, what) == getattr(b, what), (
+                f"Expected `func` to return outputs with the same {what} {where}, but got: "
+                f"{what}s {getattr(a, what)} and {getattr(b, what)}."
+            )
+
+
 def _difference(
-    fun: Callable[..., Any], inputs: Sequence[Any], moves: dict[int, Any], eps: float
-) -> list[np.ndarray]:
+    fun: Callable[..., Any], inputs: Sequence[Any], moves: dict[int, Any], eps: float,
+    outs: Sequence[Any], where: str,
+) -> list[np.ndarray]:  # fmt: skip
     """Central differences of the outputs in one direction."""
     ends = []
     for sign in (1.0, -1.0):
         values = {i: inputs[i]._value + sign * eps * move for i, move in moves.items()}
         ends.append(_evaluated(fun, inputs, values))
+        _check_kinds(outs, ends[-1], f"when inputs are perturbed {where}by {eps:g}")
     return [(high - low) / (2 * eps) for high, low in zip(*ends, strict=True)]
 
 
 def numerical_jacobian(
-    fun: Callable[..., Any], inputs: Sequence[Any], number: int, eps: float
+    fun: Callable[..., Any], inputs: Sequence[Any], number: int, eps: float, outs: Sequence[Any]
 ) -> list[np.ndarray]:
     """Jacobian of each output in one input, by central differences.
 
@@ -118,11 +159,15 @@ def numerical_jacobian(
       inputs: its arguments.
       number: of the input.
       eps: step.
+      outs: its results at the inputs.
     """
     x = np.asarray(inputs[number]._value)
-    columns = [_difference(fun, inputs, {number: direction}, eps) for direction in _units(x)]
+    columns = []
+    for direction in _units(x):
+        index = tuple([int(i[0]) for i in np.nonzero(np.atleast_1d(direction))])
+        where = f"on index {index if x.shape else ()} "
+        columns.append(_difference(fun, inputs, {number: direction}, eps, outs, where))
     if not columns:
-        outs = _evaluated(fun, inputs, {})
         return [np.zeros((_count(out), 0)) for out in outs]
     return [
         np.stack([_parts(column[k]) for column in columns], axis=1) for k in range(len(columns[0]))
@@ -258,22 +303,18 @@ class _Run:
     def evaluated(self) -> tuple[list[Any], list[Any]]:
         """New leaves and the outputs of the function."""
         fresh = _fresh(self.inputs, {})
-        with enable_grad():
-            outs = _outputs(self.fun(*fresh))
+        outs = _outputs(self.fun(*fresh))
         return [fresh[i] for i in self.numbers], outs
-
-    def quiet(self, *args: Any) -> Any:
-        """The function without recording."""
-        with no_grad():
-            return self.fun(*args)
 
     # slow mode
 
+    def numerical(self, i: int) -> list[np.ndarray]:
+        """Jacobian of each output in one input, by differences."""
+        return numerical_jacobian(self.fun, self.inputs, i, self.settings.eps, self.outs)
+
     def backward(self) -> None:
         """Each Jacobian, element by element."""
-        numerical = [
-            numerical_jacobian(self.quiet, self.inputs, i, self.settings.eps) for i in self.numbers
-        ]
+        numerical = [self.numerical(i) for i in self.numbers]
         if not any(out.requires_grad for out in self.outs):
             for jacobians in numerical:
                 if any(np.abs(j).max(initial=0.0) > self.settings.atol for j in jacobians):
@@ -289,7 +330,7 @@ class _Run:
     def forward(self) -> None:
         """Each column by forward mode."""
         for i, x in zip(self.numbers, self.leaves, strict=True):
-            expected = numerical_jacobian(self.quiet, self.inputs, i, self.settings.eps)
+            expected = self.numerical(i)
             columns = [self.pushed({i: unit}) for unit in _units(np.asarray(x._value))]
             for k, out in enumerate(self.outs):
                 if columns:
@@ -306,11 +347,9 @@ class _Run:
     def tangents(self, moves: dict[int, Any]) -> list[Any]:
         """The same as tensors; tangents may be traced."""
         with dual_level():
-            args = _fresh(self.inputs, {})
-            for i in self.numbers:  # all of them, so that they belong to one level
-                x = args[i]
-                move = moves.get(i, np.zeros(x.shape, x.dtype))
-                args[i] = make_dual(x, move if isinstance(move, Tensor) else Tensor.of(move))
+            args = _fresh(self.inputs, {}, recorded=False)
+            for i, move in moves.items():
+                args[i] = make_dual(args[i], move if isinstance(move, Tensor) else Tensor.of(move))
             found = []
             for out in _outputs(self.fun(*args)):
                 tangent = unpack_dual(out).tangent
@@ -333,7 +372,9 @@ class _Run:
 
         for i, x in zip(self.numbers, self.leaves, strict=True):
             move = random_like(x)
-            expected = _difference(self.quiet, self.inputs, {i: move}, self.settings.eps)
+            expected = _difference(
+                self.fun, self.inputs, {i: move}, self.settings.eps, self.outs, ""
+            )
             pushed = self.pushed({i: move}) if forward else None
             for k, out in enumerate(self.outs):
                 weight = random_like(out)
@@ -410,7 +451,8 @@ class _Run:
             return grad(outs, self.leaves, weights, retain_graph=True, allow_unused=True)
         except (TypeError, AttributeError, RuntimeError) as error:
             raise GradcheckError(
-                "Expected backward function to handle undefined output grads. "
+                "Expected backward function to handle undefined output grads, which "
+                "check_undefined_grad=False does not check. "
                 f"{type(error).__name__}: {error}"
             ) from error
 
@@ -435,7 +477,8 @@ class _Run:
             if not out.requires_grad:
                 continue
             weights = rng.standard_normal((2, *out.shape)).astype(out.dtype)
-            together = _gradients(out, self.leaves, weights, batched=True)
+            with _refusing_random():
+                together = _gradients(out, self.leaves, weights, batched=True)
             alone = [_gradients(out, self.leaves, weight) for weight in weights]
             for i, found, *parts in zip(self.numbers, together, *alone, strict=True):
                 if not np.allclose(found, np.stack(parts), rtol=1e-8, atol=1e-10):
@@ -449,7 +492,8 @@ class _Run:
         rng = np.random.default_rng(_SEED)
         for i, x in zip(self.numbers, self.leaves, strict=True):
             moves = rng.standard_normal((2, *x.shape)).astype(x.dtype)
-            batch = vmap(lambda move, i=i: tuple(self.tangents({i: move})))(Tensor.of(moves))
+            with _refusing_random():
+                batch = vmap(lambda move, i=i: tuple(self.tangents({i: move})))(Tensor.of(moves))
             together = [np.asarray(t._value) for t in batch]
             alone = [self.pushed({i: move}) for move in moves]
             for k, found in enumerate(together):
@@ -521,24 +565,25 @@ def gradcheck(
         "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
     )
     try:
-        run = _Run(func, _tensors(inputs), _Settings(eps, atol, rtol))
-        if fast_mode:
-            run.fast(check_forward_ad, check_backward_ad)
-        else:
-            if check_forward_ad:
-                run.forward()
+        with enable_grad():  # the function may ask for gradients itself
+            run = _Run(func, _tensors(inputs), _Settings(eps, atol, rtol))
+            if fast_mode:
+                run.fast(check_forward_ad, check_backward_ad)
+            else:
+                if check_forward_ad:
+                    run.forward()
+                if check_backward_ad:
+                    run.backward()
             if check_backward_ad:
-                run.backward()
-        if check_backward_ad:
-            run.reentrant(nondet_tol)
-            if check_batched_grad:
-                run.batched()
-            if check_undefined_grad:
-                run.undefined()
-            if check_grad_dtypes:
-                run.dtypes()
-        if check_batched_forward_grad:
-            run.batched_forward()
+                run.reentrant(nondet_tol)
+                if check_batched_grad:
+                    run.batched()
+                if check_undefined_grad:
+                    run.undefined()
+                if check_grad_dtypes:
+                    run.dtypes()
+            if check_batched_forward_grad:
+                run.batched_forward()
     except GradcheckError:
         if raise_exception:
             raise

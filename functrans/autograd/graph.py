@@ -329,7 +329,7 @@ class OnDisk:
     def __init__(self, value: np.ndarray, directory: str) -> None:
         handle, self.path = tempfile.mkstemp(".saved", "functrans-", directory)
         self.shape, self.dtype = value.shape, value.dtype
-        self._finalizer = weakref.finalize(self, _remove_file, self.path)
+        self._finalizer = weakref.finalize(self, _remove_file, self.path, os.getpid())
         with os.fdopen(handle, "wb") as file:
             np.ascontiguousarray(value).tofile(file)
 
@@ -341,8 +341,9 @@ class OnDisk:
         return Tensor.of(np.asarray(pages).reshape(self.shape))
 
 
-def _remove_file(path: str) -> None:
-    if os.path.exists(path):  # noqa: PTH110  # as ir.source: pathlib takes 5 ms to import
+def _remove_file(path: str, owner: int) -> None:
+    """Remove a file of this process; a forked one leaves the files of its parent."""
+    if os.getpid() == owner and os.path.exists(path):  # noqa: PTH110  # as ir.source: pathlib takes 5 ms to import
         os.remove(path)  # noqa: PTH107  # as above
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.autograd import tensor
+import functrans.compat.torch as torch
+from functrans.autograd import Function, forward_ad, func, grad, no_grad, tensor
 from functrans.autograd.checks import GradcheckError, gradcheck, gradgradcheck
 from functrans.autograd.composites import composite
 
@@ -113,3 +114,106 @@ def test_arguments_are_not_changed() -> None:
     gradcheck(lambda x: x * x, x)
     assert np.array_equal(x.detach().numpy(), REAL)
     assert x.grad is None
+
+
+BASE = np.array([1.0, 2.0])
+CHANGES = {
+    "as many": lambda y: (y, y),
+    "same shape": lambda y: y[None],
+    "same dtype": lambda y: y.to(np.float32),
+}
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("side", [-1, 0, 1])
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_function_whose_results_change_their_kinds_is_refused(
+    what: str, side: int, backward: bool, fast_mode: bool
+) -> None:
+    def changing(x: Any) -> Any:
+        move = x.detach().numpy()[0] - BASE[0]
+        changes = move * side > 0 if side else move != 0
+        return CHANGES[what](x * 1) if changes else x * 1
+
+    with pytest.raises(AssertionError, match=what):
+        gradcheck(
+            changing, leaf(BASE), fast_mode=fast_mode, check_forward_ad=not backward,
+            check_backward_ad=backward, raise_exception=False,
+        )  # fmt: skip
+
+
+def _gradient_inside(x: Any) -> Any:
+    return grad((x**3).sum(), x, create_graph=True)[0]
+
+
+def _hook_inside(x: Any) -> Any:
+    y = x * 2
+    y.register_hook(lambda g: g)
+    return y * y
+
+
+def _leaf_inside(x: Any) -> Any:
+    own = x.detach().requires_grad_()
+    grad((own**2).sum(), own)
+    return x * 1
+
+
+FUNCTIONS = {
+    "func.grad": lambda x: func.grad(lambda z: (z**3).sum())(x),
+    "func.jacrev": lambda x: func.jacrev(lambda z: z**3)(x),
+    "func.hessian": lambda x: func.hessian(lambda z: (z**3).sum())(x),
+    "autograd.grad": _gradient_inside,
+    "register_hook": _hook_inside,
+    "own leaf": _leaf_inside,
+}
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_that_differentiate_inside_are_judged_rightly(name: str, fast_mode: bool) -> None:
+    for check in (gradcheck, gradgradcheck):
+        with no_grad():
+            assert check(FUNCTIONS[name], leaf(BASE), fast_mode=fast_mode)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_forward_mode_moves_one_input_at_a_time_and_asks_for_no_gradients(fast_mode: bool) -> None:
+    seen = set()
+
+    def watched(x: Any, y: Any, z: Any) -> Any:
+        if forward_ad._levels.current is not None:
+            tangents = [forward_ad.unpack_dual(t).tangent is not None for t in (x, y, z)]
+            seen.add((*tangents, x.requires_grad or z.requires_grad))
+        return x * y * z
+
+    inputs = (leaf(BASE), tensor(BASE), leaf(BASE))
+    gradcheck(watched, inputs, fast_mode=fast_mode, check_forward_ad=True)
+    assert seen == {(True, False, False, False), (False, False, True, False)}
+
+
+class Noisy(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * 2 + 0 * torch.rand_like(gradient)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_random_numbers_in_batches_of_gradients_are_refused(fast_mode: bool) -> None:
+    options = {"fast_mode": fast_mode, "nondet_tol": 1.0}
+    assert gradcheck(Noisy.apply, leaf(BASE), **options)
+    with pytest.raises(GradcheckError, match=r"While computing batched gradients.*random"):
+        gradcheck(Noisy.apply, leaf(BASE), check_batched_grad=True, **options)
+
+    def noisy(x: Any) -> Any:
+        return x + 0 * torch.rand(2)
+
+    assert gradcheck(noisy, leaf(BASE), check_forward_ad=True, **options)
+    with pytest.raises(GradcheckError, match=r"While computing batched gradients.*random"):
+        gradcheck(
+            noisy, leaf(BASE), check_forward_ad=True, check_batched_forward_grad=True, **options
+        )

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +280,33 @@ def test_files_of_saved_tensors_go_with_the_graph(tmp_path: Path, shape: tuple[i
         assert not os.listdir(tmp_path)  # noqa: PTH208  # only counted
     finally:
         gc.enable()
+
+
+FORKED = """
+import os, sys
+import numpy as np
+from functrans.autograd import tensor
+from functrans.autograd.graph import save_to_disk
+
+x = tensor(np.arange(3.0), requires_grad=True)
+with save_to_disk(sys.argv[1]):
+    kept, dropped = x * x, x * x
+files = os.listdir(sys.argv[1])
+child = os.fork()
+if not child:
+    del dropped
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+assert os.listdir(sys.argv[1]) == files != []
+(kept + dropped).sum().backward()
+assert x.grad.tolist() == [0.0, 4.0, 8.0]
+assert not os.listdir(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_forked_process_that_ends_leaves_the_files_of_its_parent(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, str(tmp_path)], check=True, timeout=60)
 
 
 def test_files_need_a_directory(tmp_path: Path) -> None:
