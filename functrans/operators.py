@@ -54,6 +54,8 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
             given, other = other, operator_operand(other)
             if other is NotImplemented:
                 return _with_sparse(primitive, self, given)
+            if primitive is ew.multiply_p:
+                _check_no_repetition(self, given)
         return elementwise(primitive, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
@@ -61,9 +63,27 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
             given, other = other, operator_operand(other)
             if other is NotImplemented:
                 return _with_sparse(primitive, given, self)
+            if primitive is ew.multiply_p:
+                _check_no_repetition(self, given)
         return elementwise(primitive, other, self)
 
     return forward, reflected
+
+
+def _check_no_repetition(x: Any, other: Any) -> None:
+    """Refuse a list times a traced Python integer: Python repeats the list, NumPy multiplies.
+
+    Raises:
+      TypeError: the length of the result would depend on the value.
+    """
+    aval = x.aval
+    if aval.weak and aval.dtype.kind in "biu" and isinstance(other, (list, tuple)):
+        kind = type(other).__name__
+        raise TypeError(
+            f"a {kind} times {x._describe()}{here()}: Python repeats a {kind} as often as the "
+            "number says, which is not known while it is traced. Write np.asarray(values) * n for "
+            "products, or make the number static (static_argnums) to repeat"
+        )
 
 
 def _with_sparse(primitive: Primitive, a: Any, b: Any) -> Any:

@@ -193,3 +193,39 @@ def test_derivatives_of_interpolation_at_double_nodes_are_finite_and_agree() -> 
         for a, b in zip(forward, reverse, strict=True):
             assert np.all(np.isfinite(a))
             np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+# what the plain function does otherwise -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, None, (0, 2)])
+def test_sums_in_half_precision_are_those_of_single_precision_rounded_once(axis: Any) -> None:
+    x = np.ones((3000, 2, 2), np.float16) * np.float16(0.7)
+    wanted = np.sum(x, axis, dtype=np.float32).astype(np.float16)
+    f = lambda x: np.sum(x, axis)  # noqa: E731
+    for got in (ft.jit(f)(x), f_of(f, x), ft.vjp(f, x)[0]):
+        assert got.dtype == np.float16
+        np.testing.assert_allclose(got, wanted, rtol=2e-3)
+
+
+def test_bessel_function_in_half_precision_overflows_only_with_its_result() -> None:
+    x = np.array([8, 10, 11, 13], np.float16)
+    for got in (ft.jit(np.i0)(x), f_of(np.i0, x)):
+        assert got.dtype == np.float16
+        np.testing.assert_allclose(got, np.i0(x.astype(float)), rtol=1e-3)
+
+
+def test_list_times_a_traced_python_integer_raises() -> None:
+    for f in (lambda n: [1, 2] * n, lambda n: n * (1, 2), lambda n: [1, 2] * (n + 1)):
+        with pytest.raises(TypeError, match="repeats a"):
+            ft.jit(f)(3)
+    np.testing.assert_array_equal(ft.jit(lambda n: [1, 2] * n)(np.array(3)), [3, 6])
+    np.testing.assert_array_equal(ft.jit(lambda x: [1, 2] * x)(2.5), [2.5, 5.0])
+
+
+def test_jit_warns_of_numbers_from_the_global_generator() -> None:
+    for draw in (np.random.rand, np.random.standard_normal, lambda: np.random.randint(9)):  # noqa: NPY002
+        with pytest.warns(UserWarning, match="global generator"):
+            ft.jit(lambda x, draw=draw: x + draw())(1.0)
+    rng = np.random.default_rng(0)
+    ft.jit(lambda x: x + rng.random())(1.0)  # warnings are errors

@@ -35,6 +35,7 @@ from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
+from functrans.control.hidden_state import global_generator, warn_of_draws
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered, LoweredStep
 from functrans.control.native import PRIMITIVES as PRIMITIVES
@@ -514,6 +515,7 @@ class JitFunction:
             structure.append(out_treedef)
             return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
 
+        generator = global_generator()
         jaxpr = stage(
             flat,
             avals,
@@ -521,6 +523,7 @@ class JitFunction:
             name=name_of(self._fun),
             arg_names=self._paths(args, kwargs),
         )
+        warn_of_draws(self._label, generator)
         return simplify(inline_calls(jaxpr, jit_p)), structure[0]
 
     # inspection

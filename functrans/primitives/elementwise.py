@@ -63,13 +63,13 @@ def _plain_remainder(a: Any, b: Any) -> Any:
         return np.remainder(a, b)
 
 
-_BOOL = np.dtype(bool)
+_BOOL = np.dtype(bool)  # Python's operator squares in int8
 
 
 def _plain_power(a: Any, b: Any) -> Any:
     if type(a) is float and type(b) in PYTHON_SCALARS:  # Python gives complex for (-1.0) ** 0.5
         return np.power(a, b).item()
-    if type(b) is int and b == 2 and dtype_of(a) is _BOOL:  # Python's operator squares in int8
+    if type(b) is int and b == 2 and getattr(a, "dtype", None) is _BOOL:
         return np.power(a, b)
     return a**b
 

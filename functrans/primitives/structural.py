@@ -338,8 +338,16 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 # reduce_sum -------------------------------------------------------------------------------------
 
 
+_HALF = np.dtype(np.float16)
+
+
 def _reduce_sum_impl(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    return (np.add.reduce(x, axis=axes, dtype=dtype_of(x)),)
+    dtype = dtype_of(x)
+    if (
+        dtype is _HALF
+    ):  # as in machine code; NumPy rounds each sum unless it runs along the last axis
+        return (np.add.reduce(x, axis=axes, dtype=np.float32).astype(_HALF),)
+    return (np.add.reduce(x, axis=axes, dtype=dtype),)
 
 
 def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
