@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import functrans as ft
 from functrans.flatten_util import ravel_pytree
+from functrans.scipy import special
 
 
 class Unordered(enum.Enum):
@@ -229,3 +231,11 @@ def test_jit_warns_of_numbers_from_the_global_generator() -> None:
             ft.jit(lambda x, draw=draw: x + draw())(1.0)
     rng = np.random.default_rng(0)
     ft.jit(lambda x: x + rng.random())(1.0)  # warnings are errors
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_a_scalar_has_an_axis_for_normalised_exponentials(name: str, axis: int | None) -> None:
+    f = lambda x: getattr(special, name)(x, axis=axis)  # noqa: E731
+    wanted = getattr(scipy.special, name)(np.array(3.0), axis=axis)
+    np.testing.assert_array_equal(ft.jit(f)(np.array(3.0)), wanted)

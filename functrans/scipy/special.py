@@ -16,6 +16,7 @@ import numpy as np
 
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.namespaces import listing as _listing
+from functrans.numpy.common import axes_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction
 from functrans.primitives.complex_parts import absolute, sign
@@ -23,7 +24,6 @@ from functrans.primitives.structural import (
     broadcast_to,
     cast,
     expand_reduced,
-    normalize_axis,
     reshape,
 )
 from functrans.scipy.special_bessel import agm as agm
@@ -240,11 +240,8 @@ def _floating(a: Any) -> Any:
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Non-negative axes in order; all of them for ``None``."""
-    if axis is None:
-        return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    return tuple(sorted(normalize_axis(i, ndim, "axis") for i in given))
+    """Non-negative axes in order; all of them for ``None``. A scalar has axes 0 and -1 (NumPy)."""
+    return tuple(sorted(axes_of(axis, ndim)))
 
 
 def logsumexp(
