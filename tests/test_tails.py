@@ -1,5 +1,6 @@
 """Derivatives have the relative accuracy that the function's own tail has."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.scipy import special
+from functrans.scipy.special_ufuncs import SCIPY_UFUNCS
+from tests.tail_cases import BOUNDS, LEFT_OUT, TAILS, USUAL, Tail
 
 # Functions whose derivative falls like exp(-|x|) on a side where the function itself is constant.
 EXPONENTIAL = (
@@ -59,3 +62,88 @@ def test_infinite_limits_are_infinite(order: int) -> None:
         np.testing.assert_array_equal(found, native)
         if order == 2 or 1e-200 not in points:
             assert np.isinf(found).all(), (function, found)
+
+
+# the table ---------------------------------------------------------------------------------------
+
+KEPT = np.load(Path(__file__).with_name("tail_references.npz"))
+# Rows whose rules have machine code of their own; those of others call SciPy in either mode.
+NATIVE = [row for row in TAILS if not row.is_scipy or row.name in ("expit", "log_expit", "erf")]
+
+
+def _function(row: Tail) -> tuple[Any, np.ndarray]:
+    """The function of the operand that derivatives are taken in, and where it is looked at."""
+    columns = [np.array(column) for column in zip(*row.points(), strict=True)]
+    whole = getattr(special if row.is_scipy else fnp, row.name)
+
+    def function(x: Any) -> Any:
+        y = whole(*columns[: row.moving], x, *columns[row.moving + 1 :])
+        return y if row.result is None else y[row.result]
+
+    return function, columns[row.moving]
+
+
+def _forward(function: Any, x: Any) -> tuple[Any, Any, Any]:
+    ones = np.ones(x.shape)
+
+    def slope(x: Any) -> Any:
+        return ft.jvp(function, (x,), (ones,))[1]
+
+    return function(x), slope(x), ft.jvp(slope, (x,), (ones,))[1]
+
+
+def _reverse(function: Any, x: Any) -> tuple[Any, Any, Any]:
+    ones = np.ones(x.shape)
+
+    def slope(x: Any) -> Any:
+        return ft.vjp(function, x)[1](ones)[0]
+
+    return function(x), slope(x), ft.vjp(slope, x)[1](ones)[0]
+
+
+def _check(row: Tail, results: tuple[Any, ...]) -> None:
+    """Compare results of orders 0, 1 and 2 with the references, within the bounds of the table."""
+    exact, conditions = KEPT[f"{row.key}|values"], KEPT[f"{row.key}|conditions"]
+    assert exact.shape[1] == len(row.points()) >= 10
+    bounds, _ = BOUNDS.get(row.key, (USUAL, ""))
+    for order, (found, bound) in enumerate(zip(results, bounds, strict=True)):
+        unit = np.finfo(float).eps * 2.0 ** (conditions[order] / 4.0)
+        least = np.finfo(float).smallest_normal
+        with np.errstate(all="ignore"):
+            error = np.abs(found - exact[order]) / (np.maximum(np.abs(exact[order]), least) * unit)
+        is_free = (found == exact[order]) | (conditions[order] == 255)
+        error = np.where(is_free, 0, np.where(np.isnan(error), np.inf, error))
+        worst = np.argmax(error)
+        assert error[worst] <= bound, (
+            f"order {order} at {row.points()[worst]}: {found[worst]!r}, not "
+            f"{exact[order][worst]!r}: {error[worst]:.3g} units"
+        )
+
+
+@pytest.mark.parametrize("row", TAILS, ids=lambda row: row.key)
+def test_derivatives_are_within_the_bounds_of_the_table(row: Tail) -> None:
+    function, x = _function(row)
+    with np.errstate(all="ignore"):
+        _check(row, _forward(function, x))
+        _check(row, _reverse(function, x))
+
+
+@pytest.mark.parametrize("row", NATIVE, ids=lambda row: row.key)
+def test_compiled_derivatives_are_within_the_bounds_of_the_table(row: Tail) -> None:
+    function, x = _function(row)
+    with np.errstate(all="ignore"):
+        _check(row, ft.jit(lambda x: _reverse(function, x))(x))
+
+
+def test_each_bound_belongs_to_a_row_and_has_a_reason() -> None:
+    assert set(BOUNDS) <= {row.key for row in TAILS}
+    assert len({row.key for row in TAILS}) == len(TAILS) > 150
+    assert all(why and max(bounds) > max(USUAL) for bounds, why in BOUNDS.values())
+
+
+def test_every_special_function_has_a_row_or_a_reason() -> None:
+    rows = {row.name for row in TAILS if row.is_scipy}
+    left_out = [name for names in LEFT_OUT.values() for name in names.split()]
+    assert len(set(left_out)) == len(left_out)
+    assert not rows & set(left_out)
+    assert not set(SCIPY_UFUNCS) - rows - set(left_out)

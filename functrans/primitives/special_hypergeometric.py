@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
-from functrans.primitives.complex_parts import absolute
+from functrans.primitives.complex_parts import absolute, real
 from functrans.primitives.family import user_function
 from functrans.primitives.special_family import refused_derivative, routine, special_primitive
 
@@ -172,8 +172,18 @@ lambertw_p: Primitive = special_primitive(
     integers="k",
     has_complex=True,
 )
+
+
+def _wrightomega_slope(y: Any) -> Any:
+    """``y / (1 + y)``; right of 1 by the inverse, so that the next order does not cancel."""
+    is_right = real(y) > 1
+    right = 1 / (1 + 1 / ew.where(is_right, y, 1))
+    left = ew.where(is_right, 1, y)
+    return ew.where(is_right, right, left / (1 + left))
+
+
 wrightomega_p: Primitive = special_primitive(
-    "wrightomega", (lambda t, x, y: t * (y / (1 + y)),), ("y",), has_complex=True
+    "wrightomega", (lambda t, x, y: t * _wrightomega_slope(y),), ("y",), has_complex=True
 )
 
 expn: ArrayFunction = user_function(expn_p, "The exponential integral of order ``n``.")
