@@ -226,7 +226,11 @@ class ImperativeTrace(Trace):
                 mark_origin(result, operands)
         if self.is_plain:
             for i, out in enumerate(outs):
-                if type(out) is np.ndarray and (out.base is not None or _is_in(out, values)):
+                if (
+                    type(out) is np.ndarray
+                    and (out.base is not None or _is_in(out, values))
+                    and not modes.is_viewing
+                ):
                     _note_shared(primitive, operands, params, results, i)
         main = next((node for node in nodes if node is not None), None)
         if main is not None:
@@ -343,7 +347,7 @@ def _note_shared(
     if not any(shares):
         return
     x, *rest = operands
-    if modes.is_viewing or primitive.name == "stop_gradient":
+    if primitive.name == "stop_gradient":
         result._storage = operands[shares.index(True)]._stored()
     elif not shares[0] or primitive.name not in _MOVES:
         result._value = value.copy()
