@@ -1,7 +1,8 @@
 """``python -m tests.fuzz``: random cases for some minutes, or one case again.
 
 Ends with status 1 if something was found. Failures are written to the folder ``--out``, each as a
-small script and as a case for ``--replay``.
+small script and as a case for ``--replay``. A case that is mended goes to ``found/``, whose cases
+the default tests judge again.
 """
 
 import argparse

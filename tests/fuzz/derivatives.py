@@ -119,8 +119,11 @@ def _twice(letter: str, f: Scalar, t: np.ndarray, s: np.ndarray) -> Scalar:
     return ways[letter]
 
 
-def _unchanged(letter: str, f: Scalar) -> Scalar:
-    """A transform that keeps the value."""
+def _unchanged(letter: str, f: Scalar, t: np.ndarray) -> Scalar:
+    """A transform that keeps the value; a batch has constants in its other rows.
+
+    They are not functions of the argument: where ``f`` is infinite in them, 0 * inf would arrive.
+    """
 
     def interpreted(x: Any) -> Any:
         with ft.config(native=False):
@@ -129,7 +132,7 @@ def _unchanged(letter: str, f: Scalar) -> Scalar:
     ways: dict[str, Scalar] = {
         "jit": ft.jit(f),
         "interpreted": interpreted,
-        "vmap": lambda x: ft.vmap(f)(np.stack([x, x * 0.9, x + 0.1]))[0],
+        "vmap": lambda x: ft.vmap(f)(np.stack([x, t, 0.5 - t]))[0],
         "checkpoint": ft.checkpoint(f),
     }
     return ways[letter]
@@ -141,7 +144,7 @@ def composed(word: list[str], f: Scalar, directions: list[np.ndarray]) -> Scalar
     for letter in word:
         n = ORDER[letter]
         if n == 0:
-            f = _unchanged(letter, f)
+            f = _unchanged(letter, f, directions[0])
         elif n == 1:
             f = _once(letter, f, directions[k])
         else:
