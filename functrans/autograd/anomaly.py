@@ -14,16 +14,24 @@ Layer: ``autograd``. Reference: PyTorch's ``torch.autograd.detect_anomaly``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from functrans.autograd.labels import edge_of
+from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import Scope, modes
 from functrans.autograd.nodes import GraphNode
+from functrans.control.callbacks import debug_callback
 from functrans.ir.avals import Zero
 from functrans.ir.source import resolve
+from functrans.passes.cotangents import plain
+from functrans.passes.nodes import Node
+from functrans.passes.pullback import pull
+from functrans.passes.pushforward import push
+from functrans.staging import StagingTracer
+from functrans.state import config, current_config
 from functrans.trace import Tracer
 
 
@@ -129,13 +137,15 @@ def is_anomaly_check_nan_enabled() -> bool:
 # what the backward pass asks ---------------------------------------------------------------------
 
 
-def check_nan(node: GraphNode, pulled: Sequence[Any], gradient: Callable[[Any, Any], Any]) -> None:
-    """Raise on NaN in a gradient.
+def check_nan(node: Node, pulled: Sequence[Any]) -> None:
+    """Raise on NaN in what a node pulled back.
+
+    A value that is not known yet, as under ``vmap``, is checked when its program runs. A step that
+    ``jit`` traces gets no checks: its program is kept, and runs outside of the mode, too.
 
     Args:
       node: the node that ran.
       pulled: cotangents of its operands.
-      gradient: makes of a cotangent and its node a tensor.
 
     Raises:
       RuntimeError: names the node and the operand.
@@ -143,9 +153,91 @@ def check_nan(node: GraphNode, pulled: Sequence[Any], gradient: Callable[[Any, A
     for i, (ct, parent) in enumerate(zip(pulled, node.parents, strict=True)):
         if ct is None or parent is None or type(ct) is Zero:
             continue
-        value = gradient(ct, parent)._value
-        if not isinstance(value, Tracer) and np.isnan(value).any():
-            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+        value = plain(ct)
+        while isinstance(value, Tracer) and not isinstance(value, StagingTracer):
+            value = value._value  # type: ignore[attr-defined]  # the traces that have values
+        check = _Check(node, i)
+        if not isinstance(value, StagingTracer):
+            check(value)
+        elif modes.session is None:
+            debug_callback(check, value)
+
+
+class _Check:
+    """Raises on NaN in the cotangent of an operand."""
+
+    __slots__ = ("name", "position", "source")
+    __name__ = "check of a gradient"
+
+    def __init__(self, node: Node, position: int) -> None:
+        self.name = _name_of(node)
+        self.position = position
+        self.source = node.source
+
+    def __call__(self, value: Any) -> None:
+        if np.isnan(value).any():
+            error = RuntimeError(
+                f"Function '{self.name}' returned nan values in its {self.position}th output."
+            )
+            _locate(error, self.name, self.source)
+            raise error
+
+
+def _name_of(node: Node) -> str:
+    """Torch's name of a node, also of one that a functional transform recorded."""
+    return node.name() if isinstance(node, GraphNode) else f"{label_of(node.primitive)}Backward0"
+
+
+def _locate(error: Exception, name: str, source: Any) -> None:
+    """Note in an error where the operation was recorded whose gradient failed."""
+    line = resolve(source)
+    note = f"in the gradient of {name}, recorded at {line}"
+    if line is not None and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+class _Watch:
+    """Checks the backward pass of a functional transform; stands in the configuration.
+
+    Attributes:
+      other: what looks for NaN besides, since ``debug_nans`` is on.
+    """
+
+    __slots__ = ("other",)
+
+    def __init__(self, other: Any) -> None:
+        self.other = other
+
+    def pull(self, node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
+        """``passes.pullback.pull``, checked."""
+        pulled: Sequence[Any] = (pull if self.other is None else self.other.pull)(node, ct, size)
+        check_nan(node, pulled)
+        return pulled
+
+    def push(self, node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
+        """``passes.pushforward.push``; tangents are not checked, nor are they in torch."""
+        return (push if self.other is None else self.other.push)(node, tangents, size)
+
+    def __getattr__(self, name: str) -> Any:
+        """The further checks of ``debug_nans``."""
+        return _no_check if self.other is None else getattr(self.other, name)
+
+
+def _no_check(*_: Any) -> None:
+    """What other operations are checked for: nothing."""
+
+
+def watching() -> AbstractContextManager[Any]:
+    """Check what functional transforms pull back meanwhile, if this thread is in the mode."""
+    if not (modes.anomaly and modes.check_nan):
+        return nullcontext()
+    return config(nan_watch=_Watch(current_config.get().nan_watch))
+
+
+def unwatched() -> AbstractContextManager[Any]:
+    """The end of ``watching`` for the function that is transformed."""
+    watch = current_config.get().nan_watch
+    return config(nan_watch=watch.other) if type(watch) is _Watch else nullcontext()
 
 
 def explain(node: Any, error: Exception) -> None:
@@ -158,9 +250,7 @@ def explain(node: Any, error: Exception) -> None:
     if not isinstance(node, GraphNode):
         return
     node = edge_of(node)[0]
-    line = resolve(node.source)
-    if line is not None:
-        error.add_note(f"in the gradient of {node.name()}, recorded at {line}")
+    _locate(error, node.name(), node.source)
     if modes.anomaly:
         _warn_of(node)
 

@@ -211,7 +211,7 @@ class Pass:
         else:
             pulled = node.pull(ct, self.records, self.size)
         if modes.anomaly and modes.check_nan:
-            check_nan(node, pulled, self.gradient)
+            check_nan(node, pulled)
         if self.records and node.name().partition("Backward")[0] in PIECEWISE_LINEAR:
             full = [
                 None if c is None or p is None or type(c) is Zero else self.tensor_of(c, p.shape)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans import tree
+from functrans.autograd.anomaly import watching
 from functrans.autograd.func_batches import vmap as vmap
 from functrans.autograd.func_modules import functional_call as functional_call
 from functrans.autograd.func_modules import stack_module_state as stack_module_state
@@ -162,7 +163,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     def pullback(cotangents: Any, retain_graph: Any = None, create_graph: Any = None) -> Any:
         """Pull cotangents of the result back; the flags are accepted and not needed."""
         given = tree.map(conjugated, tree.map(as_given, cotangents))
-        return tree.map(conjugated, tree.map(returned, pull(given)))
+        with watching():
+            pulled = pull(given)
+        return tree.map(conjugated, tree.map(returned, pulled))
 
     return (tree.map(returned, out), pullback, *tree.map(returned, tuple(aux)))
 

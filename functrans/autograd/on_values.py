@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from functrans import tree
+from functrans.autograd.anomaly import unwatched, watching
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import LeafNode
 from functrans.autograd.recording import (
@@ -135,7 +137,7 @@ class OnValues:
         if own != self.outside:
             trace.outer = self.outside
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
-        with tracing(trace, tracers), entered(own):
+        with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             result = self.fun(*own_args, **own_kwargs)
@@ -214,7 +216,7 @@ def transformed(
     on_values = OnValues(fun, args, kwargs, direction, check)
     given_args, given_kwargs = tree.map(as_given, (tuple(args), dict(kwargs)))
     records = modes.grad or not (on_values.requires or modes.inference)
-    with entered({"grad": records}):
+    with entered({"grad": records}), watching() if on_values.requires else nullcontext():
         values = transform(on_values)(*given_args, **given_kwargs)
     if on_values.takes_writes:
         values, written = values
