@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,15 +48,26 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         canonical(leaf, functools.partial(leaf_description, "ravel_pytree", pytree, i, "pytree"))
         for i, leaf in enumerate(leaves)
     ]
-    shapes = [shape_of(value) for value in values]
-    dtypes = [dtype_of(value) for value in values]
+    shapes = tuple([shape_of(value) for value in values])
+    dtypes = tuple([dtype_of(value) for value in values])
     sizes = tuple(math.prod(shape) for shape in shapes)
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
     flat = [reshape(cast(value, dtype), (n,)) for value, n in zip(values, sizes, strict=True)]
     vector = concatenate(flat, 0) if flat else np.zeros(0)
+    return own_array(vector), _Unravel(treedef, shapes, dtypes)
 
-    def unravel(new: Any) -> Any:
+
+@dataclass(frozen=True, slots=True)
+class _Unravel:
+    """The way back from a vector to a pytree; equal for equal structures, shapes and dtypes."""
+
+    treedef: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+
+    def __call__(self, new: Any) -> Any:
         """Turn a vector back into the pytree."""
+        sizes = tuple(math.prod(shape) for shape in self.shapes)
         if shape_of(new) != (sum(sizes),):
             raise ShapeError(
                 f"unravel: expected a vector of shape ({sum(sizes)},), got {shape_of(new)}"
@@ -67,14 +79,12 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
             )
         parts = split(new, sizes, 0) if sizes else ()
         return tree.unflatten(
-            treedef,
+            self.treedef,
             [
                 own_array(cast(reshape(part, shape), own))
-                for part, shape, own in zip(parts, shapes, dtypes, strict=True)
+                for part, shape, own in zip(parts, self.shapes, self.dtypes, strict=True)
             ],
         )
-
-    return own_array(vector), unravel
 
 
 __all__ = [

@@ -717,3 +717,35 @@ def test_nothing_of_the_users_is_kept_alive() -> None:
     references = use()
     gc.collect()  # a rule that calls its own function is a cycle of the user's
     assert [reference() for reference in references] == [None] * 3
+
+
+@pytest.mark.parametrize("outer", [lambda f: f, ft.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("is_matrix_batched", [False, True])
+def test_vmap_of_while_loop_keeps_what_no_iteration_changes(
+    outer: Any, is_matrix_batched: bool
+) -> None:
+    """Though the lanes end apart; between and around values that change, also read by both."""
+    xs = np.array([[4.0, 1.0], [0.5, 0.25], [9.0, 3.0]])
+    limit, matrix = np.array(1.0), np.array([[0.5, 0.1], [0.0, 0.5]])
+    matrices = np.stack([matrix] * 3) if is_matrix_batched else matrix
+
+    def loop(x: Any, matrix: Any) -> Any:
+        return lax.while_loop(
+            lambda s: np.sum(s[2]) > s[0],
+            lambda s: (s[0], s[1], s[1] @ s[2], s[3] + 1),
+            (limit, matrix, x, 0),
+        )
+
+    axis = 0 if is_matrix_batched else None
+    found = outer(ft.vmap(loop, (0, axis), (None, axis, 0, 0)))(xs, matrices)
+    assert [np.shape(x) for x in found] == [(), np.shape(matrices), (3, 2), (3,)]
+    for i, x in enumerate(xs):
+        want = loop(x, matrix)
+        assert_allclose(found[2][i], want[2])
+        assert found[3][i] == want[3]
+    slope = outer(ft.grad(lambda xs, m: np.sum(ft.vmap(loop, (0, axis))(xs, m)[2]), (0, 1)))
+    own = [ft.grad(lambda x, m: np.sum(loop(x, m)[2]), (0, 1))(x, matrix) for x in xs]
+    by_x, by_matrix = slope(xs, matrices)
+    assert_allclose(by_x, np.stack([g[0] for g in own]))
+    expected = np.stack([g[1] for g in own])
+    assert_allclose(by_matrix, expected if is_matrix_batched else expected.sum(0))

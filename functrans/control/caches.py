@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from functrans.compiler import reference
 from functrans.compiler.compiled import object_cache
+from functrans.control import shared
 from functrans.control.jit import jitted_functions
 from functrans.control.programs import clear_interned
 
@@ -90,6 +91,7 @@ def clear_caches(disk: bool = False) -> None:
     """
     for function in jitted_functions():
         function.clear_cache()
+    shared.forget()
     clear_interned()
     reference.clear()
     if disk:

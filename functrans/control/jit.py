@@ -33,6 +33,7 @@ from functrans import tree
 from functrans.compiler.compiled import Compiled, native_error
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
+from functrans.control import shared
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
 from functrans.control.hidden_state import global_generator, warn_of_draws
@@ -202,6 +203,7 @@ class JitFunction:
         self._static_argnames = static_argnames
         self._donate_argnums = donate_argnums
         self._donate_argnames = donate_argnames
+        self._options = (static_argnums, static_argnames, donate_argnums, donate_argnames)
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
         self._lock = Lock()
         self._direct: Direct | None = None
@@ -262,7 +264,7 @@ class JitFunction:
             None if settings is _DEFAULT_CONFIG else _unwatched(settings),
             axes,
         )
-        program = self._programs.get(key)
+        program = self._programs.get(key) or self._find_shared(key)
         if program is None:
             if tensors is None:
                 program = self._stage(key, args, kwargs)
@@ -319,6 +321,15 @@ class JitFunction:
             return name
         options = self._static_argnums, self._static_argnames
         return JitFunction, (self._fun, *options, self._donate_argnums, self._donate_argnames)
+
+    def _find_shared(self, key: Any) -> _Program | None:
+        """The program that another ``jit`` of the function staged for such a call."""
+        static = key[1]
+        program: _Program | None = None if static else shared.find(self._fun, (self._options, key))
+        if program is not None:
+            with self._lock:
+                self._programs[key] = program
+        return program
 
     def _touch(self, key: Hashable) -> None:
         """Note a use, for the eviction of what was not used for longest."""
@@ -462,7 +473,7 @@ class JitFunction:
 
     # staging
 
-    def _stage(self, key: Hashable, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Program:
+    def _stage(self, key: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Program:
         """Stage a call and keep its program, unless that refers to traced values."""
         start = time.perf_counter()
         closed, treedef = self._stage_closed(args, kwargs)
@@ -484,6 +495,8 @@ class JitFunction:
             self._programs[key] = program
             if len(self._programs) > _MAX_PROGRAMS:
                 self._programs.popitem(last=False)
+        if not key[1]:  # static values might hold the function, and so keep it alive
+            shared.keep(self._fun, (self._options, key), program)
         return program
 
     def _origin(
@@ -677,6 +690,7 @@ class JitFunction:
         with self._lock:
             self._programs.clear()
             self._direct = self._positional = None
+        shared.forget(self._fun)
         if _tensors:
             _tensors[0].clear(self)
 

@@ -67,6 +67,8 @@ def matched(
     Raises:
       ValueError: the function has no such argument.
     """
+    if not numbers and not names:
+        return (), frozenset()
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):

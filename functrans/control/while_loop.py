@@ -355,6 +355,25 @@ def _while_batch(
             f"vmap: a while_loop has a collective over axis {axis_name!r}{here()}, but its length "
             "differs between the elements of that axis, so that not all of them take part"
         )
+    kept = _kept(body_jaxpr, n_body_consts)
+    if any(kept):  # constants of the loop: not batched only because its lanes end apart
+        arguments, params = derived(
+            body_jaxpr,
+            ("while kept", cond_jaxpr, n_cond_consts, n_body_consts),
+            lambda: _without_kept(kept, cond_jaxpr, body_jaxpr, n_cond_consts, n_body_consts),
+        )
+        places = [None if dim is None else 0 for dim in dims]
+        outs, out_dims = _while_batch(
+            size, [front[i] for i in arguments], [places[i] for i in arguments], **params
+        )
+        moving = iter([*zip(outs, out_dims, strict=True)])
+        first = n_cond_consts + n_body_consts
+        pairs = [
+            (front[first + i], places[first + i]) if flag else next(moving)
+            for i, flag in enumerate(kept)
+        ]
+        pairs += moving
+        return [out for out, _ in pairs], [dim for _, dim in pairs]
     wide = [
         with_batch_axis(x, size, 0 if have else None) for x, have in zip(carry, start, strict=True)
     ]
@@ -370,6 +389,40 @@ def _while_batch(
     )
     final, ys = bind_while(any_active, program, [], [*cond_consts, *body_consts], [active, *wide])
     return (*final[1:], *ys), (0,) * (n + n_ys)
+
+
+def _kept(body_jaxpr: Jaxpr, n_consts: int) -> Flags:
+    """Which carried values the body returns as they are."""
+    carried = body_jaxpr.invars[n_consts:]
+    return tuple([out is var for out, var in zip(body_jaxpr.outvars, carried, strict=False)])
+
+
+def _without_kept(
+    kept: Flags, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond: int, n_body: int
+) -> tuple[list[int], dict[str, Any]]:
+    """The loop with carried values that no iteration changes as constants.
+
+    Returns:
+      Which operands of the loop are its operands, and its parameters.
+    """
+    n = len(kept)
+    fixed = [i for i in range(n) if kept[i]]
+    moving = [i for i in range(n) if not kept[i]]
+    first = n_cond + n_body
+    arguments = [*range(n_cond), *(first + i for i in fixed), *range(n_cond, first)]
+    arguments += [first + i for i in (*fixed, *moving)]
+    results = [*moving, *range(n, len(body_jaxpr.outvars))]
+    params = {
+        "cond_jaxpr": permute(cond_jaxpr, _constants_first(n_cond, fixed, moving)),
+        "body_jaxpr": permute(body_jaxpr, _constants_first(n_body, fixed, moving), results),
+        "n_cond_consts": n_cond + len(fixed),
+        "n_body_consts": n_body + len(fixed),
+    }
+    return arguments, params
+
+
+def _constants_first(n_consts: int, fixed: list[int], moving: list[int]) -> list[int]:
+    return [*range(n_consts), *(n_consts + i for i in (*fixed, *moving))]
 
 
 def _lanes_programs(
