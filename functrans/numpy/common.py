@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import UnsupportedOperationError
+from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.indexing import plain_array as plain_array
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
@@ -125,6 +125,15 @@ def value_of(x: Any, what: str = "a value-dependent shape") -> Any:
 def is_known(x: Any) -> bool:
     """Whether an operand has a value, as in recording and pushing."""
     return not isinstance(x, Tracer) or layout_of(x) is not None
+
+
+def needs_size(name: str, x: Any, keyword: str = "size") -> ConcretizationError:
+    """The error for a function whose result has as many elements as it finds in a traced array."""
+    return ConcretizationError(
+        f"numpy.{name} of {x._describe()} was asked{here()}; how many elements it finds is not "
+        f"known while shapes and dtypes only are traced. Use functrans.numpy.{name}(..., "
+        f"{keyword}=n), which fills up or cuts off, or np.where with a mask."
+    )
 
 
 # axes -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -36,12 +36,14 @@ def has_tracer(values: Iterable[Any]) -> bool:
     return False
 
 
-def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
+def implements(*numpy_functions: Callable[..., Any], own: Sequence[str] = ()) -> Callable[[F], F]:
     """Make a function the traced implementation of a NumPy function.
 
     Args:
       *numpy_functions: the NumPy functions that it implements (several when NumPy has aliases);
         the first is called when no argument is traced.
+      own: names of keywords, and texts as arguments, that NumPy does not know: with one of them the
+        traced implementation is called for plain arguments, too.
 
     Returns:
       A decorator. The decorated function has NumPy's name and signature, calls NumPy itself on
@@ -50,6 +52,7 @@ def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
 
     def decorate(traced: F) -> F:
         plain = numpy_functions[0]
+        unknown = frozenset(own)
 
         @functools.wraps(traced)
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -58,13 +61,29 @@ def implements(*numpy_functions: Callable[..., Any]) -> Callable[[F], F]:
                     return traced(*args, **kwargs)
             if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
                 return traced(*args, **kwargs)
+            if unknown and _has_own(unknown, args, kwargs):
+                return _plain_arrays(traced(*args, **kwargs))
             return plain(*args, **kwargs)
 
+        function.own = unknown  # type: ignore[attr-defined]  # functions have a dict
         function.traced = traced  # type: ignore[attr-defined]  # functions have a dict
         function.numpy_functions = numpy_functions  # type: ignore[attr-defined]  # functions have a dict
         return function  # type: ignore[return-value]  # it has the signature of F
 
     return decorate
+
+
+def _has_own(own: frozenset[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a keyword, or a text among the arguments, is one that NumPy does not know."""
+    texts = [value for value in (*args, *kwargs.values()) if type(value) is str]
+    return not own.isdisjoint(kwargs) or not own.isdisjoint(texts)
+
+
+def _plain_arrays(result: Any) -> Any:
+    """Results of the traced implementation as those of NumPy: arrays, also of no axes."""
+    if isinstance(result, tuple):
+        return tuple(map(_plain_arrays, result))
+    return np.asarray(result)
 
 
 _array_functions: dict[Callable[..., Any], Callable[..., Any]] = {}

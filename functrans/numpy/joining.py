@@ -20,13 +20,17 @@ from functrans.numpy.common import (
     as_array,
     axes_of,
     fresh,
+    is_known,
+    needs_size,
     stored,
     value_of,
 )
 from functrans.numpy.dispatch import has_tracer, implements
+from functrans.numpy.selection import integers
 from functrans.numpy.shaping import at_least
 from functrans.primitives import movement, structural
-from functrans.primitives.indexing import gather
+from functrans.primitives.cumulative import cumsum
+from functrans.primitives.indexing import accumulate, gather
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.trace import dtype_of, shape_of
 
@@ -185,15 +189,27 @@ def tile(A: Any, reps: Any) -> Any:
     return structural.reshape(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
 
 
-@implements(np.repeat)
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """Each element, or each slice along an axis, repeated."""
+@implements(np.repeat, own=("total_repeat_length",))
+def repeat(
+    a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None
+) -> Any:
+    """Each element, or each slice along an axis, repeated.
+
+    With ``total_repeat_length`` the result has that extent, and ``repeats`` may be traced: what is
+    more is cut off, the last element fills up what is missing.
+    """
     x = as_array(a)
     if axis is None or shape_of(x) == ():
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = axis or 0
     k = normalize_axis(axis, len(shape_of(x)), "axis")
     shape = shape_of(x)
+    if total_repeat_length is not None:
+        counts = structural.broadcast_to(integers(repeats), (shape[k],))
+        places = _spread_places(counts, operator.index(total_repeat_length))
+        return _taken(x, places, k)
+    if not is_known(repeats):
+        raise needs_size("repeat", repeats, "total_repeat_length")
     counts = np.asarray(value_of(repeats))
     if counts.size == 1:
         n = operator.index(counts.reshape(())[()])
@@ -208,8 +224,15 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return _taken(x, places, k)
 
 
-def _taken(x: Any, places: np.ndarray, axis: int) -> Any:
-    """Slices of an array along an axis, at concrete positions."""
+def _spread_places(counts: Any, n: int) -> Any:
+    """Which element each of ``n`` places repeats: one more wherever the next one starts."""
+    starts = cumsum(counts, 0) - counts
+    ones = np.ones(shape_of(counts), np.int64)
+    return cumsum(accumulate(ones, (starts,), (0,), (n,), "drop"), 0) - 1
+
+
+def _taken(x: Any, places: Any, axis: int) -> Any:
+    """Slices of an array along an axis, at positions of a vector."""
     out = gather(x, (places,), (axis,))
     return structural.moveaxis(out, 0, axis)
 

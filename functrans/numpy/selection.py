@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
     as_array,
     as_operand,
     axes_of,
     is_known,
+    needs_size,
     refuse_plain_target,
     stored,
     value_of,
@@ -46,7 +46,7 @@ def flat(x: Any) -> Any:
 # where, nonzero ---------------------------------------------------------------------------------
 
 
-@implements(np.where)
+@implements(np.where, own=("size", "fill_value"))
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
 ) -> Any:
@@ -69,15 +69,7 @@ def _truth(a: Any) -> Any:
     return x if dtype_of(x).kind == "b" else ew.not_equal(x, 0)
 
 
-def _needs_size(name: str, x: Any) -> ConcretizationError:
-    return ConcretizationError(
-        f"numpy.{name} of {x._describe()} was asked{here()}; how many elements it finds is not "
-        f"known while shapes and dtypes only are traced. Use functrans.numpy.{name}(x, size=n), "
-        "which fills up or cuts off, or np.where with a mask."
-    )
-
-
-@implements(np.flatnonzero)
+@implements(np.flatnonzero, own=("size", "fill_value"))
 def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
     """Positions of nonzero elements of the flattened array.
 
@@ -90,7 +82,7 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
     mask = flat(_truth(a))
     if size is None:
         if not is_known(mask):
-            raise _needs_size("flatnonzero", mask)
+            raise needs_size("flatnonzero", mask)
         return np.flatnonzero(value_of(mask))
     n = operator.index(size)
     slots = ew.where(mask, cum.cumsum(cast(mask, np.int64), 0) - 1, n)
@@ -98,14 +90,14 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
     return indexing.scatter(start, np.arange(shape_of(mask)[0]), (slots,), (0,), mode="drop")
 
 
-@implements(np.nonzero)
+@implements(np.nonzero, own=("size", "fill_value"))
 def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, ...]:
     """Positions of nonzero elements, one array per axis; ``size`` as for ``flatnonzero``."""
     mask = _truth(a)
     shape = shape_of(mask)
     if size is None:
         if not is_known(mask):
-            raise _needs_size("nonzero", mask)
+            raise needs_size("nonzero", mask)
         return np.nonzero(value_of(mask))
     total = math.prod(shape)
     places = flatnonzero.traced(mask, size=size, fill_value=total)  # type: ignore[attr-defined]  # set by implements
@@ -120,13 +112,13 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, .
     )
 
 
-@implements(np.argwhere)
+@implements(np.argwhere, own=("size", "fill_value"))
 def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     """Positions of nonzero elements, one row each; ``size`` as for ``flatnonzero``."""
     mask = _truth(a)
     if size is None:
         if not is_known(mask):
-            raise _needs_size("argwhere", mask)
+            raise needs_size("argwhere", mask)
         return np.argwhere(value_of(mask))
     return movement.stack(nonzero.traced(mask, size=size, fill_value=fill_value), 1)  # type: ignore[attr-defined]  # set by implements
 
@@ -162,13 +154,13 @@ def integers(indices: Any) -> Any:
     return places
 
 
-@implements(np.take)
+@implements(np.take, own=("fill_value", "fill"))
 def take(
     a: Any,
     indices: Any,
     axis: Any = None,
     out: Any = None,
-    mode: str = "raise",
+    mode: str | None = "raise",
     *,
     fill_value: Any = None,
 ) -> Any:
@@ -180,7 +172,7 @@ def take(
     if axis is None or shape_of(x) == ():
         x, axis = flat(x), axis or 0
     k = normalize_axis(axis, len(shape_of(x)), "axis")
-    result = indexing.gather(x, (places,), (k,), mode, fill_value)
+    result = indexing.gather(x, (places,), (k,), mode or "raise", fill_value)
     s = len(shape_of(places))
     order = (*range(s, s + k), *range(s), *range(s + k, len(shape_of(result))))
     return stored("take", structural.transpose(result, order), out)
@@ -199,20 +191,43 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return indexing.take_along_axis(x, places, axis)
 
 
-@implements(np.compress)
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Slices along an axis where a condition holds, of the flattened array for ``None``."""
-    mask = np.asarray(value_of(as_array(condition)))
-    if mask.ndim != 1:
+@implements(np.compress, own=("size", "fill_value"))
+def compress(
+    condition: Any, a: Any, axis: Any = None, out: Any = None, *, size: Any = None,
+    fill_value: Any = 0,
+) -> Any:  # fmt: skip
+    """Slices along an axis where a condition holds, of the flattened array for ``None``.
+
+    With ``size`` there are so many, filled up with ``fill_value`` or cut off.
+    """
+    mask = _truth(condition)
+    if len(shape_of(mask)) != 1:
         raise ValueError("condition must be a 1-d array")
-    return take.traced(a, np.flatnonzero(mask), axis, out)  # type: ignore[attr-defined]  # set by implements
+    if size is None:
+        if not is_known(mask):
+            raise needs_size("compress", mask)
+        return take.traced(a, np.flatnonzero(value_of(mask)), axis, out)  # type: ignore[attr-defined]  # set by implements
+    x = as_array(a)
+    if axis is None:
+        x, axis = flat(x), 0
+    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    n = min(shape_of(mask)[0], shape_of(x)[k])
+    places = flatnonzero.traced(_head(mask, n), size=size, fill_value=shape_of(x)[k])  # type: ignore[attr-defined]  # set by implements
+    return take.traced(x, places, k, out, "fill", fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
 
 
-@implements(np.extract)
-def extract(condition: Any, arr: Any) -> Any:
-    """Elements where a condition holds."""
-    places = np.flatnonzero(np.asarray(value_of(as_array(condition))))
-    return take.traced(as_array(arr), places)  # type: ignore[attr-defined]  # set by implements
+def _head(x: Any, n: int) -> Any:
+    """The first elements of a vector."""
+    return x if shape_of(x)[0] == n else indexing.gather(x, (np.arange(n),), (0,))
+
+
+@implements(np.extract, own=("size", "fill_value"))
+def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
+    """Elements where a condition holds; ``size`` as for ``compress``."""
+    mask = flat(_truth(condition))
+    if size is None and not is_known(mask):
+        raise needs_size("extract", mask)
+    return compress.traced(mask, flat(as_array(arr)), 0, size=size, fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.choose)

@@ -10,16 +10,21 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
-from functrans.numpy.common import as_array, is_known, value_of
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.numpy.common import as_array, is_known, needs_size, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
-from functrans.primitives.indexing import gather
+from functrans.primitives.cumulative import cumsum
+from functrans.primitives.indexing import accumulate, gather, scatter
 from functrans.primitives.reduction import reduce_any
+from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import cast
 from functrans.trace import dtype_of, shape_of
 
@@ -34,7 +39,7 @@ def _at(x: Any, places: np.ndarray, axis: int = 0) -> Any:
     return structural.moveaxis(gather(x, (places,), (axis,)), 0, axis)
 
 
-@implements(np.unique)
+@implements(np.unique, own=("size", "fill_value"))
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -44,9 +49,23 @@ def unique(
     *,
     equal_nan: bool = True,
     sorted: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
-    """Unique elements, sorted; each carries the derivative of its first occurrence."""
+    """Unique elements, sorted; each carries the derivative of its first occurrence.
+
+    With ``size`` there are so many, also of traced arrays: the greatest are cut off, what is
+    missing is ``fill_value``, by default the least element (index of its first occurrence,
+    count 0).
+    """
     x = as_array(ar)
+    if size is not None:
+        found = _sized(x, axis, operator.index(size), fill_value, equal_nan)
+        wanted = (True, return_index, return_inverse, return_counts)
+        results = [part for part, flag in zip(found, wanted, strict=True) if flag]
+        return tuple(results) if len(results) > 1 else results[0]
+    if not is_known(x):
+        raise needs_size("unique", x)
     if axis is None:
         elements, k = _flat(x), 0
     else:
@@ -60,6 +79,48 @@ def unique(
         if is_wanted:
             results.append(extra)
     return tuple(results) if len(results) > 1 else results[0]
+
+
+def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, ...]:
+    """So many unique elements, their first positions, the inverse, and counts.
+
+    Raises:
+      UnsupportedOperationError: slices along one of several axes are asked for.
+    """
+    shape = shape_of(x)
+    if axis is not None and len(shape) != 1:
+        raise UnsupportedOperationError(
+            f"numpy.unique: size= goes with vectors and axis=None{here()}, not with axis={axis!r}"
+        )
+    elements = _flat(x)
+    n = shape_of(elements)[0]
+    if not n:
+        raise ValueError("unique: size= needs an array with elements")
+    order = argsort(elements, 0)
+    ranked = gather(elements, (order,), (0,))
+    before, after = (gather(ranked, (np.arange(n - 1) + i,), (0,)) for i in (0, 1))
+    differs = ew.not_equal(before, after)
+    if equal_nan and dtype_of(x).kind in "fc":
+        differs = ew.bitwise_and(
+            differs, ew.invert(ew.bitwise_and(ew.isnan(before), ew.isnan(after)))
+        )
+    is_first = movement.concatenate((np.ones(1, bool), differs), 0)
+    group = cumsum(cast(is_first, np.int64), 0) - 1
+    inverse = scatter(np.zeros(n, np.int64), group, (order,), (0,))
+    counts = accumulate(np.ones(n, np.int64), (group,), (0,), (size,), "drop")
+    starts = scatter(
+        np.zeros(size, np.int64),
+        np.arange(n),
+        (ew.where(is_first, group, size),),
+        (0,),
+        mode="drop",
+    )
+    first = gather(order, (starts,), (0,))
+    values = gather(elements, (first,), (0,))
+    if fill_value is not None:
+        is_found = ew.greater(counts, 0)
+        values = ew.where(is_found, values, cast(fill_value, dtype_of(values)))
+    return values, first, structural.reshape(inverse, shape if axis is None else (n,)), counts
 
 
 def _unique_parts(x: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:

@@ -194,7 +194,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 # counting ---------------------------------------------------------------------------------------
 
 
-@implements(np.bincount)
+@implements(np.bincount, own=("length",))
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any = None) -> Any:
     """How often each number occurs, or the sum of its weights.
 
