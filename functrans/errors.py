@@ -157,6 +157,23 @@ class ConvergenceError(FunctransError, RuntimeError):
     """
 
 
+class NestingError(FunctransError, RecursionError):
+    """Programs stand in programs deeper than Python's stack reaches.
+
+    Fails::
+
+        f = np.cos
+        for _ in range(1000):
+            f = lambda x, f=f: ft.lax.cond(x > 0, f, np.sin, x)
+        ft.jit(f)(1.0)
+
+    Repaired: write levels that are alike as a loop, choices one beside the other as
+    ``ft.lax.switch``, or allow a deeper stack::
+
+        sys.setrecursionlimit(50_000)
+    """
+
+
 class NonFiniteError(FunctransError, FloatingPointError):
     """An operation made NaN, or an infinity, while ``debug_nans`` was on.
 
@@ -227,7 +244,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 __all__ = [
     "AliasedWriteError", "CacheFormatError", "CompilationError", "ConcretizationError",
     "ConvergenceError", "EscapedTracerError", "FunctransError", "JaxprTypeError",
-    "NonDifferentiableError", "NonFiniteError", "ShapeError", "TensorShapeError",
+    "NestingError", "NonDifferentiableError", "NonFiniteError", "ShapeError", "TensorShapeError",
     "TreeMismatchError", "UnsupportedOperationError", "shape_text",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

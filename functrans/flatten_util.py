@@ -72,6 +72,7 @@ class _Unravel:
             raise ShapeError(
                 f"unravel: expected a vector of shape ({sum(sizes)},), got {shape_of(new)}"
             )
+        dtype = np.result_type(*self.dtypes) if self.dtypes else np.dtype(np.float64)
         if not np.can_cast(dtype_of(new), dtype, "same_kind"):
             raise TypeError(
                 f"unravel: a vector of {dtype_of(new)} does not fit into leaves of {dtype}; "

@@ -14,13 +14,19 @@ Layer: ``trace``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
-from functrans.errors import EscapedTracerError, FunctransError, UnsupportedOperationError
+from functrans.errors import (
+    EscapedTracerError,
+    FunctransError,
+    NestingError,
+    UnsupportedOperationError,
+)
 from functrans.ir.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
 from functrans.ir.jaxpr import subjaxprs
 from functrans.ir.primitive import Primitive
@@ -344,6 +350,8 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
         """Close the trace; an error of ours that NumPy wrapped into its own comes out again."""
         self.trace.is_open = False
         open_traces.reset(self.token)
+        if kind is RecursionError and self.trace.parent is None:
+            _explain_recursion(self.trace, error, traceback)
         if type(error) is ValueError and str(error).startswith(_NUMPY_WRAPPER):
             cause = error.__cause__
             if isinstance(cause, FunctransError):
@@ -352,6 +360,27 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
                     raise cause from None
                 finally:  # no cycle of error, traceback and this frame
                     del cause, error, traceback
+
+
+def _explain_recursion(trace: Trace, error: Any, traceback: Any) -> None:
+    """Say what to do about a stack that is full of nested programs.
+
+    Raises:
+      NestingError: it is; of a function that calls itself for ever, it is not.
+    """
+    n_frames = n_traces = 0
+    while traceback is not None:
+        n_frames += 1
+        n_traces += traceback.tb_frame.f_globals.get("__name__", "").startswith("functrans.")
+        traceback = traceback.tb_next
+    if 2 * n_traces > n_frames:
+        raise NestingError(
+            f"{trace.label[:100]}{here()}: control flow, jit, vmap or functions with rules stand "
+            f"in one another deeper than Python's stack of {sys.getrecursionlimit()} calls allows; "
+            "each level takes 7 to 20 of them. Write levels that are alike as a loop (lax.scan, "
+            "lax.fori_loop), choices one beside the other (lax.switch), or allow more by "
+            "sys.setrecursionlimit"
+        ) from error.with_traceback(None)
 
 
 _NUMPY_WRAPPER = "setting an array element with a sequence"

@@ -12,10 +12,11 @@ import pytest
 
 import functrans as ft
 from functrans import functional
-from functrans.errors import NonDifferentiableError
+from functrans.errors import NestingError, NonDifferentiableError
 from functrans.passes import pullback
 from functrans.passes.pullback import _derived_pullback, _Params
 from functrans.primitives import elementwise as ew
+from functrans.state import open_traces
 from functrans.testing import random_like
 from functrans.traces.recording import RecordingTracer
 from samples import Row, each_sample
@@ -410,3 +411,65 @@ def test_new_shapes_leave_no_cycles(fun: Any, monkeypatch: pytest.MonkeyPatch) -
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+# nesting ----------------------------------------------------------------------------------------
+
+
+def _ruled(f: Any) -> Any:
+    ruled = ft.custom_jvp(lambda x: f(x))
+    ruled.defjvp(lambda primals, tangents: ft.jvp(f, primals, tangents))
+    return ruled
+
+
+NESTS: dict[str, Callable[[Any], Any]] = {
+    "cond": lambda f: lambda x: ft.lax.cond(x > 0, f, lambda y: y, x),
+    "scan": lambda f: lambda x: ft.lax.scan(lambda c, _: (f(c), None), x, None, 1)[0],
+    "while_loop": lambda f: lambda x: ft.lax.fori_loop(0, 1, lambda _, y: f(y), x),
+    "vmap": lambda f: lambda x: ft.vmap(f)(np.expand_dims(x, 0))[0],
+    "jit": lambda f: ft.jit(f),
+    "checkpoint": ft.checkpoint,
+    "custom_jvp": _ruled,
+}
+
+
+@pytest.mark.parametrize("outer", [ft.grad, ft.jit], ids=["grad", "jit"])
+@pytest.mark.parametrize("name", NESTS)
+def test_nesting_works_or_is_refused_with_advice(name: str, outer: Any) -> None:
+    def nested(n: int) -> Any:
+        f: Any = lambda x: x * 1.5  # noqa: E731
+        for _ in range(n):
+            f = NESTS[name](f)
+        return f
+
+    expected = 1.5 if outer is ft.grad else 3.0
+    assert outer(nested(10))(2.0) == expected
+    with pytest.raises(
+        NestingError, match=r"deeper than Python's stack of .*sys\.setrecursionlimit"
+    ):
+        outer(nested(1000))(2.0)
+    assert open_traces.get() == ()
+    assert outer(nested(10))(2.0) == expected
+
+
+def test_deeper_stack_allows_deeper_nesting() -> None:
+    f: Any = lambda x: x * 1.5  # noqa: E731
+    for _ in range(60):
+        f = NESTS["cond"](f)
+    limit = sys.getrecursionlimit()
+    with pytest.raises(NestingError):
+        ft.grad(f)(2.0)
+    sys.setrecursionlimit(5000)
+    try:
+        assert ft.grad(f)(2.0) == 1.5
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_endless_recursion_of_the_user_stays_what_it_is() -> None:
+    def f(x: Any) -> Any:
+        return f(x) + 1.0
+
+    with pytest.raises(RecursionError) as caught:
+        ft.jit(f)(1.0)
+    assert type(caught.value) is RecursionError
