@@ -611,3 +611,24 @@ def test_with_options_only_they_are_decorators() -> None:
     assert_allclose(ft.grad(power)(2.0, 3), 10.0)
     assert_allclose(ft.grad(scaled)(2.0, 3), 7.0)
     assert_allclose(power(2.0, 3), 8.0)
+
+
+def test_rules_hold_for_tensors() -> None:
+    """A function with rules of its own has them in the imperative half too, to second order."""
+
+    @ft.custom_jvp
+    def identity(x: Any) -> Any:
+        return x
+
+    identity.defjvp(lambda primals, tangents: (primals[0], primals[0] ** 2 * tangents[0]))
+
+    @ft.custom_vjp
+    def tenfold(x: Any) -> Any:
+        return np.sin(x)
+
+    tenfold.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (10.0 * x**2 * ct,))
+    for fun, slope, bend in ((identity, 4.0, 4.0), (tenfold, 40.0, 40.0)):
+        x = ft.tensor([2.0], requires_grad=True)
+        (gradient,) = ft.autograd.grad(fun(x), x, create_graph=True)
+        (second,) = ft.autograd.grad(gradient, x)
+        assert (gradient.item(), second.item()) == (slope, bend)

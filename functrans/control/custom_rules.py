@@ -378,8 +378,8 @@ class _CustomFunction(Wrapper):
         """Call the function."""
         rules = self._rules()
         full = self._positional(args, kwargs)
-        if not open_traces.get():
-            return self._fun(*full)
+        if not open_traces.get() and not any(isinstance(x, Tracer) for x in tree.leaves(full)):
+            return self._fun(*full)  # tensors are tracers of a trace that is always open
         nondiff = tuple(i % len(full) for i in self._nondiff if -len(full) <= i < len(full))
         fixed = tuple(full[i] for i in nondiff)
         rest = tree.fold_float0(tuple(arg for i, arg in enumerate(full) if i not in nondiff))
