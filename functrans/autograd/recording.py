@@ -382,8 +382,12 @@ def follow(
     base, steps = (x, ()) if how is None else (how.base, how.steps)
     view._storage = storage
     made = view._view = View(base, (*steps, step), storage.version, label, is_multiple)
-    made.is_unrecorded = not modes.grad or (how is not None and how.is_unrecorded)
-    made.is_inferred = modes.inference or (how is not None and how.is_inferred)
+    made.is_unrecorded, made.is_inferred = not modes.grad, modes.inference
+    if how is not None:
+        made.is_unrecorded |= how.is_unrecorded
+        made.is_inferred |= how.is_inferred
+        made.is_multiple |= how.is_multiple and not how.is_detached
+        made.is_custom = how.is_custom
     view._inference = x._inference
 
 

@@ -192,8 +192,12 @@ def check_view(x: Tensor) -> None:
         )
 
 
-def check_write(x: Tensor) -> None:
+def check_write(x: Tensor, is_constant: bool = False) -> None:
     """Refuse a write that would spoil the graph, before anything is changed.
+
+    Args:
+      x: what is to be written to.
+      is_constant: whether all elements become one number, so that they may share memory.
 
     Raises:
       RuntimeError: a leaf that requires a gradient, or a view of one; an inference tensor outside
@@ -224,11 +228,22 @@ def check_write(x: Tensor) -> None:
     for twin in _whole(x)._dual or ():
         check_write(twin)
     memory = x._memory()
-    if isinstance(memory, np.ndarray) and not memory.flags.writeable:
+    if isinstance(memory, Tracer) and x._view is not None:
+        base = x._view.base
+        memory = _region(x._view.steps)(np.empty(base.shape, _numbered(base.dtype)))
+    if isinstance(memory, np.ndarray) and (
+        not memory.flags.writeable
+        or (0 in memory.strides and not is_constant and _overlaps(memory))
+    ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
+
+
+def _overlaps(memory: np.ndarray) -> bool:
+    axes = zip(memory.strides, memory.shape, strict=True)
+    return memory.size > 0 and any(n > 1 for stride, n in axes if not stride)
 
 
 def write(label: str, x: Tensor, new: Any) -> Tensor:

@@ -54,7 +54,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     Raises:
       RuntimeError: a tensor with axes was given.
     """
-    check_write(self)
+    check_write(self, is_constant=not isinstance(value, Tensor))
     if isinstance(value, Tensor):
         if value.shape:
             raise RuntimeError(
@@ -69,7 +69,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Write zeros."""
-    check_write(self)
+    check_write(self, is_constant=True)
     return write("zero_", self, constant(np.zeros((), self.dtype)))
 
 

@@ -203,7 +203,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if not isinstance(value, Tensor):
         value = self._trace.lift(np.asarray(value, self.dtype))
     if _is_basic(index):
-        part = _getitem(self, index)
+        part = self if index is Ellipsis else _getitem(self, index)
         check_write(part)
         extra = len(value.shape) - len(part.shape)
         if extra > 0 and value.shape[:extra] == (1,) * extra:

@@ -141,7 +141,7 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[
     else:
         starts, ends = [0, *given], [*given, n]
     pairs = [slice(a, b).indices(n)[:2] for a, b in zip(starts, ends, strict=True)]
-    return _parts("Slice", self, [_at(axis, slice(a, max(a, b))) for a, b in pairs])
+    return tuple([part(self, _at(axis, slice(a, max(a, b))), "Slice") for a, b in pairs])
 
 
 def _split_along(axis_for: Callable[[int], int]) -> Callable[..., Any]:

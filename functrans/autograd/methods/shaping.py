@@ -221,13 +221,21 @@ def expand(self: Tensor, *sizes: Any) -> Tensor:
         "Expand",
         self,
         lambda x: structural.broadcast_to(x, full),
-        lambda x: x[...] if x.shape == full else np.broadcast_to(x, full),
+        lambda x: x[...] if x.shape == full else _repeated(x, full),
     )
 
 
 def torch_text(self: Tensor) -> str:
     """How torch describes a tensor in messages: its dtype and sizes."""
     return f"torch.{self.dtype.name}{list(self.shape)}"
+
+
+def _repeated(x: np.ndarray, shape: Shape) -> np.ndarray:
+    """An array broadcast; parts of it that do not overlap can be written to."""
+    steps = (0,) * (len(shape) - x.ndim) + x.strides
+    own = (1,) * (len(shape) - x.ndim) + x.shape
+    strides = [0 if n == 1 else step for n, step in zip(own, steps, strict=True)]
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
