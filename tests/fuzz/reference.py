@@ -38,12 +38,14 @@ def _carried(carry: Any, body: Callable[[Any], Any]) -> Any:
 
 
 def _fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
+    _carried(init, lambda c: body(lower, c))  # also of no turns
     for i in range(int(lower), int(upper)):
         init = _carried(init, lambda c, i=i: body(i, c))
     return init
 
 
 def _while_loop(test: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
+    _carried(init, body)
     while test(init):
         init = _carried(init, body)
     return init
