@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 
@@ -67,7 +68,9 @@ def config(**settings: Any) -> Iterator[Config]:
       The configuration in force.
 
     Raises:
-      TypeError: a setting does not exist; the message lists those that do.
+      TypeError: a setting does not exist; the message lists those that do. Or its value is of
+        another type than its default.
+      ValueError: an amount is negative or no number.
 
     Example:
       >>> with config(safe_where=False) as current:
@@ -78,11 +81,29 @@ def config(**settings: Any) -> Iterator[Config]:
     unknown = sorted(set(settings) - set(known))
     if unknown:
         raise TypeError(f"config: unknown setting {unknown[0]!r}; settings are {', '.join(known)}")
+    for name, value in settings.items():
+        _check_setting(name, value)
     token = current_config.set(replace(current_config.get(), **settings))
     try:
         yield current_config.get()
     finally:
         current_config.reset(token)
+
+
+def _check_setting(name: str, value: Any) -> None:
+    """Refuse a value that a setting cannot have: ``"no"`` would be true."""
+    default = getattr(_DEFAULTS, name)
+    if isinstance(default, bool):
+        if type(value) is not bool:
+            raise TypeError(f"config: {name} must be True or False, got {value!r}")
+    elif isinstance(default, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"config: {name} must be a number, got {value!r}")
+        if not value >= 0:
+            raise ValueError(f"config: {name} must be at least 0, got {value!r}")
+
+
+_DEFAULTS = Config()
 
 
 @contextmanager

@@ -41,6 +41,24 @@ def test_unknown_settings_are_refused(name: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("field", fields(Config), ids=lambda field: field.name)
+def test_values_of_settings_are_checked(field: Any) -> None:
+    if field.name == "nan_watch":
+        return  # an object, set by debug_nans
+    bad: dict[Any, Any] = {"x": TypeError, None: TypeError}
+    if isinstance(field.default, bool):
+        bad |= {1: TypeError, np.nan: TypeError}
+    else:
+        bad |= {True: TypeError, -1: ValueError, np.nan: ValueError, -np.inf: ValueError}
+    for value, error in bad.items():
+        with (
+            pytest.raises(error, match=f"config: {field.name} must be"),
+            ft.config(**{field.name: value}),
+        ):
+            pass
+    assert current_config.get() == Config()
+
+
 def test_every_setting_is_documented() -> None:
     assert Config.__doc__ is not None
     for field in fields(Config):

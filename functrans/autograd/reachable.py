@@ -30,14 +30,12 @@ import numpy as np
 
 from functrans.autograd.mentions import CONSTRUCTION, REFLECTION, Mentions, globals_of, mentioned
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.watches import MISSING, SCALARS, Content, Watch, content_of
+from functrans.autograd.watches import MISSING, SCALARS, SMALL_BYTES, Content, Watch, content_of
 from functrans.control.jit import JitFunction
 from functrans.errors import UnsupportedOperationError
 from functrans.trace import Tracer
 
 _MAX_ITEMS = 100_000
-_SMALL_BYTES = 1 << 16
-"""Arrays up to this size are compared: before and after the trace, and before each call."""
 _OWN = frozenset({"functrans", "numpy", "scipy"})
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
 _SITE_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -129,7 +127,7 @@ class State:
                 for hook in (getattr(value._node, table, None) or {}).values():
                     yield hook, f"a hook of {name}"
         elif isinstance(value, np.ndarray):
-            if value.nbytes <= _SMALL_BYTES:
+            if value.nbytes <= SMALL_BYTES:
                 self._note_content(value, name)
         elif isinstance(value, Tracer):
             return
@@ -213,6 +211,10 @@ class State:
 
     def _look_into_function(self, value: types.FunctionType) -> Iterator[tuple[Any, str]]:
         if _is_own(value):
+            if value.__module__.split(".")[0] not in _OWN:  # as functools.singledispatch makes
+                for cell in value.__closure__ or ():
+                    if type(cell.cell_contents) in (dict, types.FunctionType):
+                        yield cell.cell_contents, value.__name__
             return
         code = value.__code__
         for new in self.mentions.add(code):

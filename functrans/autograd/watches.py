@@ -22,6 +22,8 @@ import numpy as np
 
 from functrans.autograd.mentions import Mentions
 
+SMALL_BYTES = 1 << 16
+"""Arrays and memory up to this size are compared: before and after the trace, and at each call."""
 SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 MISSING = object()
 """Stands for a value where there is none."""
@@ -261,6 +263,8 @@ class Content:
         elif isinstance(holder, array.array):
             del holder[:]
             holder.frombytes(was)
+        elif type(was) is bytes and not memoryview(holder).readonly:
+            np.frombuffer(holder, np.uint8)[...] = np.frombuffer(was, np.uint8)
 
     @property
     def kind(self) -> str:
@@ -286,4 +290,8 @@ def content_of(value: Any, name: str) -> Content | None:
         return Content(value, name, lambda reference: (reference(),))
     if isinstance(value, Mapping):
         return Content(value, name, lambda mapping: (*mapping.keys(), *mapping.values()))
-    return None
+    try:  # other memory: of ctypes, memoryview, mmap
+        is_small = memoryview(value).nbytes <= SMALL_BYTES
+    except TypeError:
+        return None
+    return Content(value, name, lambda memory: bytes(memoryview(memory))) if is_small else None

@@ -7,6 +7,8 @@ import array
 import collections
 import contextvars
 import copy
+import ctypes
+import functools
 import operator
 import os
 import sys
@@ -215,6 +217,21 @@ def a_proxy() -> Any:
     return lambda x: x * proxy["k"], lambda k: inner.update(k=k)
 
 
+def a_view_of_memory() -> Any:
+    view = memoryview(array.array("d", [2.0]))
+    return lambda x: x * view[0], lambda k: _put_first(view, k)
+
+
+def a_generic_function() -> Any:
+    state = [2.0]
+
+    @functools.singledispatch
+    def rate(_: Any) -> float:
+        return state[0]
+
+    return lambda x: x * rate(1), lambda k: _put_first(state, k)
+
+
 def a_weak_reference() -> Any:
     box = Box()
     reference = weakref.ref(box)
@@ -334,6 +351,12 @@ CASES = [
         _container(bytearray(b"\x02"), lambda h: h[0], lambda h, k: _put_first(h, int(k))),
         id="a bytearray",
     ),
+    a_view_of_memory,
+    pytest.param(
+        _container(ctypes.c_double(2.0), lambda h: h.value, lambda h, k: setattr(h, "value", k)),
+        id="a ctypes number",
+    ),
+    a_generic_function,
 ]
 
 
