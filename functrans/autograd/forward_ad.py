@@ -277,6 +277,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         node.label = "View"
     dual = current.trace.tensor(value, node)
     dual._dual = (tensor, tangent)
+    dual._follows = tensor._follows
     return dual
 
 
@@ -326,8 +327,14 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor, None)
     tangent = _tangent_of(current, tensor)
     primal = _below(current, tensor)
-    return UnpackedDualTensor(_as_tensor(primal), None if tangent is None else _as_tensor(tangent))
+    return UnpackedDualTensor(
+        _as_tensor(primal, tensor), None if tangent is None else _as_tensor(tangent, tensor)
+    )
 
 
-def _as_tensor(value: Any) -> Any:
-    return value if isinstance(value, Tensor) else Tensor.of(np.asarray(value))
+def _as_tensor(value: Any, dual: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value
+    result = Tensor.of(np.asarray(value))
+    result._follows = dual._follows
+    return result

@@ -165,9 +165,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         given = tree.map(conjugated, tree.map(as_given, cotangents))
         with watching():
             pulled = pull(given)
-        return tree.map(conjugated, tree.map(returned, pulled))
+        return tree.map(conjugated, on_values.results(pulled))
 
-    return (tree.map(returned, out), pullback, *tree.map(returned, tuple(aux)))
+    return (on_values.results(out), pullback, *on_values.results(tuple(aux)))
 
 
 def jvp(
@@ -227,7 +227,7 @@ def jvp(
     )
     on_values.write_back(written)
     on_values.write_back(directions, tree.leaves(tangents))
-    return tuple(tree.map(returned, [out, tangent, *aux]))
+    return tuple(on_values.results([out, tangent, *aux]))
 
 
 def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
@@ -275,9 +275,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
     def pushforward(*tangents: Any) -> Any:
         """Push tangents of the primals forward."""
-        return tree.map(returned, push(*tree.map(as_given, tangents)))
+        return on_values.results(push(*tree.map(as_given, tangents)))
 
-    return tree.map(returned, out), pushforward
+    return on_values.results(out), pushforward
 
 
 # Jacobians ---------------------------------------------------------------------------------------

@@ -28,13 +28,13 @@ from functrans.autograd.recording import (
     PERMANENT,
     ImperativeTrace,
     enter_session,
-    mark_origin,
     namespaces,
     node_of,
 )
 from functrans.autograd.tensors import Tensor
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.primitives.complex_parts import conjugate
+from functrans.state import open_traces
 from functrans.trace import Tracer, tracing
 from functrans.transforms.arguments import name_of
 
@@ -48,13 +48,29 @@ def as_given(x: Any) -> Any:
 
 
 def returned(x: Any) -> Any:
-    """A result of a transform as a tensor."""
-    if not isinstance(x, (np.ndarray, np.generic)):
+    """A result of a transform as a tensor; of the function around it, if there is one."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        result = Tensor.of(np.asarray(x))
+    elif isinstance(x, Tracer) and not isinstance(x, Tensor):
+        around = _around(x)
+        if around is None:
+            return x
+        result = around.tensor(x)
+    else:
         return x
-    result = Tensor.of(np.asarray(x))
     if modes.inference:
         result._inference = True
     return result
+
+
+def _around(x: Tracer) -> ImperativeTrace | None:
+    """The trace of tensors that runs now, if the trace of a value is around it."""
+    for trace in reversed(open_traces.get()):
+        if trace is x._trace:
+            return None
+        if isinstance(trace, ImperativeTrace):
+            return trace
+    return None
 
 
 def conjugated(x: Any) -> Any:
@@ -105,6 +121,7 @@ class OnValues:
         for reverse mode.
       further: modes that the transform sets for the function, other than for reverse mode.
       outside: grad mode, inference mode and their like of the caller.
+      follows: whether the tensors are those of ``functrans.compat.torch``.
       check: called with the result of the function, before values are taken out.
     """
 
@@ -125,6 +142,7 @@ class OnValues:
         self.further = {"forward": True} if direction == "forward" else {}
         self.outside = {name: getattr(modes, name) for name in _MODES}
         self.check = check
+        self.follows = any(isinstance(x, Tensor) and x._follows for x in self.originals)
         self.__name__ = self.__qualname__ = name_of(fun)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -144,6 +162,7 @@ class OnValues:
             if self.check is not None:
                 self.check(result)
             self._note_writes(trace, tensors)
+            self._note_origin(result)
             value_in = functools.partial(_value_in, trace)
             values = tree.map(value_in, result)
             return (
@@ -158,9 +177,23 @@ class OnValues:
         if not isinstance(leaf, Tracer):  # the transform leaves it as it is
             return self.originals[i]
         tensor = trace.tensor(leaf)
+        tensor._follows = self.originals[i]._follows if self.kinds[i] else False
         if self.requires and is_differentiable_dtype(tensor.dtype):
             tensor._node = LeafNode(tensor._weak(), tensor.shape, tensor.dtype)
         return tensor
+
+    def _note_origin(self, result: Any) -> None:
+        if namespaces.has_torch and not self.follows:
+            self.follows = any(isinstance(x, Tensor) and x._follows for x in tree.leaves(result))
+
+    def results(self, values: Any) -> Any:
+        """What the transform gave as tensors."""
+        result = tree.map(returned, values)
+        if self.follows:
+            for leaf in tree.leaves(result):
+                if isinstance(leaf, Tensor):
+                    leaf._follows = True
+        return result
 
     def _note_writes(self, trace: ImperativeTrace, tensors: Sequence[Any]) -> None:
         """Note which arguments were written to.
@@ -221,13 +254,7 @@ def transformed(
     if on_values.takes_writes:
         values, written = values
         on_values.write_back(written)
-    result = tree.map(returned, values)
-    if namespaces.has_torch:
-        operands = tree.flatten((args, kwargs))[0]
-        for out in tree.flatten(result)[0]:
-            if isinstance(out, Tensor):
-                mark_origin(out, operands)
-    return result
+    return on_values.results(values)
 
 
 def numbers_of(argnums: Any) -> Any:

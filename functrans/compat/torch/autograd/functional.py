@@ -114,7 +114,9 @@ def _gradients(
 
 
 def _zeros(x: Any, *lead: int) -> Any:
-    return Tensor.of(np.zeros((*lead, *x.shape), x.dtype))
+    result = Tensor.of(np.zeros((*lead, *x.shape), x.dtype))
+    result._follows = x._follows
+    return result
 
 
 _NOT_LINEAR = (
