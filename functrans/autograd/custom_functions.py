@@ -25,10 +25,11 @@ import numpy as np
 
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
 from functrans.autograd.tensors import Tensor
-from functrans.control.custom_rules import _UserVjpCall, custom_jvp, custom_vjp
+from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_jvp, custom_vjp
 from functrans.ir.avals import is_differentiable_dtype
+from functrans.passes.cotangents import zeros
 from functrans.primitives.complex_parts import conjugate
-from functrans.primitives.structural import stop_gradient_p
+from functrans.primitives.structural import cast, stop_gradient_p
 from functrans.trace import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
 from functrans.transforms.arguments import tangent_dtype
 from functrans.transforms.vectorize import vmap
@@ -193,6 +194,12 @@ class _Layout:
             self.extra.append(x)
         return place
 
+    @property
+    def for_jvp(self) -> list[Any]:
+        """Where what ``jvp`` reads is."""
+        places = self.saved if self.pushed is None else self.pushed
+        return [*places, *self.tensors.values()]
+
     def finished(self) -> list[Any]:
         """The further results; given up here, so that the layout holds no tensor."""
         extra, self.extra, self._places = self.extra, [], {}
@@ -214,6 +221,16 @@ class _FunctionCall(_UserVjpCall):
 
     __slots__ = ("function",)
     function: _Traced
+
+    def forward(
+        self, closed: Sequence[Any], args: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], _UserPullback]:
+        """The user's ``forward``; what a linear program pushes forward is pushed by his ``jvp``."""
+        outs, residuals, pullback = super().forward(closed, args)
+        function = self.function
+        if function.rules.has_jvp(function.cls):
+            pullback.pusher = function.push
+        return outs, residuals, pullback
 
     def push(
         self, args: Sequence[Any], tangents: Sequence[Any]
@@ -355,12 +372,13 @@ class _Traced:
         layout = self.layout
         assert layout is not None
         values = layout.values([*layout.saved, *layout.tensors.values()], leaves, outs)
+        pushed = layout.values(layout.for_jvp, leaves, outs) if self.rules.has_jvp(self.cls) else ()
         avals = [aval_of(x) for x in leaves]
-        return outs, (_Static(layout, [aval_of(x) for x in outs], avals), values)
+        return outs, (_Static(layout, [aval_of(x) for x in outs], avals), values, pushed)
 
     def backward(self, residuals: Any, cts: Any) -> tuple[Any, ...]:
         """The user's backward function on cotangents."""
-        static, values = residuals
+        static, values, _ = residuals
         layout, avals = static.layout, static.out_avals
         gradients = []
         for ct, aval, is_constant in zip(cts, avals, layout.constant, strict=False):
@@ -390,26 +408,46 @@ class _Traced:
         outs = self.call(*primals)
         layout = self.layout
         assert layout is not None
-        places = layout.saved if layout.pushed is None else layout.pushed
-        values = layout.values([*places, *layout.tensors.values()], primals, outs)
-        n, k = len(values), len(places)
+        values = layout.values(layout.for_jvp, primals, outs)
+        static = _Static(layout, list(map(aval_of, outs)), list(map(aval_of, primals)))
+        return outs, self._pushed(static, values, tangents)
+
+    def push(self, residuals: Any, tangents: Sequence[Any]) -> list[Any]:
+        """The user's ``jvp`` on tangents, ``None`` for zero; what it reads was saved."""
+        static, _, values = residuals
+        filled = [
+            np.zeros(aval.shape, aval.dtype) if t is None else t
+            for t, aval in zip(tangents, static.avals, strict=True)
+        ]
+        return [
+            cast(dot, aval.dtype) if is_differentiable_dtype(aval.dtype) else zeros(aval.strong())
+            for dot, aval in zip(
+                self._pushed(static, values, filled), static.out_avals, strict=True
+            )
+        ]
+
+    def _pushed(self, static: _Static, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """The user's ``jvp`` on what it reads and tangents."""
+        layout = static.layout
+        n = len(values)
+        k = n - len(layout.tensors)
         given = [
-            t if is_differentiable_dtype(aval_of(x).dtype) else None
-            for t, x in zip(tangents, primals, strict=True)
+            t if is_differentiable_dtype(aval.dtype) else None
+            for t, aval in zip(tangents, static.avals, strict=True)
         ]
         with tensors_of(f"jvp of {self.cls.__name__}", [*values, *given]) as (tensors, value_in):
             ctx = self.context(layout, tensors[:k], tensors[k:n])
             own = dict(zip(self.positions, tensors[n:], strict=True))
             result = self.cls.jvp(ctx, *[own.get(i) for i in range(len(self.args))])
-            dots = [value_in(dot) for dot in self._checked_tangents(result, layout, outs)]
-        return outs, dots
+            return [value_in(dot) for dot in self._checked_tangents(result, static)]
 
-    def _checked_tangents(self, result: Any, layout: _Layout, outs: Sequence[Any]) -> list[Any]:
+    def _checked_tangents(self, result: Any, static: _Static) -> list[Any]:
         """Tangents of the results, zero for further ones.
 
         Raises:
           RuntimeError: their number, a type or a shape is wrong.
         """
+        layout = static.layout
         items = result if isinstance(result, tuple) else (result,)
         if len(items) != len(layout.others):
             raise RuntimeError(
@@ -418,8 +456,7 @@ class _Traced:
             )
         own = [item for item, other in zip(items, layout.others, strict=True) if other is None]
         dots: list[Any] = []
-        for i, out in enumerate(outs):
-            aval: Any = aval_of(out)
+        for i, aval in enumerate(static.out_avals):
             dot = own[i] if i < len(own) else None
             if dot is not None and not isinstance(dot, Tensor):
                 raise RuntimeError(

@@ -91,10 +91,16 @@ class Pullback:
 
     Attributes:
       label: what it is, for messages.
+      has_push: whether there is a rule for forward mode, too.
     """
 
     __slots__ = ("label",)
     label: str
+    has_push = False
+
+    def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """Tangents of the results from those of the arguments, ``None`` for zero, by that rule."""
+        raise NotImplementedError
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the arguments from those of the results; ``None`` for zero."""
@@ -241,6 +247,23 @@ class BatchedPullback(Pullback):
         self.ct_flags = ct_flags
         self.arg_flags = arg_flags
         self.axis_name = axis_name
+
+    @property
+    def has_push(self) -> bool:  # type: ignore[override]  # not set
+        """Whether that of one element has."""
+        return self.inner.has_push
+
+    def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """The rule for each element."""
+        k = len(residuals)
+        given = [t is not None for t in tangents]
+
+        def one(*values: Any) -> list[Any]:
+            return self.inner.push(values[:k], spread(given, values[k:], lambda i: None))
+
+        flags = (*self.residual_flags, *select(self.arg_flags, given))
+        values = [*residuals, *select(tangents, given)]
+        return _front(*_batched(one, self.size, flags, self.axis_name, values), self.size)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """The backward function for each element; shared arguments get the sum."""

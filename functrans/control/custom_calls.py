@@ -11,7 +11,7 @@ is the rule's, that in what the function refers to is the function's own.
 
 ``custom_jvp``: the rule, staged in its tangents, is the linear part; transposed, it gives reverse
 mode. ``custom_vjp``: the linear part is a ``linear_call``, whose transpose is the user's backward
-function; transposed, that gives forward mode.
+function; transposed, that gives forward mode, unless there is a rule for that besides.
 
 Layer: ``control``.
 """
@@ -465,8 +465,10 @@ def _pulled(
 def _push(
     *operands: Any, pullback: Pullback, n_residuals: int, wanted: Flags, out_avals: tuple[Any, ...]
 ) -> list[Any]:
-    """The linear function whose transpose is the user's: the transpose of that."""
+    """The linear function: the user's, or the transpose of the user's backward function."""
     residuals, dots = split(operands, n_residuals)
+    if pullback.has_push:
+        return pullback.push(residuals, spread(wanted, dots, lambda i: None))
     found: list[bool] = []
 
     def backward(*cts: Any) -> list[Any]:

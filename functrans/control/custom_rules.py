@@ -207,7 +207,7 @@ class _UserVjpCall(VjpCall):
 
     def forward(
         self, closed: Sequence[Any], args: Sequence[Any]
-    ) -> tuple[list[Any], list[Any], Pullback]:
+    ) -> tuple[list[Any], list[Any], _UserPullback]:
         """The user's forward function; its residuals are the leaves that are arrays."""
         signature = self.signature
         _, fwd, _, nondiff = signature.template.fill(closed)
@@ -233,9 +233,16 @@ class _UserVjpCall(VjpCall):
 
 
 class _UserPullback(Pullback):
-    """The backward function of a call that ``custom_vjp`` decorates."""
+    """The backward function of a call that ``custom_vjp`` decorates.
 
-    __slots__ = ("arg_avals", "is_array", "n_closed", "others", "out_avals", "signature", "treedef")
+    Attributes:
+      pusher: from residuals and tangents to the tangents of the results; ``None`` if there is no
+        such rule.
+    """
+
+    __slots__ = (
+        "arg_avals", "is_array", "n_closed", "others", "out_avals", "pusher", "signature", "treedef"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -255,21 +262,34 @@ class _UserPullback(Pullback):
         self.treedef = treedef
         self.arg_avals = arg_avals
         self.out_avals = out_avals
+        self.pusher: Callable[[Any, Sequence[Any]], list[Any]] | None = None
+
+    @property
+    def has_push(self) -> bool:  # type: ignore[override]  # not set
+        """Whether there is a rule for forward mode."""
+        return self.pusher is not None
+
+    def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """That rule."""
+        assert self.pusher is not None
+        return self.pusher(self._structured(residuals), tangents)
+
+    def _structured(self, residuals: Sequence[Any]) -> Any:
+        """The residuals as the user's forward function returned them."""
+        arrays, others = iter(residuals[self.n_closed :]), iter(self.others)
+        leaves = [next(arrays) if flag else next(others) for flag in self.is_array]
+        return tree.unflatten(self.treedef, leaves)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """The user's backward function, and the checks of its results."""
         signature = self.signature
         _, _, bwd, nondiff = signature.template.fill(residuals[: self.n_closed])
-        arrays, others = iter(residuals[self.n_closed :]), iter(self.others)
-        leaves = [next(arrays) if flag else next(others) for flag in self.is_array]
         filled = [
             np.zeros(aval.shape, tree.FLOAT0) if ct is None else ct
             for ct, aval in zip(cts, self.out_avals, strict=True)
         ]
         result = bwd(
-            *nondiff,
-            tree.unflatten(self.treedef, leaves),
-            tree.unflatten(signature.out[0], filled),
+            *nondiff, self._structured(residuals), tree.unflatten(signature.out[0], filled)
         )
         return self._checked(result)
 
