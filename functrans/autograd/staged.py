@@ -295,9 +295,9 @@ class Imperative:
         """Whether a step is being traced in this thread."""
         return isinstance(modes.session, Session)
 
-    def is_own(self, leaf: Any) -> bool:
-        """Whether an argument is a tensor that no transform made."""
-        return isinstance(leaf, Tensor) and leaf._trace is PERMANENT
+    def is_tensor(self, leaf: Any) -> bool:
+        """Whether an argument is a tensor; with those of a transform, functions run as they are."""
+        return isinstance(leaf, Tensor)
 
     @contextmanager
     def looking_for_tensors(self, function: JitFunction) -> Iterator[list[bool]]:

@@ -247,7 +247,7 @@ class JitFunction:
         if tensors is not None:
             if tensors.is_staging:  # a part of the step around it
                 return self._fun(*args, **kwargs)
-            if tensors.is_known(self) or any(map(tensors.is_own, leaves)):
+            if tensors.is_known(self) or any(map(tensors.is_tensor, leaves)):
                 return tensors.call(self, args, kwargs)
         keys = [_leaf_key(leaf) for leaf in leaves]
         if None in keys:
@@ -557,7 +557,9 @@ class JitFunction:
         tensors = _tensors[0] if _tensors else None
         if tensors is None:
             return self._stage_closed(args, kwargs)
-        if not tensors.is_known(self) and not any(map(tensors.is_own, tree.leaves((args, kwargs)))):
+        if not tensors.is_known(self) and not any(
+            map(tensors.is_tensor, tree.leaves((args, kwargs)))
+        ):
             closed = None
             with tensors.looking_for_tensors(self) as found:
                 closed = self._stage_closed(args, kwargs)

@@ -1,0 +1,71 @@
+"""Jitted functions on tensors within functional transforms do what they do without ``jit``."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import functrans as ft
+from functrans import tree
+from functrans.compat import torch
+
+func, forward_ad = torch.func, torch.autograd.forward_ad
+
+X = torch.tensor([0.5, 2.0])
+LAYER = torch.nn.Linear(2, 2)
+
+
+def _dual(f: Any, x: Any) -> Any:
+    with forward_ad.dual_level():
+        return tuple(forward_ad.unpack_dual(f(forward_ad.make_dual(x, x * 3))))
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "methods": lambda x: x.sin().mul(2),
+    "names": lambda x: torch.sin(x) * 2,
+    "operators": lambda x: x * x + 1,
+    "in place": lambda x: x.clone().mul_(2).exp_(),
+    "a tensor made inside": lambda x: x * torch.arange(2.0),
+    "a captured tensor": lambda x: x.sin() * X,
+    "a module": lambda x: LAYER(x).tanh(),
+    "NumPy": lambda x: np.sin(x) * 2,
+    "a transform inside": lambda x: func.vmap(lambda e: e.cos())(x),
+    "jit inside": lambda x: ft.jit(lambda v: v.sin())(x) * 2,
+}
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda f: func.grad(lambda x: f(x).sum())(X),
+    "vjp": lambda f: func.vjp(f, X)[1](X),
+    "jvp": lambda f: func.jvp(f, (X,), (X * 3,)),
+    "linearize": lambda f: func.linearize(f, X)[1](X),
+    "jacrev": lambda f: func.jacrev(f)(X),
+    "jacfwd": lambda f: func.jacfwd(f)(X),
+    "hessian": lambda f: func.hessian(lambda x: f(x).sum())(X),
+    "vmap": lambda f: func.vmap(f)(torch.stack([X, X * 3])),
+    "vmap of grad": lambda f: func.vmap(func.grad(lambda x: f(x).sum()))(torch.stack([X, X * 3])),
+    "dual tensors": lambda f: _dual(f, X),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_jitted_function_is_transformed_as_without_jit(name: str, transform: str) -> None:
+    f, run = FUNCTIONS[name], TRANSFORMS[transform]
+    expected = [leaf.detach().numpy() for leaf in tree.leaves(run(f))]
+    fast = ft.jit(f)
+    for _ in range(2):  # before and after a call outside of a transform
+        found = tree.leaves(run(fast))
+        assert all(isinstance(leaf, torch.Tensor) for leaf in found)
+        for leaf, value in zip(found, expected, strict=True):
+            assert_allclose(leaf.detach().numpy(), value, rtol=1e-6)
+        assert_allclose(fast(X).detach().numpy(), f(X).detach().numpy(), rtol=1e-6)
+
+
+def test_a_jitted_function_writes_to_the_arguments_of_the_caller() -> None:
+    def f(x: Any) -> Any:
+        return x.mul_(2).sum()
+
+    x = torch.ones(2, 3)
+    assert_allclose(func.vmap(ft.jit(f))(x).numpy(), [6, 6])
+    assert_allclose(x.numpy(), np.full((2, 3), 2))
