@@ -316,7 +316,9 @@ def enter_session(*tensors: Any) -> None:
         modes.session.take(tensors)
         return
     for x in tensors:
-        if isinstance(x, Tensor) and x._view is not None and isinstance(x._value, Tracer):
+        if not isinstance(x, Tensor) or x._view is None:
+            continue
+        if x._view.is_copied or isinstance(x._value, Tracer):
             node_of(x)
 
 
@@ -368,6 +370,7 @@ def follow(
     label: str,
     *,
     is_multiple: bool = False,
+    is_copied: bool = False,
 ) -> None:
     """Make a tensor in the memory of another one its view.
 
@@ -377,6 +380,7 @@ def follow(
       step: the view as a function of arrays and of tensors.
       label: torch's name of the operation.
       is_multiple: whether the call made several views.
+      is_copied: whether its memory is a conjugated copy.
     """
     storage, how = x._stored(), x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
@@ -388,13 +392,20 @@ def follow(
         made.is_inferred |= how.is_inferred
         made.is_multiple |= how.is_multiple and not how.is_detached
         made.is_custom = how.is_custom
+        made.copy_from(how)
+    if is_copied:
+        made.is_conj = not made.is_conj
+        if not made.is_copied:
+            made.set_copied()
     view._inference = x._inference
 
 
 def is_stale(view: Tensor) -> bool:
     """Whether its base was written to since a view was made or renewed."""
     storage, how = view._storage, view._view
-    return how is not None and storage is not None and how.version != storage.version
+    if how is None or storage is None or how.version == storage.version:
+        return False
+    return not how.is_copied or how.node_version != storage.version
 
 
 def innermost() -> ImperativeTrace:
@@ -516,6 +527,10 @@ def renew(view: Tensor) -> None:
     assert how is not None
     storage = view._stored()
     node = view._node
+    if how.is_copied and not isinstance(view._value, Tracer):
+        view._value = how.copied()
+        if how.node_version == storage.version:
+            return
     if how.is_unrecorded and how.base._node is not None:
         if not modes.grad:
             return
@@ -545,7 +560,7 @@ def renew(view: Tensor) -> None:
     if view._retains:
         move_retain(view, view._node, node)
     view._node = node
-    how.version = storage.version
+    how.note_version(storage.version)
 
 
 def node_of(tensor: Tensor) -> Node | None:

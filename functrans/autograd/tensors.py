@@ -65,16 +65,23 @@ class View:
         traced; others share an array).
       is_unrecorded: whether it was made while nothing was recorded (``no_grad``).
       is_inferred: whether that was in inference mode.
+      is_copied: whether its memory is a copy of the base's, which NumPy cannot share (conjugates):
+        it is made anew whenever it is read, and writes to it are written to the base.
+      is_conj: whether it is conjugated.
+      node_version: of what is copied, ``version`` is -1 and this the version of the node.
     """
 
     __slots__ = (
         "base",
         "creator",
+        "is_conj",
+        "is_copied",
         "is_custom",
         "is_detached",
         "is_inferred",
         "is_multiple",
         "is_unrecorded",
+        "node_version",
         "steps",
         "version",
     )
@@ -97,6 +104,34 @@ class View:
         self.is_custom = False
         self.is_unrecorded = False
         self.is_inferred = False
+        self.is_conj = False
+        self.is_copied = False
+        self.node_version = -1
+
+    def copy_from(self, how: View) -> None:
+        """Be a copy as what it is a view of."""
+        self.is_conj = how.is_conj
+        if how.is_copied:
+            self.set_copied()
+
+    def copied(self) -> Any:
+        """The view of what the base holds now."""
+        value = self.base._memory()
+        for step in self.steps:
+            value = step(value)
+        return value
+
+    def note_version(self, version: int) -> None:
+        """Note the version of the storage for which its node is right."""
+        if self.is_copied:
+            self.node_version = version
+        else:
+            self.version = version
+
+    def set_copied(self) -> None:
+        """Be a copy of the base's memory."""
+        self.is_copied = True
+        self.node_version, self.version = self.version, -1
 
     def of_both_modes(self, event: str) -> str:
         """Why an unrecorded view has no place in a graph that is recorded.
@@ -204,6 +239,9 @@ class Tensor(Tracer):
         value = self._value
         if isinstance(value, np.generic):
             value = self._value = np.array(value)
+        how = self._view
+        if how is not None and how.is_copied and isinstance(value, np.ndarray):
+            value = self._value = how.copied()
         return value
 
     @property

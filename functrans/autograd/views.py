@@ -27,6 +27,7 @@ def view(
     x: Tensor,
     step: Callable[[Any], Any],
     memory: Callable[[np.ndarray], np.ndarray],
+    is_copied: bool = False,
 ) -> Tensor:
     """A tensor that shares the memory of another one.
 
@@ -35,13 +36,14 @@ def view(
       x: the other one.
       step: the view as a functrans operation on tensors.
       memory: the view as NumPy has it.
+      is_copied: whether that is a conjugated copy, which is to be kept equal to the memory.
 
     Returns:
       The view; a tensor of its own where NumPy cannot share.
     """
     enter_session(x)
     if isinstance(x._value, Tracer):
-        return _traced_view(label, x, step, memory)
+        return _traced_view(label, x, step, memory, is_copied)
     own = x._memory()
     value = memory(own)
     node = node_of(x)
@@ -49,9 +51,10 @@ def view(
     result = _recorded_view(_labelled(step, label), x) if is_recorded else Tensor.of(value)
     result._follows = x._follows
     result._value = value
-    if not np.may_share_memory(value, own):
+    if not is_copied and not np.may_share_memory(value, own):
         return result
-    follow(result, x, _on_either(_labelled(step, label), memory), label)
+    both = _on_either(_labelled(step, label), memory)
+    follow(result, x, both, label, is_copied=is_copied)
     return result
 
 
@@ -71,6 +74,7 @@ def _traced_view(
     x: Tensor,
     step: Callable[[Any], Any],
     memory: Callable[[np.ndarray], np.ndarray],
+    is_copied: bool,
 ) -> Tensor:
     """A view whose value is traced: writes to it are written to its base, functionally."""
     result: Tensor = _labelled(step, label)(x)
@@ -79,7 +83,8 @@ def _traced_view(
     how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
     both = _on_either(_labelled(step, label), memory)
-    result._view = View(base, (*steps, both), storage.version, label)
+    made = result._view = View(base, (*steps, both), storage.version, label)
+    made.is_conj = is_copied != (how is not None and how.is_conj)
     return result
 
 
@@ -88,17 +93,19 @@ def detached(x: Tensor) -> Tensor:
     enter_session(x)
     trace = x.__dict__.get("_trace")
     value = x._value
-    if not isinstance(value, Tracer):
+    how = x._view
+    if not isinstance(value, Tracer) and (how is None or not how.is_copied):
         result = Tensor.of(x._memory(), None, trace)
         result._inference = x._inference
         result._follows = x._follows
         return result
     result = Tensor.of(stop_gradient(value), None, trace)
-    how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
-    result._follows = x._follows
+    result._follows, result._inference = x._follows, x._inference
     storage = result._storage = x._stored()
-    result._view = View(base, steps, storage.version, "Detach", is_detached=True)
+    made = result._view = View(base, steps, storage.version, "Detach", is_detached=True)
+    if how is not None:
+        made.copy_from(how)
     return result
 
 

@@ -81,6 +81,8 @@ class CopySlices(GraphNode):
         inside = np.zeros(self.shape, _numbered(self.dtype))
         written = self.region(inside)
         written[...] = 1 + 1j if written.dtype.kind == "c" else 1
+        if not np.may_share_memory(written, inside):
+            inside = np.asarray(_placed(inside, self.region, written))
         if isinstance(full, Tracer):
             part = self.region(gradient) if size is None else vmap(self.region)(gradient)
         elif size is None:
@@ -115,7 +117,7 @@ def _placed(base: Any, region: Callable[[Any], Any], part: Any) -> Any:
     Args:
       base: the array.
       region: from the array to the part, as a view; that may be the real part of a complex array,
-        or complex numbers whose parts lie in a real one.
+        or complex numbers whose parts lie in a real one; or conjugates.
       part: what is written.
     """
     shape = shape_of(base)
@@ -135,6 +137,8 @@ def _placed(base: Any, region: Callable[[Any], Any], part: Any) -> Any:
     if places.dtype.kind == "c":
         places = np.stack([places.real, places.imag], -1)
         part = _pairs(part)
+    if (places < 0).any():  # imaginary parts of conjugates
+        part, places = where(places < 0, -part, part), np.abs(places)
     if dtype_of(base).kind != "c":
         return reshape(updated(reshape(base, (n,)), places.astype(np.int64), part), shape)
     flat = updated(reshape(_pairs(base), (2 * n,)), places.astype(np.int64), part)
@@ -282,6 +286,9 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
         _write_traced(x, new._value if new._trace is x._trace else _from_other_trace(x, new))
         if _whole(x)._dual is not None:
             _write_through(label, _whole(x))
+    elif x._view is not None and x._view.is_copied:
+        whole = x._view.base._memory()
+        np.copyto(whole, _placed(whole, _region(x._view.steps), np.asarray(new._value)))
     else:
         np.copyto(memory, new._value)
     storage = x._stored()

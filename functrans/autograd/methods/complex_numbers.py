@@ -48,10 +48,14 @@ def imag(input: Tensor) -> Tensor:  # torch's name
 
 
 def conj(input: Tensor) -> Tensor:  # torch's name
-    """The complex conjugate; a real tensor itself."""
+    """The complex conjugate: a view, though its memory is a copy; a real tensor itself."""
     if input.dtype.kind != "c":
         return input
-    return named(complex_parts.conjugate(input), "Conj")
+
+    def memory(z: np.ndarray) -> np.ndarray:
+        return np.asarray(np.conjugate(z))
+
+    return view("Conj", input, complex_parts.conjugate, memory, is_copied=True)
 
 
 def conj_physical(input: Tensor) -> Tensor:  # torch's name
@@ -61,8 +65,18 @@ def conj_physical(input: Tensor) -> Tensor:  # torch's name
     return named(complex_parts.conjugate(input), "ConjPhysical")
 
 
-def resolve(input: Tensor) -> Tensor:  # torch's name
-    """The tensor itself: conjugates and negatives are never delayed here."""
+def is_conj(input: Tensor) -> bool:  # torch's name
+    """Whether it is a view of what was conjugated."""
+    return input.dtype.kind == "c" and input._view is not None and input._view.is_conj
+
+
+def resolve_conj(input: Tensor) -> Tensor:  # torch's name
+    """A copy of a view of what was conjugated; any other tensor itself."""
+    return copied(input, "Clone") if is_conj(input) else input
+
+
+def resolve_neg(input: Tensor) -> Tensor:  # torch's name
+    """The tensor itself: negatives are never views."""
     return input
 
 
@@ -171,8 +185,9 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:  # torch's name
 ROWS: tuple[Row, ...] = (
     Row("conj", conj),
     Row("conj_physical", conj_physical, (), "mfi"),
-    Row("resolve_conj", resolve),
-    Row("resolve_neg", resolve),
+    Row("resolve_conj", resolve_conj),
+    Row("resolve_neg", resolve_neg),
+    Row("is_conj", is_conj),
     Row("angle", angle),
     Row("real", real, (), "f"),
     Row("imag", imag, (), "f"),
@@ -194,7 +209,6 @@ METHODS: dict[str, Any] = {
     **methods_of(ROWS),
     "real": property(real, _set_real),
     "imag": property(imag, _set_imag),
-    "is_conj": lambda self: False,
     "is_neg": lambda self: False,
 }
 FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "complex": complex_from}

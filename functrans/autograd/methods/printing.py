@@ -112,7 +112,7 @@ def _dtype_text(x: Tensor) -> str | None:
 
 def _repr(self: Tensor) -> str:
     """``tensor([1., 2.], requires_grad=True)``."""
-    value = self._value
+    value = self._memory()
     text = repr(value) if isinstance(value, Tracer) else _numbers(np.asarray(value))
     extras = []
     dtype = _dtype_text(self)

@@ -114,6 +114,11 @@ def view_as_shape(self: Tensor, *shape: Any) -> Tensor:
 
 def _reinterpreted(self: Tensor, dtype: np.dtype) -> Tensor:
     """The same bytes as another dtype."""
+    if self._view is not None and self._view.is_copied:
+        raise RuntimeError(
+            "torch.Tensor.view is not supported for conjugate view tensors when converting to a "
+            "different dtype."
+        )
     own = np.asarray(plain(self))
     if not own.ndim and dtype.itemsize != own.itemsize:
         raise RuntimeError(
@@ -349,6 +354,8 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
         if isinstance(self._value, Tracer):
             made = function(self, *args, **kwargs)
             self._value, self._node = made._value, made._node
+            if self._view is not None:
+                self._view = made._view  # later writes go through this one, too
             return self
         node = self._node
         if node is not None and node.primitive is None:
@@ -364,7 +371,7 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
             self._view = how
         self._stored().version += 1
         if self._view is not None:
-            self._view.version = self._storage.version  # type: ignore[union-attr]  # it was made
+            self._view.note_version(self._storage.version)  # type: ignore[union-attr]  # it was made
         return self
 
     method.__doc__ = f"In place: {function.__doc__}"

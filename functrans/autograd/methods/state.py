@@ -285,7 +285,7 @@ def plain(self: Tensor, asker: str = "this") -> Any:
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
-    """The array, which shares memory with the tensor.
+    """The array, which shares memory with the tensor; that of a conjugate is read-only.
 
     Args:
       self: the tensor.
@@ -299,6 +299,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
     value = plain(self, "numpy()")
+    if self._view is not None and self._view.is_copied:
+        fixed: np.ndarray = value[...]
+        fixed.flags.writeable = False  # writes would be lost
+        return fixed
     return np.asarray(value) if isinstance(self._value, Tracer) else self._memory()
 
 
@@ -480,7 +484,8 @@ def _copied_memory(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
         raise ConcretizationError(
             f"deepcopy of a tensor of type {own.aval}{here()}, which is traced"
         )
-    whole = own if self._view is None else self._view.base._memory()
+    how = self._view
+    whole = own if how is None or how.is_copied else how.base._memory()
     while isinstance(whole.base, np.ndarray) and id(whole.base) in memo:
         whole = whole.base
     copied = memo.get(id(whole))
@@ -524,7 +529,8 @@ def part_of_memory(self: Tensor) -> tuple[np.ndarray, Any]:
       An array, and the arguments of ``memory_part``; ``None`` for all of the array.
     """
     own = self._memory()
-    whole = own if self._view is None else self._view.base._memory()
+    how = self._view
+    whole = own if how is None or how.is_copied else how.base._memory()
     if whole is own or not own.size:
         return own, None
     if not (whole.flags.c_contiguous or whole.flags.f_contiguous):

@@ -444,11 +444,6 @@ def is_signed(input: Tensor) -> bool:
     return input.dtype.kind not in "ub"
 
 
-def is_conj(input: Tensor) -> bool:
-    """``False``: conjugates are computed at once."""
-    return False
-
-
 def is_neg(input: Tensor) -> bool:
     """``False``: negatives are computed at once."""
     return False
@@ -475,7 +470,7 @@ FUNCTIONS: dict[str, Any] = {
             is_nonzero, is_storage, typename,
             get_default_device, set_default_device, use_deterministic_algorithms,
             are_deterministic_algorithms_enabled, get_float32_matmul_precision,
-            set_float32_matmul_precision, is_inference, is_signed, is_conj, is_neg,
+            set_float32_matmul_precision, is_inference, is_signed, is_neg,
             is_anomaly_enabled, get_num_interop_threads, set_num_interop_threads,
             set_flush_denormal, set_default_tensor_type,
         )
