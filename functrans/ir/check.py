@@ -71,6 +71,8 @@ def _check_program(jaxpr: Jaxpr, where: str) -> None:
         problem = _atom_problem(atom, bound)
         if problem:
             raise JaxprTypeError(f"{prefix}: result {i}: {problem}")
+    if any(type(name) is not str for name in (jaxpr.name, *jaxpr.arg_names)):
+        raise JaxprTypeError(f"{prefix}: a name is no text, in {(jaxpr.name, *jaxpr.arg_names)!r}")
     if jaxpr.arg_names and len(jaxpr.arg_names) != len(jaxpr.invars):
         raise JaxprTypeError(
             f"{prefix}: {len(jaxpr.arg_names)} arg_names for {len(jaxpr.invars)} arguments"

@@ -319,6 +319,8 @@ def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str)
     factors, rhs = flat_stack(factors), flat_stack(b)
     n = rhs.shape[-2]
     pivots = pivots.reshape(len(rhs), n)
+    if int(pivots.view(np.uint32).max()) >= n:
+        raise ValueError(f"linear_solve: pivots {pivots.tolist()} are no rows of {n}")
     linalg = scipy_linalg()
     if linalg is None or 2 * len(rhs) > n * n + 4:
         x = _solve_by_substitution(factors, pivots, rhs.astype(factors.dtype, copy=False), trans)
@@ -360,6 +362,13 @@ def _linear_solve_aval(
     check_stacks("linear_solve", a, factors)
     check_stacks("linear_solve", a, pivots, core=1)
     return (b.strong(),)
+
+
+def _linear_solve_check(
+    a: ShapedArray, factors: ShapedArray, pivots: ShapedArray, b: ShapedArray, *, trans: str
+) -> None:
+    if pivots.dtype != INDEX_DTYPE or factors.shape != a.shape or pivots.shape != a.shape[:-1]:
+        raise TypeError(f"linear_solve: factors {factors} and pivots {pivots} of {a} do not fit")
 
 
 def _linear_solve_jvp(primals: Any, tangents: Any, outs: Any, *, trans: str) -> tuple[Any, ...]:
@@ -411,7 +420,8 @@ def _linear_solve_lower(
     def permute(pivots: Array, x: Array, is_inverse: bool) -> None:
         with e.count(n) as step:
             j = e.b.sub(e.b.index(n - 1), step) if is_inverse else step
-            exchange_rows(e, x, j, e.cast(e.read(pivots, j), INTEGER).value)
+            row = e.cast(e.read(pivots, j), INTEGER).value  # of other pivots than ours: a row too
+            exchange_rows(e, x, j, e.b.intrinsic("umin", row, e.b.index(n - 1)))
 
     if scratch is None:
         convert(e, b, out)
@@ -435,6 +445,7 @@ linear_solve_p: Primitive = Primitive(
     "linear_solve",
     impl=_linear_solve_impl,
     abstract_eval=_linear_solve_aval,
+    check=_linear_solve_check,
     jvp=_linear_solve_jvp,
     transpose=_linear_solve_transpose,
     batch=_linear_solve_batch,

@@ -293,6 +293,12 @@ def _csr_matmul_aval(
     return (ShapedArray((*x.shape[:-2], rows, x.shape[-1]), x.dtype),)
 
 
+def check_trans(*avals: ShapedArray, trans: Trans, **_: Any) -> None:
+    """The ``check`` of primitives of sparse matrices, which know no adjoints."""
+    if trans not in FLIPPED:
+        raise ValueError(f"trans={trans!r}; expected one of {', '.join(FLIPPED)}")
+
+
 def _csr_matmul_transpose(
     cts: Any, operands: Any, *, shape: tuple[int, int], trans: Trans
 ) -> tuple[Any, ...]:
@@ -349,6 +355,7 @@ csr_matmul_p: Primitive = Primitive(
     "csr_matmul",
     impl=_csr_matmul_impl,
     abstract_eval=_csr_matmul_aval,
+    check=check_trans,
     jvp=multilinear,
     transpose=_csr_matmul_transpose,
     batch=_csr_matmul_batch,
