@@ -23,7 +23,8 @@ from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.prepare import prepare
 from functrans.compiler.storage import Stored
 from functrans.emitter.types import I64, POINTER, Value
-from functrans.ir.jaxpr import Equation, Jaxpr, Var
+from functrans.ir.avals import Tape
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.passes.work import program_work
 
 WORK_PER_POLL = 1e7
@@ -194,7 +195,7 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
         )
     ]
     ys = [
-        w.place_in_memory(var) if is_known else _new_tape(w, var, count)
+        _new_tape(w, var, count) if type(var.aval) is Tape else w.place_in_memory(var)
         for var in eqn.outputs[n_carry:]
     ]
     if length != 0:
@@ -212,10 +213,8 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
                 if not c.is_small:
                     assert c.next_place is not None
                     destinations[atom] = c.next_place  # type: ignore[index]  # a variable
-            for y, atom in zip(ys, jaxpr.outvars[n_carry:], strict=True):
-                place = _entry(w, y, number).pointer
-                assert place is not None
-                destinations[atom] = place  # type: ignore[index]  # a variable
+            kept = [_entry(w, y, number) for y in ys]
+            destinations.update(_places(jaxpr.outvars[n_carry:], kept))
             in_place = [atom for c, atom in zip(carried, jaxpr.outvars, strict=False) if c.in_place]
             block.start(
                 _block_env(w, jaxpr, arguments),
@@ -223,6 +222,7 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
                 frozenset(in_place),  # type: ignore[arg-type]  # results are variables
             )
             block.write()
+            _keep_tapes(block, jaxpr.outvars[n_carry:], kept)
             _next_values(w, jaxpr, block, carried)
     for c in carried:
         c.finish()
@@ -230,39 +230,72 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
 
 def _new_tape(w: BodyWriter, var: Var, count: Value | None) -> Stored:
     """A tape, with so many entries if that is known."""
-    element = var.aval.element  # type: ignore[union-attr]  # a tape
-    tape = w.whole.new_tape()
+    element, depth = var.aval.element, 0  # type: ignore[union-attr]  # a tape
+    while type(element) is Tape:
+        element, depth = element.element, depth + 1
+    tape = w.whole.new_tape(depth)
     stored = Stored(element.shape, element.dtype, tape=tape)
     w.b.store(w.b.index(0) if count is None else count, tape.length, 8)
     if count is not None:
-        w.whole.reserve(tape, count, stored.size_bytes)
+        w.whole.reserve(tape, count, stored.entry_bytes)
     w.env[var] = stored
     return stored
 
 
-def _pushed(w: BodyWriter, stack: Stored) -> Value:
-    """Where the next entry of a tape goes, which has one more from now on."""
+def _pushed(w: BodyWriter, stack: Stored) -> Stored:
+    """The next entry of a tape, which has one more from now on."""
     tape, b = stack.tape, w.b
     assert tape is not None
     length = b.load(I64, tape.length, 8)
     following = b.add(length, b.index(1))
-    w.whole.reserve(tape, following, stack.size_bytes)
+    w.whole.reserve(tape, following, stack.entry_bytes)
     b.store(following, tape.length, 8)
-    data = b.load(POINTER, tape.data, 8)
-    return b.offset(data, b.mul(length, b.index(stack.size_bytes)))
+    return _entry_at(w, stack, _tape_place(w, stack, length))
 
 
 def _tape_entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
-    """An entry of a tape; behind its end all are zero."""
+    """An entry of a tape; behind its end all are zero, or empty tapes."""
     assert stack.tape is not None
-    b = w.b
-    entry = Stored(stack.shape, stack.dtype)
-    data = b.load(POINTER, stack.tape.data, 8)
-    place = b.offset(data, b.mul(number, b.index(entry.size_bytes)))
-    is_there = b.icmp("slt", number, b.load(I64, stack.tape.length, 8))
-    zero = w.whole.zeros(entry.size_bytes)
-    entry.pointer = b.select(is_there, place, zero)
-    return entry
+    is_there = w.b.icmp("slt", number, w.b.load(I64, stack.tape.length, 8))
+    zero = w.whole.zeros(stack.entry_bytes)
+    return _entry_at(w, stack, w.b.select(is_there, _tape_place(w, stack, number), zero))
+
+
+def _tape_place(w: BodyWriter, stack: Stored, number: Value) -> Value:
+    assert stack.tape is not None
+    data = w.b.load(POINTER, stack.tape.data, 8)
+    return w.b.offset(data, w.b.mul(number, w.b.index(stack.entry_bytes)))
+
+
+def _entry_at(w: BodyWriter, stack: Stored, place: Value) -> Stored:
+    assert stack.tape is not None
+    if not stack.tape.depth:
+        return Stored(stack.shape, stack.dtype, place)
+    inner = w.whole.tape_at(place, stack.tape.depth - 1)
+    return Stored(stack.shape, stack.dtype, tape=inner)
+
+
+def _places(atoms: Sequence[Atom], entries: Sequence[Stored]) -> dict[Var, Value]:
+    """Where a body writes its results; what is a tape is moved later."""
+    pairs = zip(atoms, entries, strict=True)
+    return {atom: entry.pointer for atom, entry in pairs if entry.pointer is not None}  # type: ignore[misc]  # results are variables
+
+
+def _keep_tapes(block: BodyWriter, atoms: Sequence[Atom], entries: Sequence[Stored]) -> None:
+    """Make tapes of a round entries of tapes.
+
+    They are exchanged with what is there, whose memory serves the next round.
+    """
+    b = block.b
+    for atom, entry in zip(atoms, entries, strict=True):
+        made = block.env[atom].tape  # type: ignore[index]  # results are variables
+        if made is None:
+            continue
+        assert entry.tape is not None
+        for (type_, own), (_, kept) in zip(made.slots, entry.tape.slots, strict=True):
+            value, before = b.load(type_, own, 8), b.load(type_, kept, 8)
+            b.store(value, kept, 8)
+            b.store(before, own, 8)
 
 
 def _entry(w: BodyWriter, stack: Stored, number: Value) -> Stored:
@@ -312,20 +345,21 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     b.branch_if(w.e.cast(holds, bool).parts[0], inside, done)
     b.start(inside)
     arguments = [*(const.inner() for const in body_consts), *(v.inner() for v in values)]
-    destinations = {
-        atom: c.next_place
+    destinations: dict[Var, Value] = {
+        atom: c.next_place  # type: ignore[misc]  # results are variables
         for c, atom in zip(carried, body.outvars, strict=False)
         if c.next_place is not None
     }
-    for tape, atom in zip(tapes, body.outvars[len(starts) :], strict=True):
-        destinations[atom] = _pushed(w, tape)
+    kept = [_pushed(w, tape) for tape in tapes]
+    destinations.update(_places(body.outvars[len(starts) :], kept))
     in_place = [atom for c, atom in zip(carried, body.outvars, strict=False) if c.in_place]
     block.start(
         _block_env(w, body, arguments),
-        destinations,  # type: ignore[arg-type]  # results are variables
+        destinations,
         frozenset(in_place),  # type: ignore[arg-type]  # results are variables
     )
     block.write()
+    _keep_tapes(block, body.outvars[len(starts) :], kept)
     _next_values(w, body, block, carried)
     b.branch(head)
     b.start(done)

@@ -25,7 +25,7 @@ from functrans.compiler.blocks import write_cond, write_cond_lanes, write_scan, 
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.entry import INTERRUPTED
 from functrans.compiler.prepare import known_values
-from functrans.compiler.storage import Frame, Stored, TapeSlots
+from functrans.compiler.storage import TAPE_BYTES, Frame, Stored, TapeSlots
 from functrans.compiler.symbols import symbol_name
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Routines
@@ -180,18 +180,21 @@ class ProgramWriter:
         self.symbols[symbol] = name
         return symbol
 
-    def new_tape(self) -> TapeSlots:
+    def new_tape(self, depth: int) -> TapeSlots:
         """Slots for a tape that is empty when the program starts."""
         b = self.b
-        tape = TapeSlots(
-            *[b.alloca(POINTER, align=8), b.alloca(I64, align=8), b.alloca(I64, align=8)]
-        )
+        data, capacity, length = (b.alloca(type_, align=8) for type_ in (POINTER, I64, I64))
+        tape = TapeSlots(data, capacity, length, depth)
         with self.frame.before():
-            b.store(Value("null", POINTER), tape.data, 8)
-            b.store(Value("0", I64), tape.capacity, 8)
-            b.store(Value("0", I64), tape.length, 8)
+            for type_, slot in tape.slots:
+                b.store(Value("null" if type_ is POINTER else "0", type_), slot, 8)
         self._tapes.append(tape)
         return tape
+
+    def tape_at(self, place: Value, depth: int) -> TapeSlots:
+        """The tape that is an entry of another."""
+        capacity, length = (self.b.offset(place, self.b.index(at)) for at in (8, 16))
+        return TapeSlots(place, capacity, length, depth)
 
     def reserve(self, tape: TapeSlots, count: Value, entry_bytes: int) -> None:
         """Make room for so many entries, twice as many as before when there is not enough."""
@@ -203,8 +206,21 @@ class ProgramWriter:
             size = b.mul(wanted, b.index(max(entry_bytes, 1)))
             data = b.call("realloc", [b.load(POINTER, tape.data, 8), size], POINTER)
             self._leave_when(b.icmp("eq", data, Value("null", POINTER)), NO_MEMORY)
+            if tape.depth:
+                old = b.mul(capacity, b.index(entry_bytes))
+                b.call("memset", [b.offset(data, old), b.const(I32, 0), b.sub(size, old)], POINTER)
             b.store(data, tape.data, 8)
             b.store(wanted, tape.capacity, 8)
+
+    def _give_back(self, tape: TapeSlots) -> None:
+        """Free a tape and those in it."""
+        b = self.b
+        data = b.load(POINTER, tape.data, 8)
+        if tape.depth:
+            with b.loop(b.index(0), b.load(I64, tape.capacity, 8), hint="tape") as number:
+                place = b.offset(data, b.mul(number, b.index(TAPE_BYTES)))
+                self._give_back(self.tape_at(place, tape.depth - 1))
+        b.call("free", [data], None)
 
     def zeros(self, size_bytes: int) -> Value:
         """Memory that holds zeros, and is not written to."""
@@ -255,7 +271,7 @@ class ProgramWriter:
         b.branch("leave")
         b.start("leave")
         for tape in self._tapes:
-            b.call("free", [b.load(POINTER, tape.data, 8)], None)
+            self._give_back(tape)
         self.frame.release()
         b.ret(b.load(I32, self._status, 4))
         self.frame.acquire(b.const(I32, NO_MEMORY))

@@ -17,9 +17,11 @@ import numpy as np
 
 from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number
-from functrans.emitter.types import POINTER, Value
+from functrans.emitter.types import I64, POINTER, Type, Value
 
 ALIGNMENT = 64
+TAPE_BYTES = 24
+"""A tape that is an entry of another: an address and two numbers."""
 ON_STACK_BYTES = 1 << 15
 """Memory that a function takes from the stack; more is taken from the heap."""
 
@@ -28,15 +30,25 @@ ON_STACK_BYTES = 1 << 15
 class TapeSlots:
     """Where a program keeps a tape: a growing array on the heap, given back at the program's end.
 
+    An entry that is a tape itself is its three slots in this order; all that there is room for are
+    tapes, empty ones at first.
+
     Attributes:
       data: slot that holds the address of the entries.
       capacity: slot that holds how many entries there is room for.
       length: slot that holds how many entries there are.
+      depth: how often entries are tapes: 0 if they are arrays, 1 if they are tapes of arrays.
     """
 
     data: Value
     capacity: Value
     length: Value
+    depth: int = 0
+
+    @property
+    def slots(self) -> tuple[tuple[Type, Value], ...]:
+        """The slots in their order, each with the type of what it holds."""
+        return (POINTER, self.data), (I64, self.capacity), (I64, self.length)
 
 
 @dataclass(slots=True)
@@ -75,6 +87,11 @@ class Stored:
     def size_bytes(self) -> int:
         """Memory of all elements."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def entry_bytes(self) -> int:
+        """Memory of an entry of a tape."""
+        return TAPE_BYTES if self.tape is not None and self.tape.depth else self.size_bytes
 
     def inner(self) -> Stored:
         """The same for a block of its own: what it loads into registers is its own."""

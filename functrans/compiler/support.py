@@ -14,8 +14,9 @@ from typing import Any
 
 from functrans.compiler.prepare import prepare
 from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
+from functrans.primitives.tapes import entry_aval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,23 +72,28 @@ def obstacle(eqn: Equation) -> str | None:
 
 
 def _operands_and_results(eqn: Equation) -> tuple[list[Any], list[Any]]:
-    """Avals of an equation, and of the entries of tapes where these have a native form."""
+    """Avals of an equation, and of the arrays in tapes where these have a native form."""
     arrays: list[Any] = []
     entries: list[Any] = []
     lower = eqn.primitive.lower
     kind = lower.kind if isinstance(lower, Structured) else ""
-    first_in = first_out = 0
+    # what loops carry is no tape, but what they read and what they give each round may be one
+    n_before = n_carry = 0
     if kind == "scan":
-        n_carry = eqn.params["n_carry"]
-        first_in = (eqn.params["length"] is None) + eqn.params["n_consts"] + n_carry
-        first_out = n_carry
+        n_before, n_carry = (
+            (eqn.params["length"] is None) + eqn.params["n_consts"],
+            eqn.params["n_carry"],
+        )
     elif kind == "while":
-        n_consts = eqn.params["n_cond_consts"] + eqn.params["n_body_consts"]
-        first_in, first_out = len(eqn.inputs), len(eqn.inputs) - n_consts
-    for first, atoms in ((first_in, eqn.inputs), (first_out, eqn.outputs)):
+        n_before = eqn.params["n_cond_consts"] + eqn.params["n_body_consts"]
+        n_carry = len(eqn.inputs) - n_before
+    for first, atoms in ((n_before, eqn.inputs), (0, eqn.outputs)):
         for i, atom in enumerate(atoms):
-            is_tape = type(atom.aval) is Tape and kind in ("scan", "while") and i >= first
-            (entries if is_tape else arrays).append(atom.aval.element if is_tape else atom.aval)  # type: ignore[union-attr]  # a tape
+            is_carried = first <= i < first + n_carry
+            if type(atom.aval) is Tape and kind in ("scan", "while") and not is_carried:
+                entries.append(entry_aval(atom.aval))
+            else:
+                arrays.append(atom.aval)
     return arrays, entries
 
 
@@ -118,24 +124,30 @@ def program_obstacle(jaxpr: Jaxpr) -> str | None:
     """Why an inner program has no native form; ``None`` if it has one."""
     if "obstacle" not in jaxpr.cache:
         prepared = prepare(jaxpr)
-        jaxpr.cache["obstacle"] = next((r for r in _reasons(prepared) if r is not None), None)
+        reasons = [*_reasons(prepared), _tape_obstacle(prepared)]
+        jaxpr.cache["obstacle"] = next((r for r in reasons if r is not None), None)
     found: str | None = jaxpr.cache["obstacle"]
     return found
 
 
-def _reasons(jaxpr: Jaxpr, crossing: Collection[Var] = ()) -> list[str | None]:
+def _tape_obstacle(body: Jaxpr) -> str | None:
+    """Tapes that a body gives become entries of others, so that each is its own, given once."""
+    made = {var for eqn in body.eqns for var in eqn.outputs}
+    tapes = [atom for atom in body.outvars if type(atom.aval) is Tape]
+    if len(made.intersection(tapes)) < len(tapes):
+        return f"{body.name}: it gives a tape of others"
+    return None
+
+
+def _reasons(jaxpr: Jaxpr, seen: Collection[Atom] = ()) -> list[str | None]:
     """Per equation why it is not compiled; a tape that Python sees is not made natively.
 
     Args:
       jaxpr: the program.
-      crossing: tapes that would go from one native part to another.
+      seen: what goes in or out of the program, or from one native part to another.
     """
     reasons = [obstacle(eqn) for eqn in jaxpr.eqns]
-    outside = {
-        atom
-        for atom in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars, *crossing)
-        if type(atom.aval) is Tape
-    }
+    outside = {atom for atom in seen if type(atom.aval) is Tape}
     while True:
         for eqn, reason in zip(jaxpr.eqns, reasons, strict=True):
             if reason is not None:
@@ -153,9 +165,9 @@ def _reasons(jaxpr: Jaxpr, crossing: Collection[Var] = ()) -> list[str | None]:
 
 def partition(jaxpr: Jaxpr) -> list[Part]:
     """A prepared program as native parts and NumPy calls, as few as its order allows."""
-    crossing: set[Var] = set()
+    seen: set[Atom] = {*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars}
     while True:
-        reasons = _reasons(jaxpr, crossing)
+        reasons = _reasons(jaxpr, seen)
         if not any(reasons):
             return [NativePart(jaxpr, (*jaxpr.constvars, *jaxpr.invars))]
         parts = _grouped(jaxpr, reasons)
@@ -168,7 +180,7 @@ def partition(jaxpr: Jaxpr) -> list[Part]:
         }
         if not found:
             return parts
-        crossing |= found
+        seen |= found
 
 
 def _grouped(jaxpr: Jaxpr, reasons: Sequence[str | None]) -> list[Part]:
