@@ -188,11 +188,12 @@ class OnValues:
 
     def results(self, values: Any) -> Any:
         """What the transform gave as tensors."""
-        result = tree.map(returned, values)
-        if self.follows:
-            for leaf in tree.leaves(result):
-                if isinstance(leaf, Tensor):
-                    leaf._follows = True
+        return tree.map(self._result if self.follows else returned, values)
+
+    def _result(self, x: Any) -> Any:
+        result = returned(x)
+        if isinstance(result, Tensor):
+            result._follows = True
         return result
 
     def _note_writes(self, trace: ImperativeTrace, tensors: Sequence[Any]) -> None:
