@@ -137,7 +137,7 @@ class Routines(Numbers):
             yield i
 
     @contextmanager
-    def each(self, shape: Sequence[int]) -> Iterator[tuple[Value, ...]]:
+    def each(self, shape: Sequence[int | Value]) -> Iterator[tuple[Value, ...]]:
         """Nested loops over all indices of a shape, in C order; yields one value per axis."""
         if not shape:
             yield ()

@@ -10,6 +10,9 @@ and padded::
     f64[n, o, p] = conv_general(lhs: f64[n, c, s], rhs: f64[o, i, k])
     out[n, o, p] = sum over i, k of x[n, group(o) * i_extent + i, p * stride + k * e] * rhs[o, i, k]
 
+The zeros between and around the elements are no factors: a NaN or an infinity of the kernel is in
+the results where it meets an element of the left operand, and in no others.
+
 No kernel is reversed, as in neural networks: this is a correlation. ``feature_group_count = g``
 splits channels and output channels into ``g`` groups that are convolved apart;
 ``batch_group_count = g`` splits the batch and the output channels, and the groups of the batch are
@@ -38,7 +41,7 @@ from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, multilinear
 from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
-from functrans.primitives.convolution_lowering import conv_general_lower
+from functrans.primitives.convolution_lowering import conv_general_lower, meets_zeros
 from functrans.primitives.family import promoted_dtype
 from functrans.primitives.movement import reverse
 from functrans.primitives.structural import cast, moveaxis, reshape, transpose
@@ -153,9 +156,8 @@ def _conv_general_impl(
     )
     if not (math.prod(shape) and rhs.size):
         return (np.zeros(shape, dtype),)
-    x = _spread(lhs.astype(dtype, copy=False), padding, lhs_dilation)
-    w = rhs.astype(dtype, copy=False)
     # From here on: x[n, group, i, space], w[group, o, i, window], out[n, group, o, positions].
+    x, w = lhs.astype(dtype, copy=False), rhs.astype(dtype, copy=False)
     groups = feature_group_count * batch_group_count
     if batch_group_count > 1:
         x = np.moveaxis(x.reshape(groups, shape[0], *x.shape[1:]), 0, 1)
@@ -163,6 +165,11 @@ def _conv_general_impl(
         x = x.reshape(x.shape[0], groups, rhs.shape[1], *x.shape[2:])
     w = w.reshape(groups, rhs.shape[0] // groups, *rhs.shape[1:])
     out = np.empty((shape[0], groups, w.shape[1], *shape[2:]), dtype)
+    has_zeros = meets_zeros(lhs.shape[2:], padding, lhs_dilation)
+    if has_zeros and dtype.kind in "fc" and not np.isfinite(w).all():
+        out = _correlate_taps(x, w, out.shape, strides, padding, lhs_dilation, rhs_dilation)
+        return (out.astype(dtype, copy=False).reshape(shape),)
+    x = _spread(x, padding, lhs_dilation)
     is_line = x.ndim == 4 and x.shape[2] == w.shape[1] == 1 and strides == rhs_dilation == (1,)
     if is_line and w.shape[3] * shape[2] >= _LINE_WORK:
         _correlate_lines(x[:, :, 0], w[:, 0, 0], out[:, :, 0])
@@ -178,7 +185,8 @@ def _spread(x: Any, padding: Padding, dilation: Shape) -> Any:
     extents: list[int] = []
     sources: list[Any] = [...]
     targets: list[Any] = [...]
-    for n, (low, high), d in zip(x.shape[2:], padding, dilation, strict=True):
+    lead, space = x.shape[:3], x.shape[3:]
+    for n, (low, high), d in zip(space, padding, dilation, strict=True):
         extent = max(_dilated(n, d) + low + high, 0)
         # Element k goes to low + k * d; those outside [0, extent) are cropped.
         first = max(0, -(low // d))
@@ -187,7 +195,7 @@ def _spread(x: Any, padding: Padding, dilation: Shape) -> Any:
         extents.append(extent)
         sources.append(slice(first, last))
         targets.append(slice(low + first * d, end, d))
-    out = np.zeros((*x.shape[:2], *extents), x.dtype)
+    out = np.zeros((*lead, *extents), x.dtype)
     out[tuple(targets)] = x[tuple(sources)]
     return out
 
@@ -238,6 +246,37 @@ def _correlate_windows(x: Any, w: Any, strides: Shape, dilation: Shape, out: Any
             else:
                 columns = part.reshape(count, groups, matrix.shape[2], -1)
             target[...] = np.matmul(matrix, columns).reshape(target.shape)
+
+
+def _correlate_taps(
+    x: Any,
+    w: Any,
+    shape: Shape,
+    strides: Shape,
+    padding: Padding,
+    lhs_dilation: Shape,
+    rhs_dilation: Shape,
+) -> Any:
+    """Correlate one element of the window after the other, with the elements that it meets.
+
+    For kernels that are not finite, whose products with the zeros of :func:`_spread` are NaN.
+    """
+    out = np.zeros(shape, np.result_type(x, np.float32))
+    w = w.astype(out.dtype, copy=False)
+    for tap in np.ndindex(w.shape[3:]):
+        sources, targets = [], []
+        for axis, k in enumerate(tap):
+            d = lhs_dilation[axis]
+            place = np.arange(shape[3 + axis]) * strides[axis]
+            place += k * rhs_dilation[axis] - padding[axis][0]
+            (met,) = np.nonzero((place >= 0) & (place < x.shape[3 + axis] * d) & (place % d == 0))
+            sources.append(place[met] // d)
+            targets.append(met)
+        part = x[(slice(None),) * 3 + np.ix_(*sources)]
+        terms = np.matmul(w[(..., *tap)], part.reshape(*part.shape[:3], -1))
+        target = (slice(None),) * 3 + np.ix_(*targets)
+        out[target] += terms.reshape(*terms.shape[:3], *part.shape[3:])
+    return out
 
 
 # transposes -------------------------------------------------------------------------------------

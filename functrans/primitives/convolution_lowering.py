@@ -17,6 +17,9 @@ The left operand is first spread and padded, one group of one element of the bat
 ``m`` the stride (the dilation of the kernel for ``window``), the element at ``q`` of the last axis
 is put at ``q // m`` of row ``q mod m``, so that the vectors are contiguous.
 
+Kernels that are not finite must not meet the zeros of the padding, which would make NaN: they take
+a plain loop with bounds.
+
 Numbers of 16 bits are summed in single precision.
 
 Layer: ``primitives``.
@@ -27,12 +30,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from functrans.primitives.routine_loops import (
+    Counter,
     Variable,
     contiguous,
     copy_run,
@@ -47,6 +51,7 @@ from functrans.primitives.routine_loops import (
 )
 
 if TYPE_CHECKING:
+    from functrans.emitter.builder import Builder
     from functrans.emitter.numbers import Number
     from functrans.emitter.routine import Array, Routines
     from functrans.emitter.types import Value
@@ -176,13 +181,32 @@ def conv_general_lower(
         modulus, write = g.dilation[-1], _by_window
     else:
         modulus, write = g.strides[-1], _by_positions
-    buffer = _padded_buffer(e, g, lhs, dtype, modulus)
-    with e.count(g.batch) as n, e.count(g.groups) as group:
-        plane = _padded_plane(e, g, lhs, buffer, dtype, modulus, n, group)
-        first_kernel = e.b.mul(group, e.b.index(g.outs * g.terms))
-        size = math.prod(g.positions)
-        first_out = weighted(e, (n, group), (g.groups * g.outs * size, g.outs * size))
-        write(e, g, plane, kernel, first_kernel, out, first_out)
+
+    def fast() -> tuple[Value, ...]:
+        buffer = _padded_buffer(e, g, lhs, dtype, modulus)
+        with e.count(g.batch) as n, e.count(g.groups) as group:
+            plane = _padded_plane(e, g, lhs, buffer, dtype, modulus, n, group)
+            first_kernel = e.b.mul(group, e.b.index(g.outs * g.terms))
+            size = math.prod(g.positions)
+            first_out = weighted(e, (n, group), (g.groups * g.outs * size, g.outs * size))
+            write(e, g, plane, kernel, first_kernel, out, first_out)
+        return ()
+
+    def bounded() -> tuple[Value, ...]:
+        _by_elements(e, g, lhs, kernel, out)
+        return ()
+
+    if kind in "fc" and meets_zeros(space, pads, spread):
+        e.b.choose(_is_finite(e, kernel), fast, bounded)
+    else:
+        fast()
+
+
+def meets_zeros(space: Shape, padding: tuple[tuple[int, int], ...], spread: Shape) -> bool:
+    """Whether windows may meet zeros around or between the elements of the left operand."""
+    return any(max(pair) > 0 for pair in padding) or any(
+        n > 1 and d > 1 for n, d in zip(space, spread, strict=True)
+    )
 
 
 def _is_product(g: _Geometry, kind: str, narrow: bool) -> bool:
@@ -276,6 +300,32 @@ def _padded_plane(
                 number = e.cast(e.read(lhs, plus(e, source, k)), dtype)
                 e.write(buffer, plus(e, target, plane.last(e, place, 1)), number)
     return plane
+
+
+def _is_finite(e: Routines, x: Array) -> Value:
+    """Whether all numbers are finite: only then their products with 0 do not add up to NaN."""
+    if x.dtype.kind == "c":
+        x = replace(x, shape=(2 * x.size,), dtype=np.dtype(f"f{x.dtype.itemsize // 2}"))
+    lanes = most_lanes(x.dtype)
+    whole = x.size // lanes
+
+    def write(b: Builder) -> None:
+        pointer, middle, stop = b.arguments
+        own, inner = replace(x, pointer=pointer), e.on(b)
+        head = _has_nan(inner, own, b.index(0), middle, lanes)
+        b.ret(b.not_(b.or_(head, _has_nan(inner, own, middle, stop, 1))))
+
+    sizes = e.b.index(whole * lanes), e.b.index(x.size)
+    return e.b.helper(f"is_finite_{x.dtype.name}", [x.pointer, *sizes], e.b.true().type, write)
+
+
+def _has_nan(e: Routines, x: Array, start: Value, stop: Value, lanes: int) -> Value:
+    """Whether numbers from one place to another times 0 add up to NaN."""
+    total = Variable(e, e.constant(x.dtype, 0, lanes))
+    with e.b.loop(start, stop, lanes) as k:
+        number = load_run(e, x, k, lanes)
+        _summed(e, total, number, e.like(number, 0))
+    return e.b.any_lane(e.not_equal(total.get(), total.get()).value)
 
 
 def _tiles(e: Routines, count: int, size: int, body: Callable[[Value, int], None]) -> None:
@@ -459,6 +509,69 @@ def _across(e: Routines, number: Number) -> Number:
         ]
         number = e.add(*halves)
     return number
+
+
+# with bounds ------------------------------------------------------------------------------------
+
+
+def _by_elements(e: Routines, g: _Geometry, lhs: Array, kernel: Array, out: Array) -> None:
+    """One product after the other, of elements that a window meets, without padding.
+
+    For kernels that are not finite, whose products with zeros of the padding are NaN. The code is
+    rarely run: a program has it once, for all convolutions of a rank between the same dtypes.
+    """
+    plane = g.ins * math.prod(g.space)
+    steps = (plane, g.batch * plane) if g.groups_in_batch else (g.groups * plane, plane)
+    axes = zip(g.positions, g.window, g.space, g.strides, g.dilation, g.lows, g.spread, strict=True)
+    numbers = (
+        g.batch,
+        g.groups,
+        g.outs,
+        g.ins,
+        g.terms,
+        *steps,
+        *(n for axis in axes for n in axis),
+    )
+    arrays = (lhs, kernel, out)
+
+    def write(b: Builder) -> None:
+        own = [replace(a, pointer=p) for a, p in zip(arrays, b.arguments[:3], strict=True)]
+        _write_by_elements(e.on(b), own, b.arguments[3:])
+        b.ret()
+
+    name = "_".join(["conv", str(len(g.space)), *(array.dtype.name for array in arrays)])
+    args = [*(array.pointer for array in arrays), *map(e.b.index, numbers)]
+    e.b.helper(name, args, None, write)
+
+
+def _write_by_elements(e: Routines, arrays: Sequence[Array], numbers: Sequence[Value]) -> None:
+    """The function of :func:`_by_elements`, whose geometry is arguments."""
+    b = e.b
+    lhs, kernel, out = arrays
+    batch, groups, outs, ins, terms, batch_step, group_step, *rest = numbers
+    axes = [rest[at : at + 7] for at in range(0, len(rest), 7)]
+    positions, windows = ([axis[k] for axis in axes] for k in (0, 1))
+    written = Counter(e, b.index(0))
+    with e.each((batch, groups, outs, *positions)) as (n, group, channel, *position):
+        first = b.add(b.mul(n, batch_step), b.mul(group, group_step))
+        weight = Counter(e, b.mul(b.add(b.mul(group, outs), channel), terms))
+        total = Variable(e, e.constant(kernel.dtype, 0))
+        with e.each((ins, *windows)) as (source, *taps):
+            is_met = b.true()
+            for p, k, (_, _, space, stride, dilation, low, d) in zip(
+                position, taps, axes, strict=True
+            ):
+                place = b.sub(b.add(b.mul(p, stride), b.mul(k, dilation)), low)
+                # Without sign: a place before the first element is a large number.
+                is_met = b.and_(is_met, b.icmp("ult", place, b.mul(space, d)))
+                is_met = b.and_(is_met, b.icmp("eq", b.urem(place, d), b.index(0)))
+                source = b.add(b.mul(source, space), b.udiv(place, d))
+            with b.when(is_met):
+                x = e.cast(e.read(lhs, b.add(first, source)), kernel.dtype)
+                _summed(e, total, x, e.read(kernel, weight.get()))
+            weight.advance(b.true())
+        e.write(out, written.get(), e.cast(total.get(), out.dtype))
+        written.advance(b.true())
 
 
 # by the library's matrix product ----------------------------------------------------------------
