@@ -246,8 +246,9 @@ def torch_page() -> str:
         lines.append(_row(f"`{module}`", str(len(names)), str(offered)))
     lines += [
         "",
-        "Differences of the whole: everything lies on the CPU, `out=` is not supported, dtypes",
-        "are NumPy's and print as these, `tensor.shape` is a tuple, `tensor.size()` a `Size`, and",
+        "Differences of the whole: everything lies on the CPU, `out=` does not resize and is not",
+        "taken by factories, `fft` and `linalg`, dtypes are NumPy's and print as these,",
+        "`tensor.shape` is a tuple, `tensor.size()` a `Size`, and",
         "loaders of data work in the thread that asks for the data. What a script must change, and",
         "what else is different, is told in [Tensors, backward, hooks](imperative.md).",
         "An `import` of a name that is not offered raises an `ImportError` with the same text.",

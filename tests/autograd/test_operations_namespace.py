@@ -47,7 +47,7 @@ def test_what_is_no_tensor_is_refused() -> None:
     with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got int"):
         ft.cat((ft.zeros(1), 1))
     with pytest.raises(NotImplementedError, match="out= is not supported"):
-        ft.add(ft.zeros(1), 1, out=ft.zeros(1))
+        ft.ones(1, out=ft.zeros(1))
 
 
 def test_results_have_names() -> None:

@@ -18,10 +18,10 @@ from functrans.autograd.methods.rows import (
     check_tensor,
     constant,
     functions_of,
+    into,
     lifted,
     methods_of,
     plain,
-    refuse_out,
 )
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
@@ -138,7 +138,8 @@ def where(
       TypeError: the condition is no tensor.
       RuntimeError: it is not of truth values.
     """
-    refuse_out("where", out)
+    if out is not None:
+        return into(out, "where", where, condition, input, other)
     check_tensor("where", condition, "condition")
     if input is None and other is None:
         return tuple(

@@ -19,6 +19,7 @@ from functrans.autograd.methods.rows import (
     constant,
     copied,
     functions_of,
+    into,
     methods_of,
     plain,
     refuse_out,
@@ -60,7 +61,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
     Raises:
       RuntimeError: there are none, one has no axes, or the other extents differ.
     """
-    refuse_out("cat", out)
+    if out is not None:
+        return into(out, "cat", cat, tensors, dim)  # type: ignore[no-any-return]  # out
     parts = _list_of("torch.cat", tensors)
     for i, x in enumerate(parts):
         if not x.shape:
@@ -91,7 +93,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor
     Raises:
       RuntimeError: there are none, or the shapes differ.
     """
-    refuse_out("stack", out)
+    if out is not None:
+        return into(out, "stack", stack, tensors, dim)  # type: ignore[no-any-return]  # out
     parts = _list_of("stack", tensors)
     axis = axis_of(dim, len(parts[0].shape) + 1)
     for i, x in enumerate(parts):
@@ -143,7 +146,8 @@ def _stacked(ndim: int, axis_for: Callable[[int], int]) -> Callable[..., Any]:
 
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Vectors and matrices as columns side by side."""
-    refuse_out("column_stack", out)
+    if out is not None:
+        return into(out, "column_stack", column_stack, tensors)  # type: ignore[no-any-return]  # out
     parts = [
         reshape(x, (math.prod(x.shape), 1)) if len(x.shape) < 2 else x
         for x in _list_of("column_stack", tensors)

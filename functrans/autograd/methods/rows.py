@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans import tree
 from functrans.autograd.composites import CompositeNode, named
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.promotion import default_of, to_dtype, with_default
@@ -110,13 +111,59 @@ def refuse_out(name: str, out: Any) -> None:
         )
 
 
+def into(out: Any, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Write results to tensors given as ``out=``.
+
+    Args:
+      out: the tensor, or a tuple of them.
+      name: of the function, for messages.
+      function: gives the results.
+      *args: its arguments.
+      **kwargs: its keywords.
+
+    Returns:
+      ``out``; several as the function returns them.
+
+    Raises:
+      TypeError: ``out`` is no tensor.
+      RuntimeError: an argument or ``out`` requires a gradient; shape or dtype do not fit.
+    """
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for x in outs:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(x).__name__}")
+    given = tree.leaves(((args, kwargs), outs))
+    if modes.grad and any(isinstance(x, Tensor) and node_of(x) is not None for x in given):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
+    found = function(*args, **kwargs)
+    several = found if isinstance(found, tuple) else (found,)
+    if len(several) != len(outs):
+        raise TypeError(f"{name}(): out= takes {len(several)} tensors, {len(outs)} were given")
+    for x, new in zip(outs, several, strict=True):
+        if x.shape != new.shape:
+            raise RuntimeError(
+                f"{name}(): out= has the shape {list(x.shape)} and the result {list(new.shape)}; "
+                "tensors are not resized here"
+            )
+    for x, new in zip(outs, several, strict=True):
+        check_write(x)
+        write(f"{name}_out", x, copied(new, "Clone") if new is x else new)
+    if not isinstance(found, tuple):
+        return outs[0]
+    return type(found)(*outs) if hasattr(found, "_fields") else outs
+
+
 def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a method: its first argument is the tensor, by position or as ``input``."""
     method = with_numpy_names(called(method, name))
 
     @functools.wraps(method)
     def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        refuse_out(name, out)
+        if out is not None:
+            return into(out, name, function, *args, **kwargs)
         if not args:
             for key in ("input", "self"):
                 if key in kwargs:

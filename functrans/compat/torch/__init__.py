@@ -2,7 +2,7 @@
 
 ``import functrans.compat.torch as torch`` runs code that is written for torch: tensors, functions,
 factories, ``nn``, ``optim``. Python floats become float32 here (``set_default_dtype``), where
-``functrans.autograd`` has float64. Everything lies on the CPU; ``out=`` is not supported.
+``functrans.autograd`` has float64. Everything lies on the CPU.
 
 Layer: ``compat``.
 """
