@@ -83,21 +83,23 @@ def vmap(
         leaves, treedef = tree.flatten((args, kwargs))
         dims = _in_dims(label, in_axes, args, kwargs)
         paths = _LazyPaths(args, kwargs)
+        numberless = [i for i, leaf in enumerate(leaves) if tree.is_float0(leaf)]
         values = [
             leaf
-            if dim is None or tree.is_float0(leaf)
+            if dim is None or i in numberless
             else canonical(leaf, functools.partial(paths.describe, label, i))
             for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True))
         ]
         mapped = [i for i, dim in enumerate(dims) if dim is not None]
         axes = [_axis(label, paths, i, values[i], dims[i]) for i in mapped]
         size = _axis_size(label, paths, mapped, values, axes, axis_size)
-        for i, axis in zip(mapped, axes, strict=True):
-            if tree.is_float0(values[i]):
-                values[i] = np.zeros(np.delete(values[i].shape, axis), tree.FLOAT0)
-        axes = [axis for i, axis in zip(mapped, axes, strict=True) if _is_number(values[i])]
-        mapped = [i for i in mapped if _is_number(values[i])]
+        for i in numberless:
+            if i in mapped:  # one lane of it is no argument of the program
+                position = mapped.index(i)
+                del mapped[position]
+                values[i] = np.zeros(np.delete(values[i].shape, axes.pop(position)), tree.FLOAT0)
         structure: list[Any] = []
+        constant: dict[int, Any] = {}
 
         def flat(*tracers: Any) -> list[Any]:
             filled = list(values)
@@ -107,10 +109,9 @@ def vmap(
             result = fun(*own_args, **own_kwargs)
             outs, out_treedef = tree.flatten(result)
             structure.append(out_treedef)
-            structure.append(outs)
-            return [
-                result_leaf(out, label, result, i) for i, out in enumerate(outs) if _is_number(out)
-            ]
+            outs = [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
+            constant.update({i: out for i, out in enumerate(outs) if tree.is_float0(out)})
+            return [out for i, out in enumerate(outs) if i not in constant]
 
         avals = []
         for i, axis in zip(mapped, axes, strict=True):
@@ -125,9 +126,7 @@ def vmap(
             arg_names=[paths[i] for i in mapped],
             axes={axis_name: size} if axis_name is not None else None,
         )
-        out_treedef, out_leaves = structure
-        constant = {i: leaf for i, leaf in enumerate(out_leaves) if tree.is_float0(leaf)}
-        del out_leaves, structure[:]
+        (out_treedef,) = structure
         arrays = [values[i] for i in mapped]
         step = size if chunk_size is None else chunk_size
         if step >= size:
@@ -150,11 +149,6 @@ def vmap(
     return vmapped
 
 
-def _is_number(leaf: Any) -> bool:
-    """Whether a leaf is one of a program, which those of dtype ``float0`` are not."""
-    return not tree.is_float0(leaf)
-
-
 class _LazyPaths:
     """Key paths of the leaves of a call, made when a message needs one."""
 
@@ -165,10 +159,11 @@ class _LazyPaths:
 
     def __getitem__(self, i: int) -> str:
         if self._paths is None:
-            self._paths = [
-                *tree.key_paths(self._args, "args"),
-                *tree.key_paths(self._kwargs, "kwargs"),
-            ]
+            self._paths = []
+            for i, arg in enumerate(self._args):
+                self._paths += tree.key_paths(arg, f"args[{i}]")
+            if self._kwargs:
+                self._paths += tree.key_paths(self._kwargs, "kwargs")
         return self._paths[i]
 
     def describe(self, label: str, i: int) -> str:
@@ -197,7 +192,7 @@ def _in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, 
     for dim in dims:
         if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
             raise TypeError(f"{label}{here()}: in_axes entries must be ints or None, got {dim!r}")
-    return dims + [0] * len(tree.leaves(kwargs))
+    return dims + [0] * len(tree.leaves(kwargs)) if kwargs else dims
 
 
 def _prefix(prefix: Any, value: Any, label: str, name: str) -> list[Any]:
@@ -290,7 +285,7 @@ def _place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) 
             f"it must be in [{-ndim}, {ndim - 1}]"
         )
     axis = spec % ndim
-    if not _is_number(out):
+    if dim is None and tree.is_float0(out):
         return np.zeros((*shape[:axis], size, *shape[axis:]), tree.FLOAT0)
     if dim is None:
         out = broadcast_to(out, (size, *shape))
