@@ -47,6 +47,7 @@ class Rules:
       has_jvp: whether a function has ``jvp``.
       has_vjp: whether it has ``backward`` or ``vjp``.
       has_vmap: whether it has ``vmap``.
+      write: stores a result in the memory of a tensor.
     """
 
     new_context: Callable[..., Any]
@@ -56,6 +57,7 @@ class Rules:
     has_jvp: Callable[..., bool]
     has_vjp: Callable[..., bool]
     has_vmap: Callable[..., bool]
+    write: Callable[..., Any]
 
 
 class VmapInfo(NamedTuple):
@@ -510,7 +512,9 @@ class _Traced:
                 (main or node.parents[0]).label = self.name
         for i, j in layout.dirty:
             target = args[self.positions[i]]
-            if isinstance(target, Tensor):
+            if isinstance(target, Tensor) and target._view is not None:
+                self.rules.write(self.cls.__name__, target, results[j])  # its base is written to
+            elif isinstance(target, Tensor):
                 target._value, target._node = results[j]._value, results[j]._node
                 target._stored().bump(self.cls.__name__, None)
             elif isinstance(target, Tracer):

@@ -27,7 +27,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import PERMANENT, enter_session, node_of, note_node
 from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.writes import CopySlices, check_view
+from functrans.autograd.writes import CopySlices, check_view, write
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.source import capture
 from functrans.trace import owner
@@ -418,6 +418,13 @@ class _Results:
                 raise RuntimeError(
                     "a leaf Variable that requires grad has been used in an in-place operation."
                 )
+            if x._view is not None and not x._view.is_detached:
+                base = x._view.base._node
+                if base is not None and base.primitive is None:
+                    raise RuntimeError(
+                        "a view of a leaf Variable that requires grad is being used in an in-place "
+                        "operation."
+                    )
             if x._view is not None and sum(isinstance(o, Tensor) for o in outs) > 1:
                 raise RuntimeError(
                     "If your Function modifies inplace an input that is a view of another Tensor, "
@@ -479,6 +486,7 @@ _RULES = Rules(
     has_jvp=lambda cls: cls.jvp is not Function.jvp,
     has_vjp=lambda cls: cls.backward is not Function.backward or cls.vjp is not Function.vjp,
     has_vmap=lambda cls: cls.vmap is not Function.vmap,
+    write=write,
 )
 
 

@@ -78,14 +78,27 @@ def _traced_view(
 ) -> Tensor:
     """A view whose value is traced: writes to it are written to its base, functionally."""
     result: Tensor = _labelled(step, label)(x)
+    both = _on_either(_labelled(step, label), memory)
+    _follow_traced(result, x, both, label, is_copied=is_copied)
+    return result
+
+
+def _follow_traced(
+    result: Tensor,
+    x: Tensor,
+    step: Callable[[Any], Any],
+    label: str,
+    *,
+    is_multiple: bool = False,
+    is_copied: bool = False,
+) -> None:
+    """Make a tensor whose value is traced a view of another one."""
     storage = x._stored()
     result._storage = storage
     how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
-    both = _on_either(_labelled(step, label), memory)
-    made = result._view = View(base, (*steps, both), storage.version, label)
+    made = result._view = View(base, (*steps, step), storage.version, label, is_multiple)
     made.is_conj = is_copied != (how is not None and how.is_conj)
-    return result
 
 
 def detached(x: Tensor) -> Tensor:
@@ -124,6 +137,8 @@ def views(
     steps = [step for step, _ in parts]
     results: tuple[Tensor, ...] = composite(label, lambda v: tuple([s(v) for s in steps]), x)
     if isinstance(x._value, Tracer):
+        for result, (step, memory) in zip(results, parts, strict=True):
+            _follow_traced(result, x, _on_either(step, memory), label, is_multiple=True)
         return results
     own = x._memory()
     for result, (step, memory) in zip(results, parts, strict=True):

@@ -233,3 +233,48 @@ def test_wrong_gradients_are_refused(result: Any, message: str) -> None:
 
     with pytest.raises(RuntimeError, match=message):
         ft.grad(lambda x: Wrong.apply(x).sum())(X)
+
+
+class Tripled(Function):
+    """Writes to its argument."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.mul_(3)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 3 * grad
+
+
+def test_what_a_function_writes_to_a_view_is_in_its_base() -> None:
+    def total(x: Any) -> Any:
+        y = x * 1
+        Tripled.apply(y[1:])
+        return y.sum()
+
+    x = tensor(X, requires_grad=True)
+    assert total(x) == ft.jit(total)(tensor(X)) == X[0] + 3 * X[1:].sum()
+    for gradient in (grad(total(x), x)[0], func.grad(total)(tensor(X))):
+        assert_array_equal(gradient.numpy(), [1, 3, 3])
+    tangent = func.jvp(total, (tensor(X),), (tensor([1.0, 10.0, 100.0]),))[1]
+    assert tangent == 331
+
+
+def test_a_function_that_writes_to_a_view_of_a_leaf_is_refused() -> None:
+    x = tensor(X, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        Tripled.apply(x[1:])
+    assert x.is_leaf
+
+
+def test_views_that_one_call_makes_see_writes_to_their_base_in_transforms() -> None:
+    def total(x: Any) -> Any:
+        y = x * 1
+        _, second, _ = y.unbind()
+        y.mul_(5)
+        return second.sum()
+
+    assert ft.jit(total)(tensor(X)) == 5 * X[1]
+    assert_array_equal(func.grad(total)(tensor(X)).numpy(), [0, 5, 0])
