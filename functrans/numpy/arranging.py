@@ -73,7 +73,7 @@ def reversed_view(x: Any, axes: Axes) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """Reverse the order along axes; a view."""
     x = as_array(m)
-    return reversed_view(x, axes_of(axis, len(shape_of(x))))
+    return reversed_view(x, axes_of(axis, len(shape_of(x)), of_scalar=False))
 
 
 @implements(np.flipud)

@@ -139,8 +139,10 @@ def needs_size(name: str, x: Any, keyword: str = "size") -> ConcretizationError:
 # axes -------------------------------------------------------------------------------------------
 
 
-def axes_of(axis: Any, ndim: int, name: str = "axis") -> Axes:
+def axes_of(axis: Any, ndim: int, name: str = "axis", *, of_scalar: bool = True) -> Axes:
     """The axes that an ``axis`` argument names: all for ``None``.
+
+    A scalar has the axes 0 and -1 in NumPy's compiled reductions; where not ``of_scalar``, none.
 
     Raises:
       AxisError: an axis does not exist.
@@ -149,7 +151,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> Axes:
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, tuple):
-        if not ndim and operator.index(axis) in (0, -1):
+        if of_scalar and not ndim and operator.index(axis) in (0, -1):
             return ()
         return (normalize_axis(axis, ndim, name),)
     axes = tuple([normalize_axis(one, ndim, name) for one in axis])

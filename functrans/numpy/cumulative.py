@@ -48,7 +48,7 @@ def accumulated(
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = 0
     elif not shape_of(x):
-        axes_of(axis, 0)
+        normalize_axis(axis, 1, "axis")
         x = structural.reshape(x, (1,))
         return stored(name, function(x, 0), out)
     return stored(name, function(x, axis), out)
@@ -274,7 +274,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
     """Finite differences along axes, for uniform or given points."""
     x = inexact(as_array(f))
     shape = shape_of(x)
-    axes = axes_of(tuple(axis) if isinstance(axis, (list, tuple)) else axis, len(shape))
+    named = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+    axes = axes_of(named, len(shape), of_scalar=False)
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     results = []

@@ -201,7 +201,7 @@ def repeat(
     x = as_array(a)
     if axis is None or shape_of(x) == ():
         x = structural.reshape(x, (math.prod(shape_of(x)),))
-        axis = axis or 0
+        axis = 0 if axis is None else axis
     k = normalize_axis(axis, len(shape_of(x)), "axis")
     shape = shape_of(x)
     if total_repeat_length is not None:

@@ -85,7 +85,7 @@ def mean(
     if where is not NO_VALUE and where is not True:
         x, mask = _selected(x, where)
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape))
+    axes = axes_of(axis, len(shape), of_scalar=mask is not None)
     total = structural.reduce_sum(x, axes)
     result = ew.divide(total, _divisor(_count(shape, axes, mask), total))
     if flag(keepdims):
@@ -124,7 +124,7 @@ def var(
     if where is not NO_VALUE and where is not True:
         summed, mask = _selected(x, where)
     shape = shape_of(summed)
-    axes = axes_of(axis, len(shape))
+    axes = axes_of(axis, len(shape), of_scalar=mask is not None)
     count = _count(shape, axes, mask)
     if mean is NO_VALUE:
         total = structural.reduce_sum(summed, axes)

@@ -238,11 +238,12 @@ def _position(
     x = as_array(a)
     shape = shape_of(x)
     if axis is None or not shape:
-        axes_of(axis, len(shape))
+        if axis is not None:
+            structural.normalize_axis(axis, 1, "axis")
         result = function(structural.reshape(x, (math.prod(shape),)), 0)
         kept = (1,) * len(shape)
     else:
-        (k,) = axes_of(axis, len(shape))
+        k = structural.normalize_axis(axis, len(shape), "axis")
         result = function(x, k)
         kept = kept_shape(shape, (k,))
     if flag(keepdims):

@@ -170,7 +170,7 @@ def take(
     """
     x, places = as_array(a), integers(indices)
     if axis is None or shape_of(x) == ():
-        x, axis = flat(x), axis or 0
+        x, axis = flat(x), 0 if axis is None else axis
     k = normalize_axis(axis, len(shape_of(x)), "axis")
     result = indexing.gather(x, (places,), (k,), mode or "raise", fill_value)
     s = len(shape_of(places))

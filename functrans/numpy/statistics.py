@@ -55,7 +55,7 @@ def average(
     """Weighted mean over axes."""
     x = as_array(a)
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape))
+    axes = axes_of(axis, len(shape), of_scalar=False)
     if weights is None:
         result = means.mean.traced(x, axis, None, None, keepdims)  # type: ignore[attr-defined]  # set by implements
         total: Any = np.asarray(math.prod([shape[k] for k in axes]), dtype_of(result))
