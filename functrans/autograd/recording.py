@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ from functrans.traces.common import explained
 from functrans.traces.recording import RecordingTracer
 
 _PACKAGE = __file__.rpartition("autograd")[0]
-_AS_IT_IS = nullcontext()
 _NO_PARAMS: Mapping[str, Any] = {}
 _SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
 
@@ -199,20 +197,13 @@ class ImperativeTrace(Trace):
         values, parents, _ = self._taken_apart(operands)
         if not modes.grad or primitive is unrecorded_p:
             parents = [None] * len(parents)
-        source = capture()
+        inputs = primitive, values, params, tuple(parents), capture()
         try:
-            with _inner(self.outer) if self.outer is not None else _AS_IT_IS:
-                outs, nodes = quietly(
-                    record,
-                    primitive,
-                    values,
-                    params,
-                    tuple(parents),
-                    source,
-                    self.is_plain,
-                    kept,
-                    GraphNode,
-                )
+            if self.outer is None:
+                outs, nodes = quietly(record, *inputs, self.is_plain, kept, GraphNode)
+            else:
+                with _inner(self.outer):
+                    outs, nodes = quietly(record, *inputs, self.is_plain, kept, GraphNode)
         except (ValueError, TypeError, IndexError) as error:
             raise _clearer(primitive, values, params, error) from error
         results = tuple(
@@ -228,7 +219,7 @@ class ImperativeTrace(Trace):
             for i, out in enumerate(outs):
                 if (
                     type(out) is np.ndarray
-                    and (out.base is not None or _is_in(out, values))
+                    and (out.base is not None or id(out) in map(id, values))
                     and not modes.is_viewing
                 ):
                     _note_shared(primitive, operands, params, results, i)
@@ -329,10 +320,6 @@ _MOVES = frozenset(
     }
 )  # fmt: skip
 """Primitives whose result may be a view of their first operand, of whatever dtype that is."""
-
-
-def _is_in(value: Any, values: Sequence[Any]) -> bool:
-    return any(value is other for other in values)
 
 
 def _note_shared(
