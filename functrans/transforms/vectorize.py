@@ -160,8 +160,8 @@ class _LazyPaths:
     def __getitem__(self, i: int) -> str:
         if self._paths is None:
             self._paths = []
-            for i, arg in enumerate(self._args):
-                self._paths += tree.key_paths(arg, f"args[{i}]")
+            for k, arg in enumerate(self._args):
+                self._paths += tree.key_paths(arg, f"args[{k}]")
             if self._kwargs:
                 self._paths += tree.key_paths(self._kwargs, "kwargs")
         return self._paths[i]

@@ -275,7 +275,8 @@ class Runner:
         name = step["out"][0]
         where, factor = step.get("hook", ("", 1.0))
         if not self.is_plain and step.get("observe"):
-            result.register_hook(lambda g: self._observe(name, g))
+            seen = self.seen  # alone, so that the hook does not keep the tensors
+            result.register_hook(lambda g: _note(seen, name, g))
         if not self.is_plain and step.get("retain"):
             result.retain_grad()
         if where == "tensor":
@@ -289,9 +290,6 @@ class Runner:
                 lambda given: tuple(None if g is None else g * factor for g in given)
             )
 
-    def _observe(self, name: str, gradient: Any) -> None:
-        self.seen[name] = self.seen.get(name, 0) + gradient.detach().numpy().copy()
-
     def _backward(self, i: int, step: dict[str, Any], model: Model) -> None:
         tensor = self.tensors[step["of"][0]]
         if not tensor.requires_grad:
@@ -304,6 +302,10 @@ class Runner:
             if not model.is_overwritten(1, i):
                 raise Finding("nothing was written to", str(error)) from error
             self.failed = i
+
+
+def _note(seen: dict[str, Any], name: str, gradient: Any) -> None:
+    seen[name] = seen.get(name, 0) + gradient.detach().numpy().copy()
 
 
 def _must_refuse(step: dict[str, Any], model: Model) -> bool:
