@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from numbers import Real
 from typing import Any
 
 
@@ -97,7 +96,7 @@ def _check_setting(name: str, value: Any) -> None:
         if type(value) is not bool:
             raise TypeError(f"config: {name} must be True or False, got {value!r}")
     elif isinstance(default, (int, float)):
-        if isinstance(value, bool) or not isinstance(value, Real):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"config: {name} must be a number, got {value!r}")
         if not value >= 0:
             raise ValueError(f"config: {name} must be at least 0, got {value!r}")
