@@ -235,7 +235,8 @@ class Model:
 
     def _keep(self, i: int, step: dict[str, Any], row: Row, cells: dict[str, Cell]) -> None:
         """Note memory that derivatives read."""
-        if "copy" in step["in"]:
+        packers = [name for name in step["in"] if name in ("identity", "copy", "wide")]
+        if packers[-1:] == ["copy"]:
             return
         first = {
             letter
