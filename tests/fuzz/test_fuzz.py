@@ -35,7 +35,7 @@ CHUNKS = [
     ("derivatives", 18, 18),
     ("jaxprs", 0, 90),
     ("files", 0, 300),
-    ("imperative", 0, 40),
+    ("imperative", 0, 20),
 ]
 FOUND_CASES = sorted(FOUND.glob("*.json"))
 
