@@ -218,7 +218,7 @@ class Model:
         flow = Flow(recording(step["in"]) and any(c.flow.is_recorded for c in cells))
         if flow.is_recorded:
             deviation = self._hooked(step, name, deviation)
-        cell = Cell(value, deviation * flow.is_recorded, flow, Storage())
+        cell = Cell(value, np.array(deviation * flow.is_recorded), flow, Storage())
         cell.is_inference = "inference" in step["in"]
         self.cells[name] = cell
         if flow.is_recorded:
