@@ -52,7 +52,7 @@ def _reciprocal(x: Any) -> Any:
     kind = dtype_of(x).kind
     if kind in "biu":  # NumPy divides integers, rounding towards zero
         x = ufunc_operand(np.reciprocal, x)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             at_zero = np.reciprocal(np.zeros(1, dtype_of(x)))[0].item()  # the machine's number
         turned = ew.where(ew.equal(complex_parts.absolute(x), 1), x, 0)
         return ew.where(ew.equal(x, 0), at_zero, turned)
