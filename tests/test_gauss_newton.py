@@ -202,7 +202,7 @@ def test_errors() -> None:
         product(PARAMS, {**V, "b": np.ones(2)})
     with pytest.raises(ft.errors.ShapeError, match="scalar result"):
         ft.ggn(model, lambda out: out)(PARAMS, V)
-    with pytest.raises(ft.errors.NonDifferentiableError, match=r"primals\[0\]"):
+    with pytest.raises(ft.errors.NonDifferentiableError, match=r"v is f64\[3\].*of dtype int64"):
         ft.ggn(np.sin, np.sum)(np.arange(3), np.ones(3))
     with pytest.raises(MemoryError, match="16 x 16 entries"):
         product.dense(PARAMS, memory_bytes=100)
