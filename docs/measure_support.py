@@ -357,6 +357,12 @@ def not_native(jaxpr: Jaxpr) -> set[str]:
     return found
 
 
+def _cotangent(x: Any) -> np.ndarray:
+    """Ones, of what has a derivative."""
+    x = np.asarray(x)
+    return np.ones_like(x) if x.dtype.kind in "fc" else np.zeros(x.shape, ft.float0)
+
+
 def facts(fun: Function, args: tuple[Any, ...]) -> dict[str, Any]:
     """What works of a function at a point."""
     found: dict[str, Any] = {}
@@ -367,7 +373,7 @@ def facts(fun: Function, args: tuple[Any, ...]) -> dict[str, Any]:
     found["forward"] = not _is_zero([t for t in ft.tree.leaves(pushed) if t.dtype.kind in "fc"])
     found["discrete"] |= not found["forward"]  # constant pieces
     out, pullback = ft.vjp(fun, *args)
-    cts = ft.tree.map(lambda x: np.ones_like(np.asarray(x)), out)
+    cts = ft.tree.map(_cotangent, out)
     found["reverse"] = not _is_zero(pullback(cts)) or found["forward"]
     try:
         ft.jvp(lambda *a: ft.vjp(fun, *a)[1](cts), args, tangents)
