@@ -30,9 +30,7 @@ def _is_smooth(row: Row, sample: Sample) -> bool:
     has_derivative = row.is_differentiable and sample.has_derivative and sample.is_smooth
     moving = row.moving(sample)
     is_real = all(np.asarray(sample.operands[i]).dtype.kind == "f" for i in moving)
-    # The third operand of cosine stands for a function of the others: its partials are total ones,
-    # which the Laplacian of a program of it does not know yet.
-    is_plain = not row.hermitian and row.order >= 2 and row.name != "cosine"
+    is_plain = not row.hermitian and row.order >= 2
     return has_derivative and bool(moving) and is_real and is_plain
 
 

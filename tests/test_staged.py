@@ -16,10 +16,12 @@ def _array_positions(sample: Sample) -> tuple[int, ...]:
 
 
 def _has_derivative(row: Row, sample: Sample) -> bool:
+    if row.is_planned:
+        return False
     return row.is_differentiable and sample.has_derivative and bool(row.moving(sample))
 
 
-TRACED = each_sample(lambda row, sample: bool(_array_positions(sample)))
+TRACED = each_sample(lambda row, sample: not row.is_planned and bool(_array_positions(sample)))
 DERIVED = each_sample(_has_derivative)
 
 

@@ -409,7 +409,7 @@ def _is_live(node: Any) -> bool:
 
 
 def _refuse_shared(label: str, session: Session) -> None:
-    """Refuse a write to memory that another argument of the program reads under its own name.
+    """Refuse a change of shape, and a write to memory that another argument reads as its own.
 
     Raises:
       UnsupportedOperationError: names the shapes.
@@ -418,6 +418,12 @@ def _refuse_shared(label: str, session: Session) -> None:
     for entry in entries:
         if _var(entry.tensor._value) is entry.argument._var:  # type: ignore[union-attr]  # it has one
             continue
+        if entry.tensor.shape != entry.value.shape:
+            raise UnsupportedOperationError(
+                f"{label}: the step changes the shape of a tensor that was there before it from "
+                f"{entry.value.shape} to {entry.tensor.shape}, which a program cannot do; use the "
+                "operation without the underscore, or reshape a clone()"
+            )
         for other in entries:
             if other is not entry and np.may_share_memory(entry.value, other.value):
                 raise UnsupportedOperationError(

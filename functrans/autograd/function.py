@@ -364,7 +364,7 @@ def _same_memory(x: Tensor, creator: str) -> Tensor:
     result._storage = storage
     how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
-    made = result._view = View(base, steps, storage.version, creator)
+    made = result._view = View(base, steps, storage, creator)
     if how is not None:
         made.copy_from(how)
     result._inference = x._inference
@@ -454,9 +454,9 @@ class _Results:
             out = _same_memory(out, self.cls.__name__)
         elif out._view is not None and own is not None:
             how = out._view
-            version = how.node_version if how.is_copied else how.version
-            made = out._view = View(how.base, how.steps, version, self.cls.__name__)
+            made = out._view = View(how.base, how.steps, out._stored(), self.cls.__name__)
             made.copy_from(how)
+            made.note_version(how.node_version if how.is_copied else how.version)
         if own is not None or id(out) in self.constant:
             out._node = own
         if own is not None and out._view is not None:

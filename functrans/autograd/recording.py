@@ -372,7 +372,10 @@ def follow(
     storage, how = x._stored(), x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
     view._storage = storage
-    made = view._view = View(base, (*steps, step), storage.version, label, is_multiple)
+    made = view._view = View(base, (*steps, step), storage, label, is_multiple)
+    if isinstance(x._value, Tracer):  # writes to it are written to its base, functionally
+        made.is_conj = is_copied != (how is not None and how.is_conj)
+        return
     made.is_unrecorded, made.is_inferred = not modes.grad, modes.inference
     if how is not None:
         made.is_unrecorded |= how.is_unrecorded

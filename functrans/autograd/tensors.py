@@ -29,12 +29,14 @@ class Storage:
     Attributes:
       version: how many times the memory was written to.
       writer: name and captured line of the last operation that wrote to it.
+      is_viewed: whether a view of it was ever made.
     """
 
-    __slots__ = ("__weakref__", "version", "writer")
+    __slots__ = ("__weakref__", "is_viewed", "version", "writer")
 
     def __init__(self) -> None:
         self.version = 0
+        self.is_viewed = False
         self.writer: tuple[str, Any] | None = None
 
     def bump(self, name: str, source: Any) -> None:
@@ -55,7 +57,8 @@ class View:
     """How a tensor is a view of another one.
 
     Attributes:
-      base: the tensor that is no view itself.
+      base: the tensor that is no view itself. What was one until its shape was changed in place
+        is a view since then of the tensor that it was (``Tensor._unshaped``).
       steps: functions from tensor to tensor, from the base to the view.
       version: that of the storage when the view's node was made.
       is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
@@ -72,7 +75,7 @@ class View:
     """
 
     __slots__ = (
-        "base",
+        "_base",
         "creator",
         "is_conj",
         "is_copied",
@@ -90,14 +93,15 @@ class View:
         self,
         base: Tensor,
         steps: tuple[Callable[[Any], Any], ...],
-        version: int,
+        storage: Storage,
         creator: str,
         is_multiple: bool = False,
         is_detached: bool = False,
     ) -> None:
-        self.base = base
+        self._base = base
         self.steps = steps
-        self.version = version
+        self.version = storage.version
+        storage.is_viewed = True
         self.creator = creator
         self.is_multiple = is_multiple
         self.is_detached = is_detached
@@ -107,6 +111,14 @@ class View:
         self.is_conj = False
         self.is_copied = False
         self.node_version = -1
+
+    @property
+    def base(self) -> Tensor:
+        """See the attributes."""
+        base = self._base
+        if base._view is not None and base._unshaped is not None:
+            base = self._base = base._unshaped
+        return base
 
     def copy_from(self, how: View) -> None:
         """Be a copy as what it is a view of."""
@@ -169,6 +181,7 @@ class Tensor(Tracer):
     _alias = None
     _storage: Storage | None = None
     _view: View | None = None
+    _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
     _grad: Any = None
     _dual: Any = None  # primal and tangent of which it was made; see ``forward_ad``
     _inference = False
@@ -258,7 +271,7 @@ class Tensor(Tracer):
     @property
     def _base(self) -> Tensor | None:
         """The tensor that this one is a view of."""
-        return None if self._view is None else self._view.base
+        return None if self._view is None or self._unshaped is not None else self._view.base
 
     def is_inference(self) -> bool:
         """Whether it was made in ``inference_mode``."""

@@ -42,18 +42,21 @@ def view(
       The view; a tensor of its own where NumPy cannot share.
     """
     enter_session(x)
+    labelled = _labelled(step, label)
+    both = _on_either(labelled, memory)
     if isinstance(x._value, Tracer):
-        return _traced_view(label, x, step, memory, is_copied)
+        traced: Tensor = labelled(x)
+        follow(traced, x, both, label, is_copied=is_copied)
+        return traced
     own = x._memory()
     value = memory(own)
     node = node_of(x)
     is_recorded = node is not None and modes.grad
-    result = _recorded_view(_labelled(step, label), x) if is_recorded else Tensor.of(value)
+    result = _recorded_view(labelled, x) if is_recorded else Tensor.of(value)
     result._follows = x._follows
     result._value = value
     if not is_copied and not np.may_share_memory(value, own):
         return result
-    both = _on_either(_labelled(step, label), memory)
     follow(result, x, both, label, is_copied=is_copied)
     return result
 
@@ -67,38 +70,6 @@ def _recorded_view(step: Callable[[Any], Any], x: Tensor) -> Tensor:
     finally:
         modes.is_viewing = before
     return result
-
-
-def _traced_view(
-    label: str,
-    x: Tensor,
-    step: Callable[[Any], Any],
-    memory: Callable[[np.ndarray], np.ndarray],
-    is_copied: bool,
-) -> Tensor:
-    """A view whose value is traced: writes to it are written to its base, functionally."""
-    result: Tensor = _labelled(step, label)(x)
-    both = _on_either(_labelled(step, label), memory)
-    _follow_traced(result, x, both, label, is_copied=is_copied)
-    return result
-
-
-def _follow_traced(
-    result: Tensor,
-    x: Tensor,
-    step: Callable[[Any], Any],
-    label: str,
-    *,
-    is_multiple: bool = False,
-    is_copied: bool = False,
-) -> None:
-    """Make a tensor whose value is traced a view of another one."""
-    storage = x._stored()
-    result._storage = storage
-    how = x._view
-    base, steps = (x, ()) if how is None else (how.base, how.steps)
-    made = result._view = View(base, (*steps, step), storage.version, label, is_multiple)
-    made.is_conj = is_copied != (how is not None and how.is_conj)
 
 
 def detached(x: Tensor) -> Tensor:
@@ -116,7 +87,7 @@ def detached(x: Tensor) -> Tensor:
     base, steps = (x, ()) if how is None else (how.base, how.steps)
     result._follows, result._inference = x._follows, x._inference
     storage = result._storage = x._stored()
-    made = result._view = View(base, steps, storage.version, "Detach", is_detached=True)
+    made = result._view = View(base, steps, storage, "Detach", is_detached=True)
     if how is not None:
         made.copy_from(how)
     return result
@@ -136,13 +107,10 @@ def views(
     """
     steps = [step for step, _ in parts]
     results: tuple[Tensor, ...] = composite(label, lambda v: tuple([s(v) for s in steps]), x)
-    if isinstance(x._value, Tracer):
-        for result, (step, memory) in zip(results, parts, strict=True):
-            _follow_traced(result, x, _on_either(step, memory), label, is_multiple=True)
-        return results
     own = x._memory()
     for result, (step, memory) in zip(results, parts, strict=True):
-        result._value = memory(own)
+        if not isinstance(own, Tracer):
+            result._value = memory(own)
         follow(result, x, _on_either(step, memory), label, is_multiple=True)
     return results
 

@@ -368,8 +368,8 @@ arctan2_p: Primitive = binary(
 hypot_p: Primitive = binary(
     "hypot",
     np.hypot,
-    (lambda t, a, b, y: t * cosine(a, b, y), lambda t, a, b, y: t * cosine(b, a, y)),
-    ("aby", "aby"),
+    (lambda t, a, b, y: t * cosine(a, b), lambda t, a, b, y: t * cosine(b, a)),
+    ("ab", "ab"),
 )
 
 
@@ -377,32 +377,24 @@ def _over(a: Any, y: Any) -> Any:
     return where(y == 0, 0, a / where(y == 0, 1, y))
 
 
-def _cosine_aval(a: ShapedArray, b: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
-    shape = broadcast_shapes("cosine", [a.shape, b.shape, y.shape])
-    return (ShapedArray(shape, promoted_dtype((a, b, y))),)
-
-
-def _plain_cosine(a: Any, b: Any, y: Any) -> Any:
-    a, b, y = met(a, b, y)
+def _plain_cosine(a: Any, b: Any) -> Any:
+    y = np.hypot(a, b)
     return np.divide(a, y, out=np.zeros_like(y), where=y != 0)[()]
 
 
 # The derivative of the quotient would be ``(1 - (a / y)**2) / y``, which cancels.
-cosine_p: Primitive = ternary(
+cosine_p: Primitive = binary(
     "cosine",
     _plain_cosine,
     (
-        lambda t, a, b, c, y: t * _over(cosine(b, a, c) * cosine(b, a, c), c),
-        lambda t, a, b, c, y: -t * _over(y * cosine(b, a, c), c),
-        0,
+        lambda t, a, b, y: t * _over(cosine(b, a) * cosine(b, a), hypot(a, b)),
+        lambda t, a, b, y: -t * _over(y * cosine(b, a), hypot(a, b)),
     ),
-    ("abc", "abcy", ""),
-    abstract_eval=_cosine_aval,
-    lower=Expansion(lambda a, b, y: (_over(a, y),)),
+    ("ab", "aby"),
+    ufunc=np.hypot,
+    lower=Expansion(lambda a, b: (_over(a, hypot(a, b)),)),
 )
-cosine: ArrayFunction = user_function(
-    cosine_p, "``a / hypot(a, b)`` of the operands and the hypotenuse, 0 at 0."
-)
+cosine: ArrayFunction = user_function(cosine_p, "``a / hypot(a, b)`` of two arrays, 0 at 0.")
 
 # extrema and rounding ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import functrans.compat.torch as ft
-from functrans.autograd import grad, no_grad, tensor
+from functrans.autograd import grad, gradcheck, no_grad, tensor
 
 BASE = np.arange(12.0).reshape(3, 4)
 
@@ -157,6 +157,47 @@ def test_the_in_place_form_has_the_same_value_and_derivatives(name: str) -> None
         found.append((out.detach().numpy(), first.detach().numpy(), second.numpy()))
     for ours, expected in zip(*found, strict=True):
         assert_array_equal(ours, expected)
+
+
+RESHAPED: dict[str, Callable[[Any], Any]] = {
+    "t_": lambda x: x.t_(),
+    "transpose_": lambda x: x.transpose_(0, 1),
+    "swapaxes_": lambda x: x.swapaxes_(1, 0),
+    "swapdims_": lambda x: x.swapdims_(0, 1),
+    "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "squeeze_": lambda x: x.unsqueeze_(0).squeeze_(),
+    "twice": lambda x: x.t_().unsqueeze_(0),
+}
+AFTER: dict[str, Callable[[Any, Any], Any]] = {
+    "nothing": lambda x, v: None,
+    "the earlier view": lambda x, v: v.mul_(2),
+    "the tensor": lambda x, v: x.mul_(3),
+    "a later view": lambda x, v: x[0].mul_(v.sum()),
+    "all": lambda x, v: (v.mul_(2), x.add_(v.sum()), x[-1].mul_(x.mean()), v.sin_()),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+@pytest.mark.parametrize("written", AFTER)
+def test_views_of_a_tensor_that_is_reshaped_in_place_stay_its_views(
+    name: str, written: str
+) -> None:
+    def function(leaf: Any) -> Any:
+        x = leaf * leaf
+        view = x[0]
+        AFTER[written](x, view)
+        assert RESHAPED[name](x) is x
+        AFTER[written](x, view)
+        assert x._base is None
+        weights = tensor(np.arange(1.0, 1 + x.numel())).view(x.shape)
+        return (x * weights).sum() + (view**3).sum()
+
+    point = np.array([[0.4, 0.9], [0.7, 1.2], [1.1, -0.3]])
+    assert gradcheck(function, tensor(point, requires_grad=True))
+    leaf = tensor(point, requires_grad=True)
+    (expected,) = grad(function(leaf), leaf)
+    staged = ft.func.grad(function)(tensor(point))
+    np.testing.assert_allclose(staged.numpy(), expected.numpy(), rtol=1e-13)
 
 
 def test_a_write_of_a_wider_kind_is_refused_before_anything_changes() -> None:

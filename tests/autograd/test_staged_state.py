@@ -755,3 +755,12 @@ def test_views_that_would_lose_their_memory_are_not_kept() -> None:
     with pytest.raises(UnsupportedOperationError, match="keeps tensors on the same memory in box"):
         ft.jit(step)(tensor(X))
     assert box.a is None
+
+
+def test_a_step_that_changes_the_shape_of_what_was_there_is_refused() -> None:
+    x = tensor([[1.0, 2.0, 3.0]])
+    for turn in (lambda: x.t_(), lambda: (x[0], x.t_())):
+        with pytest.raises(UnsupportedOperationError, match=r"shape .* from \(1, 3\) to \(3, 1\)"):
+            ft.jit(turn)()
+        assert x.shape == (1, 3)
+    assert ft.jit(lambda: (x.t_(), x.t_(), x * 2)[2])().shape == (1, 3)

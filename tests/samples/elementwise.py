@@ -336,6 +336,8 @@ BINARY = (
     binary(ew.tanh_slope_p, None, lambda x, y: 1 - y * y, draw_b=span(-0.9, 0.9), fixed=(0,)),
     binary(ew.hypot_p, np.hypot, math.hypot, signed(0.4, 2), signed(0.4, 2),
            kinks=((0.0, 1.0), (0.0, 0.0))),
+    binary(ew.cosine_p, None, lambda a, b: a / (math.hypot(a, b) or 1), signed(0.4, 2),
+           signed(0.4, 2), kinks=((0.0, 1.0), (0.0, 0.0))),
     extremum(ew.maximum_p, np.maximum, max),
     extremum(ew.minimum_p, np.minimum, min),
     extremum(ew.fmax_p, np.fmax, max),
@@ -403,18 +405,6 @@ def _where(c: Any, a: Any, b: Any) -> np.ndarray:
     return by_element(lambda c, a, b: a if c else b)(c, a, b)
 
 
-def _cosine_samples(rng: Rng) -> Iterator[Sample]:
-    for label, shapes, dtype in (
-        ("same", ((3,), (3,)), np.float64),
-        ("broadcast", ((2, 1), (3,)), np.float64),
-        ("0d", ((), ()), np.float64),
-        ("empty", ((2, 0), (1,)), np.float64),
-        ("f32", ((3,), (3,)), np.float32),
-    ):
-        a, b = (signed(0.4, 2)(rng, shape).astype(dtype) for shape in shapes)
-        yield Sample(label, (a, b, np.asarray(np.hypot(a, b))))
-
-
 def _clip_samples(rng: Rng) -> Iterator[Sample]:
     def bounds(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         return span(-1.0, -0.5)(rng, shape), span(0.5, 1.0)(rng, shape)
@@ -443,9 +433,6 @@ TERNARY = (
         refused=(Refused("float_exponent", (np.ones(2), np.ones(2)), TypeError, "ldexp: not"),)),
     Row(ew.where_p, _where_samples, _where, rtol=0, numpy=np.where, linear_in=((1, 2), (1,), (2,)),
         is_flat=True, refused=shapes_differ("where", 3)),
-    # The hypotenuse is a function of the operands, and its derivative is 0.
-    Row(ew.cosine_p, _cosine_samples, by_element(lambda a, b, y: a / y), fixed=(2,),
-        differentiated=lambda a, b, y: (ew.cosine(a, b, ew.hypot(a, b)),)),
     Row(ew.clip_p, _clip_samples, by_element(lambda x, lo, hi: min(max(x, lo), hi)), rtol=0,
         numpy=np.clip, is_flat=True, refused=shapes_differ("clip", 3)),
 )  # fmt: skip

@@ -289,6 +289,7 @@ INDEX_ARRAYS = (
         lambda x, index, **_: np.array([x[i] for i in index], x.dtype),
         rtol=0,
         is_flat=True,
+        is_planned=True,
         refused=(
             Refused("matrix", (np.ones((3, 3)), np.zeros(2, int)), ShapeError, "a vector", {
                 "patterns": (), "ranges": ()}),

@@ -95,6 +95,7 @@ class Row:
         derivatives are taken of, where operands depend on each other or results have a gauge.
       fd_scale: factor of the tolerance of difference quotients, for ill-conditioned results.
       order: how many derivatives there are, where further ones are refused.
+      is_planned: only plans hold it; ``check_jaxpr`` refuses it in any other program.
     """
 
     primitive: Primitive
@@ -112,6 +113,7 @@ class Row:
     differentiated: Callable[..., Any] | None = None
     fd_scale: float = 1.0
     order: int = 9
+    is_planned: bool = False
 
     @property
     def name(self) -> str:

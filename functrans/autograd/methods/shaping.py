@@ -351,24 +351,23 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
     """The in-place form of a view: the tensor itself becomes it."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if isinstance(self._value, Tracer):
-            made = function(self, *args, **kwargs)
-            self._value, self._node = made._value, made._node
-            if self._view is not None:
-                self._view = made._view  # later writes go through this one, too
-            return self
-        node = self._node
-        if node is not None and node.primitive is None:
+        is_traced = isinstance(self._value, Tracer)
+        if not is_traced and self._node is not None and self._node.primitive is None:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
-        made = function(self, *args, **kwargs)
-        own = f"SqueezeBackward{3 + int(made._node.name()[-1])}" if _is_squeeze(made) else label
-        named(made, own)
+        before = _unshaped(self) if self._view is None and self._stored().is_viewed else self
+        made = function(before, *args, **kwargs)
+        if not is_traced:
+            own = f"SqueezeBackward{3 + int(made._node.name()[-1])}" if _is_squeeze(made) else label
+            named(made, own)
         self._value, self._node = made._value, made._node
-        how = made._view
-        if self._view is not None and how is not None:
-            self._view = how
+        if made._view is not None and (self._view is not None or before is not self):
+            self._view = made._view  # later writes go through this one, too
+            if before is not self:
+                self._unshaped = before
+        if is_traced:
+            return self
         self._stored().version += 1
         if self._view is not None:
             self._view.note_version(self._storage.version)  # type: ignore[union-attr]  # it was made
@@ -376,6 +375,17 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
 
     method.__doc__ = f"In place: {function.__doc__}"
     return method
+
+
+def _unshaped(x: Tensor) -> Tensor:
+    """A tensor in the place of one that is no view, before its shape is changed in place.
+
+    The views that there are stay views of it, and the tensor itself becomes one.
+    """
+    before = Tensor.of(x._value, x._node, x.__dict__.get("_trace"))
+    before._storage, before._follows, before._inference = x._stored(), x._follows, x._inference
+    before._dual = x._dual
+    return before
 
 
 def _is_squeeze(x: Tensor) -> bool:
