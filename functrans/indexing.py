@@ -458,7 +458,7 @@ def _written(
         order, final = _arrangement(steps, slot)
         if shape_of(value):
             moved = tuple([slot[axis] for axis in order])
-            value = reshape(fitted(value, final), moved)
+            value = reshape(fitted(value, final, is_gathered=True), moved)
             value = transpose(value, tuple(np.argsort(order).tolist()))
         is_unique = unique_indices or steps.is_unique
         places = _counted(steps, shape_of(cut), mode)
@@ -526,8 +526,14 @@ def _slot(x: Any, steps: Plan) -> Shape:
     return s + tuple([n for axis, n in enumerate(shape) if axis not in steps.axes])
 
 
-def fitted(value: Any, shape: Shape) -> Any:
+def fitted(value: Any, shape: Shape, *, is_gathered: bool = False) -> Any:
     """A value broadcast to a shape; extra leading axes of extent 1 go, as in NumPy.
+
+    Args:
+      value: what is written.
+      shape: what an index selects.
+      is_gathered: whether index arrays select it; where they select nothing, NumPy does not look at
+        extra axes.
 
     Raises:
       ShapeError: it does not fit.
@@ -536,6 +542,8 @@ def fitted(value: Any, shape: Shape) -> Any:
     extra = len(own) - len(shape)
     if extra > 0 and own[:extra] == (1,) * extra:
         value = reshape(value, own[extra:])
+    elif extra > 0 and is_gathered and 0 in shape and 0 in own[extra:]:
+        value = np.zeros(own[extra:], dtype_of(value))
     try:
         return broadcast_to(value, shape)
     except ValueError:

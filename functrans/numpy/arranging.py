@@ -18,8 +18,8 @@ from functrans.numpy.common import (
     Axes,
     as_array,
     as_tuple,
-    axes_of,
     fresh,
+    listed_axes,
     read_only_view,
     view,
 )
@@ -73,7 +73,7 @@ def reversed_view(x: Any, axes: Axes) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """Reverse the order along axes; a view."""
     x = as_array(m)
-    return reversed_view(x, axes_of(axis, len(shape_of(x)), of_scalar=False))
+    return reversed_view(x, listed_axes(axis, len(shape_of(x))))
 
 
 @implements(np.flipud)
@@ -127,7 +127,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         flat = structural.reshape(x, (math.prod(shape_of(x)),))
         return fresh_from(x, structural.reshape(roll(flat, shift, 0), shape_of(x)))
-    pairs = np.broadcast_arrays(np.atleast_1d(shift), np.atleast_1d(axis))
+    if not shape_of(x):
+        raise ValueError("roll: an array without axes can be shifted with axis=None only")
+    named = [normalize_axis(k, len(shape_of(x)), "axis") for k in as_tuple(axis)]
+    pairs = np.broadcast_arrays(np.atleast_1d(shift), np.array(named, int))
     if pairs[0].ndim > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     shifts, axes = (part.tolist() for part in pairs)
@@ -161,7 +164,7 @@ def sliding_window_view(
     x = as_array(x)
     shape = shape_of(x)
     window = as_tuple(window_shape)
-    axes = axes_of(None if axis is None else as_tuple(axis), len(shape))
+    axes = listed_axes(axis, len(shape))
     if len(window) != len(axes):
         raise ValueError("Must provide matching length window_shape and axis")
     indices = []

@@ -9,7 +9,6 @@ Layer: ``numpy`` (below its other modules).
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -139,30 +138,69 @@ def needs_size(name: str, x: Any, keyword: str = "size") -> ConcretizationError:
 # axes -------------------------------------------------------------------------------------------
 
 
+def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
+    """A non-negative axis, as NumPy's compiled functions take one: no boolean.
+
+    Those that are written in Python take booleans as 0 and 1, as ``normalize_axis`` does.
+
+    Raises:
+      AxisError: the axis does not exist.
+      TypeError: it is no integer.
+    """
+    if isinstance(axis, bool):
+        raise TypeError(f"{name}: an integer is required, got {axis}")
+    return normalize_axis(axis, ndim, name)
+
+
 def axes_of(axis: Any, ndim: int, name: str = "axis", *, of_scalar: bool = True) -> Axes:
-    """The axes that an ``axis`` argument names: all for ``None``.
+    """The axes that an argument of a compiled function names: all for ``None``.
 
     A scalar has the axes 0 and -1 in NumPy's compiled reductions; where not ``of_scalar``, none.
 
     Raises:
       AxisError: an axis does not exist.
+      TypeError: it is neither an integer nor a tuple of integers.
       ValueError: an axis is named twice.
     """
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, tuple):
-        if of_scalar and not ndim and operator.index(axis) in (0, -1):
-            return ()
-        return (normalize_axis(axis, ndim, name),)
-    axes = tuple([normalize_axis(one, ndim, name) for one in axis])
+        k = axis_of(axis, ndim or int(of_scalar), name)
+        return (k,) if ndim else ()
+    return _distinct(tuple([axis_of(one, ndim, name) for one in axis]), name)
+
+
+def listed_axes(axis: Any, ndim: int, name: str = "axis") -> Axes:
+    """The axes that an integer or a sequence names in NumPy's Python functions: all for ``None``.
+
+    Raises:
+      AxisError: an axis does not exist.
+      TypeError: it is neither an integer nor a sequence of integers.
+      ValueError: an axis is named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    return _distinct(tuple([normalize_axis(one, ndim, name) for one in as_tuple(axis)]), name)
+
+
+def moved_axis(axis: Any, ndim: int, name: str = "axis") -> int:
+    """The one axis that ``moveaxis`` takes as an integer or a sequence of one."""
+    axes = listed_axes(as_tuple(axis), ndim, name)
+    if len(axes) != 1:
+        raise ValueError(f"{name} must be one axis, got {axis}")
+    return axes[0]
+
+
+def _distinct(axes: Axes, name: str) -> Axes:
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in {name!r}: {axis}")
+        raise ValueError(f"duplicate value in {name!r}: {axes}")
     return axes
 
 
 def as_tuple(axis: Any) -> tuple[Any, ...]:
     """One axis, or a sequence of them, as a tuple."""
-    return tuple(axis) if isinstance(axis, (list, tuple, np.ndarray)) else (axis,)
+    is_several = isinstance(axis, (list, tuple)) or (isinstance(axis, np.ndarray) and axis.ndim)
+    return tuple(axis) if is_several else (axis,)
 
 
 def kept_shape(shape: Shape, axes: Axes) -> Shape:

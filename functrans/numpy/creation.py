@@ -23,6 +23,7 @@ from functrans.numpy.common import (
     from_sequence,
     inexact,
     lifted,
+    moved_axis,
     plain_array,
     value_of,
 )
@@ -310,8 +311,8 @@ def linspace(
         if np.dtype(dtype).kind in "iu":
             result = ew.floor(result)
         result = cast(result, dtype)
-    if axis:
-        k = normalize_axis(axis, len(shape_of(result)), "axis")
+    if axis != 0:
+        k = moved_axis(axis, len(shape_of(result)))
         result = structural.moveaxis(result, 0, k)
     if not retstep:
         return result
@@ -333,7 +334,7 @@ def logspace(
     if len(shape_of(root)):
         shape = np.broadcast_shapes(shape_of(low), shape_of(high), shape_of(root))
         low, high = (structural.broadcast_to(v, shape) for v in (low, high))
-        if axis:
+        if axis != 0:
             root = structural.broadcast_to(root, shape)
             k = normalize_axis(axis, len(shape) + 1, "axis")
             root = structural.reshape(root, (*shape[:k], 1, *shape[k:]))
@@ -358,8 +359,8 @@ def geomspace(
     numbers = np.arange(n).reshape((n,) + (1,) * (len(shape_of(result)) - 1))
     if endpoint and n > 1:
         result = ew.where(numbers == n - 1, high, result)
-    if axis:
-        k = normalize_axis(axis, len(shape_of(result)), "axis")
+    if axis != 0:
+        k = moved_axis(axis, len(shape_of(result)))
         result = structural.moveaxis(result, 0, k)
     return result if dtype is None else cast(result, dtype)
 

@@ -21,9 +21,10 @@ from functrans.numpy.common import (
     NO_VALUE,
     as_array,
     as_operand,
-    axes_of,
+    axis_of,
     fresh,
     inexact,
+    listed_axes,
     stored,
 )
 from functrans.numpy.dispatch import implements
@@ -48,10 +49,8 @@ def accumulated(
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = 0
     elif not shape_of(x):
-        normalize_axis(axis, 1, "axis")
         x = structural.reshape(x, (1,))
-        return stored(name, function(x, 0), out)
-    return stored(name, function(x, axis), out)
+    return stored(name, function(x, axis_of(axis, len(shape_of(x)))), out)
 
 
 @implements(np.cumsum)
@@ -97,10 +96,14 @@ def _cumulative(
         if len(shape_of(x)) > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` is required.")
         axis = 0
+    if isinstance(axis, tuple):
+        if len(axis) != 1:
+            raise ValueError(f"{name}: axis must be one axis, got {axis}{here()}")
+        (axis,) = axis
     result = accumulated(name, function, x, axis, dtype, None)
     if first is not None:
         shape = list(shape_of(result))
-        k = normalize_axis(axis, len(shape), "axis")
+        k = axis_of(axis, len(shape))
         shape[k] = 1
         start = np.full(shape, first, dtype_of(result))
         result = movement.concatenate((start, result), k)
@@ -274,8 +277,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
     """Finite differences along axes, for uniform or given points."""
     x = inexact(as_array(f))
     shape = shape_of(x)
-    named = tuple(axis) if isinstance(axis, (list, tuple)) else axis
-    axes = axes_of(named, len(shape), of_scalar=False)
+    axes = listed_axes(axis, len(shape))
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     results = []
@@ -294,7 +296,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Integral by the trapezoidal rule along an axis."""
     y = as_array(y)
     ndim = len(shape_of(y))
-    k = normalize_axis(axis, ndim, "axis")
+    k = axis_of(axis, ndim)
     if x is None:
         distance = as_operand(dx)
     else:

@@ -19,6 +19,7 @@ from functrans.numpy.common import (
     NO_VALUE,
     as_array,
     as_operand,
+    axis_of,
     fresh,
     inexact,
     is_known,
@@ -33,7 +34,7 @@ from functrans.primitives import complex_parts, movement, sorting, structural
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
-from functrans.primitives.structural import cast, normalize_axis
+from functrans.primitives.structural import cast
 from functrans.trace import Tracer, dtype_of, shape_of
 
 # clip, round ------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ def nan_to_num(
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Any:
     """Phases without jumps larger than half a period."""
     x = as_array(p)
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    k = axis_of(axis, len(shape_of(x)))
     difference = ew.not_equal if dtype_of(x).kind == "b" else ew.subtract  # as numpy.diff
     step = difference(part(x, k, 1, None), part(x, k, None, -1))
     limit = period / 2 if discont is None else discont

@@ -136,7 +136,8 @@ def _to_real(a: Any, extents: tuple[int, ...], axes: tuple[int, ...], norm: str 
     a = _resized(a, (*extents[:-1], n // 2 + 1), axes)
     a = cast(a, complex_dtype(dtype if dtype.kind not in "iub" else np.dtype(np.float64)))
     y = _scaled(dft.irfft(a, axes, n), extents, norm, inverse=True)
-    return cast(y, np.result_type(real_dtype(dtype), 1.0))
+    # Of several axes NumPy transforms all but the last one first, which widens half precision.
+    return y if len(axes) > 1 else cast(y, np.result_type(real_dtype(dtype), 1.0))
 
 
 # one axis ---------------------------------------------------------------------------------------
@@ -287,6 +288,8 @@ def _shifted(x: Any, axes: Any, sign: int) -> Any:
         axes = range(len(shape))
     elif not isinstance(axes, Iterable):
         axes = (axes,)
+    if not shape:
+        raise ValueError("fftshift: an array without axes has no frequencies to move")
     normal = [normalize_axis(axis, len(shape), "axes") for axis in axes]
     rolled = roll(x, [sign * (shape[axis] // 2) for axis in normal], normal)
     return fresh(x) if rolled is x else rolled

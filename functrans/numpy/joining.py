@@ -18,9 +18,10 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import (
     as_array,
-    axes_of,
+    axis_of,
     fresh,
     is_known,
+    listed_axes,
     needs_size,
     stored,
     value_of,
@@ -68,7 +69,8 @@ def concatenate(
         axis = 0
     if not shape_of(parts[0]):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    return stored("concatenate", movement.concatenate(parts, axis, dtype), out)
+    k = axis_of(axis, len(shape_of(parts[0])))
+    return stored("concatenate", movement.concatenate(parts, k, dtype), out)
 
 
 concat = concatenate
@@ -120,7 +122,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     if axis is None:
         x, new = (structural.reshape(v, (math.prod(shape_of(v)),)) for v in (x, new))
         axis = 0
-    return movement.concatenate((x, new), normalize_axis(axis, len(shape_of(x)), "axis"))
+    return movement.concatenate((x, new), axis_of(axis, len(shape_of(x))))
 
 
 def _block_depth(arrays: Any) -> int:
@@ -202,7 +204,7 @@ def repeat(
     if axis is None or shape_of(x) == ():
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = 0 if axis is None else axis
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    k = axis_of(axis, len(shape_of(x)))
     shape = shape_of(x)
     if total_repeat_length is not None:
         counts = structural.broadcast_to(integers(repeats), (shape[k],))
@@ -292,7 +294,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     nonzero = np.argwhere(np.asarray(value_of(x)))
     shape = shape_of(x)
     entries = [slice(None)] * len(shape)
-    for k in axes_of(tuple(axis) if isinstance(axis, (list, tuple)) else axis, len(shape)):
+    for k in listed_axes(axis, len(shape)):
         if not len(nonzero):
             entries[k] = slice(0, 0)
             continue

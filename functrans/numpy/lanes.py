@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import ShapedArray
-from functrans.numpy.common import as_array, is_known
+from functrans.numpy.common import as_array, as_tuple, axis_of, is_known
 from functrans.numpy.dispatch import has_tracer, implements
 from functrans.passes.batch import evaluate_batched
 from functrans.primitives import movement, structural
@@ -83,8 +83,8 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     """Apply a reduction to one axis after the other, which stay with extent 1."""
     x = as_array(a)
     ndim = len(shape_of(x))
-    for axis in np.atleast_1d(axes).tolist():
-        k = normalize_axis(axis, ndim, "axis")
+    for axis in as_tuple(axes):
+        k = axis_of(axis + ndim if axis < 0 else axis, ndim or 1)
         result = as_array(func(x, k))
         own = shape_of(result)
         if len(own) != ndim:

@@ -184,6 +184,18 @@ def _matrix_norm(x: Any, ord: Any, row_axis: int, column_axis: int) -> Any:
     raise ValueError(f"norm: invalid norm order {ord!r} for matrices{here()}")
 
 
+def _norm_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes of a norm: what ``int`` takes is one axis, as in NumPy."""
+    if axis is not None and not isinstance(axis, tuple):
+        try:
+            axis = int(axis)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"norm: axis must be None, an integer or a tuple of integers, got {axis!r}{here()}"
+            ) from error
+    return axes_of(axis, ndim, of_scalar=False)
+
+
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors or matrices; their derivative at 0 is 0."""
@@ -197,7 +209,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         squares = [dot(part, part) for part in parts]
         result = linalg.norm_sqrt(sum(squares[1:], start=squares[0]))
         return reshape(result, (1,) * ndim) if keepdims else result
-    axes = axes_of(axis, ndim)
+    axes = _norm_axes(axis, ndim)
     if len(axes) == 1:
         result = _vector_norm(x, ord, axes[0])
     elif len(axes) == 2:
@@ -220,7 +232,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """Norms of vectors that lie along one or several axes."""
     x = inexact(as_array(x))
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape))
+    axes = _norm_axes(axis, len(shape))
     rest = tuple(n for i, n in enumerate(shape) if i not in axes)
     for place, source in enumerate(sorted(axes)):
         x = moveaxis(x, source, place)

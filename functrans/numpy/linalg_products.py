@@ -104,6 +104,8 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 @implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Inner products along an axis; the first operand is conjugated."""
+    if isinstance(axis, bool):
+        raise TypeError(f"vecdot: an integer is required for the axis, got {axis}")
     return products.vecdot(as_array(x1), as_array(x2), axis)
 
 

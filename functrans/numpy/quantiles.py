@@ -22,11 +22,11 @@ from functrans.numpy.common import (
     NO_VALUE,
     as_array,
     as_operand,
-    axes_of,
     flag,
     inexact,
     is_known,
     kept_shape,
+    listed_axes,
     stored,
     value_of,
 )
@@ -199,7 +199,7 @@ def _quantile(
     if method not in _DISCRETE or skip_nan:
         x = inexact(x)
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape), of_scalar=False)
+    axes = listed_axes(axis, len(shape))
     is_floating = dtype_of(x).kind not in "biu"
     lanes = _lanes(x, axes)
     if weights is not None:
@@ -321,7 +321,7 @@ def nanpercentile(
 def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip_nan: bool) -> Any:
     x = inexact(as_array(a))
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape), of_scalar=False)
+    axes = listed_axes(axis, len(shape))
     lanes = sorting.sort(_lanes(x, axes), -1)
     last = len(shape_of(lanes)) - 1
     n: Any = shape_of(lanes)[-1]

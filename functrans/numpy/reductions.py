@@ -21,6 +21,7 @@ from functrans.numpy.common import (
     NO_VALUE,
     as_array,
     axes_of,
+    axis_of,
     flag,
     fresh,
     is_given,
@@ -239,11 +240,11 @@ def _position(
     shape = shape_of(x)
     if axis is None or not shape:
         if axis is not None:
-            structural.normalize_axis(axis, 1, "axis")
+            axis_of(axis, 1)
         result = function(structural.reshape(x, (math.prod(shape),)), 0)
         kept = (1,) * len(shape)
     else:
-        k = structural.normalize_axis(axis, len(shape), "axis")
+        k = axis_of(axis, len(shape))
         result = function(x, k)
         kept = kept_shape(shape, (k,))
     if flag(keepdims):

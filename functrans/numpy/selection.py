@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.indexing import fitted
 from functrans.ir.source import here
 from functrans.numpy.common import (
     as_array,
     as_operand,
-    axes_of,
+    axis_of,
     is_known,
     needs_size,
     refuse_plain_target,
@@ -171,7 +172,7 @@ def take(
     x, places = as_array(a), integers(indices)
     if axis is None or shape_of(x) == ():
         x, axis = flat(x), 0 if axis is None else axis
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    k = axis_of(axis, len(shape_of(x)))
     result = indexing.gather(x, (places,), (k,), mode or "raise", fill_value)
     s = len(shape_of(places))
     order = (*range(s, s + k), *range(s), *range(s + k, len(shape_of(result))))
@@ -210,7 +211,7 @@ def compress(
     x = as_array(a)
     if axis is None:
         x, axis = flat(x), 0
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    k = axis_of(axis, len(shape_of(x)))
     n = min(shape_of(mask)[0], shape_of(x)[k])
     places = flatnonzero.traced(_head(mask, n), size=size, fill_value=shape_of(x)[k])  # type: ignore[attr-defined]  # set by implements
     return take.traced(x, places, k, out, "fill", fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
@@ -386,12 +387,16 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     refuse_plain_target("put_along_axis", target)
     places, new = integers(indices), cast(as_operand(values), dtype_of(target))
     if axis is None:
-        write_flat(target, places, structural.broadcast_to(new, shape_of(places)))
+        if len(shape_of(places)) != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        write_flat(target, places, fitted(new, shape_of(places), is_gathered=True))
         return
-    k = normalize_axis(axis, len(shape_of(target)), "axis")
-    shape = list(np.broadcast_shapes(shape_of(places), shape_of(new)))
-    for other in axes_of(None, len(shape)):
-        if other != k:
-            shape[other] = max(shape[other], shape_of(target)[other])
-    places = structural.broadcast_to(places, tuple(shape))
+    lines = list(shape_of(target))
+    k = normalize_axis(axis, len(lines), "axis")
+    lines[k] = 1
+    if len(shape_of(places)) != len(lines):
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    shape = np.broadcast_shapes(shape_of(places), tuple(lines))
+    new = fitted(new, shape, is_gathered=True)
+    places = structural.broadcast_to(places, shape)
     assign(target, indexing.put_along_axis(target, places, new, k))

@@ -32,6 +32,7 @@ from functrans.numpy.common import (
     fresh,
     is_known,
     layout_of,
+    listed_axes,
     shares_memory,
     uncertain_view,
     view,
@@ -209,10 +210,10 @@ def transpose(a: Any, axes: Any = None) -> Any:
     if axes is None:
         return transposed(x)
     ndim = len(shape_of(x))
-    order = (axes,) if isinstance(axes, int) else tuple(axes)
+    order = axes_of(as_tuple(axes), ndim, "axes")
     if len(order) != ndim:
         raise ValueError(f"axes don't match array: got {len(order)} axes for shape {shape_of(x)}")
-    return transposed(x, axes_of(order, ndim, "axes"))
+    return transposed(x, order)
 
 
 permute_dims = transpose
@@ -244,8 +245,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Move axes to new positions; a view."""
     x = as_array(a)
     ndim = len(shape_of(x))
-    sources = axes_of(as_tuple(source), ndim, "source")
-    targets = axes_of(as_tuple(destination), ndim, "destination")
+    sources = listed_axes(as_tuple(source), ndim, "source")
+    targets = listed_axes(as_tuple(destination), ndim, "destination")
     if len(sources) != len(targets):
         raise ValueError(
             "`source` and `destination` arguments must have the same number of elements"
@@ -298,9 +299,9 @@ def expand_dims(a: Any, axis: Any) -> Any:
     """Insert axes of extent 1; a view."""
     x = as_array(a)
     shape = shape_of(x)
-    axes = as_tuple(axis)
+    axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
     ndim = len(shape) + len(axes)
-    places = axes_of(axes, ndim)
+    places = listed_axes(axes, ndim)
     extents = iter(shape)
     return reshape_view(x, tuple([1 if k in places else next(extents) for k in range(ndim)]))
 
@@ -359,4 +360,4 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: Any = None) -> int:
     """Number of elements of an array, in all or along axes."""
     own = shape_of(as_operand(a))
-    return math.prod([own[axis] for axis in axes_of(axis, len(own))])
+    return math.prod([own[k] for k in listed_axes(axis, len(own))])

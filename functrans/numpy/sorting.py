@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.numpy.common import as_array, fresh, value_of
+from functrans.numpy.common import as_array, axis_of, fresh, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import sorting as prim
 from functrans.primitives import structural
@@ -26,11 +26,11 @@ from functrans.trace import dtype_of, shape_of
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable", "q", "m", "h", "s")
 
 
-def _lane_axis(x: Any, axis: Any) -> tuple[Any, int]:
+def _lane_axis(x: Any, axis: Any, nonnegative: Any = axis_of) -> tuple[Any, int]:
     """The array and the axis to sort along; flattened for ``None``."""
     if axis is None:
         return structural.reshape(x, (math.prod(shape_of(x)),)), 0
-    return x, structural.normalize_axis(axis, len(shape_of(x)), "axis")
+    return x, nonnegative(axis, len(shape_of(x)), "axis")
 
 
 def _with_axis(a: Any) -> Any:
@@ -52,7 +52,7 @@ def _check_options(kind: Any, order: Any, stable: Any) -> None:
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Sort along an axis; the derivative moves with the stable permutation."""
     _check_options(kind, order, stable)
-    x, k = _lane_axis(as_array(a), axis)
+    x, k = _lane_axis(as_array(a), axis, structural.normalize_axis)
     return prim.sort(x, k)
 
 
@@ -79,7 +79,7 @@ def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Any:
     """Bring elements to where a sort would bring them, smaller ones before."""
-    x, k = _lane_axis(as_array(a), axis)
+    x, k = _lane_axis(as_array(a), axis, structural.normalize_axis)
     return prim.partition(x, _places(kth, shape_of(x)[k]), k)
 
 
@@ -100,6 +100,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if not arrays:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     if not shape_of(arrays[0]):
+        structural.normalize_axis(axis, 1, "axis")
         return np.asarray(0)
     return prim.lexsort(arrays, axis)
 

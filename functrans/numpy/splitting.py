@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.numpy.common import as_array, value_of, view
+from functrans.numpy.common import as_array, moved_axis, value_of, view
 from functrans.numpy.dispatch import implements
 from functrans.primitives import movement
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
@@ -109,7 +109,7 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
     x = as_array(x)
     if not shape_of(x):
         raise ValueError("Input array must be at least 1-d.")
-    k = normalize_axis(axis, len(shape_of(x)), "axis")
+    k = moved_axis(axis, len(shape_of(x)))
     parts = []
     for i, part in enumerate(movement.unstack(x, k)):
         index = BasicIndex((*(slice(None),) * k, i))

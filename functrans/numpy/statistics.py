@@ -21,11 +21,11 @@ from functrans.numpy.common import (
     NO_VALUE,
     as_array,
     as_operand,
-    axes_of,
     flag,
     inexact,
     is_known,
     kept_shape,
+    listed_axes,
     value_of,
 )
 from functrans.numpy.creation import linspace
@@ -55,9 +55,9 @@ def average(
     """Weighted mean over axes."""
     x = as_array(a)
     shape = shape_of(x)
-    axes = axes_of(axis, len(shape), of_scalar=False)
+    axes = listed_axes(axis, len(shape))
     if weights is None:
-        result = means.mean.traced(x, axis, None, None, keepdims)  # type: ignore[attr-defined]  # set by implements
+        result = means.mean.traced(x, axes, None, None, keepdims)  # type: ignore[attr-defined]  # set by implements
         total: Any = np.asarray(math.prod([shape[k] for k in axes]), dtype_of(result))
     else:
         w = as_array(weights)

@@ -551,11 +551,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     try:
         first, second = axes
     except TypeError:
-        count = operator.index(axes)
-        if not 0 <= count <= min(a_ndim, b_ndim):
+        count = max(operator.index(axes), 0)  # as NumPy's: fewer than none are none
+        if count > min(a_ndim, b_ndim):
             raise ShapeError(
                 f"tensordot: axes={count} of operands of rank {a_ndim} and {b_ndim}; it must be "
-                f"in [0, {min(a_ndim, b_ndim)}]{here()}"
+                f"at most {min(a_ndim, b_ndim)}{here()}"
             ) from None
         first, second = range(a_ndim - count, a_ndim), range(count)
     contract = tuple(

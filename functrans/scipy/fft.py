@@ -27,9 +27,9 @@ from functrans import numpy as fnp
 from functrans.ir.source import here
 from functrans.namespaces import listing as _listing
 from functrans.numpy import fft as dft
-from functrans.numpy.common import as_array
+from functrans.numpy.common import as_array, listed_axes
 from functrans.primitives.complex_parts import complex_of, imag, is_complex, real
-from functrans.primitives.structural import normalize_axis
+from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements, plain
 from functrans.trace import dtype_of, shape_of
 
@@ -42,6 +42,12 @@ def __getattr__(name: str) -> Any:
 
 
 # Fourier ----------------------------------------------------------------------------------------
+
+
+def _single(x: Any) -> Any:
+    """The operand, half precision in single, as SciPy transforms it."""
+    x = as_array(x)
+    return cast(x, np.float32) if dtype_of(x) == np.float16 else x
 
 
 def _one_axis(name: str) -> Callable[..., Any]:
@@ -58,13 +64,14 @@ def _one_axis(name: str) -> Callable[..., Any]:
         *,
         plan: None = None,
     ) -> Any:
-        return transform(x, n=n, axis=axis, norm=norm)
+        return transform(_single(x), n=n, axis=axis, norm=norm)
 
     return _named(traced, name)  # type: ignore[no-any-return]  # a function
 
 
 def _more_axes(name: str, default: Any) -> Callable[..., Any]:
     transform = getattr(dft, name)
+    is_to_real = name.startswith("irfft")
 
     @implements(f"fft.{name}")
     def traced(
@@ -77,8 +84,12 @@ def _more_axes(name: str, default: Any) -> Callable[..., Any]:
         *,
         plan: None = None,
     ) -> Any:
+        x = _single(x)
         if axes is None and s is not None:
             axes = tuple(range(-len(s), 0))
+        axes = listed_axes(axes, len(shape_of(x)), "axes")
+        if s is None and is_to_real and axes and shape_of(x)[axes[-1]] == 1:
+            s = [-1] * len(axes)  # SciPy makes one number of one, where others would have none
         return transform(x, s=s, axes=axes, norm=norm)
 
     return _named(traced, name)  # type: ignore[no-any-return]  # a function
@@ -228,7 +239,7 @@ def _trigonometric(
             f"{name}: norm={norm!r}; expected 'backward' (the same as None), 'ortho' or 'forward'"
             f"{here()}"
         )
-    (x,) = floats(x)
+    (x,) = floats(_single(x))
     if is_complex(x):
         parts = [
             _trigonometric(kind, part, type_, n, axis, norm, orthogonalize, inverse=inverse)
@@ -294,11 +305,9 @@ def _many(kind: str, *, inverse: bool) -> Callable[..., Any]:
         orthogonalize: bool | None = None,
     ) -> Any:
         x = as_array(x)
-        ndim = len(shape_of(x))
-        if axes is None:
-            axes = range(ndim) if s is None else range(ndim - len(tuple(s)), ndim)
-        elif not isinstance(axes, Sequence):
-            axes = (axes,)
+        if axes is None and s is not None:
+            axes = tuple(range(-len(s), 0))
+        axes = listed_axes(axes, len(shape_of(x)), "axes")
         extents = [None] * len(axes) if s is None else list(s)
         if len(extents) != len(axes):
             raise ValueError(

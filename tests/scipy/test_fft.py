@@ -101,3 +101,31 @@ def test_one_point() -> None:
 def test_bad_input(call: Any, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         ft.vjp(lambda x: call(ft.scipy.fft, x), X)
+
+
+DTYPES = (np.float16, np.float32, np.complex64, np.complex128, bool, np.int8, np.uint16, np.int64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("own", "plain"), [(ft.scipy.fft, scipy.fft), (np.fft, np.fft)])
+def test_transforms_have_the_dtypes_and_shapes_of_the_plain_ones(
+    own: Any, plain: Any, dtype: Any
+) -> None:
+    for name in ft.scipy.fft.__all__:
+        if name.endswith(("fftfreq", "fast_len", "shift")) or not hasattr(plain, name):
+            continue
+        function = getattr(own, name)
+        for shape in ((1, 2), (2, 4), (2, 1)):
+            x = np.ones(shape, dtype)
+            runs = [lambda x, f=function: ft.vjp(f, x)[0]]
+            runs += [ft.jit(function)] * (shape == (1, 2))
+            try:
+                expected = getattr(plain, name)(x)
+            except (TypeError, ValueError) as error:
+                for run in runs:
+                    with pytest.raises(type(error)):
+                        run(x)
+                continue
+            for found in (run(x) for run in runs):
+                assert (found.dtype, found.shape) == (expected.dtype, expected.shape), (name, shape)
+                np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
