@@ -291,6 +291,7 @@ def apply_recorded(
     else:
         ctx._saved = ()
     ctx.to_save = ctx.saved_for_forward = None
+    ctx.dirty_tensors = ctx.non_differentiable = ()  # the node of a tensor must not refer to it
     return tuple(outs) if many else outs[0]
 
 

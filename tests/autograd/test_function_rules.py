@@ -333,7 +333,56 @@ def test_anomaly_mode_tells_where_a_function_was_called() -> None:
     assert "test_function_rules.py" in "".join(caught.value.__notes__)
 
 
-def test_nothing_refers_in_a_circle() -> None:
+class Marked(Function):
+    """Doubles its argument; gives the context what ``marks`` names, so that it may be kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, marks: str) -> Any:
+        y = x.mul_(2) if "dirty" in marks else x * 2
+        if "dirty" in marks:
+            ctx.mark_dirty(y)
+        if "constant" in marks:
+            ctx.mark_non_differentiable(y)
+        if "operand" in marks:
+            ctx.save_for_backward(x)
+        if "result" in marks:
+            ctx.save_for_backward(y)
+            ctx.save_for_forward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 2 * grad, None
+
+
+@pytest.mark.parametrize("pulls", [False, True], ids=["dropped", "pulled back"])
+@pytest.mark.parametrize(
+    "marks",
+    ["none", "constant", "operand", "result", "dirty", "dirty constant", "dirty result"],
+)
+@pytest.mark.parametrize(
+    "part",
+    [lambda y: y, lambda y: y[None], lambda y: y[1:][:1], lambda y: y.detach(), lambda y: y.T],
+    ids=["whole", "view", "view of a view", "detached", "transposed"],
+)
+def test_nothing_refers_in_a_circle(part: Any, marks: str, pulls: bool) -> None:
+    gc.disable()
+    try:
+        y = leaf() * 1
+        x = part(y)
+        result = Marked.apply(x, marks)
+        total = result.sum() + y.sum() + x.sum()
+        if pulls and total.requires_grad:
+            total.backward()
+        kept = [weakref.ref(t) for t in (y, x, result, total)]
+        kept += [weakref.ref(t.grad_fn) for t in (y, x, result, total) if t.grad_fn is not None]
+        del y, x, result, total
+        assert [ref() for ref in kept] == [None] * len(kept)
+    finally:
+        gc.enable()
+
+
+def test_several_results_refer_to_nothing_in_a_circle() -> None:
     gc.disable()
     try:
         x = leaf()
