@@ -46,7 +46,7 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.source import capture
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, kept, ordered_nodes
-from functrans.passes.pullback import pull_back
+from functrans.passes.pullback import pull_back, read_by
 from functrans.primitives.complex_parts import conjugate
 from functrans.staging import stage
 from functrans.trace import Tracer, owner, shape_of, tracing
@@ -108,6 +108,13 @@ class CompositeNode(GraphNode):
             run_backward(roots, wanted, accumulate=False, keeps=True, records=True, size=size)
         )
         return [None if alias is None else _conjugated(next(gradients)) for alias in aliases]
+
+    def read(self) -> Sequence[Any]:
+        """What the pullbacks of the equations read."""
+        if self.inner is None:
+            return super().read()
+        ends = [end for end in self.inner[1] if end is not None]
+        return [x for node in ordered_nodes(ends) for x in read_by(node)]
 
     def is_linear(self) -> bool:
         """Whether no derivative of the equations reads what depends on the operands."""

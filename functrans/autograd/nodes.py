@@ -43,7 +43,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, linear
 from functrans.passes.nodes import LinearProgram, Node
-from functrans.passes.pullback import pull
+from functrans.passes.pullback import pull, read_by
 
 COMPOSITE = Primitive(
     "composite",
@@ -202,9 +202,15 @@ class GraphNode(Node, Hooked):
         if self.is_freed:
             raise RuntimeError(FREED)
         for guard in self.guards:
-            if guard is not None and guard.storage.version != guard.version:
+            if guard is None or guard.storage.version == guard.version:
+                continue
+            if lies_in(guard.value, self.read()):
                 raise modified(guard, self)
         return self.saved
+
+    def read(self) -> Sequence[Any]:
+        """What the pullback reads of the residuals, which may be less than is kept."""
+        return read_by(self)
 
     def __getattr__(self, name: str) -> Any:
         """Saved values by torch's names: ``_saved_self``, ``_raw_saved_self``."""

@@ -16,8 +16,8 @@ import numpy as np
 from functrans.autograd.labels import label_of
 from functrans.autograd.residuals import FREED, Packed, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
-from functrans.ir.primitive import linear, multilinear
-from functrans.passes.nodes import LinearProgram
+from functrans.ir.primitive import multilinear
+from functrans.passes.nodes import LinearProgram, is_jointly_linear
 from functrans.trace import Tracer
 
 PREFIXES = ("_", "_raw_")
@@ -60,7 +60,7 @@ def saved_names(node: Any) -> dict[str, int | Callable[[Any], Any]]:
         needed = 0
         for bits in primitive.elementwise.saves:
             needed |= bits
-    elif primitive.jvp is linear:
+    elif is_jointly_linear(primitive):
         return found
     elif primitive.jvp is multilinear:
         needed = (1 << n) - 1

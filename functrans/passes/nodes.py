@@ -55,6 +55,7 @@ from functrans.passes.cotangents import (
 )
 from functrans.primitives.structural import (
     broadcast_to,
+    cast_p,
     moveaxis,
 )
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to
@@ -234,7 +235,7 @@ def record(
             outs = bind(primitive, *operands, **params)
         if is_constant:
             return outs, (None,) * len(outs)
-        if rule is linear and len(parents) == 1:
+        if primitive is cast_p or (rule is linear and len(parents) == 1):
             saved = _NOTHING
         elif rule is linear:
             saved = tuple(
@@ -271,6 +272,14 @@ def record(
         for i, aval in enumerate(avals)
     )
     return outs, nodes
+
+
+def is_jointly_linear(primitive: Primitive) -> bool:
+    """Whether nodes of a primitive keep nothing of what they are linear in.
+
+    A cast is not marked, since it has no derivative between other dtypes; those have no nodes.
+    """
+    return primitive.jvp is linear or primitive is cast_p
 
 
 def _linear_constant(value: Any, keep: Callable[[Any], Any]) -> Any:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import Zero
+from functrans.ir.avals import Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
     Primitive,
-    linear,
     multilinear,
 )
 from functrans.ir.source import resolve
@@ -43,6 +42,7 @@ from functrans.passes.nodes import (
     Node,
     batch_first,
     fill,
+    is_jointly_linear,
     jvp_rule,
     ordered_nodes,
     with_batch,
@@ -59,7 +59,7 @@ from functrans.primitives.structural import (
 )
 from functrans.staging import stage
 from functrans.state import current_config, name_scope
-from functrans.trace import Tracer, aval_of, replaying, shape_of
+from functrans.trace import Tracer, aval_of, dtype_of, replaying, shape_of
 
 
 def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
@@ -106,7 +106,7 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
             for c, aval in zip(given, avals, strict=True)
         ]
     )
-    if primitive.jvp is linear:
+    if is_jointly_linear(primitive):
         targets = [parent is not None for parent in node.parents]
         return _transpose(node)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]  # a list
     if primitive.jvp is multilinear:
@@ -199,20 +199,40 @@ def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
 def _pull_derived(node: Node, cts: tuple[Any, ...]) -> list[Any]:
     """The pullback derived from the jvp rule: a program of primals, results and cotangents."""
     primals, outs = node.saved
-    jvp_rule(node)
-    wanted = tuple(_wanted(node))
     present = tuple(i for i, ct in enumerate(cts) if type(ct) is not Zero)
-    jaxpr, found = _derived_pullback(
+    jaxpr, found = _pullback_of(node, present)
+    values = evaluate(jaxpr, [*primals, *outs, *(cts[i] for i in present)])
+    wanted = _wanted(node)
+    return _spread(node, [wanted[i] for i in found], values)
+
+
+def read_by(node: Node) -> Sequence[Any]:
+    """What the pullback reads of what a node saved; more where that is not known exactly."""
+    saved = node.saved
+    if saved is None or isinstance(saved, LinearProgram):
+        return () if saved is None else saved.residuals
+    if len(saved) != 2 or type(saved[0]) is not tuple or type(saved[1]) is not tuple:
+        return saved  # type: ignore[no-any-return]  # a list or tuple
+    values = (*saved[0], *saved[1])
+    present = [i for i, out in enumerate(saved[1]) if is_differentiable_dtype(dtype_of(out))]
+    jaxpr, _ = _pullback_of(node, tuple(present))
+    read = {atom for eqn in jaxpr.eqns for atom in eqn.inputs} | set(jaxpr.outvars)
+    return [x for x, var in zip(values, jaxpr.invars, strict=False) if var in read]
+
+
+def _pullback_of(node: Node, present: tuple[int, ...]) -> tuple[Jaxpr, tuple[int, ...]]:
+    """The program of a node whose pullback is derived; see ``_derived_pullback``."""
+    primals, outs = node.saved
+    jvp_rule(node)
+    return _derived_pullback(
         node.primitive,
         _Params(node.params),
         tuple([aval_of(value) for value in primals]),
         tuple([aval_of(value) for value in outs]),
-        wanted,
+        tuple(_wanted(node)),
         present,
         current_config.get().safe_where,
     )
-    values = evaluate(jaxpr, [*primals, *outs, *(cts[i] for i in present)])
-    return _spread(node, [wanted[i] for i in found], values)
 
 
 class _Params:

@@ -16,7 +16,6 @@ import numpy as np
 
 from functrans.ir.avals import Zero
 from functrans.ir.primitive import (
-    linear,
     multilinear,
 )
 from functrans.passes.batch import evaluate_batched
@@ -32,6 +31,7 @@ from functrans.passes.nodes import (
     batch_first,
     detached,
     fill,
+    is_jointly_linear,
     is_writable,
     jvp_rule,
 )
@@ -69,7 +69,7 @@ def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
         program = node.saved
         given = [_filled_tangent(node, i, tangents[i]) for i in program.targets]
         outs = evaluate(program.jaxpr, (*program.residuals, *given))
-    elif primitive.jvp is linear:
+    elif is_jointly_linear(primitive):
         operands = [
             value if parent is None else _filled_tangent(node, i, tangents[i])
             for i, (parent, value) in enumerate(zip(node.parents, node.saved, strict=True))
