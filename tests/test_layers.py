@@ -126,7 +126,7 @@ inspect reference
 interop
 """,
     "autograd": """
-listing mentions modes profiler_events quiet sizes
+listing mentions modes overlaps profiler_events quiet sizes
 labels pictures random tensors
 hooks profiler residuals watches
 reachable

@@ -19,6 +19,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.modes import modes
+from functrans.autograd.overlaps import check_memory
 from functrans.autograd.recording import mark_origin
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.watches import Watch
@@ -136,6 +137,8 @@ Place = Holder | GradientMemory | Gradient
 def _write(tensor: Tensor, value: Any) -> None:
     memory = tensor._memory()
     if memory is not value:
+        if not memory.flags.forc:
+            check_memory(memory, is_constant=bool((value == value.flat[:1]).all()))
         np.copyto(memory, value)
     tensor._stored().bump("a jitted step", None)
 

@@ -22,6 +22,7 @@ from functrans.autograd.hooks import move_retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
+from functrans.autograd.overlaps import check_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
@@ -235,19 +236,12 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
     if isinstance(memory, Tracer) and x._view is not None:
         base = x._view.base
         memory = _region(x._view.steps)(np.empty(base.shape, _numbered(base.dtype)))
-    if isinstance(memory, np.ndarray) and (
-        not memory.flags.writeable
-        or (0 in memory.strides and not is_constant and _overlaps(memory))
+    elif (
+        isinstance(memory, Tracer) and modes.session is not None and id(x) in modes.session.entries
     ):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-        )
-
-
-def _overlaps(memory: np.ndarray) -> bool:
-    axes = zip(memory.strides, memory.shape, strict=True)
-    return memory.size > 0 and any(n > 1 for stride, n in axes if not stride)
+        memory = modes.session.entries[id(x)].value  # what stands for it has no strides
+    if isinstance(memory, np.ndarray):
+        check_memory(memory, is_constant)
 
 
 def write(label: str, x: Tensor, new: Any) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.compat.torch as torch
 from functrans.compat.torch import func
 
@@ -102,6 +103,46 @@ EXPANDED: dict[str, Callable[[Any], Any]] = {
     "meshgrid": lambda y: torch.meshgrid(torch.zeros(3), y, indexing="ij")[1],
     "slice": lambda y: y.expand(5, 2)[1:4],
 }
+METADATA = {
+    "detach_", "requires_grad_", "share_memory_", "squeeze_", "swapaxes_", "swapdims_", "t_",
+    "transpose_", "unsqueeze_",
+}  # fmt: skip
+CONSTANT = {"zero_", "fill_"}
+IN_PLACE = sorted(
+    {name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")}
+    - METADATA
+    - CONSTANT
+)
+ONES, ROW, ZEROS = torch.ones(3, 4), torch.ones(1, 4), torch.zeros(1, 4, dtype=torch.int64)
+PLACES = torch.tensor([0])
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "addmm_": (torch.ones(3, 2), torch.ones(2, 4)),
+    "addbmm_": (torch.ones(1, 3, 2), torch.ones(1, 2, 4)),
+    "addmv_": (torch.ones(4, 2), torch.ones(2)),
+    "addr_": (torch.ones(3), torch.ones(4)),
+    "apply_": (lambda x: x + 1,),
+    "baddbmm_": (torch.ones(2, 3, 2), torch.ones(2, 2, 4)),
+    **dict.fromkeys(("heaviside_", "logical_and_", "logical_or_", "logical_xor_"), (ONES,)),
+    "index_add_": (0, PLACES, ROW),
+    "index_copy_": (0, PLACES, ROW),
+    "index_fill_": (0, PLACES, 2.0),
+    "index_put_": ((PLACES,), torch.tensor(2.0)),
+    "index_reduce_": (0, PLACES, ROW, "prod"),
+    "masked_fill_": (ONES > 0, 2.0),
+    "masked_scatter_": (ONES > 0, ONES),
+    "put_": (PLACES, torch.tensor([2.0])),
+    "renorm_": (2, 0, 1.0),
+    "scatter_": (0, ZEROS, ROW),
+    "scatter_add_": (0, ZEROS, ROW),
+    "scatter_reduce_": (0, ZEROS, ROW, "sum"),
+}
+SHAPES = {"addmv_": (4,), "baddbmm_": (2, 3, 4)}
+GENERIC: list[tuple[Any, ...]] = [(), (0.5,), (0,), (1,), (ONES,), (ONES, ONES), (ONES, 0.5)]
+SHARED: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda y: y[..., :1, :].expand(y.shape) if y.ndim > 1 else y[:1].expand(y.shape),
+    "columns": lambda y: y[..., :1].expand(y.shape),
+    "windows": lambda y: y.as_strided(y.shape, (int(y.ndim > 1),) * y.ndim),
+}
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -129,6 +170,100 @@ def test_elements_that_share_memory_are_written_to_where_they_get_one_number(
     if recorded:
         (p * p).sum().backward()
         np.testing.assert_allclose(x.grad, [0.0, 3 * 2 * 6 * 3])
+
+
+def _call_of(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """A tensor and further operands with which an operation in place works."""
+    shape = SHAPES.get(name, (3, 4))
+    given = [ARGUMENTS[name]] if name in ARGUMENTS else GENERIC
+    for dtype in (torch.float32, torch.int64):
+        for arguments in given:
+            own = [
+                a.to(dtype) if isinstance(a, torch.Tensor) and a is ONES else a for a in arguments
+            ]
+            x = torch.arange(1, np.prod(shape) + 1, dtype=dtype).reshape(shape)
+            try:
+                getattr(x.clone(), name)(*own)
+            except (RuntimeError, TypeError, ValueError):
+                continue
+            return x, tuple(own)
+    raise AssertionError(f"no operands for {name}")
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_no_operation_writes_several_numbers_to_one_place(name: str) -> None:
+    x, arguments = _call_of(name)
+    before = x.tolist()
+    for share in SHARED.values():
+        with pytest.raises(RuntimeError, match="refers to a single memory location"):
+            getattr(share(x), name)(*arguments)
+        with pytest.raises(RuntimeError, match="refers to a single memory location"):
+            getattr(share(x).detach(), name)(*arguments)
+        assert x.tolist() == before
+
+
+@pytest.mark.parametrize("share", SHARED)
+def test_no_function_writes_several_numbers_to_one_place(share: str) -> None:
+    y = torch.arange(1.0, 13.0).reshape(3, 4)
+    x, other, before = SHARED[share](y), torch.zeros(3, 4), y.tolist()
+    init = torch.nn.init
+    parameter = torch.nn.Parameter(x)
+    parameter.grad = torch.ones(3, 4)
+    calls: dict[str, Callable[[], Any]] = {
+        "setitem": lambda: x.__setitem__(slice(None), ONES),
+        "mask": lambda: x.__setitem__(ONES > 0, 1.0),
+        "out": lambda: torch.add(ONES, 1, out=x),
+        "one of several outs": lambda: torch.frexp(ONES, out=(other, x)),
+        "numpy": lambda: np.copyto(x, np.ones((3, 4))),
+        "uniform_": lambda: init.uniform_(x),
+        "eye_": lambda: init.eye_(x),
+        "xavier_normal_": lambda: init.xavier_normal_(x),
+        "orthogonal_": lambda: init.orthogonal_(x),
+        "trunc_normal_": lambda: init.trunc_normal_(x),
+        "sparse_": lambda: init.sparse_(x, 0.5),
+        "embedding": lambda: torch.nn.functional.embedding(PLACES, x, max_norm=0.5),
+        "relu": lambda: torch.nn.functional.relu(x, inplace=True),
+        "SGD": lambda: torch.optim.SGD([parameter], lr=0.1).step(),
+        "Adam": lambda: torch.optim.Adam([parameter], lr=0.1).step(),
+        "Adagrad": lambda: torch.optim.Adagrad([parameter], lr=0.1).step(),
+    }
+    for name, call in calls.items():
+        with pytest.raises(RuntimeError, match="refers to a single memory location"):
+            call()
+        assert y.tolist() == before, name
+        assert not other.any(), name
+    assert init.constant_(x, 2.0).tolist() == [[2.0] * 4] * 3
+
+
+@pytest.mark.parametrize("share", SHARED)
+def test_no_jitted_step_writes_several_numbers_to_one_place(share: str) -> None:
+    y = torch.arange(1.0, 13.0).reshape(3, 4)
+    x, before = SHARED[share](y), y.tolist()
+    state = torch.nn.Parameter(x)
+
+    def step(p: Any, factor: Any) -> Any:
+        with torch.no_grad():
+            return (state if p is None else p).mul_(factor).sum()
+
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        ft.jit(step)(None, ONES * 2)
+    jitted = ft.jit(step)
+    jitted(torch.ones(3, 4), ONES)  # the program is the same for any layout
+    for p in (x, x.detach()):
+        with pytest.raises(RuntimeError, match="refers to a single memory location"):
+            jitted(p, ONES * 2)
+    assert y.tolist() == before
+    ft.jit(lambda p: p.fill_(2.0))(x.detach())
+    assert x.tolist() == [[2.0] * 4] * 3
+
+
+def test_elements_of_strided_views_that_lie_apart_are_written_to() -> None:
+    y = torch.zeros(24)
+    for shape, strides in [((2, 3), (1, 2)), ((3, 2), (4, 2)), ((2, 3), (3, 2)), ((2, 2), (9, 4))]:
+        x = y.as_strided(shape, strides)
+        x.copy_(torch.arange(1.0, x.numel() + 1).reshape(shape))
+        assert sorted(y[y != 0].tolist()) == sorted(x.flatten().tolist())
+        y.zero_()
 
 
 @pytest.mark.parametrize("transform", [func.grad, func.jacrev, func.jacfwd])

@@ -148,8 +148,9 @@ def into(out: Any, name: str, function: Callable[..., Any], *args: Any, **kwargs
                 f"{name}(): out= has the shape {list(x.shape)} and the result {list(new.shape)}; "
                 "tensors are not resized here"
             )
-    for x, new in zip(outs, several, strict=True):
+    for x in outs:
         check_write(x)
+    for x, new in zip(outs, several, strict=True):
         write(f"{name}_out", x, copied(new, "Clone") if new is x else new)
     if not isinstance(found, tuple):
         return outs[0]

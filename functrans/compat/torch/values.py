@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.overlaps import check_memory
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import write
@@ -33,11 +34,15 @@ def assign(label: str, x: Tensor, value: Any) -> None:
       label: name of the operation, for messages.
       x: the tensor.
       value: an array of its shape, or a tracer.
+
+    Raises:
+      RuntimeError: elements that share memory would get several numbers.
     """
     enter_session(x)
     memory = x._memory()
     if isinstance(memory, Tracer) or isinstance(value, Tracer):
         write(label, x, Tensor.of(value, None, x.__dict__.get("_trace")))
         return
+    check_memory(memory, is_constant=type(value) is np.ndarray and not any(value.strides))
     np.copyto(memory, value)
     x._stored().bump(label, None)

@@ -1,0 +1,44 @@
+"""Memory in which several elements share a place, as in expanded tensors and windows.
+
+Here: ``check_memory``, which refuses to write different numbers there. Not here: the other
+conditions of a write (``autograd.writes``).
+
+Layer: ``autograd``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def check_memory(memory: np.ndarray, is_constant: bool = False) -> None:
+    """Refuse to write to elements that share memory, unless all become one number.
+
+    Raises:
+      RuntimeError: several do.
+    """
+    flags = memory.flags
+    if flags.writeable and (flags.forc or is_constant or not _overlaps(memory)):
+        return
+    raise RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a "
+        "single memory location. Please clone() the tensor before performing the operation."
+    )
+
+
+def _overlaps(memory: np.ndarray) -> bool:
+    """Whether elements share memory: a smaller axis reaches beyond the step of a larger one."""
+    axes = sorted((abs(s), n) for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1)
+    if not memory.size or not axes:
+        return False
+    reach = memory.itemsize
+    for stride, n in axes:
+        if stride < reach:
+            break
+        reach += stride * (n - 1)
+    else:
+        return False
+    places = np.zeros((), np.intp)
+    for stride, n in axes if axes[0][0] else ():
+        places = np.add.outer(places, stride * np.arange(n))
+    return np.unique(places).size < memory.size
