@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.methods.rows import check_tensor, drawn, plain, refuse_out
+from functrans.autograd.methods.rows import check_tensor, drawn, drawn_with, plain, refuse_out
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import default_dtype, torch_kind
 from functrans.autograd.random import Generator, stream
 from functrans.autograd.recording import ImperativeTrace
 from functrans.autograd.tensors import Tensor, called
-from functrans.errors import UnsupportedOperationError
+from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.staging import StagingTracer
@@ -633,14 +633,22 @@ class Factories:
         Raises:
           RuntimeError: a negative deviation.
         """
-        middle, width = (np.asarray(plain(x)) for x in (mean, std))
-        if np.any(width < 0):
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {width.min():g}")
         typed = [x.dtype for x in (mean, std) if isinstance(x, Tensor)]
         kind = np.dtype(dtype or (typed[0] if typed else self.default()))
-        shape = np.broadcast_shapes(middle.shape, width.shape) if size is None else tuple(size)
+        shapes = (x.shape if isinstance(x, Tensor) else np.shape(x) for x in (mean, std))
+        shape = np.broadcast_shapes(*shapes) if size is None else tuple(size)
+
+        def noise(size: tuple[int, ...]) -> np.ndarray:
+            return normal(generator, size, kind)
+
+        try:
+            middle, width = (np.asarray(plain(x)) for x in (mean, std))
+        except ConcretizationError:
+            whole = self.drawn(noise, shape, kind, False)
+            return drawn_with(whole, _placed_normal, [std, mean], shape, kind)
+        _placed_normal(np.zeros(()), width, middle)
         return self.drawn(
-            lambda size: normal(generator, size, kind) * width + middle, shape, kind, False
+            lambda size: _placed_normal(noise(size), width, middle), shape, kind, False
         )
 
     def table(self) -> dict[str, Any]:
@@ -668,6 +676,17 @@ def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype
         values = stream(generator).uniform(2 * count, part)
         return values.view(dtype).reshape(shape)
     return stream(generator).uniform(count, dtype).reshape(shape)
+
+
+def _placed_normal(noise: np.ndarray, std: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Numbers of other normal distributions.
+
+    Raises:
+      RuntimeError: a negative deviation.
+    """
+    if np.any(std < 0):
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std.min():g}")
+    return noise * std + mean
 
 
 def normal(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

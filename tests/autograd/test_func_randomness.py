@@ -30,6 +30,11 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "alpha_dropout": lambda x: F.alpha_dropout(x + 1, training=True),
     "rrelu": lambda x: F.rrelu(x - 1, training=True),
     "gumbel_softmax": F.gumbel_softmax,
+    "bernoulli of x": lambda x: torch.bernoulli(x + 0.5),
+    "bernoulli_ of x": lambda x: x.clone().bernoulli_(x + 0.5),
+    "normal of x": lambda x: torch.normal(x + 1, x + 2),
+    "normal about x": lambda x: torch.normal(x + 1, 2.0),
+    "normal of width x": lambda x: torch.normal(1.0, x + 2),
 }
 PARAMETERS: dict[str, tuple[float, ...]] = {"geometric_": (0.5,)}
 IN_PLACE = [name for name in METHODS if name.endswith("_") and "seed" not in name]
@@ -42,6 +47,8 @@ OPERATIONS.update(
 )
 OF_SETS: dict[str, Callable[[Any], Any]] = {
     "randperm": lambda x: torch.randperm(9) + 0 * x.long().sum(),
+    "multinomial of x": lambda x: torch.multinomial(x + 1, 4),
+    "poisson of x": lambda x: torch.poisson(x + 9),
     "multinomial": lambda x: torch.multinomial(torch.ones(9), 9) + 0 * x.long().sum(),
 }
 EVERY = [*OPERATIONS, *OF_SETS]
@@ -84,6 +91,35 @@ def test_different_is_the_draw_of_the_batch(name: str) -> None:
             assert_array_equal(found, whole)
     elif name == "randperm":
         assert_array_equal(np.sort(found, 1), np.stack([np.arange(9)] * 3))
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (torch.bernoulli, "p_in >= 0"),
+        (lambda x: torch.normal(0.0, -x), "std >= 0.0, but found std -2"),
+        (lambda x: torch.multinomial(-x, 2), "element < 0"),
+        (lambda x: torch.multinomial(0 * x, 2), "sum of probabilities <= 0"),
+        (lambda x: torch.multinomial(x, 9), "without replacement"),
+    ],
+)
+def test_parameters_of_examples_are_checked(draw: Any, message: str) -> None:
+    for run in (func.vmap(draw, randomness="different"), ft.jit(draw)):
+        with pytest.raises(RuntimeError, match=message):
+            run(torch.tensor([[2.0] * 4] * 3))
+
+
+def test_parameters_of_examples_decide_what_is_drawn() -> None:
+    x = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], requires_grad=True)
+    same = func.vmap(lambda p: torch.bernoulli(p) * p, randomness="same")(x)
+    assert same.tolist() == x.tolist()
+    same.sum().backward()
+    assert x.grad.tolist() == x.tolist()
+    picked = func.vmap(lambda p: torch.multinomial(p, 2, replacement=True), randomness="different")
+    assert picked(x.detach()).tolist() == [[1, 1], [0, 0]]
+    jitted = ft.jit(lambda p: torch.normal(p, p * 0 + 1))
+    first, second = jitted(x.detach()), jitted(x.detach())
+    assert len(np.unique([first.numpy(), second.numpy()])) == 12
 
 
 def test_modes_belong_to_levels() -> None:

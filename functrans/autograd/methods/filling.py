@@ -15,13 +15,14 @@ import numpy as np
 
 from functrans.autograd import factories
 from functrans.autograd.composites import alias, named
-from functrans.autograd.methods.rows import constant, drawn, lifted, plain
+from functrans.autograd.methods.rows import constant, drawn, drawn_with, lifted, plain, seeds
 from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.random import Generator, scaled, stream
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
+from functrans.errors import ConcretizationError
 from functrans.primitives.structural import broadcast_to
 
 
@@ -214,6 +215,20 @@ def _log_normal(self: _Sample, generator: Any, mean: float = 1.0, std: float = 2
     return stream(generator).numpy().lognormal(mean, std, self.shape)
 
 
+def _array(x: Any, dtype: Any = None) -> Any:
+    """The values of a parameter, ``None`` if it is traced."""
+    try:
+        return np.asarray(plain(x), dtype)
+    except ConcretizationError:
+        return None
+
+
+def _heads(noise: np.ndarray, chance: np.ndarray) -> Any:
+    if np.any((chance < 0) | (chance > 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    return noise < chance
+
+
 def bernoulli(
     input: Tensor, p: Any = None, *, generator: Generator | None = None
 ) -> Tensor:  # torch's name
@@ -222,15 +237,30 @@ def bernoulli(
     Raises:
       RuntimeError: a probability is not in [0, 1].
     """
-    chance = np.asarray(plain(input if p is None else p))
-    if np.any((chance < 0) | (chance > 1)):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    return _numbers(
-        lambda size: stream(generator).numpy().random(size) < chance,
-        input.shape,
-        input.dtype,
-        input,
-    )
+    given = input if p is None else p
+    chance = _array(given)
+
+    def noise(size: tuple[int, ...]) -> np.ndarray:
+        return stream(generator).numpy().random(size)
+
+    if chance is None:
+        whole = drawn(noise, input.shape, np.dtype(np.float64))
+        found = drawn_with(whole, _heads, [given], input.shape, input.dtype)
+        found._follows = input._follows
+        return found
+    _heads(np.zeros(()), chance)
+    return _numbers(lambda size: noise(size) < chance, input.shape, input.dtype, input)
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Write 1 with a probability, or those of a tensor, else 0."""
+    if not isinstance(p, Tensor):
+        return _BERNOULLI(self, p, generator=generator)  # type: ignore[no-any-return]  # a tensor
+    check_write(self)
+    return write("bernoulli_", self, bernoulli(self, p, generator=generator))
+
+
+_BERNOULLI = _random("bernoulli_", _bernoulli)
 
 
 def _numbers(draw: Any, shape: tuple[int, ...], dtype: np.dtype, input: Tensor) -> Tensor:
@@ -242,12 +272,35 @@ def _numbers(draw: Any, shape: tuple[int, ...], dtype: np.dtype, input: Tensor) 
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:  # torch's name
     """Random numbers of Poisson distributions with given rates."""
-    rates = np.asarray(plain(input))
+    rates = _array(input)
+    if rates is None:
+        return drawn_with(
+            seeds(generator),
+            lambda words, rates: np.random.default_rng(words).poisson(rates),
+            [input],
+            input.shape,
+            input.dtype,
+        )
 
     def draw(size: tuple[int, ...]) -> np.ndarray:
         return stream(generator).numpy().poisson(rates, size)
 
     return _numbers(draw, rates.shape, input.dtype, input)
+
+
+def _rows_of(weights: np.ndarray) -> np.ndarray:
+    """Probabilities of the rows.
+
+    Raises:
+      RuntimeError: some are none.
+    """
+    rows = np.atleast_2d(np.asarray(weights, np.float64))
+    if np.any(rows < 0) or not np.all(np.isfinite(rows)):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    totals = rows.sum(1, keepdims=True)
+    if np.any(totals <= 0):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return rows / totals  # type: ignore[no-any-return]  # an array
 
 
 def multinomial(
@@ -262,31 +315,31 @@ def multinomial(
     Raises:
       RuntimeError: the elements are no probabilities, or there are too few.
     """
-    weights = np.asarray(plain(input), np.float64)
-    if weights.ndim not in (1, 2):
+    if len(input.shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
-    if np.any(weights < 0) or not np.all(np.isfinite(weights)):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if not replacement and num_samples > weights.shape[-1]:
+    if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
-    rows = np.atleast_2d(weights)
-    if np.any(rows.sum(1) <= 0):
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    weights = _array(input, np.float64)
+    shape, kind = (*input.shape[:-1], num_samples), np.dtype(np.int64)
+
+    def chosen(chooser: np.random.Generator, rows: np.ndarray) -> list[Any]:
+        return [chooser.choice(len(row), num_samples, replacement, row) for row in rows]
+
+    def finish(words: np.ndarray, weights: np.ndarray) -> Any:
+        return np.reshape(chosen(np.random.default_rng(words), _rows_of(weights)), shape)
+
+    if weights is None:
+        return drawn_with(seeds(generator), finish, [input], shape, kind)
+    rows = _rows_of(weights)
 
     def draw(size: tuple[int, ...]) -> np.ndarray:
         chooser = stream(generator).numpy()
         times = math.prod(size) // (len(rows) * num_samples) if num_samples else 0
-        found = [
-            chooser.choice(len(r), num_samples, replacement, r / r.sum())
-            for _ in range(times)
-            for r in rows
-        ]
-        return np.reshape(found, size)
+        return np.reshape([chosen(chooser, rows) for _ in range(times)], size)
 
-    shape = (*weights.shape[:-1], num_samples)
-    return _numbers(draw, shape, np.dtype(np.int64), input)
+    return _numbers(draw, shape, kind, input)
 
 
 METHODS: dict[str, Any] = {
@@ -296,7 +349,7 @@ METHODS: dict[str, Any] = {
     "normal_": _random("normal_", _normal),
     "uniform_": _random("uniform_", _uniform),
     "random_": _random("random_", _integers),
-    "bernoulli_": _random("bernoulli_", _bernoulli),
+    "bernoulli_": bernoulli_,
     "exponential_": _random("exponential_", _exponential),
     "geometric_": _random("geometric_", _geometric),
     "cauchy_": _random("cauchy_", _cauchy),

@@ -13,8 +13,9 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import functools
+import math
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from functrans import tree
 from functrans.autograd.composites import CompositeNode, named
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.promotion import default_of, to_dtype, with_default
-from functrans.autograd.random import different_levels
+from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
@@ -327,6 +328,38 @@ def drawn(
     modes.session.take(())  # leaves a trace that knows of no tensors
     value = io_callback(typed, ShapeDtypeStruct(shape, dtype))
     return innermost().tensor(value)
+
+
+def drawn_with(
+    noise: Tensor,
+    finish: Callable[..., Any],
+    parameters: Sequence[Any],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+) -> Tensor:
+    """Random numbers with parameters that are traced, such as those of the examples of ``vmap``.
+
+    Args:
+      noise: what was ``drawn`` without knowing the parameters.
+      finish: from the noise and the parameters of one example to its numbers; may refuse them.
+      parameters: tensors, arrays or numbers.
+      shape: of the numbers.
+      dtype: of the numbers.
+    """
+
+    def typed(*values: Any) -> np.ndarray:
+        return np.asarray(finish(*values)).astype(dtype)
+
+    return io_callback(typed, ShapeDtypeStruct(shape, dtype), noise, *parameters)  # type: ignore[no-any-return]  # a tensor, since the noise is one
+
+
+def seeds(generator: Generator | None) -> Tensor:
+    """Words for ``numpy.random.default_rng``, in ``vmap`` those of each example."""
+    return drawn(
+        lambda size: stream(generator).words(math.prod(size)).reshape(size),
+        (4,),
+        np.dtype(np.int64),
+    )
 
 
 def floating(x: Tensor) -> Tensor:
