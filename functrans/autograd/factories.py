@@ -686,7 +686,7 @@ def _placed_normal(noise: np.ndarray, std: np.ndarray, mean: np.ndarray) -> np.n
     """
     if np.any(std < 0):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std.min():g}")
-    return noise * std + mean
+    return np.asarray(noise * std + mean)
 
 
 def normal(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

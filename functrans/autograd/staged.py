@@ -38,8 +38,9 @@ from functrans.control.explanations import explain
 from functrans.control.jit import JitFunction, install_tensors
 from functrans.control.lowered import LoweredStep
 from functrans.errors import UnsupportedOperationError
+from functrans.ir.jaxpr import Var
 from functrans.staging import StagingTrace, StagingTracer
-from functrans.state import current_config
+from functrans.state import current_config, open_traces
 from functrans.trace import Tracer, aval_of, tracing
 
 _MAX_PROGRAMS = 64
@@ -54,6 +55,28 @@ _SETTLED = 3
 def depends_on(setting: Callable[[], Hashable]) -> None:
     """Let programs of steps depend on what a function returns at each call."""
     _settings.append(setting)
+
+
+class _MeetsTransform(BaseException):
+    """A step that is being staged refers to a value of a transform around the call."""
+
+
+class _StepStaging(StagingTrace):
+    """The trace of the values of a step, which is for permanent tensors alone."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.around = frozenset(map(id, open_traces.get()))
+
+    def const(self, value: Any) -> Var:
+        """The variable of a captured array; with tracers of transforms, the step runs as it is.
+
+        Raises:
+          _MeetsTransform: it is one.
+        """
+        if isinstance(value, Tracer) and id(value._trace) in self.around:
+            raise _MeetsTransform
+        return super().const(value)
 
 
 class StepPrograms:
@@ -84,11 +107,16 @@ class StepPrograms:
         known = self._programs.setdefault(key, [])
         for i, program in enumerate(known):
             if program.fits(leaves):
+                if open_traces.get() and any(_is_traced(p.now(leaves)) for p in program.hidden):
+                    return function.function(*args, **kwargs)
                 if i:
                     known.insert(0, known.pop(i))
                 return program.run(leaves, name)
         count = self._unsettled.get(key, 0)
-        program, changed = _staged(function, args, kwargs, leaves, treedef, count < _SETTLED)
+        try:
+            program, changed = _staged(function, args, kwargs, leaves, treedef, count < _SETTLED)
+        except _MeetsTransform:
+            return function.function(*args, **kwargs)
         if changed:
             self._unsettled[key] = count + 1
         else:
@@ -118,7 +146,13 @@ class StepPrograms:
         function = self._function()
         assert function is not None
         leaves, treedef, _ = function.split(args, kwargs)
-        program, changed = _staged(function, args, kwargs, leaves, treedef, True, is_kept=False)
+        try:
+            program, changed = _staged(function, args, kwargs, leaves, treedef, True, is_kept=False)
+        except _MeetsTransform:
+            raise UnsupportedOperationError(
+                f"{repr(function)[1:-1]}: the function refers to a value of a transform around "
+                "the call, for which it has no program; pass the value as an argument"
+            ) from None
         return LoweredStep(function, program.jaxpr, program.captured, changed)
 
     def kept(self) -> list[Step]:
@@ -170,7 +204,7 @@ def _staged(
     fun = function.function
     roots = [(fun, getattr(fun, "__name__", "step"))]
     before = State(roots)
-    staging = StagingTrace(label)
+    staging = _StepStaging(label)
     outer = modes.session
     is_done = False
     with tracing(staging):

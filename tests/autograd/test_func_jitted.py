@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 import functrans as ft
 from functrans import tree
 from functrans.compat import torch
+from functrans.errors import UnsupportedOperationError
 
 func, forward_ad = torch.func, torch.autograd.forward_ad
 
@@ -69,3 +70,59 @@ def test_a_jitted_function_writes_to_the_arguments_of_the_caller() -> None:
     x = torch.ones(2, 3)
     assert_allclose(func.vmap(ft.jit(f))(x).numpy(), [6, 6])
     assert_allclose(x.numpy(), np.full((2, 3), 2))
+
+
+AROUND: dict[str, Any] = {
+    "func.grad": lambda f: func.grad(f)(torch.tensor([0.5, 2.0])),
+    "func.vjp": lambda f: func.vjp(f, torch.ones(2))[1](torch.ones(())),
+    "func.jvp": lambda f: func.jvp(f, (torch.ones(2),), (torch.tensor([1.0, 2.0]),)),
+    "func.jacrev": lambda f: func.jacrev(f)(torch.ones(2)),
+    "func.jacfwd": lambda f: func.jacfwd(f)(torch.ones(2)),
+    "func.hessian": lambda f: func.hessian(f)(torch.ones(2)),
+    "func.vmap": lambda f: func.vmap(f)(torch.ones(3, 2)),
+    "func.vmap of grad": lambda f: func.vmap(func.grad(f))(torch.ones(3, 2)),
+    "ft.grad": lambda f: ft.grad(f)(np.ones(2)),
+    "ft.jvp": lambda f: ft.jvp(f, (np.ones(2),), (np.array([1.0, 2.0]),)),
+    "ft.vmap": lambda f: ft.vmap(f)(np.ones((3, 2))),
+}
+
+
+def _plain(x: Any) -> Any:
+    return [np.asarray(leaf) for leaf in tree.leaves(x)]
+
+
+@pytest.mark.parametrize("given", ["a tensor", "an array", "nothing"])
+@pytest.mark.parametrize("name", AROUND)
+def test_a_jitted_function_may_refer_to_values_of_a_transform_around_it(
+    name: str, given: str
+) -> None:
+    own = torch.tensor([2.0, 3.0])
+    args = {"a tensor": (own,), "an array": (own.numpy(),), "nothing": ()}[given]
+    box: dict[str, Any] = {"v": torch.tensor([1.0, 1.0])}
+
+    def inner(*args: Any) -> Any:
+        u = args[0] if args else own
+        return (u * box["v"] * box["v"] * box["v"]).sum()
+
+    def run(call: Any) -> Any:
+        def outer(v: Any) -> Any:
+            box["v"] = v
+            return call(*args)
+
+        return _plain(AROUND[name](outer))
+
+    jitted = ft.jit(inner)
+    assert jitted(*args).item() == 5.0  # this program is of no use within the transform
+    for _ in range(2):
+        for found, expected in zip(run(jitted), run(inner), strict=True):
+            assert_allclose(found, expected, 1e-6)
+    box["v"] = torch.tensor([1.0, 1.0])
+    assert jitted(*args).item() == 5.0
+
+
+def test_a_program_is_not_lowered_of_values_of_a_transform() -> None:
+    def lowered(v: Any) -> Any:
+        return ft.jit(lambda u: (u * v).sum()).lower(torch.ones(2))
+
+    with pytest.raises(UnsupportedOperationError, match="refers to a value of a transform"):
+        func.grad(lowered)(torch.ones(2))
