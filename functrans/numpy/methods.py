@@ -34,7 +34,6 @@ from functrans.numpy import (
 )
 from functrans.numpy.at import At
 from functrans.numpy.common import as_operand, fresh, view
-from functrans.numpy.ufuncs import UFUNCS
 from functrans.operators import assign, write
 from functrans.primitives import complex_parts, structural
 from functrans.primitives.structural import cast
@@ -86,6 +85,11 @@ def _wide(value: Any, x: Any) -> Any:
     """A value for a part of a complex array, in its shape."""
     dtype = complex_parts.real_dtype(dtype_of(x))
     return structural.broadcast_to(cast(as_operand(value), dtype), shape_of(x))
+
+
+def _conj(self: Any) -> Any:
+    """Conjugates; an array that is not complex itself, where the ufunc makes int8 of booleans."""
+    return complex_parts.conjugate(self) if complex_parts.is_complex(self) else self
 
 
 class Flat:
@@ -290,8 +294,8 @@ def method_table() -> dict[str, Any]:
         at=property(At),
         clip=_clip,
         compress=_compress,
-        conj=UFUNCS[np.conjugate],
-        conjugate=UFUNCS[np.conjugate],
+        conj=_conj,
+        conjugate=_conj,
         copy=fresh_copy,
         device=property(lambda self: "cpu"),
         dot=_dot,

@@ -18,7 +18,7 @@ from functrans.ir.source import here
 from functrans.numpy.common import is_known, value_of
 from functrans.numpy.linalg_norms import check_square, floating
 from functrans.primitives import linalg
-from functrans.primitives.structural import broadcast_to, reshape
+from functrans.primitives.structural import broadcast_to, normalize_axis, reshape
 from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_structured import circulant_product, toeplitz
 from functrans.trace import dtype_of, shape_of
@@ -328,7 +328,10 @@ def solve_circulant(
     """
     c, b = floating("solve_circulant", fnp.atleast_1d(c), fnp.atleast_1d(b))
     real_result = dtype_of(c).kind != "c" and dtype_of(b).kind != "c"
-    c, b = fnp.moveaxis(c, caxis, -1), fnp.moveaxis(b, baxis, -1)
+    c, b = (
+        fnp.moveaxis(v, normalize_axis(axis, len(shape_of(v)), name), -1)
+        for v, axis, name in ((c, caxis, "caxis"), (b, baxis, "baxis"))
+    )
     n = shape_of(c)[-1]
     if n != shape_of(b)[-1]:
         raise ShapeError(

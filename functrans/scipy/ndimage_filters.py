@@ -23,7 +23,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.numpy.common import as_array, layout_of, value_of
+from functrans.numpy.common import as_array, layout_of, listed_axes, value_of
 from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -85,10 +85,7 @@ def stored(y: Any, dtype: np.dtype) -> Any:
 
 def axes_of_image(axes: Any, ndim: int) -> tuple[int, ...]:
     """The axes that a filter works along."""
-    if axes is None:
-        return tuple(range(ndim))
-    given = axes if isinstance(axes, (tuple, list)) else (axes,)
-    return tuple(normalize_axis(axis, ndim, "axes") for axis in given)
+    return listed_axes(axes, ndim, "axes")
 
 
 def per_axis(name: str, value: Any, count: int) -> list[Any]:
@@ -120,17 +117,28 @@ def slide(x: Any, weights: Any, axis: int, low: int, mode: str, cval: Any) -> An
     if not isinstance(weights, Tracer) and size <= _MOST_SHIFTS:
         total: Any = None
         before = (slice(None),) * axis
-        for k, weight in enumerate(np.asarray(weights)):
-            if weight:
-                part = slice_index(wide, BasicIndex((*before, slice(k, k + n))))
-                term = part if weight == 1 else part * dtype.type(weight)
-                total = term if total is None else total + term
-        return np.zeros(shape_of(x), dtype) if total is None else total
+        for k, weight in enumerate(np.asarray(weights)):  # SciPy multiplies by zeros, too
+            part = slice_index(wide, BasicIndex((*before, slice(k, k + n))))
+            term = part if weight == 1 else part * dtype.type(weight)
+            total = term if total is None else total + term
+        return total
     moved = fnp.moveaxis(wide, axis, -1)
     kernel = cast(weights, dtype)
     flat = fnp.reshape(moved, (math.prod(shape_of(moved)[:-1]), 1, shape_of(moved)[-1]))
     out = conv(flat, fnp.reshape(kernel, (1, 1, size)))
     return fnp.moveaxis(fnp.reshape(out, (*shape_of(moved)[:-1], n)), -1, axis)
+
+
+def _sparse_sum(wide: Any, weights: np.ndarray, axes: Sequence[int], shape: Any) -> Any:
+    """The correlation with weights some of which are 0: SciPy does not look at what they cover."""
+    total: Any = None
+    for place in zip(*np.nonzero(weights), strict=True):
+        entries = [slice(None)] * len(shape)
+        for axis, k in zip(axes, place, strict=True):
+            entries[axis] = slice(int(k), int(k) + shape[axis])
+        term = slice_index(wide, BasicIndex(tuple(entries))) * weights[place]
+        total = term if total is None else total + term
+    return np.zeros(shape, weights.dtype) if total is None else total
 
 
 def _weights(name: str, x: Any, weights: Any, ndim: int | None = None) -> tuple[Any, Any]:
@@ -240,6 +248,9 @@ def correlate(
             raise ValueError(f"correlate: origin {shift} is outside of a filter of extent {k}")
         widths[axis] = (low, k - 1 - low)
     wide = extended(x, widths, mode, cval)
+    is_sparse = not isinstance(weights, Tracer) and not np.all(weights)
+    if is_sparse and np.count_nonzero(weights) <= _MOST_SHIFTS:
+        return stored(_sparse_sum(wide, weights, chosen, shape_of(x)), dtype)
     rest = [axis for axis in range(len(shape_of(x))) if axis not in chosen]
     order = (*rest, *chosen)
     moved = fnp.transpose(wide, order)
@@ -514,12 +525,16 @@ def _gaussian_sum(
 ) -> Any:
     """The sum of second derivatives, or the root of that of squares of first ones."""
     x, dtype = as_image(name, x, output)
-    chosen = axes_of_image(axes, len(shape_of(x)))
+    ndim = len(shape_of(x))
+    chosen = axes_of_image(axes, ndim)
+    modes = per_axis(name, mode, len(chosen))
     terms = []
-    for one in range(len(chosen)):
-        order = [degree if k == one else 0 for k in range(len(chosen))]
+    for axis, how in zip(chosen, modes, strict=True):
+        # With first derivatives SciPy smoothes along all axes, not only those that are named.
+        smoothed, how = (tuple(range(ndim)), how) if degree == 1 else (chosen, mode)
+        order = [degree if k == axis else 0 for k in smoothed]
         part = gaussian_filter.traced(  # type: ignore[attr-defined]  # set by implements
-            x, sigma, order, dtype, mode, cval, axes=chosen, **kwargs
+            x, sigma, order, dtype, how, cval, axes=smoothed, **kwargs
         )
         terms.append(part if degree == 2 else part * part)
     if not terms:
@@ -728,6 +743,7 @@ def maximum_filter1d(
 ) -> Any:
     """Largest elements of windows along an axis, as ``scipy.ndimage.maximum_filter1d``."""
     name = "maximum_filter1d"
+    axis = normalize_axis(axis, len(shape_of(as_array(input))), "axis")
     return _extreme(name, input, size, None, output, mode, cval, origin, axis, is_max=True)
 
 
@@ -743,4 +759,5 @@ def minimum_filter1d(
 ) -> Any:
     """Least elements of windows along an axis, as ``scipy.ndimage.minimum_filter1d``."""
     name = "minimum_filter1d"
+    axis = normalize_axis(axis, len(shape_of(as_array(input))), "axis")
     return _extreme(name, input, size, None, output, mode, cval, origin, axis, is_max=False)

@@ -16,6 +16,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
+from functrans.numpy.common import listed_axes
 from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -165,10 +166,11 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     """Convolution along axes by Fourier transforms, as ``scipy.signal.fftconvolve``."""
     a, b = _operands("fftconvolve", in1, in2, mode)
     ndim = len(shape_of(a))
-    given = range(ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
-    chosen = [normalize_axis(axis, ndim, "axes") for axis in given]
+    chosen = listed_axes(axes, ndim, "axes")
     if not ndim:
         return a * b
+    if not chosen:
+        raise ValueError(f"fftconvolve: axes={axes!r} names no axis{here()}")
     for axis in range(ndim):
         n, k = shape_of(a)[axis], shape_of(b)[axis]
         if axis not in chosen and n != k and 1 not in (n, k):

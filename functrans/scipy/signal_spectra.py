@@ -288,7 +288,7 @@ def spectrogram(
     """Power spectral densities of segments, as ``scipy.signal.spectrogram``.
 
     Returns:
-      Frequencies, times and spectra ``[..., frequencies, times]``.
+      Frequencies, times and spectra, with frequencies along ``axis`` and times last.
 
     Raises:
       UnsupportedOperationError: a mode other than ``"psd"``.
@@ -302,20 +302,10 @@ def spectrogram(
         n = shape_of(x)[normalize_axis(axis, len(shape_of(x)), "axis")]
         length = len(_plan("spectrogram", n, window, nperseg, 0, nfft)[0])
         noverlap = length // 8
-    return _cross(
-        "spectrogram",
-        x,
-        x,
-        fs,
-        window,
-        nperseg,
-        noverlap,
-        nfft,
-        detrend,
-        return_onesided,
-        scaling,
-        axis,
-    )
+    options = (window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis)
+    frequencies, times, spectra = _cross("spectrogram", x, x, fs, *options)
+    place = normalize_axis(axis, len(shape_of(x)), "axis")  # that of the signal; times are last
+    return frequencies, times, fnp.moveaxis(spectra, -2, place)
 
 
 _BOUNDARIES = {

@@ -1,6 +1,7 @@
 """Attributes and methods of traced arrays against ndarray's."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,3 +136,12 @@ def test_astype_checks_its_casting_rule() -> None:
 def test_attribute_that_does_not_exist_raises_attribute_error() -> None:
     with pytest.raises(AttributeError):
         ft.grad(lambda x: x.nothing)(1.0)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.float16, np.float64, np.complex64])
+@pytest.mark.parametrize("name", ["conj", "conjugate"])
+def test_conjugates_as_a_method_keep_the_dtype(name: str, dtype: Any) -> None:
+    x = np.ones(2, dtype)
+    found = ft.jit(lambda x: getattr(x, name)())(x)
+    assert found.dtype == getattr(x, name)().dtype == dtype
+    assert ft.jit(np.conjugate)(x).dtype == np.conjugate(x).dtype

@@ -316,3 +316,42 @@ def test_extremes_of_a_region_without_values_are_zero() -> None:
     for name in ("minimum", "maximum"):
         found = ft.jit(lambda x, name=name: getattr(ft.scipy.ndimage, name)(x, LABELS, [1, 9]))(X)
         np.testing.assert_array_equal(found, getattr(scipy.ndimage, name)(X, LABELS, [1, 9]))
+
+
+# Filters that add up products, with weights that are 0; whole rows and parts of them.
+LINEAR: dict[str, Any] = {
+    **{f: lambda m, x, f=f: getattr(m, f)(x) for f in ("sobel", "prewitt", "laplace")},
+    **{
+        f"correlate1d {w}": lambda m, x, w=w: m.correlate1d(x, np.array(w), axis=0)
+        for w in ([1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0, 2.0, 0, 0])
+    },
+    **{
+        f"{f} {w} {mode}": lambda m, x, f=f, w=w, mode=mode: getattr(m, f)(
+            x, np.array(w), mode=mode, cval=np.nan
+        )
+        for f in ("correlate", "convolve")
+        for w in ([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]], [[0.0, 1.0]], [[0.0]], [[1.0, 2], [3, 4]])
+        for mode in ("reflect", "constant")
+    },
+    "correlate axes": lambda m, x: m.correlate(x, np.array([1.0, 0.0, 2.0]), axes=(0,)),
+    "gaussian_filter": lambda m, x: m.gaussian_filter(x, 0.7, order=1, truncate=2.0),
+    "gaussian_gradient_magnitude": lambda m, x: m.gaussian_gradient_magnitude(x, 0.7, axes=(0,)),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_weights_of_zero_treat_nan_and_infinity_as_in_scipy(name: str) -> None:
+    """SciPy leaves them out of filters of several axes, and multiplies along one axis."""
+    image = np.arange(56.0).reshape(7, 8) ** 1.3
+    special = image.copy()
+    special[2, 5], special[5, 1], special[0, 0] = -np.inf, np.inf, np.nan
+    function = LINEAR[name]
+    with np.errstate(all="ignore"):
+        for x in (image, special):
+            expected = function(scipy.ndimage, x)
+            for run in (
+                lambda x: function(ft.scipy.ndimage, x),
+                lambda x: ft.vjp(lambda x: function(ft.scipy.ndimage, x), x)[0],
+                ft.jit(lambda x: function(ft.scipy.ndimage, x)),
+            ):
+                np.testing.assert_allclose(run(x), expected, rtol=1e-9, atol=1e-9)
