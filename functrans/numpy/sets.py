@@ -92,6 +92,8 @@ def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tu
         raise UnsupportedOperationError(
             f"numpy.unique: size= goes with vectors and axis=None{here()}, not with axis={axis!r}"
         )
+    if axis is not None:
+        structural.normalize_axis(axis, 1, "axis")
     elements = _flat(x)
     n = shape_of(elements)[0]
     if not n:

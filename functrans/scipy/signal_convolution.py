@@ -182,7 +182,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     if not math.prod(shape_of(a)) or not math.prod(shape_of(b)):
         return np.zeros((0,), dtype_of(a))
     # Along an axis of extent 1 the product of transforms is a product.
-    wide = [axis for axis in chosen if 1 not in (shape_of(a)[axis], shape_of(b)[axis])]
+    wide = tuple([k for k in chosen if 1 not in (shape_of(a)[k], shape_of(b)[k])])
     if mode != "full" or not wide:
         wide = chosen
     return _by_fourier(a, b, mode, wide) if wide else a * b

@@ -124,3 +124,7 @@ def test_slices_of_a_size() -> None:
     np.testing.assert_array_equal(found, [[0.0, -1.0], [3.0, -1.0]])
     with pytest.raises(UnsupportedOperationError, match="axis=None"):
         fnp.unique(ROWS, axis=0, size=2)
+    for call in (fnp.unique, ft.jit(fnp.unique, static_argnames=("axis", "size"))):
+        np.testing.assert_array_equal(call(ROWS[0], axis=-1, size=2), np.unique(ROWS[0])[:2])
+        with pytest.raises(np.exceptions.AxisError):
+            call(ROWS[0], axis=1, size=2)
