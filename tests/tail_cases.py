@@ -539,8 +539,6 @@ BOUNDS: dict[str, tuple[tuple[float, ...], str]] = {
     "special.voigt_profile@1": ((16, 2e3, 2e5), _COMPOSED),
     "special.voigt_profile@2": ((16, 1e3, 4e3), _COMPOSED),
     "special.log_expit": ((16, 16, 32), _SWITCH),
-    "special.pseudo_huber@0": ((16, 1e14, 1e14), _COMPOSED),
-    "special.pseudo_huber@1": ((16, 16, 4e9), _COMPOSED),
     "special.cotdg": ((4e8, 4e8, 4e8), _SCIPY + ", which round the angle"),
     "special.poch@0": ((16, 32, 128), _DIGAMMAS),
     "special.binom@0": ((16, 64, 256), _DIGAMMAS),

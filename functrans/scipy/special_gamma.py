@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.control.custom_rules import custom_jvp
 from functrans.numpy.common import as_operand
 from functrans.numpy.elements import sinc as sinc
 from functrans.primitives import elementwise as ew
@@ -321,16 +322,33 @@ def _huber(delta: Any, r: Any) -> Any:
     return ew.where(delta < 0, math.inf, value)
 
 
+@custom_jvp
+def _smooth_loss(delta: Any, r: Any) -> Any:
+    """``delta (h - delta)`` with ``h = hypot(delta, r)``, so ``h - delta = r**2 / (h + delta)``."""
+    rest = ew.where(ew.isinf(r), absolute(r), r * (r / (ew.hypot(delta, r) + delta)))
+    return ew.where(r == 0, 0, delta * rest)
+
+
+@_smooth_loss.defjvp
+def _smooth_loss_jvp(primals: Any, tangents: Any) -> Any:
+    """The slopes are ``(h - delta)**2 / h`` and ``delta r / h``.
+
+    The derivative of the latter cancels where ``r`` is large, but for that of ``1 - abs(r) / h =
+    delta**2 / (h (h + abs(r)))``.
+    """
+    (delta, r), (delta_dot, r_dot) = primals, tangents
+    h, size = ew.hypot(delta, r), absolute(r)
+    rest = r * (r / (h + delta))
+    far = ew.sign(r) * (1 - (delta / h) * (delta / (h + size)))
+    slope = delta * ew.where(size > delta, far, r / h)
+    return _smooth_loss(delta, r), rest * (rest / h) * delta_dot + slope * r_dot
+
+
 def _pseudo_huber(delta: Any, r: Any) -> Any:
     """The smooth loss ``delta**2 (sqrt(1 + (r / delta)**2) - 1)``; 0 where ``delta`` is 0."""
     delta, r = as_floating(delta, r)
     is_zero = delta == 0
-    inner = ew.where(is_zero, 1, delta)
-    ratio = r / inner
-    squared = ratio * ratio
-    # sqrt(1 + s) - 1 = s / (sqrt(1 + s) + 1), without cancellation.
-    value = inner * inner * (squared / (ew.sqrt(1 + squared) + 1))
-    value = ew.where(is_zero, 0, value)
+    value = ew.where(is_zero, 0, _smooth_loss(ew.where(is_zero, 1, delta), r))
     return ew.where(delta < 0, math.inf, value)
 
 

@@ -233,7 +233,7 @@ huber | delta >= 0 | elementary calculus
   in delta: abs(r) - delta outside, 0 inside; in r: r inside, delta sign(r) outside
   1.0, 2.0 | 1.5 | 1
 pseudo_huber | delta >= 0 | elementary calculus
-  in r: r / sqrt(1 + (r / delta)**2)
+  with h = hypot(delta, r), in delta: (h - delta)**2 / h; in r: delta r / h
   1.0, 2.0 | 1.23607 | 0.894427
 i0 | everywhere | DLMF 10.29.3
   i1(x)
