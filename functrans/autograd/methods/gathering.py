@@ -24,7 +24,7 @@ from functrans.autograd.methods.rows import (
     overwrite,
     plain,
 )
-from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.indexing import index_value, updated
@@ -470,6 +470,7 @@ def _embedded(label: str, x: Tensor, src: Tensor, part_of: Any) -> Tensor:
 
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:  # torch's name
     """One element of an axis replaced."""
+    refuse_number(len(input.shape), "select() cannot be applied to a 0-dim tensor.", IndexError)
     axis = axis_of(dim, len(input.shape))
     return _embedded("SelectScatter", input, src, lambda p: np.take(p, index, axis))
 

@@ -24,7 +24,14 @@ from functrans.autograd.methods.rows import (
     plain,
     refuse_out,
 )
-from functrans.autograd.methods.shaping import axis_of, expand, extents, reshape, reshaped
+from functrans.autograd.methods.shaping import (
+    axis_of,
+    expand,
+    extents,
+    refuse_number,
+    reshape,
+    reshaped,
+)
 from functrans.autograd.promotion import result_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import creation, movement, structural
@@ -271,6 +278,8 @@ def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None, **_: A
     counts = plain(repeats) if isinstance(repeats, Tensor) else repeats
     flat = reshape(self, -1) if dim is None else self
     axis = 0 if dim is None else axis_of(dim, len(self.shape))
+    if not flat.shape:  # the words of PyTorch
+        axis_of(axis + 1, 0)
     index = np.repeat(np.arange(flat.shape[axis]), counts)
     return composite(  # type: ignore[no-any-return]  # a tensor
         "IndexSelect" if isinstance(repeats, Tensor) else "View",
@@ -300,6 +309,9 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         return composite("Roll", flat, self)  # type: ignore[no-any-return]  # a tensor
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
     axes = tuple(axis_of(d, len(self.shape)) for d in given)
+    refuse_number(
+        len(self.shape), "Dimension specified as 0 but tensor has no dimensions", IndexError
+    )
     if len(axes) != len(steps):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}"
@@ -318,7 +330,14 @@ def flip(self: Tensor, *dims: Any) -> Tensor:
 
 
 def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """The plane of two axes turned by right angles."""
+    """The plane of two axes turned by right angles.
+
+    Raises:
+      RuntimeError: there are not two axes.
+    """
+    ndim = len(self.shape)
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     return composite("Rot90", lambda x: fnp.rot90(x, k, tuple(dims)), self)  # type: ignore[no-any-return]  # a tensor
 
 

@@ -25,7 +25,7 @@ from functrans.autograd.methods.rows import (
     plain,
     results,
 )
-from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
@@ -550,6 +550,7 @@ def diff(
     append: Any = None,
 ) -> Tensor:
     """Differences of neighbours along an axis, ``n`` times."""
+    refuse_number(len(input.shape), "diff expects input to be at least one-dimensional")
     axis = axis_of(dim, len(input.shape))
     ends = {"prepend": prepend, "append": append}
     given = {k: v for k, v in ends.items() if v is not None}
@@ -567,14 +568,18 @@ def cov(
     weights = [None if w is None else np.asarray(plain(w)) for w in (fweights, aweights)]
     return composite(  # type: ignore[no-any-return]  # a tensor
         "Squeeze",
-        lambda x: fnp.cov(x, ddof=correction, fweights=weights[0], aweights=weights[1]),
+        lambda x: structural.cast(
+            fnp.cov(x, ddof=correction, fweights=weights[0], aweights=weights[1]), x.dtype
+        ),
         floating(input),
     )
 
 
 def corrcoef(input: Tensor) -> Tensor:  # torch's name
     """The correlation matrix of variables, one per row."""
-    return composite("ClampBackward1", fnp.corrcoef, floating(input))  # type: ignore[no-any-return]  # a tensor
+    return composite(  # type: ignore[no-any-return]  # a tensor
+        "ClampBackward1", lambda x: structural.cast(fnp.corrcoef(x), x.dtype), floating(input)
+    )
 
 
 max_of = _extremum("max", arithmetic.METHODS["maximum"], reduction.reduce_max, reduction.argmax)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
-from functrans.autograd.methods.shaping import Shape, axis_of
+from functrans.autograd.methods.shaping import Shape, axis_of, refuse_number
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
 from functrans.indexing import index_value
@@ -38,6 +38,7 @@ def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
     Raises:
       RuntimeError: they do not lie inside.
     """
+    refuse_number(len(self.shape), "narrow() cannot be applied to a 0-dim tensor.")
     axis = axis_of(dim, len(self.shape))
     n = self.shape[axis]
     start = int(start)
@@ -95,6 +96,7 @@ def split(self: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tens
     Raises:
       RuntimeError: the sizes do not fit.
     """
+    refuse_number(len(self.shape), "split expects at least a 1-dimensional tensor")
     axis = axis_of(dim, len(self.shape))
     n = self.shape[axis]
     given = split_size_or_sections
@@ -119,6 +121,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     Raises:
       RuntimeError: none is asked for.
     """
+    refuse_number(len(self.shape), "chunk expects at least a 1-dimensional tensor")
     if chunks < 1:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     n = self.shape[axis_of(dim, len(self.shape))]
@@ -127,6 +130,10 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: a number of nearly one size, or cut at indices."""
+    refuse_number(
+        len(self.shape),
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+    )
     axis = axis_of(dim, len(self.shape))
     n = self.shape[axis]
     given = indices_or_sections
@@ -191,6 +198,11 @@ def _writable_diagonal(x: np.ndarray, offset: int, i: int, j: int) -> np.ndarray
     return part
 
 
+def _line(x: Any) -> Any:
+    """A number with an axis."""
+    return structural.reshape(x, (1,))
+
+
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of an axis, as the last axis.
 
@@ -203,19 +215,18 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
         raise RuntimeError(f"maximum size for tensor at dimension {axis} is {n} but size is {size}")
     if step < 1:
         raise RuntimeError(f"step is {step} but must be > 0")
+    if not self.shape:
+        return view("Unfold", self, lambda x: _line(x)[:size], lambda x: _line(x)[:size])
     starts = np.arange(0, n - size + 1, step)
     index = starts[:, None] + np.arange(size)
 
     def windows(x: Any) -> Any:
-        if not shape_of(x):
-            x = structural.reshape(x, (1,))
         found = gather(x, (index,), (axis,))
         order = [*range(2, len(shape_of(found)))]
         order.insert(axis, 0)
         return structural.transpose(found, (*order, 1))
 
     def memory(x: np.ndarray) -> np.ndarray:
-        x = x.reshape(1) if not x.ndim else x
         found = np.lib.stride_tricks.sliding_window_view(
             x, size, axis, writeable=bool(x.flags.writeable)
         )

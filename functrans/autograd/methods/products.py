@@ -324,6 +324,9 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Products of vectors along an axis; the first is conjugated."""
+    if not x.shape and not y.shape:
+        axis_of(dim, 0)
+        return vecdot(x[None], y[None], dim=0)  # type: ignore[index]  # a method
     return composite("SumBackward1", lambda a, b: dot_primitives.vecdot(a, b, dim), x, y)  # type: ignore[no-any-return]  # a tensor
 
 

@@ -379,7 +379,10 @@ def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Each slice along an axis scaled so that its norm is at most ``maxnorm``."""
-    axis = axis_of(dim, len(self.shape))
+    ndim = len(self.shape)
+    if ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
+    axis = axis_of(dim, ndim)
 
     def of(x: Any) -> Any:
         shape = shape_of(x)

@@ -47,6 +47,16 @@ def axis_of(dim: int, ndim: int) -> int:
     return dim % ndim if ndim else 0
 
 
+def refuse_number(ndim: int, message: str, kind: type[Exception] = RuntimeError) -> None:
+    """Refuse a tensor without axes.
+
+    Raises:
+      RuntimeError: it has none; or an error of another kind.
+    """
+    if not ndim:
+        raise kind(message)
+
+
 def resolved(shape: Shape, size: int) -> Shape:
     """Extents with -1 replaced.
 
@@ -169,6 +179,9 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
       RuntimeError: the sizes do not fit.
     """
     axis = axis_of(dim, len(self.shape))
+    refuse_number(
+        len(self.shape), "unflatten: Dimension specified as 0 but tensor has no dimensions"
+    )
     n = self.shape[axis]
     known = math.prod(size for size in sizes if size != -1)
     if (-1 not in sizes and known != n) or (-1 in sizes and (not known or n % known)):
@@ -338,6 +351,8 @@ def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
         )
     sources = [axis_of(d, ndim) for d in sources]
     targets = [axis_of(d, ndim) for d in targets]
+    if not ndim:
+        return permuted(self, (), "Permute")
     order = [axis for axis in range(ndim) if axis not in sources]
     for target, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, axis)

@@ -410,9 +410,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
       RuntimeError: the axis has an odd extent.
     """
     check_tensor("glu", "input", 1, input)
-    axis = axis_of(dim, len(input.shape))
     if not input.shape:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    axis = axis_of(dim, len(input.shape))
     if input.shape[axis] % 2:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}"

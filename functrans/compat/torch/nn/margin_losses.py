@@ -87,6 +87,9 @@ def pairwise_distance(
       >>> pairwise_distance(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]]), eps=0.0)
       tensor([5.])
     """
+    if not x1.shape and not x2.shape:
+        found = pairwise_distance(x1[None], x2[None], p, eps, keepdim)  # type: ignore[index]  # methods
+        return found[0] if keepdim else found  # type: ignore[index]  # likewise
     return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))  # type: ignore[no-any-return]  # a tensor
 
 
