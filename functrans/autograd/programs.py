@@ -401,6 +401,10 @@ class ProgramNode(CompositeNode):
         self.is_packed = True
         self.guards = ()
 
+    def read(self) -> Sequence[Any]:
+        """All residuals: the program has no others."""
+        return self.saved  # type: ignore[no-any-return]  # a list
+
     def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
         """Run the transposed program; on tensors, pull back through the function's equations."""
         saved = self.residuals()

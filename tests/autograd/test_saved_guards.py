@@ -204,16 +204,22 @@ READ_WITHOUT_EFFECT = {
 
 @pytest.mark.parametrize("code", CASES)
 def test_an_operand_that_no_derivative_reads_may_be_written_to(code: str) -> None:
-    """A write is refused only if the derivative would be another one after it."""
+    """A write is refused if the derivative would be another one after it, and only then."""
     for target in Program.names(code):
         if OPERANDS[target].dtype.kind not in "fc":
             continue
         try:
-            _after_a_write(code, target, is_hidden=False)
-            continue
+            after = _after_a_write(code, target, is_hidden=False)
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
             if "modified by an inplace operation" not in str(error):
                 continue  # no operation on these operands, or no derivative of it
+        else:
+            for expected in Program(code, is_leaf=False).derivatives(1):
+                for value, wanted in zip(after, expected, strict=True):
+                    assert (value is None) == (wanted is None)
+                    if wanted is not None:
+                        assert_allclose(value, wanted, 1e-9, 1e-9, err_msg=target)
+            continue
         found = _after_a_write(code, target, is_hidden=True)
         (expected,) = Program(code, is_leaf=False).derivatives(1)
         pairs = [(a, b) for a, b in zip(found, expected, strict=True) if a is not None]
