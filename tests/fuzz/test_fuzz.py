@@ -36,6 +36,7 @@ CHUNKS = [
     ("jaxprs", 0, 90),
     ("files", 0, 300),
     ("imperative", 0, 20),
+    ("kills", 20, 3),
 ]
 FOUND_CASES = sorted(FOUND.glob("*.json"))
 

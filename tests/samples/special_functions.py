@@ -424,7 +424,7 @@ BESSEL = (
     row(be.it2i0k0_k_p, lambda x: mp.quad(lambda t: mp.besselk(0, t) / t, [x, x + 4, mp.inf]),
         HALF),
     row(be.it2j0y0_j_p, lambda x: _quad(lambda t: (1 - mp.besselj(0, t)) / t, 1e-25, x), HALF),
-    row(be.it2j0y0_y_p, lambda x: -_it_y0(x), HALF, rtol=1e-8),
+    row(be.it2j0y0_y_p, lambda x: _it_y0(x), HALF),
     row(be.itstruve0_p, lambda x: _quad(lambda t: mp.struveh(0, t), 0, x), HALF, rtol=1e-9),
     row(be.it2struve0_p, lambda x: mp.pi / 2 - _quad(lambda t: mp.struveh(0, t) / t, 1e-30, x),
         HALF, rtol=1e-9),
@@ -433,10 +433,13 @@ BESSEL = (
 
 
 def _it_y0(x: Any) -> Any:
-    """The integral of ``-y0(t) / t`` from ``x`` on, by the sum of its alternating waves."""
-    ends = [x, *(mp.besseljzero(0, k) for k in range(3, 3 + 1))]
-    near = mp.quad(lambda t: -mp.bessely(0, t) / t, [x, ends[-1]])
-    return near + mp.quadosc(lambda t: -mp.bessely(0, t) / t, [ends[-1], mp.inf], omega=1)
+    """The integral of ``y0(t) / t`` from ``x`` on, by the power series (DLMF 10.8.2)."""
+    half, log = x * x / 4, mp.log(x / 2) + mp.euler
+    terms = (
+        (-half) ** k / mp.factorial(k) ** 2 * (log - mp.harmonic(k) - mp.mpf(1) / (2 * k)) / (2 * k)
+        for k in range(1, 40)
+    )
+    return 2 / mp.pi * (mp.pi**2 / 12 - log**2 / 2 - mp.fsum(terms))
 
 
 POLYNOMIALS = (
