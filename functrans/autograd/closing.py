@@ -337,7 +337,7 @@ def _changes(
             if was is MISSING or (was is None and isinstance(now, Tensor)):
                 if isinstance(now, Tensor):
                     _refuse_graph(label, name, now)
-                    if now._view is not None and id(now._view.base) in session.entries:
+                    if now._view is not None and id(now._view.root) in session.entries:
                         raise UnsupportedOperationError(
                             f"{label}: the step keeps a view of a tensor in {name}; the memory of "
                             "what a program makes is its own: keep a clone()"
@@ -390,7 +390,7 @@ def _why_not_replaced(
     """Why a program cannot put one tensor in the place of another; empty if it can."""
     if id(now) in session.entries or now._trace is not session.trace:
         return "the new one was there before the step, or is no result of an operation"
-    if now._view is not None and id(now._view.base) in session.entries:
+    if now._view is not None and id(now._view.root) in session.entries:
         return "the new one is a view of a tensor that was there before"
     if was._node is not None or was._grad is not None or was._view is not None:
         return "the old one requires a gradient, or is a view"

@@ -27,7 +27,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import PERMANENT, enter_session, node_of, note_node
 from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.writes import CopySlices, check_view, write
+from functrans.autograd.writes import CopySlices, check_view, note_own, write
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.source import capture
 from functrans.trace import owner
@@ -467,8 +467,9 @@ class _Results:
     def _rebase(self, out: Tensor, own: Any) -> None:
         """Put a tensor that was written to behind the node."""
         how = out._view
-        if how is None:
+        if how is None or how.is_detached:
             out._node = own
+            note_own(out)
             return
         base = how.base
         written = CopySlices(

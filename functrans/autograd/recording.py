@@ -32,6 +32,7 @@ from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
 from functrans.primitives.structural import stop_gradient_p, unrecorded_p
+from functrans.primitives.torch_elementwise import with_slope
 from functrans.state import open_traces
 from functrans.trace import Trace, Tracer, bind, elementwise
 from functrans.traces.common import explained
@@ -370,7 +371,7 @@ def follow(
       is_copied: whether its memory is a conjugated copy.
     """
     storage, how = x._stored(), x._view
-    base, steps = (x, ()) if how is None else (how.base, how.steps)
+    base, steps = (x, ()) if how is None or how.is_detached else (how.base, how.steps)
     view._storage = storage
     made = view._view = View(base, (*steps, step), storage, label, is_multiple)
     if isinstance(x._value, Tracer):  # writes to it are written to its base, functionally
@@ -380,7 +381,7 @@ def follow(
     if how is not None:
         made.is_unrecorded |= how.is_unrecorded
         made.is_inferred |= how.is_inferred
-        made.is_multiple |= how.is_multiple and not how.is_detached
+        made.is_multiple |= how.is_multiple
         made.is_custom = how.is_custom
         made.copy_from(how)
     if is_copied:
@@ -517,6 +518,7 @@ def renew(view: Tensor) -> None:
     assert how is not None
     storage = view._stored()
     node = view._node
+    node_of(how.base)
     if how.is_copied and not isinstance(view._value, Tracer):
         view._value = how.copied()
         if how.node_version == storage.version:
@@ -534,7 +536,8 @@ def renew(view: Tensor) -> None:
         current = how.base._value
         for step in how.steps:
             current = step(current)
-        view._value = stop_gradient(current)
+        value = stop_gradient(current)
+        view._value = with_slope(value, view._value) if how.is_own else value
     elif how.base._node is not None or isinstance(view._value, Tracer):
         current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
         before = modes.grad

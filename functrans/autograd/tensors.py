@@ -57,15 +57,16 @@ class View:
     """How a tensor is a view of another one.
 
     Attributes:
-      base: the tensor that is no view itself. What was one until its shape was changed in place
-        is a view since then of the tensor that it was (``Tensor._unshaped``).
+      base: the tensor that is no view itself, or a detached one. What was one until its shape was
+        changed in place is a view since then of the tensor that it was (``Tensor._unshaped``).
       steps: functions from tensor to tensor, from the base to the view.
       version: that of the storage when the view's node was made.
       is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
       creator: name of the operation, for messages.
       is_custom: whether a ``Function`` returned it, so that its node is the function's.
       is_detached: whether it is the same memory outside of the graph (only where values are
-        traced; others share an array).
+        traced or copied; others share an array).
+      is_own: of what is detached, whether it was written to, and so may have derivatives.
       is_unrecorded: whether it was made while nothing was recorded (``no_grad``).
       is_inferred: whether that was in inference mode.
       is_copied: whether its memory is a copy of the base's, which NumPy cannot share (conjugates):
@@ -83,6 +84,7 @@ class View:
         "is_detached",
         "is_inferred",
         "is_multiple",
+        "is_own",
         "is_unrecorded",
         "node_version",
         "steps",
@@ -105,6 +107,7 @@ class View:
         self.creator = creator
         self.is_multiple = is_multiple
         self.is_detached = is_detached
+        self.is_own = False
         self.is_custom = False
         self.is_unrecorded = False
         self.is_inferred = False
@@ -119,6 +122,18 @@ class View:
         if base._view is not None and base._unshaped is not None:
             base = self._base = base._unshaped
         return base
+
+    @property
+    def root(self) -> Tensor:
+        """The tensor whose memory it is, whatever is detached on the way."""
+        base = self.base
+        return base if base._view is None else base._view.root
+
+    @property
+    def path(self) -> tuple[Callable[[Any], Any], ...]:
+        """All steps from the root on."""
+        before = self.base._view
+        return self.steps if before is None else (*before.path, *self.steps)
 
     def copy_from(self, how: View) -> None:
         """Be a copy as what it is a view of."""

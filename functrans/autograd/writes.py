@@ -26,6 +26,7 @@ from functrans.autograd.overlaps import check_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
+from functrans.control.custom_rules import stop_gradient
 from functrans.indexing import index_value, updated
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr
@@ -35,6 +36,7 @@ from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
 from functrans.primitives.elementwise import where
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import broadcast_to, reshape
+from functrans.primitives.torch_elementwise import with_slope
 from functrans.staging import stage
 from functrans.trace import Tracer, dtype_of, inner_trace, shape_of
 from functrans.traces.pushing import PushingTracer
@@ -216,9 +218,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         )
     if modes.grad:
         node = x._node
-        if x._view is not None and x._view.is_detached:
-            pass  # a write outside of the graph
-        elif x._view is not None:
+        if x._view is not None and not x._view.is_detached:
             check_view(x)
             base = x._view.base._node
             if any(own is not None and own.primitive is None for own in (base, node)):
@@ -234,8 +234,8 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_write(twin)
     memory = x._memory()
     if isinstance(memory, Tracer) and x._view is not None:
-        base = x._view.base
-        memory = _region(x._view.steps)(np.empty(base.shape, _numbered(base.dtype)))
+        root = x._view.root
+        memory = _region(x._view.path)(np.empty(root.shape, _numbered(root.dtype)))
     elif (
         isinstance(memory, Tracer) and modes.session is not None and id(x) in modes.session.entries
     ):
@@ -280,23 +280,19 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
         _write_traced(x, new._value if new._trace is x._trace else _from_other_trace(x, new))
         if _whole(x)._dual is not None:
             _write_through(label, _whole(x))
-    elif x._view is not None and x._view.is_copied:
-        whole = x._view.base._memory()
-        np.copyto(whole, _placed(whole, _region(x._view.steps), np.asarray(new._value)))
     else:
-        np.copyto(memory, new._value)
+        _write_memory(x, new._value)
     storage = x._stored()
     storage.bump(label, source)
     how = x._view
-    if how is None:
+    if how is None or how.is_detached:
         if modes.grad:
             node = written
             if node is None and x._node is not None:
                 node = Overwritten(COMPOSITE, {}, None, (x._node,), x.shape, x.dtype, source)
                 node.label = "".join([part.capitalize() for part in label.split("_")])
             _move(x, node)
-        return x
-    if how.is_detached:
+        note_own(x)
         return x
     base = how.base
     if modes.grad and (written is not None or base._node is not None):
@@ -307,12 +303,24 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
         _move(base, node)
     elif modes.grad:
         x._node = None
+    note_own(base)
     return x
+
+
+def note_own(x: Tensor) -> None:
+    """Note of a detached tensor that it was written to, and is as the memory is.
+
+    Args:
+      x: a tensor; of others nothing is noted.
+    """
+    if x._view is not None:
+        x._view.is_own = True
+        x._view.note_version(x._stored().version)
 
 
 def _whole(x: Tensor) -> Tensor:
     """The tensor that is no view."""
-    return x if x._view is None else x._view.base
+    return x if x._view is None else x._view.root
 
 
 def _write_through(label: str, dual: Tensor) -> None:
@@ -370,10 +378,19 @@ def _write_traced(x: Tensor, value: Any) -> None:
     """Give a tensor, and the base that it is a view of, another traced value."""
     x._value = value
     how = x._view
-    if how is None:
-        return
-    base = how.base
-    if not how.steps:
-        base._value = value
-        return
-    base._value = _placed(base._value, _region(how.steps), value)
+    if how is not None:
+        base = how.base
+        whole = _placed(base._value, _region(how.steps), value) if how.steps else value
+        if how.is_detached:  # what it is a copy of keeps its own derivative
+            whole = with_slope(stop_gradient(whole), base._value)
+        _write_traced(base, whole)
+
+
+def _write_memory(x: Tensor, value: Any) -> None:
+    """Write to the memory of a tensor; of a copy, to that of its base."""
+    how = x._view
+    if how is None or not how.is_copied:
+        np.copyto(x._memory(), value)
+    else:
+        base = how.base
+        _write_memory(base, _placed(base._memory(), _region(how.steps), np.asarray(value)))

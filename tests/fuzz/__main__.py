@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
 
 from .common import NAMES, Failure, Kind, Report, Sandbox, check_seed, kind_named
@@ -68,10 +69,11 @@ class _Campaign:
         print(f"FOUND {failure.kind} {failure.seed}: {failure.signature} -> {path}", flush=True)
 
     def work(self, end: float) -> None:
-        """One worker."""
-        with Sandbox() as sandbox:
+        """One worker, with a child process for each kind."""
+        with ExitStack() as stack:
+            sandboxes = {kind.name: stack.enter_context(Sandbox()) for kind in self.kinds}
             while time.monotonic() < end and (taken := self._take()) is not None:
-                check_seed(sandbox, *taken, self.report, self._keep)
+                check_seed(sandboxes[taken[0].name], *taken, self.report, self._keep)
 
 
 def main() -> int:

@@ -321,9 +321,9 @@ def _may_refuse(step: dict[str, Any], model: Model, text: str) -> bool:
     if step["do"] == "view" and step["text"] == "a.view(-1)":
         return "view" in text
     if step["do"] != "write":
-        return ("ft.jit" in step["text"] and "was computed outside" in text) or (
-            "@" in step["text"] and "have the same dtype" in text
-        )
+        expected = {"ft.jit": "was computed outside", "@": "have the same dtype"}
+        expected["T.complex"] = "Expected object of scalar type"
+        return any(word in step["text"] and part in text for word, part in expected.items())
     target = cells[0]
     return (
         _must_refuse(step, model)

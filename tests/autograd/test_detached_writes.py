@@ -1,0 +1,100 @@
+"""Writes to detached tensors: another graph on the same memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import functrans as ft
+import functrans.compat.torch as torch
+from functrans.autograd import grad, gradcheck, tensor
+
+MADE: dict[str, Callable[[Any], Any]] = {
+    "detach": lambda x: x.detach(),
+    "twice": lambda x: x.detach().detach(),
+    "part": lambda x: x[0].detach(),
+    "turned": lambda x: x.t().detach(),
+    "gradient": lambda x: grad((x**3).sum(), x, create_graph=True)[0].detach(),
+}
+WRITTEN: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "whole": lambda d, x, w: d.mul_(w),
+    "overwritten": lambda d, x, w: d.copy_(w.expand(d.shape)),
+    "view": lambda d, x, w: d[0].mul_(w.sum()),
+    "view of a view": lambda d, x, w: d[..., 1:][0].add_(w[0]),
+    "earlier view": lambda d, x, w: [v.mul_(w.sum()) for v in [d[..., 0]]],
+    "twice": lambda d, x, w: (d.mul_(w), d[0].add_(w.sum())),
+    "both": lambda d, x, w: (d.mul_(w), x.mul_(2.0)),
+    "base first": lambda d, x, w: (x.mul_(2.0), d.mul_(w)),
+    "constant": lambda d, x, w: d.mul_(2.0),
+}
+POINT = np.array([[0.4, 0.9], [0.7, -1.2]])
+WEIGHTS = np.array([1.3, 0.6])
+
+
+def _losses(made: str, written: str, a: Any, w: Any) -> Any:
+    x = a * a
+    d = MADE[made](x)
+    WRITTEN[written](d, x, w)
+    numbers = tensor(np.arange(1.0, 1 + d.numel())).view(d.shape)
+    return (d * d * numbers).sum(), (x * torch.tensor([2.0, 3.0], dtype=torch.float64)).sum()
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_write_is_recorded_by_the_detached_tensor_alone(made: str, written: str) -> None:
+    leaves = [tensor(POINT, requires_grad=True), tensor(WEIGHTS, requires_grad=True)]
+    value = sum(_losses(made, written, *leaves))
+    expected = grad(value, leaves, allow_unused=True, materialize_grads=True)
+
+    @ft.jit
+    def step() -> Any:
+        for leaf in leaves:
+            leaf.grad = None
+        loss = sum(_losses(made, written, *leaves))
+        loss.backward()
+        return loss.detach()
+
+    assert_allclose(step().numpy(), value.detach().numpy(), rtol=1e-13)
+    found = [leaf.grad for leaf in leaves]
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(0.0 if one is None else one.numpy(), other.numpy(), rtol=1e-13)
+    points = [leaf.detach() for leaf in leaves]
+    gradients = torch.func.grad(lambda a, w: sum(_losses(made, written, a, w)), argnums=(0, 1))(
+        *points
+    )
+    for one, other in zip(gradients, expected, strict=True):
+        assert_allclose(one.numpy(), other.numpy(), rtol=1e-13)
+
+
+# A later write to the other tensor changes the numbers here, but has no derivative here.
+@pytest.mark.parametrize("written", [name for name in WRITTEN if name != "both"])
+def test_gradients_of_what_is_written_are_those_of_differences(written: str) -> None:
+    def loss(w: Any) -> Any:  # the memory of the other tensor is written to, not its derivative
+        return _losses("detach", written, tensor(POINT), w)[0] + w.sum()
+
+    assert gradcheck(loss, tensor(WEIGHTS, requires_grad=True))
+
+
+def test_a_detached_conjugate_has_derivatives_of_its_own() -> None:
+    x = tensor(np.array([1 + 2j, 3 - 1j]), requires_grad=True)
+    w = tensor(np.array([2.0, 0.5]), requires_grad=True)
+    y = x * 1
+    d = y.conj().detach()
+    part = d[1:]
+    d.mul_(w)
+    part.mul_(w[0])
+    assert_allclose(y.detach().numpy(), [2 + 4j, 3 - 1j])
+    (d.real.sum() + y.real.sum()).backward()
+    assert_allclose(w.grad.numpy(), [1 + 0.5 * 3, 2 * 3])
+    assert_allclose(x.grad.numpy(), [1, 1])
+
+
+def test_a_detached_leaf_is_not_written_to() -> None:
+    def step() -> Any:
+        return (tensor([1.0]) * 2).detach().requires_grad_().mul_(2).detach()
+
+    for call in (step, ft.jit(step)):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            call()
