@@ -33,6 +33,7 @@ from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, capture, here, resolve
 from functrans.ir.tapes import TapeValue
 from functrans.state import current_config, open_traces, replayed
+from functrans.tree import LEAF_TYPES
 
 
 class Trace:
@@ -106,6 +107,11 @@ class Tracer:
     __slots__ = ("__weakref__", "_alias", "_trace")
     _trace: Trace
     _alias: Alias | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("functrans."):  # another's may be a container
+            LEAF_TYPES.add(cls)
 
     @property
     def aval(self) -> ShapedArray:

@@ -44,7 +44,8 @@ class LeafDef:
 
 
 LEAF = LeafDef()
-_LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.float32})
+LEAF_TYPES = {np.ndarray, float, int, complex, bool, np.float64, np.float32}
+"""Types that are never containers, the tracers of the library among them."""
 
 
 @lru_cache(maxsize=1)
@@ -90,14 +91,22 @@ def fold_float0(tree: Any, shape: Callable[[Any], Any] = tuple) -> Any:
       unflattened.
     """
     flat, treedef = flatten(tree)
-    flags = [is_float0(leaf) for leaf in flat]
-    if True not in flags:
-        return tree
+    return _folded(flat, treedef, shape) if any(is_float0(leaf) for leaf in flat) else tree
+
+
+def flatten_folded(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves and structure of a pytree, with arrays of dtype ``float0`` in the structure."""
+    flat, treedef = flatten(tree)
+    if any(is_float0(leaf) for leaf in flat):
+        return flatten(_folded(flat, treedef, tuple))
+    return flat, treedef
+
+
+def _folded(flat: Sequence[Any], treedef: Any, shape: Callable[[Any], Any]) -> Any:
     _register_float0()
-    folded = [
-        _Float0(shape(leaf.shape)) if flag else leaf for leaf, flag in zip(flat, flags, strict=True)
-    ]
-    return unflatten(treedef, folded)
+    return unflatten(
+        treedef, [_Float0(shape(leaf.shape)) if is_float0(leaf) else leaf for leaf in flat]
+    )
 
 
 def _register_dataclass(cls: type) -> None:
@@ -128,13 +137,8 @@ def _register_dataclass(cls: type) -> None:
 
 
 def _unregistered_dataclasses(leaves: Sequence[Any]) -> set[type]:
-    return {
-        type(leaf)
-        for leaf in leaves
-        if type(leaf) not in _LEAF_TYPES
-        and dataclasses.is_dataclass(leaf)
-        and not isinstance(leaf, type)
-    }
+    kinds = {type(leaf) for leaf in leaves} - LEAF_TYPES
+    return {kind for kind in kinds if dataclasses.is_dataclass(kind)} if kinds else kinds
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -151,7 +155,7 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
       >>> leaves
       [2.0, 3.0, 1.0]
     """
-    if type(tree) in _LEAF_TYPES:
+    if type(tree) in LEAF_TYPES:
         return [tree], LEAF
     optree = _optree()
     leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
@@ -244,7 +248,7 @@ def transpose(outer: Any, inner: Any, tree: Any) -> Any:
 
 def key_paths(tree: Any, root: str) -> list[str]:
     """The key path of each leaf as Python would write it: ``args[0]['w']``."""
-    if type(tree) in _LEAF_TYPES:
+    if type(tree) in LEAF_TYPES:
         return [root]
     return paths_of(structure(tree), root)
 
@@ -303,7 +307,7 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
     Raises:
       TreeMismatchError: it is no prefix of the tree.
     """
-    if prefix is None or type(prefix) in _LEAF_TYPES:
+    if prefix is None or type(prefix) in LEAF_TYPES:
         return [prefix] * len(leaves(tree))
     optree = _optree()
     numbers, treedef = flatten(tree)  # registers dataclasses
@@ -328,7 +332,7 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
 
 __all__ = [
     "LeafDef", "all", "broadcast_prefix", "check_same", "children_of", "children_up_to", "describe",
-    "flatten", "fold_float0", "is_float0", "key_paths", "leaves", "map", "paths_of", "reduce",
-    "structure", "transpose", "unflatten",
+    "flatten", "flatten_folded", "fold_float0", "is_float0", "key_paths", "leaves", "map",
+    "paths_of", "reduce", "structure", "transpose", "unflatten",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -135,6 +135,25 @@ def test_compiled_derivatives_are_within_the_bounds_of_the_table(row: Tail) -> N
         _check(row, ft.jit(lambda x: _reverse(function, x))(x))
 
 
+@pytest.mark.parametrize("row", TAILS, ids=lambda row: row.key)
+def test_numbers_have_the_derivatives_that_arrays_have(row: Tail) -> None:
+    _, x = _function(row)
+    whole = getattr(special if row.is_scipy else fnp, row.name)
+    points = row.points()
+    for i in range(0, len(points), 1 + len(points) // 8):
+
+        def function(x: Any, point: Any = points[i]) -> Any:
+            y = whole(*point[: row.moving], x, *point[row.moving + 1 :])
+            return fnp.real(y if row.result is None else y[row.result])
+
+        with np.errstate(all="ignore"):
+            expected = [y[0] for y in _reverse(lambda x: np.stack([function(x[0])]), x[i : i + 1])]
+            for number in (float(x[i]), np.array(x[i])):
+                slope = ft.grad(function)
+                found = function(number), slope(number), ft.grad(slope)(number)
+                np.testing.assert_allclose(found, expected, 1e-14, 1e-300, err_msg=str(points[i]))
+
+
 def test_each_bound_belongs_to_a_row_and_has_a_reason() -> None:
     assert set(BOUNDS) <= {row.key for row in TAILS}
     assert len({row.key for row in TAILS}) == len(TAILS) > 150

@@ -258,7 +258,7 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
     Raises:
       RuntimeError: shape or dtype do not fit.
     """
-    if tuple(np.broadcast_shapes(new.shape, x.shape)) != x.shape:
+    if new.shape != x.shape and np.broadcast_shapes(new.shape, x.shape) != x.shape:
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape "
             f"{list(np.broadcast_shapes(new.shape, x.shape))}"

@@ -523,8 +523,8 @@ class JitFunction:
         structure: list[Any] = []
 
         def flat(*tracers: Any) -> list[Any]:
-            result = tree.fold_float0(self.call_with(args, kwargs, treedef, tracers))
-            outs, out_treedef = tree.flatten(result)
+            result = self.call_with(args, kwargs, treedef, tracers)
+            outs, out_treedef = tree.flatten_folded(result)
             structure.append(out_treedef)
             return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
 

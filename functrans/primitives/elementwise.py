@@ -294,9 +294,9 @@ def plain_slope(x: Any, slope: Any, tail: Callable[[Any], Any]) -> Any:
     """A slope computed from the result, and by ``tail`` of the operand where it is small."""
     if not np.min(slope, initial=1) < NEAR_LIMIT:
         return slope
-    where_small = np.nonzero(slope < NEAR_LIMIT)
+    is_small = slope < NEAR_LIMIT
     with np.errstate(under="ignore"):
-        slope[where_small] = tail(x[where_small])
+        slope[is_small] = tail(x[is_small])
     return slope[()]
 
 

@@ -38,7 +38,8 @@ def _stage_call(
 ) -> tuple[Jaxpr, Any]:
     """The Jaxpr of a call and the structure of its result."""
     label = f"{who} of {name_of(fun)}"
-    args, kwargs = tree.fold_float0(tree.map(_as_float0, (args, kwargs)))
+    if any(map(_is_float0, tree.leaves((args, kwargs)))):
+        args, kwargs = tree.fold_float0(tree.map(_as_float0, (args, kwargs)))
     traced = [arg for i, arg in enumerate(args) if i not in static]
     leaves, treedef = tree.flatten((traced, kwargs))
     names = []
@@ -53,8 +54,7 @@ def _stage_call(
         given = iter(own_args)
         full = [arg if i in static else next(given) for i, arg in enumerate(args)]
         result = fun(*full, **own_kwargs)
-        result = tree.fold_float0(result)
-        outs, out_treedef = tree.flatten(result)
+        outs, out_treedef = tree.flatten_folded(result)
         structure.append(out_treedef)
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
@@ -126,8 +126,12 @@ def _shapes(jaxpr: Jaxpr, out_treedef: Any) -> Any:
 
 def _as_float0(leaf: Any) -> Any:
     """The array that a struct of dtype ``float0`` stands for; other leaves as they are."""
-    is_struct = isinstance(leaf, ShapeDtypeStruct) and leaf.dtype == tree.FLOAT0
-    return np.zeros(leaf.shape, leaf.dtype) if is_struct else leaf
+    return np.zeros(leaf.shape, leaf.dtype) if _is_float0(leaf) else leaf
+
+
+def _is_float0(leaf: Any) -> bool:
+    """Whether a leaf is an array of dtype ``float0``, or the shape and dtype of one."""
+    return tree.is_float0(leaf) or (type(leaf) is ShapeDtypeStruct and leaf.dtype == tree.FLOAT0)
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
