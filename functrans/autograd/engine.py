@@ -177,7 +177,8 @@ class Pass:
                 slots = self.cts.get(main)
                 if slots is None:
                     slots = self.cts[main] = [None] * len(main.dtype)
-                slots[node.params["index"]] = ct
+                i = node.params["index"]  # derivatives of the node have result nodes of their own
+                slots[i] = ct if slots[i] is None else add_cotangents(slots[i], ct)
             return
         if getattr(node, "is_watched", False) or node in self.captures or node in self.stops:
             pulled = self._run_watched(node, ct)

@@ -374,13 +374,14 @@ def follow(
     base, steps = (x, ()) if how is None or how.is_detached else (how.base, how.steps)
     view._storage = storage
     made = view._view = View(base, (*steps, step), storage, label, is_multiple)
-    if isinstance(x._value, Tracer):  # writes to it are written to its base, functionally
-        made.is_conj = is_copied != (how is not None and how.is_conj)
-        return
     made.is_unrecorded, made.is_inferred = not modes.grad, modes.inference
     if how is not None:
         made.is_unrecorded |= how.is_unrecorded
         made.is_inferred |= how.is_inferred
+    if isinstance(x._value, Tracer):  # writes to it are written to its base, functionally
+        made.is_conj = is_copied != (how is not None and how.is_conj)
+        return
+    if how is not None:
         made.is_multiple |= how.is_multiple
         made.is_custom = how.is_custom
         made.copy_from(how)
@@ -524,9 +525,10 @@ def renew(view: Tensor) -> None:
         if how.node_version == storage.version:
             return
     if how.is_unrecorded and how.base._node is not None:
-        if not modes.grad:
+        if modes.grad:
+            raise RuntimeError(how.of_both_modes("its base or another view of its base has been"))
+        if not isinstance(view._value, Tracer):
             return
-        raise RuntimeError(how.of_both_modes("its base or another view of its base has been"))
     if how.is_custom and node is not None:
         raise RuntimeError(
             f"Output 0 of {how.creator} is a view and its base or another view of its base has "
@@ -541,7 +543,7 @@ def renew(view: Tensor) -> None:
     elif how.base._node is not None or isinstance(view._value, Tracer):
         current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
         before = modes.grad
-        modes.grad = True  # the node is asked for, whatever the mode is now
+        modes.grad = not how.is_unrecorded  # the mode of the view, whatever it is now
         try:
             for step in how.steps:
                 current = step(current)

@@ -122,6 +122,8 @@ def _labelled(step: Callable[[Any], Any], label: str) -> Callable[[Any], Any]:
         result = step(part)
         if not isinstance(result, Tensor):
             return result
+        if result is part and not modes.grad:
+            return result._trace._result(result._value, (result,))
         return named(alias(result) if result is part else result, label)
 
     return labelled

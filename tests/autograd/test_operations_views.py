@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import functrans as functional
 import functrans.compat.torch as ft
 from functrans.autograd import grad, gradcheck, no_grad, tensor
 
@@ -198,6 +199,30 @@ def test_views_of_a_tensor_that_is_reshaped_in_place_stay_its_views(
     (expected,) = grad(function(leaf), leaf)
     staged = ft.func.grad(function)(tensor(point))
     np.testing.assert_allclose(staged.numpy(), expected.numpy(), rtol=1e-13)
+
+
+# Strides are unknown where values are; what is detached has no gradient to compare with.
+@pytest.mark.parametrize("name", [name for name in VIEWS if name not in ("as_strided", "detach")])
+def test_unrecorded_views_are_constants_in_jitted_steps_and_transforms(name: str) -> None:
+    leaf = tensor(BASE / 7, requires_grad=True)
+
+    def loss(x: Any) -> Any:
+        with no_grad():
+            constant = VIEWS[name](x)
+        return (VIEWS[name](x) * constant).sum()
+
+    (expected,) = grad(loss(leaf), leaf)
+
+    @functional.jit
+    def step() -> Any:
+        leaf.grad = None
+        value = loss(leaf)
+        value.backward()
+        return value.detach()
+
+    step()
+    assert_array_equal(leaf.grad.numpy(), expected.numpy())
+    assert_array_equal(ft.func.grad(loss)(leaf.detach()).numpy(), expected.numpy())
 
 
 def test_a_write_of_a_wider_kind_is_refused_before_anything_changes() -> None:
