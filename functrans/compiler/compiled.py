@@ -105,7 +105,8 @@ class Compiled:
         self.prepared = prepared
         self.parts = parts
         self.donations = donations
-        self._is_whole = len(parts) == 1 and isinstance(parts[0], NativeFunction)
+        part = parts[0] if len(parts) == 1 else None
+        self._is_whole = isinstance(part, NativeFunction) and _is_whole(prepared, part.part)
 
     @property
     def was_cached(self) -> bool:
@@ -198,6 +199,11 @@ def native_error(jaxpr: Jaxpr, status: int) -> Exception:
 # making ------------------------------------------------------------------------------------------
 
 
+def _is_whole(prepared: Jaxpr, part: NativePart) -> bool:
+    """Whether a part is the whole program; one that leaves out a tape is not."""
+    return len(part.inputs) == len(prepared.constvars) + len(prepared.invars)
+
+
 def compiled(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled:
     """Compile a simplified program, or find it on disk.
 
@@ -213,7 +219,8 @@ def compiled(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled:
     donations = NO_DONATIONS
     if given:
         inputs = [len(prepared.constvars) + i for i in given]
-        if len(planned_parts) == 1 and isinstance(planned_parts[0], NativePart):
+        part = planned_parts[0] if len(planned_parts) == 1 else None
+        if isinstance(part, NativePart) and _is_whole(prepared, part):
             donations = find_donations(prepared, inputs)
         else:
             reason = "the program calls NumPy between native parts"

@@ -168,8 +168,9 @@ def partition(jaxpr: Jaxpr) -> list[Part]:
     seen: set[Atom] = {*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars}
     while True:
         reasons = _reasons(jaxpr, seen)
-        if not any(reasons):
-            return [NativePart(jaxpr, (*jaxpr.constvars, *jaxpr.invars))]
+        inputs = (*jaxpr.constvars, *jaxpr.invars)
+        if not any(reasons) and not any(type(var.aval) is Tape for var in inputs):
+            return [NativePart(jaxpr, inputs)]
         parts = _grouped(jaxpr, reasons)
         found = {
             var

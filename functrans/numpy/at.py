@@ -22,8 +22,8 @@ from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.movement import concatenate
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.sorting import argsort
-from functrans.primitives.structural import reshape
-from functrans.trace import Tracer, shape_of
+from functrans.primitives.structural import cast, reshape
+from functrans.trace import Tracer, dtype_of, shape_of
 
 _MODES = {
     None: "raise",
@@ -178,7 +178,10 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
 
 def _subtract(self: Place, values: Any, **options: Any) -> Any:
     """The array with values subtracted there; repeated indices count each time."""
-    return self.add(-as_value(values), **options)
+    values = as_value(values)
+    if dtype_of(values).kind in "iu":  # narrower ones wrap where they are negated
+        values = cast(values, dtype_of(as_value(self._array)))
+    return self.add(-values, **options)
 
 
 def _install_methods() -> None:

@@ -222,7 +222,11 @@ def _quantile(
             spread = structural.reshape(
                 as_array(q), shape_of(q) + (1,) * (len(shape_of(lanes)) - 1)
             ) if n_q else q  # fmt: skip
-            result = _of_sorted(sorting.sort(lanes, -1), spread, method, n, True)
+            if shape_of(lanes)[-1]:
+                result = _of_sorted(sorting.sort(lanes, -1), spread, method, n, True)
+            else:
+                dtype = np.result_type(dtype_of(x), dtype_of(q)) if n_q else dtype_of(x)
+                result = np.full(shape_of(q) + shape_of(lanes)[:-1], math.nan, dtype)
         else:
             lanes = sorting.sort(lanes, -1)
             result = _of_sorted(lanes, q, method, n, False)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.numpy.at import At
 from functrans.numpy.ufuncs import UFUNCS
 
 ELEMENTWISE = [ufunc for ufunc in UFUNCS if ufunc.signature is None]
@@ -261,3 +262,32 @@ def test_derivatives_of_parts_and_signs_are_those_of_the_functions() -> None:
     np.testing.assert_array_equal(ft.grad(lambda x: np.sum(np.modf(x)[0]))(x), np.ones(5))
     ft.check_grads(lambda a, b: np.abs(np.sign(a + 1j * b) + 1.0), (0.3, -0.7), order=2)
     ft.check_grads(np.reciprocal, (np.array([0.3 - 1.2j, -2.0 + 0.1j]),), order=2)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "?", "f4", "f8"])
+@pytest.mark.parametrize(("shape", "axis"), [((0, 3), 0), ((0, 3), None), ((0, 3), 1), ((3, 0), 1)])
+def test_quantiles_of_nothing_are_nan(dtype: str, shape: Any, axis: Any) -> None:
+    x = np.zeros(shape, dtype)
+    for function in (np.nanquantile, np.nanpercentile):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy warns of slices of NaN only
+            expected = function(x, 0.2, axis=axis)
+        found = ft.jit(lambda x, f=function: f(x, 0.2, axis=axis))(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+        # NumPy leaves out the axis of several quantiles here.
+        assert ft.jit(lambda x, f=function: f(x, [0.2, 0.7], axis=axis))(x).shape == (
+            2,
+            *expected.shape,
+        )
+
+
+@pytest.mark.parametrize("dtype", ["u2", "i4", "u8", "i8"])
+@pytest.mark.parametrize("values", ["u1", "i2", "u4", "u8"])
+def test_subtraction_at_places_is_in_the_dtype_of_the_array(dtype: str, values: str) -> None:
+    x, v = np.array([5, 0, 7], dtype), np.array([2, 3], values)
+    expected = x.copy()
+    expected[[0, 1]] -= v.astype(dtype)
+    function = lambda x, v: At(x)[np.array([0, 1])].subtract(v)  # noqa: E731  # one line
+    for call in (function, ft.jit(function)):
+        np.testing.assert_array_equal(call(x, v), expected)
