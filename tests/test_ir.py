@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from functrans import lax, make_jaxpr
+from functrans import eval_jaxpr, lax, make_jaxpr
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
 from functrans.ir import encoding, parameters
 from functrans.ir.avals import ShapedArray, Tape
@@ -903,3 +903,11 @@ def test_a_hundred_thousand_equations_take_seconds(tmp_path):
     loaded = through_file(jaxpr, tmp_path)
     assert structural_hash(loaded) == structural_hash(jaxpr)
     assert time.process_time() - start < 60
+
+
+def test_arguments_are_converted_to_the_dtypes_of_a_program():
+    jaxpr = make_jaxpr(lambda x: x / 3)(np.ones(2))
+    for dtype in ("f4", "i8", "?"):
+        (found,) = eval_jaxpr(jaxpr, None, np.ones(2, dtype))
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, np.ones(2) / 3)

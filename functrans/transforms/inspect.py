@@ -15,6 +15,7 @@ from functrans import tree
 from functrans.errors import ShapeError
 from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
+from functrans.primitives.structural import cast
 from functrans.staging import stage
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
@@ -193,5 +194,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[A
                 f"eval_jaxpr: args[{i}] is {aval_of(value)}, but the program was made for {aval}; "
                 "make it anew for other shapes and dtypes"
             )
+        if dtype_of(value) != aval.dtype:
+            values[i] = cast(value, aval.dtype)
     outs = evaluate(jaxpr, values, consts)
     return own_arrays(outs, [*values, *(jaxpr.consts if consts is None else consts)])

@@ -74,12 +74,14 @@ def bfloat16_dtype() -> np.dtype:
     """The dtype bfloat16 of the package ml_dtypes.
 
     Raises:
-      RuntimeError: it is not installed.
+      ImportError: it is not installed.
     """
     try:
         from ml_dtypes import bfloat16
     except ImportError:
-        raise RuntimeError("bfloat16 needs the package ml_dtypes") from None
+        raise ImportError(
+            "bfloat16 needs the package ml_dtypes: pip install 'functrans[bfloat16]'"
+        ) from None
     dtype: np.dtype = np.dtype(bfloat16)
     return dtype
 

@@ -102,7 +102,10 @@ def __getattr__(name: str) -> _Any:
     if name in ("autocast", "GradScaler"):
         return getattr(_import_module(f"{__name__}.amp"), name)
     if name == "bfloat16":
-        return _dtypes.bfloat16()
+        try:
+            return _dtypes.bfloat16()
+        except ImportError as error:
+            raise AttributeError(str(error), name=name) from None
     raise _not_offered("torch", name, __name__)
 
 
