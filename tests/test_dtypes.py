@@ -169,3 +169,53 @@ def test_the_cotangent_of_an_integer_is_float0(row: Row) -> None:
         (ct,) = pullback(tuple(cts))
         assert ct.dtype == ft.float0
         assert ct.shape == sample.operands[integral[0]].shape
+
+
+def _doubles(sample: Sample) -> list[int]:
+    return [
+        i
+        for i, x in enumerate(sample.operands)
+        if isinstance(x, np.ndarray) and x.dtype == np.float64
+    ]
+
+
+def _mixes_precision(row: Row, sample: Sample) -> bool:
+    is_elementwise = row.primitive.elementwise is not None and row.is_differentiable
+    is_plain = sample.label == "same" and sample.is_smooth and row.order >= 2
+    return is_elementwise and is_plain and len(_doubles(sample)) > 1
+
+
+@pytest.mark.parametrize(("row", "label"), each_sample(_mixes_precision))
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_derivatives_are_computed_in_the_precision_of_the_result(
+    row: Row, label: str, dtype: Any
+) -> None:
+    """Operands of less precision are widened first, as NumPy widens them for the value."""
+    sample = row.sample(label)
+    for narrow in _doubles(sample):
+        given = list(sample.operands)
+        given[narrow] = given[narrow].astype(dtype)
+        same = [*given[:narrow], given[narrow].astype(np.float64), *given[narrow + 1 :]]
+        for i in set(row.moving(sample)) - {narrow}:
+            found = []
+            for operands in (given, same):
+
+                def total(x: Any, operands: Any = operands, i: int = i) -> Any:
+                    return np.sum(row.apply(sample, *operands[:i], x, *operands[i + 1 :])[0])
+
+                slope = ft.grad(total)
+                try:
+                    second = ft.grad(lambda x, slope=slope: np.sum(slope(x)))(operands[i])
+                except ft.NonDifferentiableError:  # of a function that is a derivative itself
+                    second = 0.0
+                found.append((slope(operands[i]), second))
+            for one, other in zip(*found, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_logarithms_of_small_integers_are_taken_in_the_precision_of_the_result() -> None:
+    b = np.array([0.5, 1.5])
+    for dtype in (np.int8, np.int16, np.uint8, bool):
+        a = np.array([1, 3]).astype(dtype)
+        found = ft.grad(lambda b, a=a: np.sum(a**b))(b)
+        np.testing.assert_allclose(found, a**b * np.log(a.astype(float)), rtol=1e-15)

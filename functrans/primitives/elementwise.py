@@ -30,6 +30,7 @@ from functrans.primitives.family import (
     unary,
     user_function,
 )
+from functrans.primitives.structural import cast
 from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
@@ -121,6 +122,7 @@ multiply_p: Primitive = binary(
     ("b", "a"),
     ufunc=np.multiply,
     keeps_weak=True,
+    has_plain_partials=True,
 )
 divide_p: Primitive = binary(
     "divide",
@@ -129,6 +131,7 @@ divide_p: Primitive = binary(
     ("b", "by"),
     ufunc=np.divide,
     keeps_weak=True,
+    has_plain_partials=True,
 )
 floor_divide_p: Primitive = binary(
     "floor_divide", _plain_floor_divide, (0, 0), ufunc=np.floor_divide, keeps_weak=True
@@ -173,6 +176,8 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
     """
     if dtype_of(y).kind == "c" and dtype_of(a).kind != "c":
         a = a + 0j
+    elif dtype_of(a).kind in "biu" and type(a) not in PYTHON_SCALARS:
+        a = cast(a, dtype_of(y))  # NumPy takes logarithms of small integers in half precision
     if type(a) in PYTHON_SCALARS:
         with np.errstate(all="ignore"):
             return t * (y * (np.log(a).item() if a != 0 else 0.0))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
 from functrans.ir.lowering import Pointwise
 from functrans.ir.primitive import (
     Elementwise,
@@ -32,7 +32,7 @@ from functrans.ir.primitive import (
     nondifferentiable,
 )
 from functrans.primitives.structural import broadcast_to, cast, moveaxis, reshape, unbroadcast
-from functrans.trace import aval_of, elementwise, shape_of
+from functrans.trace import aval_of, dtype_of, elementwise, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number, Numbers
@@ -113,6 +113,32 @@ def apply_partial(partial: Any, tangent: Any, operands: tuple[Any, ...], out: An
     if partial == -1:
         return -tangent
     return partial(tangent, *operands, out)
+
+
+_PRECISION = {"e": 0, "E": 0, "f": 1, "F": 1, "d": 2, "D": 2}
+"""By the letter of a floating dtype; dtypes of one number round alike."""
+_REAL, _COMPLEX = ("e", "f", "d"), ("F", "F", "D")
+
+
+def in_precision_of_result(partial: Callable[..., Any]) -> Callable[..., Any]:
+    """A partial derivative that reads operands in the precision in which the result is computed.
+
+    NumPy widens the narrower operands of a function; a logarithm of one alone would be rounded.
+    """
+
+    def widened(t: Any, *operands: Any) -> Any:
+        out = operands[-1]
+        wanted = _PRECISION.get(dtype_of(t if out is None else out).char, -1)
+        read = []
+        for x in operands:
+            if x is not None and type(x) not in PYTHON_SCALARS:
+                dtype = dtype_of(x)
+                if _PRECISION.get(dtype.char, 2) < wanted:
+                    x = cast(x, np.dtype((_COMPLEX if dtype.kind == "c" else _REAL)[wanted]))
+            read.append(x)
+        return partial(t, *read)
+
+    return widened
 
 
 def _elementwise_jvp(family: Elementwise) -> Callable[..., Any]:
@@ -233,6 +259,7 @@ def elementwise_primitive(
     ufunc: np.ufunc | None = None,
     abstract_eval: Callable[..., Any] | None = None,
     keeps_weak: bool = False,
+    has_plain_partials: bool = False,
     jvp: Any = None,
     transpose: Any = None,
     lower: Lowering | None = None,
@@ -250,6 +277,8 @@ def elementwise_primitive(
         ``abstract_eval`` is given.
       abstract_eval: used instead of the ufunc's.
       keeps_weak: Python scalars in give a Python scalar out (operators do).
+      has_plain_partials: whether partials may meet operands of less precision than the result, as
+        products may.
       jvp: where the derivative is no diagonal map over the operand's own field (complex parts).
       transpose: the transpose that goes with ``jvp=linear``.
       lower: by default the emitter's method of the primitive's name.
@@ -259,6 +288,8 @@ def elementwise_primitive(
         ufunc = ufunc or function  # type: ignore[assignment]  # function is a ufunc then
         abstract_eval = _ufunc_abstract_eval(name, ufunc, keeps_weak)  # type: ignore[arg-type]  # it is set
     is_differentiable = not isinstance(partials, Marker)
+    if not isinstance(partials, Marker) and len(names) > 1 and not has_plain_partials:
+        partials = tuple([in_precision_of_result(p) if callable(p) else p for p in partials])
     letters = names + "y"
     family = Elementwise(
         function,
