@@ -8,6 +8,7 @@ Layer: ``ir``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,6 +62,8 @@ def _check_program(jaxpr: Jaxpr, where: str) -> None:
                 raise JaxprTypeError(f"{prefix}: {kind} {i} is not a Var but {var!r}")
             if var in bound:
                 raise JaxprTypeError(f"{prefix}: {kind} {i} ({var}) is bound twice")
+            if _is_too_large(var.aval):
+                raise JaxprTypeError(f"{prefix}: {kind} {i}, {var.aval}, is larger than any memory")
             bound.add(var)
     for i, eqn in enumerate(jaxpr.eqns):
         problem = _equation_problem(eqn, bound)
@@ -150,9 +153,16 @@ def _outputs_problem(eqn: Equation, expected: Sequence[Any], bound: set[Any]) ->
         seen.add(var)
         if var.aval != aval:
             return f"output {i} is declared {var.aval}, abstract_eval gives {aval}"
-        if type(aval) is ShapedArray and aval.size * aval.dtype.itemsize >= _MOST_BYTES:
+        if _is_too_large(aval):
             return f"output {i}, {aval}, is larger than any memory"
     return ""
+
+
+def _is_too_large(aval: Any) -> bool:
+    """Whether no array has this shape; NumPy counts the other extents of one without elements."""
+    if type(aval) is not ShapedArray:
+        return False
+    return math.prod([n or 1 for n in aval.shape]) * aval.dtype.itemsize >= _MOST_BYTES
 
 
 def check_same_signature(before: Jaxpr, after: Jaxpr, what: str) -> None:

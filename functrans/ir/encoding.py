@@ -275,7 +275,10 @@ def _decode_scalar(content: Any) -> np.generic:
 
 
 def _decode_part(encoded: Any) -> Any:
-    return decode_value(encoded, _no_program, _no_program)
+    def refused(number: Any) -> Any:
+        raise ValueError(f"program {number!r} as a part of a number or slice")
+
+    return decode_value(encoded, refused, refused)
 
 
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {

@@ -81,7 +81,11 @@ dawsn_p: Primitive = special_primitive(
     "dawsn", (lambda t, x, y: t * _dawsn_slope(x, y),), ("xy",), has_complex=True
 )
 wofz_p: Primitive = special_primitive(
-    "wofz", (lambda t, x, y: t * _wofz_slope(x, y),), ("xy",), has_complex=True
+    "wofz",
+    (lambda t, x, y: t * _wofz_slope(x, y),),
+    ("xy",),
+    has_complex=True,
+    has_real=False,
 )
 fresnel_s_p: Primitive = special_primitive(
     "fresnel_s",

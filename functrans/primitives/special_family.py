@@ -93,7 +93,7 @@ def _dtype_rule(
     def abstract_eval(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
         shape = broadcast_shapes(name, [aval.shape for aval in avals])
         dtype = promoted_dtype(avals)
-        is_taken = dtype.name == "bfloat16" or (
+        is_taken = ("f" in kinds and dtype.name == "bfloat16") or (
             dtype.kind in kinds and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
         )
         for i, aval in enumerate(avals):
@@ -122,6 +122,7 @@ def special_primitive(
     parameters: str = "",
     integers: str = "",
     has_complex: bool = False,
+    has_real: bool = True,
     is_wide: bool = False,
     expansion: Callable[..., Any] | None = None,
 ) -> Primitive:
@@ -138,6 +139,7 @@ def special_primitive(
         they are integers: orders and degrees, for which SciPy has other code then.
       integers: letters of operands that must be integers.
       has_complex: whether it takes complex numbers; the derivative is the complex one then.
+      has_real: whether it takes real numbers.
       is_wide: whether ``function`` computes in float64 whatever the dtype.
       expansion: the function in other operations, if that loses nothing in compiled code.
     """
@@ -145,7 +147,8 @@ def special_primitive(
     integral = tuple(names.index(letter) for letter in integers)
     kept = (*integral, *(names.index(letter) for letter in parameters))
     is_direct = not is_wide and not integral
-    abstract_eval = _dtype_rule(name, kept, integral, "biufc" if has_complex else "biuf")
+    kinds = ("biuf" if has_real else "") + ("c" if has_complex else "")
+    abstract_eval = _dtype_rule(name, kept, integral, kinds)
 
     def plain(*operands: Any) -> Any:
         call = routine(function or name) if isinstance(function, str) else function
