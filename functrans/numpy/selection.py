@@ -349,7 +349,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     target = a
     refuse_plain_target("put", target)
     places = flat(integers(ind))
-    write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
+    if math.prod(shape_of(as_array(v))):  # NumPy writes nothing of nothing
+        write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
 
 
 @implements(np.place)

@@ -53,7 +53,7 @@ greater_equal logical_and logical_or logical_xor maximum minimum fmax fmin copys
 heaviside fmod remainder mod floor_divide divmod gcd lcm bitwise_and bitwise_or bitwise_xor
 left_shift bitwise_left_shift right_shift bitwise_right_shift ldexp"""
 ULPS_UNARY = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1
-log log2 log10 log1p cbrt deg2rad rad2deg radians degrees angle sinc i0 acos acosh asin asinh atan
+log log2 log10 log1p cbrt deg2rad rad2deg radians degrees angle sinc acos acosh asin asinh atan
 atanh"""
 ULPS_BINARY = "power pow float_power arctan2 atan2 hypot logaddexp logaddexp2"
 
@@ -506,6 +506,7 @@ GROUPS = (
     Group(12, "exact", _calls(EXACT_UNARY, "{a}")),
     Group(12, "exact", _calls(EXACT_BINARY, "{a}, {b}")),
     Group(7, "ulps", _calls(ULPS_UNARY, "{a}")),
+    Group(1, "exponential", ("np.i0({a})",)),
     Group(3, "ulps", (*_calls(ULPS_BINARY, "{a}, {b}"), *_lines(_ULPS))),
     Group(25, "exact", _lines(_EXACT_MOVEMENT)),
     Group(14, "exact", _lines(_EXACT_SELECTION)),

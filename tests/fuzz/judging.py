@@ -10,6 +10,8 @@ Structure, shape and dtype are equal always. Values, by policy:
 ``ulps``
     Elementwise functions, whose vector and scalar forms differ by a few units in the last place;
     complex powers by as many times the exponent, whose product with a logarithm is rounded.
+``exponential``
+    Functions that grow like the exponential, whose relative error is that of the operand times it.
 ``sum``
     Sums of products, in any order: the error is bounded by rounding times the same sums of
     magnitudes. Where those overflow, or a magnitude is extreme, the order decides what overflows or
@@ -92,8 +94,8 @@ def _by_ulps(
     found: np.ndarray, expected: np.ndarray, operands: Sequence[np.ndarray] = ()
 ) -> np.ndarray:
     sizes = np.abs(np.concatenate([np.ravel(x) for x in operands])) if operands else np.ones(1)
-    grows = 1 + sizes[np.isfinite(sizes)].max(initial=0) if expected.dtype.kind == "c" else 1
-    same = _within(found, expected, ULPS * grows * _ulp(expected))
+    scale = 1 + sizes[np.isfinite(sizes)].max(initial=0)
+    same = _within(found, expected, ULPS * scale * _ulp(expected))
     if expected.dtype.kind == "f":
         # Just below and just above overflow.
         top = np.finfo(expected.dtype).max
@@ -178,6 +180,8 @@ def compare(
             if not same.all() and any(v.dtype.kind == "c" for v in (other, *operands)):
                 same |= _by_ulps(one, other)
         elif used == "ulps":
+            same = _by_ulps(one, other, operands if other.dtype.kind == "c" else ())
+        elif used == "exponential":
             same = _by_ulps(one, other, operands)
         elif used == "sum":
             same = _as_sum(one, other, operands, lambda i=i: leaves(magnitudes())[i])
