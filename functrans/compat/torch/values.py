@@ -16,7 +16,7 @@ from functrans.autograd.overlaps import check_memory
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import write
-from functrans.trace import Tracer
+from functrans.trace import Tracer, inner_trace
 
 
 def value_of(x: Tensor) -> Any:
@@ -36,10 +36,19 @@ def assign(label: str, x: Tensor, value: Any) -> None:
       value: an array of its shape, or a tracer.
 
     Raises:
-      RuntimeError: elements that share memory would get several numbers.
+      RuntimeError: elements that share memory would get several numbers; a tensor made outside of
+        a transform would get a value of it.
     """
     enter_session(x)
     memory = x._memory()
+    if isinstance(value, Tracer):
+        trace = value._trace
+        if not isinstance(memory, Tracer) or inner_trace(memory._trace, trace) is not memory._trace:
+            raise RuntimeError(
+                f"{label}: a tensor made outside of {trace.label} would be given a value of it, "
+                "which would outlive the transform (running statistics of a layer, for example: "
+                "call its eval(), or make it with track_running_stats=False)"
+            )
     if isinstance(memory, Tracer) or isinstance(value, Tracer):
         write(label, x, Tensor.of(value, None, x.__dict__.get("_trace")))
         return
