@@ -282,6 +282,8 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
     def memory(x: np.ndarray) -> np.ndarray:
         if x.size == 0 or any(n == 0 for n in shape):
             return np.empty(shape, x.dtype)
+        if tuple(s // x.itemsize for s in x.strides) != mine:  # not the memory, but numbers of it
+            return x.reshape(-1)[index]
         first = np.unravel_index(index[(0,) * index.ndim], x.shape)
         corner = x[tuple(slice(i, None) for i in first)]
         return np.lib.stride_tricks.as_strided(corner, shape, tuple(s * x.itemsize for s in steps))
