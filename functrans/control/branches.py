@@ -66,7 +66,7 @@ from functrans.control.programs import (
     select as chosen,
 )
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, Zero
+from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
 from functrans.ir.lowering import Structured
 from functrans.ir.parameters import check_fits, check_number
@@ -377,17 +377,23 @@ def _cond_lanes_aval(
     return tuple(batched_aval(aval, index.shape[0]) for aval in branches[0].out_avals)
 
 
-def _cond_lanes_check(
-    index: ShapedArray, *avals: ShapedArray, branches: Branches, batched: Flags
-) -> None:
+def _cond_lanes_check(index: ShapedArray, *avals: Aval, branches: Branches, batched: Flags) -> None:
     lane = ShapedArray(index.shape[1:], index.dtype)
     check_number("cond_lanes: the number of a lane's branch", lane)
-    own = []
+    own: list[Aval] = []
     for aval, has_lanes in zip(avals, batched, strict=True):
-        if has_lanes and aval.shape[:1] != index.shape:
-            raise TypeError(f"cond_lanes: {aval} has not one entry for each lane of {index}")
-        own.append(ShapedArray(aval.shape[1:], aval.dtype) if has_lanes else aval)
+        own.append(_lane_aval(aval, index) if has_lanes else aval)
     _check_branches("cond_lanes", branches, own)
+
+
+def _lane_aval(aval: Aval, index: ShapedArray) -> Aval:
+    """The aval of one lane; the lanes of a tape are those of its entries."""
+    if type(aval) is Tape:
+        return Tape(_lane_aval(aval.element, index))
+    assert type(aval) is ShapedArray
+    if aval.shape[:1] != index.shape:
+        raise TypeError(f"cond_lanes: {aval} has not one entry for each lane of {index}")
+    return ShapedArray(aval.shape[1:], aval.dtype)
 
 
 def _cond_lanes_jvp(primals: Any, tangents: Any, *, branches: Branches, batched: Flags) -> Any:

@@ -120,18 +120,19 @@ _PRECISION = {"e": 0, "E": 0, "f": 1, "F": 1, "d": 2, "D": 2}
 _REAL, _COMPLEX = ("e", "f", "d"), ("F", "F", "D")
 
 
-def in_precision_of_result(partial: Callable[..., Any]) -> Callable[..., Any]:
+def in_precision_of_result(partial: Callable[..., Any], saves: int) -> Callable[..., Any]:
     """A partial derivative that reads operands in the precision in which the result is computed.
 
     NumPy widens the narrower operands of a function; a logarithm of one alone would be rounded.
+    Only what the partial saves is looked at (bits as in ``Elementwise``).
     """
 
     def widened(t: Any, *operands: Any) -> Any:
-        out = operands[-1]
-        wanted = _PRECISION.get(dtype_of(t if out is None else out).char, -1)
+        is_saved = saves >> len(operands) - 1 & 1
+        wanted = _PRECISION.get(dtype_of(operands[-1] if is_saved else t).char, -1)
         read = []
-        for x in operands:
-            if x is not None and type(x) not in PYTHON_SCALARS:
+        for i, x in enumerate(operands):
+            if saves >> i & 1 and type(x) not in PYTHON_SCALARS:
                 dtype = dtype_of(x)
                 if _PRECISION.get(dtype.char, 2) < wanted:
                     x = cast(x, np.dtype((_COMPLEX if dtype.kind == "c" else _REAL)[wanted]))
@@ -288,15 +289,17 @@ def elementwise_primitive(
         ufunc = ufunc or function  # type: ignore[assignment]  # function is a ufunc then
         abstract_eval = _ufunc_abstract_eval(name, ufunc, keeps_weak)  # type: ignore[arg-type]  # it is set
     is_differentiable = not isinstance(partials, Marker)
-    if not isinstance(partials, Marker) and len(names) > 1 and not has_plain_partials:
-        partials = tuple([in_precision_of_result(p) if callable(p) else p for p in partials])
     letters = names + "y"
+    saved = [sum(1 << letters.index(c) for c in text) for text in saves]
+    if not isinstance(partials, Marker) and len(names) > 1 and not has_plain_partials:
+        partials = tuple(
+            in_precision_of_result(p, bits) if callable(p) else p
+            for p, bits in zip(partials, saved, strict=True)
+        )
     family = Elementwise(
         function,
         partials if is_differentiable else (None,) * len(names),  # type: ignore[arg-type]  # a tuple, no marker
-        tuple(sum(1 << letters.index(c) for c in text) for text in saves)
-        if is_differentiable
-        else (0,) * len(names),
+        tuple(saved) if is_differentiable else (0,) * len(names),
         ufunc,
     )
 
