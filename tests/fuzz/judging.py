@@ -93,7 +93,7 @@ def _ulp(x: np.ndarray) -> np.ndarray:
 def _by_ulps(
     found: np.ndarray, expected: np.ndarray, operands: Sequence[np.ndarray] = ()
 ) -> np.ndarray:
-    sizes = np.abs(np.concatenate([np.ravel(x) for x in operands])) if operands else np.ones(1)
+    sizes = np.abs(_wide(np.concatenate([np.ravel(x) for x in operands] or [np.ones(1)])))
     scale = 1 + sizes[np.isfinite(sizes)].max(initial=0)
     same = _within(found, expected, ULPS * scale * _ulp(expected))
     if expected.dtype.kind == "f":
