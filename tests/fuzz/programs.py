@@ -300,7 +300,10 @@ def _cut(case: Case) -> Iterator[Case]:
     """The last steps alone, of the values that NumPy finds for the first ones."""
     program = Program(case)
     with np.errstate(all="ignore"):
-        found = program.function(PLAIN)(*program.args.values())
+        try:
+            found = program.function(PLAIN)(*program.args.values())
+        except Exception:  # what differs is that NumPy refuses it
+            return
     for cut in (len(case["steps"]) - 1, len(case["steps"]) // 2, 1):
         made = {
             name: _literal(np.asarray(x))
