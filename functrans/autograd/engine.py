@@ -144,7 +144,9 @@ class Pass:
         """A cotangent as a tensor, of a shape and the batch axis before it."""
         lead = () if self.size is None else (self.size,)
         value = materialize(ct, (*lead, *shape))
-        return value if isinstance(value, Tensor) else self.trace.tensor(value)
+        if isinstance(value, Tensor):
+            return value
+        return self.trace.tensor(value if self.records else self.trace.unrecorded(value))
 
     def cotangent(self, gradient: Tensor) -> Any:
         """A gradient as a cotangent."""

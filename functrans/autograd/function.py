@@ -419,7 +419,7 @@ class _Results:
                 raise RuntimeError(
                     "a leaf Variable that requires grad has been used in an in-place operation."
                 )
-            if x._view is not None and not x._view.is_detached:
+            if x._view is not None and x._view.detach is None:
                 base = x._view.base._node
                 if base is not None and base.primitive is None:
                     raise RuntimeError(
@@ -467,7 +467,7 @@ class _Results:
     def _rebase(self, out: Tensor, own: Any) -> None:
         """Put a tensor that was written to behind the node."""
         how = out._view
-        if how is None or how.is_detached:
+        if how is None or how.detach is not None:
             out._node = own
             note_own(out)
             return

@@ -70,13 +70,16 @@ class Modes(threading.local):
 
     def update(self, **values: Any) -> None:
         """Set some of them."""
-        for name, value in values.items():
-            setattr(self, name, value)
+        self.__dict__.update(values)
         self.is_watched = bool(self.observers or self.session is not None)
         self.is_special = bool(self.inference or self.packers or self.anomaly or self.observers)
 
 
 modes = Modes()
+
+
+RECORDING = {"grad": True, "is_asked": False, "inference": False, "forward": True}
+"""The modes in which everything is recorded."""
 
 
 class entered:  # noqa: N801  # used as a function, like contextlib's

@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.anomaly import unwatched, watching
-from functrans.autograd.modes import entered, modes
+from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import LeafNode
 from functrans.autograd.recording import (
     PERMANENT,
@@ -100,8 +100,7 @@ def check_tensors(leaves: Sequence[Any]) -> None:
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
 
 
-_RECORDING = {"grad": True, "is_asked": False, "inference": False, "forward": True}
-_MODES = tuple(_RECORDING)
+_MODES = tuple(RECORDING)
 
 
 class OnValues:
@@ -151,7 +150,7 @@ class OnValues:
         trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)
         trace.stops = True
         trace.is_reverse = self.requires
-        own = _RECORDING if self.requires else {**self.outside, **self.further}
+        own = RECORDING if self.requires else {**self.outside, **self.further}
         if own != self.outside:
             trace.outer = self.outside
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]

@@ -57,6 +57,7 @@ _MAY_SHARE = frozenset(
         "diagonal",
         "dynamic_slice",
         "imag",
+        "overwritten",
         "real",
         "reshape",
         "slice",

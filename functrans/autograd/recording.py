@@ -31,11 +31,12 @@ from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
-from functrans.primitives.structural import stop_gradient_p, unrecorded_p
+from functrans.primitives.structural import overwritten_p, stop_gradient_p, unrecorded_p
 from functrans.primitives.torch_elementwise import with_slope
 from functrans.state import open_traces
 from functrans.trace import Trace, Tracer, bind, elementwise
 from functrans.traces.common import explained
+from functrans.traces.pushing import PushingTracer
 from functrans.traces.recording import RecordingTracer
 
 _PACKAGE = __file__.rpartition("autograd")[0]
@@ -165,9 +166,8 @@ class ImperativeTrace(Trace):
 
     def _result(self, out: Any, operands: tuple[Any, ...]) -> Tensor:
         """A result that is not recorded."""
-        if self.stops and not modes.grad and is_differentiable_dtype(out.dtype):
-            stop = unrecorded_p if modes.forward else stop_gradient_p
-            out = _unrecorded(out, stop, self.is_reverse)
+        if not modes.grad:
+            out = self.unrecorded(out)
         result = self.tensor(out)
         if modes.inference:
             result._inference = True
@@ -176,6 +176,13 @@ class ImperativeTrace(Trace):
         elif namespaces.has_torch:
             mark_origin(result, operands)
         return result
+
+    def unrecorded(self, value: Any) -> Any:
+        """A value as one of ``no_grad``, through which no reverse mode takes a derivative."""
+        if not self.stops or not is_differentiable_dtype(value.dtype):
+            return value
+        stop = unrecorded_p if modes.forward else stop_gradient_p
+        return _unrecorded(value, stop, self.is_reverse)
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
@@ -196,7 +203,9 @@ class ImperativeTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         values, parents, _ = self._taken_apart(operands)
-        if not modes.grad or primitive is unrecorded_p:
+        if primitive is overwritten_p:
+            parents = [None, parents[1]]
+        elif not modes.grad or primitive is unrecorded_p:
             parents = [None] * len(parents)
         inputs = primitive, values, params, tuple(parents), capture()
         try:
@@ -371,7 +380,7 @@ def follow(
       is_copied: whether its memory is a conjugated copy.
     """
     storage, how = x._stored(), x._view
-    base, steps = (x, ()) if how is None or how.is_detached else (how.base, how.steps)
+    base, steps = (x, ()) if how is None or how.detach is not None else (how.base, how.steps)
     view._storage = storage
     made = view._view = View(base, (*steps, step), storage, label, is_multiple)
     made.is_unrecorded, made.is_inferred = not modes.grad, modes.inference
@@ -433,6 +442,24 @@ def _unrecorded(value: Any, stop: Primitive, is_reverse: bool) -> Any:
             inner = bind(stop, inner)[0]
         return RecordingTracer(value._trace, inner, None)
     return bind(stop, value)[0] if isinstance(value, Tracer) else value
+
+
+def with_only(value: Any, slope: Any) -> Any:
+    """A value with the derivative of another one, or with none, for all transforms around it."""
+    value = stop_gradient(value)
+    return value if slope is None else with_slope(value, slope)
+
+
+def with_own_only(value: Any, slope: Any) -> Any:
+    """The same for the transform that the value belongs to alone, as ``.data`` has it."""
+    trace = value._trace if isinstance(value, Tracer) else None
+    if not (type(slope) is type(value) and slope._trace is trace):
+        slope = None
+    if type(value) is RecordingTracer:
+        return RecordingTracer(value._trace, value._value, slope and slope._node)
+    if type(value) is PushingTracer:
+        return PushingTracer(value._trace, value._value, slope and slope._tangent)
+    return with_only(value, slope)
 
 
 def guard_of(tensor: Tensor, origin: str = "") -> Guard:
@@ -534,12 +561,11 @@ def renew(view: Tensor) -> None:
             f"Output 0 of {how.creator} is a view and its base or another view of its base has "
             f"been modified inplace. {IN_CUSTOM_FUNCTION}"
         )
-    if how.is_detached:
+    if how.detach is not None:
         current = how.base._value
         for step in how.steps:
             current = step(current)
-        value = stop_gradient(current)
-        view._value = with_slope(value, view._value) if how.is_own else value
+        view._value = how.detach(current, view._value if how.is_own else None)
     elif how.base._node is not None or isinstance(view._value, Tracer):
         current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
         before = modes.grad

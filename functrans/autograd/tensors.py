@@ -64,8 +64,9 @@ class View:
       is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
       creator: name of the operation, for messages.
       is_custom: whether a ``Function`` returned it, so that its node is the function's.
-      is_detached: whether it is the same memory outside of the graph (only where values are
-        traced or copied; others share an array).
+      detach: of what is the same memory outside of the graph, what makes its value of that of its
+        base, and of what else has the derivative, if anything; ``None`` for other views (and where
+        values are neither traced nor copied: arrays are shared then).
       is_own: of what is detached, whether it was written to, and so may have derivatives.
       is_unrecorded: whether it was made while nothing was recorded (``no_grad``).
       is_inferred: whether that was in inference mode.
@@ -78,10 +79,10 @@ class View:
     __slots__ = (
         "_base",
         "creator",
+        "detach",
         "is_conj",
         "is_copied",
         "is_custom",
-        "is_detached",
         "is_inferred",
         "is_multiple",
         "is_own",
@@ -98,7 +99,7 @@ class View:
         storage: Storage,
         creator: str,
         is_multiple: bool = False,
-        is_detached: bool = False,
+        detach: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         self._base = base
         self.steps = steps
@@ -106,7 +107,7 @@ class View:
         storage.is_viewed = True
         self.creator = creator
         self.is_multiple = is_multiple
-        self.is_detached = is_detached
+        self.detach = detach
         self.is_own = False
         self.is_custom = False
         self.is_unrecorded = False

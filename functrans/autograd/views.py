@@ -16,9 +16,8 @@ import numpy as np
 
 from functrans.autograd.composites import alias, composite, named
 from functrans.autograd.modes import modes
-from functrans.autograd.recording import enter_session, follow, node_of
+from functrans.autograd.recording import enter_session, follow, node_of, with_only
 from functrans.autograd.tensors import Tensor, View
-from functrans.control.custom_rules import stop_gradient
 from functrans.trace import Tracer
 
 
@@ -72,8 +71,13 @@ def _recorded_view(step: Callable[[Any], Any], x: Tensor) -> Tensor:
     return result
 
 
-def detached(x: Tensor) -> Tensor:
-    """The memory of a tensor outside of the graph; a write to either is seen in the other."""
+def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor:
+    """The memory of a tensor outside of the graph; a write to either is seen in the other.
+
+    Args:
+      x: the tensor.
+      detach: what makes its traced value; see ``View``.
+    """
     enter_session(x)
     trace = x.__dict__.get("_trace")
     value = x._value
@@ -83,11 +87,11 @@ def detached(x: Tensor) -> Tensor:
         result._inference = x._inference
         result._follows = x._follows
         return result
-    result = Tensor.of(stop_gradient(value), None, trace)
+    result = Tensor.of(detach(value, None), None, trace)
     base, steps = (x, ()) if how is None else (how.base, how.steps)
     result._follows, result._inference = x._follows, x._inference
     storage = result._storage = x._stored()
-    made = result._view = View(base, steps, storage, "Detach", is_detached=True)
+    made = result._view = View(base, steps, storage, "Detach", detach=detach)
     if how is not None:
         made.copy_from(how)
     return result

@@ -14,31 +14,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd.hooks import move_retain
 from functrans.autograd.labels import edge_of
-from functrans.autograd.modes import modes
+from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.overlaps import check_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
-from functrans.control.custom_rules import stop_gradient
 from functrans.indexing import index_value, updated
-from functrans.ir.avals import ShapedArray
+from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.source import capture
 from functrans.passes.cotangents import materialize
 from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
 from functrans.primitives.elementwise import where
 from functrans.primitives.movement import stack
-from functrans.primitives.structural import broadcast_to, reshape
-from functrans.primitives.torch_elementwise import with_slope
+from functrans.primitives.structural import broadcast_to, overwritten_p, reshape
 from functrans.staging import stage
-from functrans.trace import Tracer, dtype_of, inner_trace, shape_of
+from functrans.trace import Tracer, bind, dtype_of, inner_trace, shape_of
 from functrans.traces.pushing import PushingTracer
 from functrans.transforms.vectorize import vmap
 
@@ -218,7 +217,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         )
     if modes.grad:
         node = x._node
-        if x._view is not None and not x._view.is_detached:
+        if x._view is not None and x._view.detach is None:
             check_view(x)
             base = x._view.base._node
             if any(own is not None and own.primitive is None for own in (base, node)):
@@ -277,7 +276,10 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
     if modes.mutation is not None:
         modes.mutation.before_write(x._stored())
     if isinstance(memory, Tracer) or isinstance(new._value, Tracer):
-        _write_traced(x, new._value if new._trace is x._trace else _from_other_trace(x, new))
+        value = new._value if new._trace is x._trace else _from_other_trace(x, new)
+        keeps_slope = not modes.grad
+        with entered(RECORDING) if keeps_slope else nullcontext():
+            _write_traced(x, value, keeps_slope)
         if _whole(x)._dual is not None:
             _write_through(label, _whole(x))
     else:
@@ -285,7 +287,7 @@ def write(label: str, x: Tensor, new: Any) -> Tensor:
     storage = x._stored()
     storage.bump(label, source)
     how = x._view
-    if how is None or how.is_detached:
+    if how is None or how.detach is not None:
         if modes.grad:
             node = written
             if node is None and x._node is not None:
@@ -374,16 +376,24 @@ def _from_other_trace(x: Tensor, new: Tensor) -> Any:
     return new._value
 
 
-def _write_traced(x: Tensor, value: Any) -> None:
-    """Give a tensor, and the base that it is a view of, another traced value."""
-    x._value = value
+def _write_traced(x: Tensor, value: Any, keeps_slope: bool) -> None:
+    """Give a tensor, and the base that it is a view of, another traced value.
+
+    Args:
+      x: the tensor.
+      value: the value.
+      keeps_slope: whether reverse mode goes to the old value, as after writes in ``no_grad``.
+    """
+    old = x._value
+    has_slope = keeps_slope and isinstance(old, Tracer) and is_differentiable_dtype(old.dtype)
+    x._value = bind(overwritten_p, value, old)[0] if has_slope else value
     how = x._view
     if how is not None:
         base = how.base
         whole = _placed(base._value, _region(how.steps), value) if how.steps else value
-        if how.is_detached:  # what it is a copy of keeps its own derivative
-            whole = with_slope(stop_gradient(whole), base._value)
-        _write_traced(base, whole)
+        if how.detach is not None:  # what it is a copy of keeps its own derivative
+            whole = how.detach(whole, base._value)
+        _write_traced(base, whole, keeps_slope)
 
 
 def _write_memory(x: Tensor, value: Any) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.errors import ShapeError
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, stored, view
 from functrans.numpy.dispatch import implements
@@ -133,14 +134,20 @@ class _Step:
 
 
 def _extents(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Any, int]:
-    """Extent of each label; 1 gives way.
+    """Extent of each label; 1 gives way to that of another operand.
 
     Raises:
-      ValueError: extents differ.
+      ShapeError: extents differ.
     """
     extents: dict[Any, int] = {}
     for term, shape in zip(labels, shapes, strict=True):
+        own: dict[Any, int] = {}
         for label, n in zip(term, shape, strict=True):
+            if own.setdefault(label, n) != n:
+                raise ShapeError(
+                    f"einsum: operand of shape {shape} has no diagonal: subscript {label!r} has "
+                    f"extents {own[label]} and {n}{here()}"
+                )
             have = extents.get(label, 1)
             if have != n and 1 not in (have, n):
                 raise _bad(
@@ -214,10 +221,7 @@ def _diagonals(x: Any, labels: list[Any]) -> Any:
         axes = tuple([k for k, other in enumerate(labels) if other == label])
         if len(axes) < 2:
             continue
-        n = max(shape_of(x)[k] for k in axes)
-        places = np.arange(n)
-        indices = tuple([places if shape_of(x)[k] == n else np.zeros(n, int) for k in axes])
-        x = gather(x, indices, axes)
+        x = gather(x, (np.arange(shape_of(x)[axes[0]]),) * len(axes), axes)
         labels[:] = [label, *[other for other in labels if other != label]]
     return x
 
@@ -316,9 +320,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     if dtype is not None:
         arrays = [cast(x, dtype) for x in arrays]
     labels, output = _parse(subscripts, tuple([len(shape_of(x)) for x in arrays]))
-    if len(arrays) == 1 and set(labels[0]) == set(output):
-        return stored("einsum", _view_of(arrays[0], labels[0], output), out)
     shapes = tuple([shape_of(x) for x in arrays])
+    if len(arrays) == 1 and set(labels[0]) == set(output):
+        _extents(labels, shapes)
+        return stored("einsum", _view_of(arrays[0], labels[0], output), out)
     path = tuple(map(_frozen, optimize)) if isinstance(optimize, (list, tuple)) else optimize
     final = [dtype_of(x) for x in arrays]
     remaining = list(zip(arrays, map(list, labels), strict=True))

@@ -307,7 +307,17 @@ _ARITHMETIC = frozenset(
 )  # fmt: skip
 """Elementwise primitives that cost more than an addition and are arithmetic all the same."""
 _FREE = frozenset(
-    {"cast", "real", "imag", "complex", "copysign", "signbit", "stop_gradient", "unrecorded"}
+    {
+        "cast",
+        "real",
+        "imag",
+        "complex",
+        "copysign",
+        "signbit",
+        "stop_gradient",
+        "unrecorded",
+        "overwritten",
+    }
 )
 _ACCUMULATING = frozenset(
     {"reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "scatter_add", "accumulate",

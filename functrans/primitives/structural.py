@@ -17,7 +17,15 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
-from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction, Routine, same_place
+from functrans.ir.lowering import (
+    Expansion,
+    IndexMap,
+    Pointwise,
+    Read,
+    Reduction,
+    Routine,
+    same_place,
+)
 from functrans.ir.primitive import Primitive, linear, nondifferentiable
 from functrans.primitives.fortran import write_transpose
 from functrans.trace import bind, dtype_of, shape_of
@@ -479,6 +487,27 @@ unrecorded_p = Primitive(
 """What ``no_grad`` makes of a value: a constant of reverse mode; tangents go on in forward mode."""
 
 
+def _overwritten_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+    moved = [
+        x if dim is None else moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)
+    ]
+    whole = (size, *shape_of(moved[dims[0] is None])[1:])
+    return bind(overwritten_p, *[broadcast_to(x, whole) for x in moved]), (0,)
+
+
+overwritten_p = Primitive(
+    "overwritten",
+    impl=lambda new, old: (new,),
+    abstract_eval=lambda new, old: (ShapedArray(new.shape, new.dtype),),
+    jvp=linear,
+    transpose=lambda cts, operands: (None, cts[0]),
+    batch=_overwritten_batch,
+    lower=Expansion(lambda new, old: tuple(bind(unrecorded_p, new))),
+)
+"""What a write in ``no_grad`` leaves: the first operand, whose tangents go on in forward mode;
+reverse mode goes to the second, which was there before. Both have one shape and dtype."""
+
+
 def sum_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     """Undo a broadcast: sum over the axes that a broadcast from ``shape`` made or stretched."""
     have = shape_of(x)
@@ -512,5 +541,5 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
 
 PRIMITIVES = (
     cast_p, reshape_p, view_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p, stop_gradient_p,
-    unrecorded_p,
+    unrecorded_p, overwritten_p,
 )  # fmt: skip

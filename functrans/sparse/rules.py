@@ -125,6 +125,11 @@ def _same(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependen
     return [operands[0].dep]
 
 
+def _either(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
+    """The same elements of all operands."""
+    return [sets.union([v.dep for v in operands], _shape(eqn))]
+
+
 def _cast(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
     """The same elements, if the result is floating."""
     return [operands[0].dep if eqn.params["dtype"].kind in "fc" else ()]
@@ -513,6 +518,7 @@ RULES: dict[str, Rule] = {
     "cast": _cast,
     "stop_gradient": _nothing,
     "unrecorded": _same,
+    "overwritten": _either,
     "reduce_sum": _reduction,
     **dict.fromkeys(("reduce_max", "reduce_min", "reduce_prod", "logsumexp"), _reduction),
     "gather": _indexed(1),

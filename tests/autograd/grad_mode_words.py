@@ -17,6 +17,8 @@ DATA = Path(__file__).with_name("grad_mode_words.json")
 POINT = (0.75, -0.5)
 MODES = ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "detach")
 TRANSFORMS = ("grad", "vjp", "jvp", "vmap", "jacfwd", "jacrev", "hessian", "backward")
+UNRECORDED = ("write", "write_to_view", "write_to_leaf", "fill", "plain_grad", "data")
+"""What becomes a constant of reverse mode, or keeps the derivative of what it replaced."""
 
 
 def _in_scope(make: Callable[[], Any], f: Any) -> Any:
@@ -39,6 +41,46 @@ def _switched(torch: Any, f: Any) -> Any:
         finally:
             torch.set_grad_enabled(before)
         return x * y + y
+
+    return inside
+
+
+def _overwritten(torch: Any, f: Any, write: Callable[[Any, Any], Any]) -> Any:
+    """Writes to a result while nothing is recorded, and to what was computed of it."""
+
+    def inside(x: Any) -> Any:
+        y = f(x).clone()
+        with torch.no_grad():
+            write(y, x)
+        z = x * y
+        z.add_(y)
+        return z
+
+    return inside
+
+
+def _leaf_overwritten(torch: Any, f: Any) -> Any:
+    """Writes to the operand of a function while nothing is recorded."""
+
+    def inside(x: Any) -> Any:
+        own = x.clone()
+        with torch.no_grad():
+            own.mul_(0.5 * x)
+            own -= 0.2
+        return f(own) * own
+
+    return inside
+
+
+def _plain_grad(torch: Any, f: Any) -> Any:
+    """A gradient that is not recorded."""
+
+    def inside(x: Any) -> Any:
+        own = x.clone()
+        if not own.requires_grad:
+            own.requires_grad_()
+        (found,) = torch.autograd.grad(f(own).sum(), own)
+        return x * found
 
     return inside
 
@@ -72,6 +114,14 @@ def letters(torch: Any) -> dict[str, Callable[[Any], Any]]:
         "inference_mode": lambda f: _in_scope(torch.inference_mode, f),
         "set_grad_enabled": lambda f: _switched(torch, f),
         "detach": lambda f: lambda x: x * f(x).detach(),
+        "write": lambda f: _overwritten(torch, f, lambda y, x: y.mul_(x).add_(0.5)),
+        "write_to_view": lambda f: _overwritten(
+            torch, f, lambda y, x: y[..., 1:].mul_(3 * x[..., :1])
+        ),
+        "write_to_leaf": lambda f: _leaf_overwritten(torch, f),
+        "fill": lambda f: _overwritten(torch, f, lambda y, x: y[..., :1].fill_(0.25)),
+        "plain_grad": lambda f: _plain_grad(torch, f),
+        "data": lambda f: lambda x: x * f(x).data,
         "grad": lambda f: func.grad(_summed(f)),
         "vjp": lambda f: _pulled(torch, f),
         "jvp": lambda f: _pushed(torch, f),
@@ -84,14 +134,25 @@ def letters(torch: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def words() -> list[tuple[str, ...]]:
-    """All words of up to three letters with a mode in them, and all of up to two."""
+    """All words of up to three letters with a mode in them, and all of up to two.
+
+    What is not recorded is in words of three letters once, beside transforms.
+    """
     alphabet = (*MODES, *TRANSFORMS)
-    return [
+    known = [
         word
         for length in (1, 2, 3)
         for word in itertools.product(alphabet, repeat=length)
         if length < 3 or not set(word).isdisjoint(MODES)
     ]
+    further = [
+        word
+        for length in (1, 2, 3)
+        for word in itertools.product((*UNRECORDED, *alphabet), repeat=length)
+        if (number := sum(letter in UNRECORDED for letter in word))
+        and (length < 3 or (number == 1 and set(word).isdisjoint(MODES)))
+    ]
+    return known + further
 
 
 def run(torch: Any, word: tuple[str, ...], wrap: Callable[[Any], Any] = lambda f: f) -> Any:

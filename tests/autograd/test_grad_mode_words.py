@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import functrans as ft
-from autograd.grad_mode_words import DATA, MODES, run, words
+from autograd.grad_mode_words import DATA, MODES, UNRECORDED, run, words
 from functrans.compat import torch
 from functrans.primitives.structural import unrecorded_p
 from functrans.trace import bind
@@ -17,7 +17,7 @@ from functrans.trace import bind
 EXPECTED: dict[str, Any] = json.loads(DATA.read_text())
 WORDS = words()
 SHORT = [word for word in WORDS if len(word) < 3]
-SAMPLE = [word for word in WORDS if len(word) == 3][::8]  # all of them take 30 s
+SAMPLE = [word for word in WORDS if len(word) == 3][::8]  # all of them take 40 s
 
 
 def _check(word: Sequence[str], found: Any) -> None:
@@ -60,6 +60,9 @@ JITTED = [
         ("vmap", "detach"),
     ]
 ]
+JITTED += [
+    word for word in SHORT if len(word) == 2 and len(set(UNRECORDED).intersection(word)) == 1
+][::7]
 
 
 @pytest.mark.parametrize("word", JITTED, ids=" ".join)
@@ -70,7 +73,8 @@ def test_jitted_words(word: tuple[str, ...]) -> None:
 
 
 def test_all_modes_are_among_the_jitted() -> None:
-    assert {letter for word in JITTED for letter in word} >= set(MODES) - {"enable_grad"}
+    letters = {letter for word in JITTED for letter in word}
+    assert letters >= {*MODES, *UNRECORDED} - {"enable_grad"}
 
 
 # what the modes mean at the border of a transform -------------------------------------------------

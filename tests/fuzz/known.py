@@ -45,11 +45,24 @@ def _is_infinite(operands: list[Any], found: list[Any], expected: list[Any]) -> 
     return any(np.isinf(np.asarray(x)).any() for x in operands)
 
 
+def _quotients_of_integers_by_zero(
+    operands: list[Any], found: list[Any], expected: list[Any]
+) -> bool:
+    return all(np.asarray(x).dtype.kind in "iub" for x in expected) and any(
+        not np.all(x) for x in operands
+    )
+
+
 KNOWN = (
     Known(
         r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
         _zero_meets_infinity,
         "products with zeros are left out by some BLAS functions, where 0 * inf is NaN",
+    ),
+    Known(
+        r"\.divide\(",
+        _quotients_of_integers_by_zero,
+        "the integer that an infinity is cast to depends on the vector instructions",
     ),
     Known(r"np\.i0", _is_infinite, "i0 of infinity is NaN, where its limit is infinite"),
     Known(

@@ -193,6 +193,9 @@ class Programs(Kind):
                 raise
             counts[f"refused, {name}: {type(error).__name__}"] += 1
             return
+        except np.linalg.LinAlgError:  # by rounding: what fails in NumPy is no program
+            counts[f"refused, {name}: LinAlgError"] += 1
+            return
         counts[f"programs, {name}"] += 1
         for row_args, found in rows:
             program.judge(row_args, found, counts)

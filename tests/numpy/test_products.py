@@ -142,6 +142,17 @@ def test_einsum_errors(subscripts: str, operands, message: str) -> None:
         ft.vjp(lambda *xs: np.einsum(subscripts, *xs), *operands)
 
 
+@pytest.mark.parametrize("subscripts", ["ii->i", "ii", "ii,i->i", "jii->j"])
+@pytest.mark.parametrize("shape", [(2, 3), (1, 3), (3, 1), (0, 3), (3, 0), (0, 1)])
+def test_a_diagonal_needs_equal_extents(subscripts: str, shape) -> None:
+    """NumPy refuses all but (0, n), whose "diagonal" it reads from foreign memory."""
+    first = np.ones((2, *shape) if subscripts.startswith("j") else shape)
+    operands = [first, np.ones(3)] if "," in subscripts else [first]
+    for run in (ft.jit, lambda f: lambda *xs: ft.vjp(f, *xs)):
+        with pytest.raises(ft.errors.ShapeError, match="no diagonal"):
+            run(lambda *xs: np.einsum(subscripts, *xs))(*operands)
+
+
 @st.composite
 def random_einsum(draw):
     sizes = {label: draw(st.integers(1, 3)) for label in "abcd"}

@@ -361,6 +361,12 @@ def _identity_samples(rng: Rng) -> Iterator[Sample]:
     yield Sample("int", (integers(rng, (2,)),))
 
 
+def _overwritten_samples(rng: Rng) -> Iterator[Sample]:
+    for sample in _identity_samples(rng):
+        (x,) = sample.operands
+        yield Sample(sample.label, (x, x + x))
+
+
 def _number_samples(rng: Rng) -> Iterator[Sample]:
     yield Sample("f64", (uniform(rng, ()),))
     yield Sample("complex", (annulus(rng, ()),))
@@ -422,6 +428,14 @@ ROWS = (
     Row(remat.name_p, _named_samples, lambda x, name: x, rtol=0, is_flat=True),
     Row(structural.stop_gradient_p, _identity_samples, lambda x: x, rtol=0),
     Row(structural.unrecorded_p, _identity_samples, lambda x: x, rtol=0, fixed=(0,), order=0),
+    Row(
+        structural.overwritten_p,
+        _overwritten_samples,
+        lambda new, old: new,
+        rtol=0,
+        fixed=(0, 1),
+        order=0,
+    ),
     Row(structural.copy_p, _identity_samples, lambda x: x, rtol=0),
     Row(callbacks.pure_callback_p, _callback_samples),
     Row(external.external_linear_p, _external_samples, fixed=(0, 1), is_flat=True),

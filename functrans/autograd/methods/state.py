@@ -24,7 +24,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import LeafNode, leaf_like
 from functrans.autograd.promotion import to_dtype, torch_kind
-from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.recording import enter_session, node_of, with_own_only
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
@@ -149,7 +149,7 @@ def _set_grad(self: Tensor, value: Any) -> None:
 
 def _get_data(self: Tensor) -> Tensor:
     """A tensor on the same memory, outside of the graph; its writes are not noticed."""
-    return detached(self)
+    return detached(self, with_own_only)
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
