@@ -1,6 +1,6 @@
 """Memory in which several elements share a place, as in expanded tensors and windows.
 
-Here: ``check_memory``, which refuses to write different numbers there. Not here: the other
+Here: ``check_memory`` and ``check_places``, which refuse to write different numbers there. Not here: the other
 conditions of a write (``autograd.writes``).
 
 Layer: ``autograd``.
@@ -18,8 +18,21 @@ def check_memory(memory: np.ndarray, is_constant: bool = False) -> None:
       RuntimeError: several do.
     """
     flags = memory.flags
-    if flags.writeable and (flags.forc or is_constant or not _overlaps(memory)):
-        return
+    if not (flags.writeable and (flags.forc or is_constant or not _overlaps(memory))):
+        _refuse()
+
+
+def check_places(places: np.ndarray, is_constant: bool = False) -> None:
+    """The same for elements that lie in numbered places.
+
+    Raises:
+      RuntimeError: several lie in one.
+    """
+    if not is_constant and np.unique(places).size < places.size:
+        _refuse()
+
+
+def _refuse() -> None:
     raise RuntimeError(
         "unsupported operation: more than one element of the written-to tensor refers to a "
         "single memory location. Please clone() the tensor before performing the operation."

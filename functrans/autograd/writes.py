@@ -23,7 +23,7 @@ from functrans.autograd.hooks import move_retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
-from functrans.autograd.overlaps import check_memory
+from functrans.autograd.overlaps import check_memory, check_places
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
@@ -124,16 +124,7 @@ def _placed(base: Any, region: Callable[[Any], Any], part: Any) -> Any:
     """
     shape = shape_of(base)
     n = math.prod(shape)
-    numbers = np.arange(n).reshape(shape)
-    if dtype_of(base).kind == "c":
-        places = region(2 * numbers + 1j * (2 * numbers + 1))
-        is_whole = places.dtype.kind == "c" and bool(
-            np.all((places.real % 2 == 0) & (places.imag == places.real + 1))
-        )
-        places = places.real // 2 if is_whole else places
-    else:
-        places = region(numbers.astype(_numbered(dtype_of(base))))
-        is_whole = places.dtype.kind != "c"
+    places, is_whole = _places(shape, dtype_of(base), region)
     if is_whole:
         return reshape(updated(reshape(base, (n,)), places.astype(np.int64), part), shape)
     if places.dtype.kind == "c":
@@ -146,6 +137,24 @@ def _placed(base: Any, region: Callable[[Any], Any], part: Any) -> Any:
     flat = updated(reshape(_pairs(base), (2 * n,)), places.astype(np.int64), part)
     halves = reshape(flat, (*shape, 2))
     return complex_of(index_value(halves, (..., 0)), index_value(halves, (..., 1)))
+
+
+def _places(
+    shape: tuple[int, ...], dtype: np.dtype, region: Callable[[Any], Any]
+) -> tuple[np.ndarray, bool]:
+    """Where the elements of a part lie, and whether they are whole elements.
+
+    Else they are numbered by the parts of complex numbers; negative for those of conjugates.
+    """
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    if dtype.kind != "c":
+        places = region(numbers.astype(_numbered(dtype)))
+        return places, places.dtype.kind != "c"
+    places = region(2 * numbers + 1j * (2 * numbers + 1))
+    is_whole = places.dtype.kind == "c" and bool(
+        np.all((places.real % 2 == 0) & (places.imag == places.real + 1))
+    )
+    return (places.real // 2 if is_whole else places), is_whole
 
 
 def _pairs(x: Any) -> Any:
@@ -232,9 +241,14 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
     for twin in _whole(x)._dual or ():
         check_write(twin)
     memory = x._memory()
-    if isinstance(memory, Tracer) and x._view is not None:
-        root = x._view.root
-        memory = _region(x._view.path)(np.empty(root.shape, _numbered(root.dtype)))
+    how = x._view
+    if how is not None and (how.is_copied or isinstance(memory, Tracer)):
+        root, region = how.root, _region(how.path)
+        whole = np.empty(root.shape, _numbered(root.dtype))
+        memory = region(whole)
+        if not np.may_share_memory(memory, whole):  # conjugates
+            check_places(_places(root.shape, root.dtype, region)[0], is_constant)
+            memory = root._memory()
     elif (
         isinstance(memory, Tracer) and modes.session is not None and id(x) in modes.session.entries
     ):

@@ -275,3 +275,52 @@ def test_elements_that_share_memory_are_refused_in_transforms_too(transform: Any
 
     with pytest.raises(RuntimeError, match="refers to a single memory location"):
         transform(written)(torch.tensor([1.0, 2.0]))
+
+
+# conjugates, which are copies ---------------------------------------------------------------------
+
+SHARING: dict[str, Callable[[Any], Any]] = {
+    "expand": lambda z: z.expand(3, 2),
+    "windows": lambda z: z.as_strided((2, 2), (0, 1)),
+    "unfold": lambda z: torch.cat([z, z]).unfold(0, 2, 1),
+}
+CONJUGATED: dict[str, Callable[[Any], Any]] = {
+    "conj": lambda z: z.conj(),
+    "conj twice": lambda z: z.conj().conj(),
+    "conj, then imag": lambda z: z.conj().imag,
+    "transposed conj": lambda z: z.mH,
+}
+
+
+@pytest.mark.parametrize("runs", ["eager", "jit", "func.grad"])
+@pytest.mark.parametrize("conjugate", CONJUGATED)
+@pytest.mark.parametrize("share", SHARING)
+def test_conjugates_of_shared_elements_take_one_number_only(
+    share: str, conjugate: str, runs: str
+) -> None:
+    def write(z: Any, value: Any) -> Any:
+        z = z.clone()
+        part = CONJUGATED[conjugate](SHARING[share](z))
+        if value is None:
+            part.add_(torch.ones(part.shape))
+        else:
+            part.fill_(value)
+        return z
+
+    def run(value: Any) -> Any:
+        z = torch.tensor([1 + 2j, 3 - 4j])
+        if runs == "jit":
+            return ft.jit(lambda z: write(z, value))(z)
+        if runs == "func.grad":
+            return func.grad(lambda z: write(z, value).abs().sum())(z)
+        return write(z, value)
+
+    if share == "windows" and runs != "eager":
+        pytest.skip("as_strided needs memory")
+    with pytest.raises(RuntimeError, match="single memory location"):
+        run(None)
+    if share != "unfold":  # windows of a tensor of its own
+        found = run(0.5)
+        assert found.shape == (2,)
+        if runs != "func.grad":
+            assert found.imag.abs().tolist() == ([0.5, 0.5] if "imag" in conjugate else [0, 0])

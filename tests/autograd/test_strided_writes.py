@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import functrans.compat.torch as torch
 from functrans.autograd import gradcheck, tensor
 
 POINT = np.array([[0.4, 0.9, -0.5], [0.7, 1.2, 0.3], [1.1, -0.3, 0.8]])
@@ -52,3 +53,27 @@ def test_a_write_reaches_the_same_elements_in_memory_and_gradient(base: str, vie
             return (v * tensor(np.arange(1.0, 1 + v.numel())).view(v.shape)).sum() + part.sum()
 
         assert gradcheck(function, tensor(POINT, requires_grad=True)), then
+
+
+PAIRS: dict[str, Callable[[Any], Any]] = {
+    "contiguous": lambda x: x * 1.0,
+    "copy of a turned one": lambda x: (x * 1.0).t().clone().t(),
+    "clone": lambda x: x.clone(),
+    "part": lambda x: torch.cat([x, x])[1:4],
+    "windows": lambda x: torch.cat([x, x], 1)[:, 1:3],
+    "unsqueezed": lambda x: (x * 1.0).unsqueeze(0)[0],
+}
+
+
+@pytest.mark.parametrize("base", PAIRS)
+def test_a_write_to_pairs_as_complex_numbers(base: str) -> None:
+    """Gradients come in other layouts than the memory that is viewed."""
+    weights = torch.tensor(np.arange(1.0, 7.0).reshape(2, 3)).t()  # their gradient is turned, too
+
+    def function(x: Any) -> Any:
+        v = PAIRS[base](x)
+        part = torch.view_as_complex(v)
+        part.mul_(part.clone().sin() + (2 - 1j))
+        return (v * weights).sum() + part.abs().sum()
+
+    assert gradcheck(function, tensor(POINT[:, :2].copy(), requires_grad=True))

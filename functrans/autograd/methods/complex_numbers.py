@@ -141,7 +141,8 @@ def view_as_complex(input: Tensor) -> Tensor:  # torch's name
         )
 
     def memory(x: np.ndarray) -> np.ndarray:
-        found: np.ndarray = x.view(complex_parts.complex_dtype(x.dtype))[..., 0]
+        pairs = x if x.strides[-1] == x.itemsize else np.ascontiguousarray(x)  # of its layout
+        found: np.ndarray = pairs.view(complex_parts.complex_dtype(x.dtype))[..., 0]
         return found
 
     return view("ViewAsComplex", input, step, memory)
