@@ -1,7 +1,7 @@
 """Memory in which several elements share a place, as in expanded tensors and windows.
 
-Here: ``check_memory`` and ``check_places``, which refuse to write different numbers there. Not here: the other
-conditions of a write (``autograd.writes``).
+Here: ``check_memory`` and ``check_places``, which refuse to write different numbers there. Not
+here: the other conditions of a write (``autograd.writes``).
 
 Layer: ``autograd``.
 """

@@ -25,6 +25,7 @@ from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
+    in_precision_of_result,
     promoted_dtype,
     ternary,
     unary,
@@ -164,9 +165,16 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
             return t * (2 * a)
         slope = b * power(a, b - 1)  # Python's own ** raises at 0.0 and where it overflows
         return mul_strong_zero(t, slope) if not isinstance(b, complex) and 0 < b < 1 else t * slope
+    return _power_in_base_of_array(t, a, b, y)
+
+
+def _in_base_of_array(t: Any, a: Any, b: Any, y: Any) -> Any:
     is_flat = (b == 0) & ((a == 0) | (a != a))
     slope = where(is_flat, 0, b * power(a, where(is_flat, 1, b - 1)))
     return mul_strong_zero(t, slope)
+
+
+_power_in_base_of_array = in_precision_of_result(_in_base_of_array, 0b011, 2)
 
 
 def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
@@ -188,10 +196,11 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
 power_p: Primitive = binary(
     "power",
     _plain_power,
-    (_power_in_base, _power_in_exponent),
+    (_power_in_base, in_precision_of_result(_power_in_exponent, 0b101, 2)),
     ("ab", "ay"),
     ufunc=np.power,
     keeps_weak=True,
+    has_plain_partials=True,
 )
 
 # exponentials -----------------------------------------------------------------------------------
@@ -293,25 +302,30 @@ def _difference_root(x: Any) -> Any:
 
 NEAR_LIMIT = 1 / 256
 """Slopes of tanh and sigmoid below which they are computed from the operand."""
+_FEW = 4096
+"""Elements of an array in cache."""
 
 
 def plain_slope(x: Any, slope: Any, tail: Callable[[Any], Any]) -> Any:
     """A slope computed from the result, and by ``tail`` of the operand where it is small."""
-    if not np.min(slope, initial=1) < NEAR_LIMIT:
+    if not np.fmin.reduce(slope, None, initial=1) < NEAR_LIMIT:
         return slope
     is_small = slope < NEAR_LIMIT
     with np.errstate(under="ignore"):
-        slope[is_small] = tail(x[is_small])
+        if slope.size < _FEW:  # computing all takes less than picking some
+            np.copyto(slope, tail(x), where=is_small)
+        else:
+            slope[is_small] = tail(x[is_small])
     return slope[()]
 
 
 def met(*operands: Any) -> tuple[np.ndarray, ...]:
     """Plain operands in their common shape and dtype."""
     first = operands[0]
-    if all(
-        type(x) is np.ndarray and x.shape == first.shape and x.dtype == first.dtype
-        for x in operands
-    ):
+    for x in operands:
+        if not (type(x) is np.ndarray and x.shape == first.shape and x.dtype is first.dtype):
+            break
+    else:
         return operands
     dtype = np.result_type(*operands)
     return np.broadcast_arrays(*[np.asarray(x, dtype) for x in operands])
@@ -326,7 +340,8 @@ def _plain_tanh_slope(x: Any, y: Any) -> Any:
 def _squared_sech(x: Any) -> Any:
     """``1 / cosh(x)**2`` without overflow."""
     e = np.exp(-2 * np.abs(x))
-    return 4 * e / ((1 + e) * (1 + e))
+    root = 1 + e
+    return 4 * e / (root * root)
 
 
 # The result has lost what the slope is made of where it is beside 1 or -1: ``1 - y * y`` is all

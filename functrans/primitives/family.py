@@ -120,26 +120,38 @@ _PRECISION = {"e": 0, "E": 0, "f": 1, "F": 1, "d": 2, "D": 2}
 _REAL, _COMPLEX = ("e", "f", "d"), ("F", "F", "D")
 
 
-def in_precision_of_result(partial: Callable[..., Any], saves: int) -> Callable[..., Any]:
+def in_precision_of_result(partial: Callable[..., Any], saves: int, n: int) -> Callable[..., Any]:
     """A partial derivative that reads operands in the precision in which the result is computed.
 
     NumPy widens the narrower operands of a function; a logarithm of one alone would be rounded.
     Only what the partial saves is looked at (bits as in ``Elementwise``).
+
+    Args:
+      partial: a function of a tangent, the operands and the result.
+      saves: what it reads.
+      n: number of operands.
     """
+    reads = [i for i in range(n) if saves >> i & 1]
+    reads_result = bool(saves >> n & 1)
 
     def widened(t: Any, *operands: Any) -> Any:
-        is_saved = saves >> len(operands) - 1 & 1
-        wanted = _PRECISION.get(dtype_of(operands[-1] if is_saved else t).char, -1)
-        read = []
-        for i, x in enumerate(operands):
-            if saves >> i & 1 and type(x) not in PYTHON_SCALARS:
-                dtype = dtype_of(x)
-                if _PRECISION.get(dtype.char, 2) < wanted:
-                    x = cast(x, np.dtype((_COMPLEX if dtype.kind == "c" else _REAL)[wanted]))
-            read.append(x)
-        return partial(t, *read)
+        source = operands[-1] if reads_result else t
+        dtype = dtype_of(source) if type(source) in PYTHON_SCALARS else source.dtype
+        for i in reads:
+            x = operands[i]
+            if type(x) not in PYTHON_SCALARS and x.dtype is not dtype:
+                wanted = _PRECISION.get(dtype.char, -1)
+                return partial(t, *[_widened(y, wanted) if j in reads else y
+                                    for j, y in enumerate(operands)])  # fmt: skip
+        return partial(t, *operands)
 
-    return widened
+    return widened if reads else partial
+
+
+def _widened(x: Any, wanted: int) -> Any:
+    if type(x) in PYTHON_SCALARS or _PRECISION.get(x.dtype.char, 2) >= wanted:
+        return x
+    return cast(x, np.dtype((_COMPLEX if x.dtype.kind == "c" else _REAL)[wanted]))
 
 
 def _elementwise_jvp(family: Elementwise) -> Callable[..., Any]:
@@ -293,7 +305,7 @@ def elementwise_primitive(
     saved = [sum(1 << letters.index(c) for c in text) for text in saves]
     if not isinstance(partials, Marker) and len(names) > 1 and not has_plain_partials:
         partials = tuple(
-            in_precision_of_result(p, bits) if callable(p) else p
+            in_precision_of_result(p, bits, len(names)) if callable(p) else p
             for p, bits in zip(partials, saved, strict=True)
         )
     family = Elementwise(

@@ -200,13 +200,14 @@ def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
 def _bell(x: Any) -> Any:
     """``sigmoid(x) * sigmoid(-x)``."""
     e = np.exp(-np.abs(x))
-    return e / ((1 + e) * (1 + e))
+    root = 1 + e
+    return e / (root * root)
 
 
 def _plain_sigmoid_slope(x: Any, y: Any) -> Any:
     x, y = ew.met(x, y)
     rest = np.asarray(1 - y)
-    if not np.min(rest, initial=1) < ew.NEAR_LIMIT:
+    if not np.fmin.reduce(rest, None, initial=1) < ew.NEAR_LIMIT:
         return (y * rest)[()]
     is_tail = rest < ew.NEAR_LIMIT
     return ew.plain_slope(x, rest, _bell) * np.where(is_tail, 1, y)
