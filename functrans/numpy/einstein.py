@@ -28,6 +28,7 @@ from functrans.numpy.common import as_array, stored, view
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
+from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.dot import dot_general
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import cast, inverse_permutation
@@ -325,7 +326,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         _extents(labels, shapes)
         return stored("einsum", _view_of(arrays[0], labels[0], output), out)
     path = tuple(map(_frozen, optimize)) if isinstance(optimize, (list, tuple)) else optimize
-    final = [dtype_of(x) for x in arrays]
+    common = np.result_type(*map(dtype_of, arrays))
+    arrays = [_in_kind(x, common) for x in arrays]
     remaining = list(zip(arrays, map(list, labels), strict=True))
     for step in _plan(labels, output, shapes, path):
         chosen = [remaining[i] for i in step.places]
@@ -333,8 +335,14 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
             del remaining[i]
         remaining.append(_evaluate(chosen, step.keep))
     ((result, own),) = remaining
-    result = cast(_permuted(result, own, output), np.result_type(*final))
+    result = cast(_permuted(result, own, output), common)
     return stored("einsum", result, out)
+
+
+def _in_kind(x: Any, dtype: np.dtype) -> Any:
+    """An operand as it is summed: in the dtype of the result; real ones stay real."""
+    is_part = dtype.kind == "c" and dtype_of(x).kind != "c"
+    return cast(x, real_dtype(dtype) if is_part else dtype)
 
 
 def _frozen(step: Any) -> Any:

@@ -45,6 +45,10 @@ def _is_infinite(operands: list[Any], found: list[Any], expected: list[Any]) -> 
     return any(np.isinf(np.asarray(x)).any() for x in operands)
 
 
+def _is_nan(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    return any(np.isnan(np.asarray(x)).any() for x in operands)
+
+
 def _quotients_of_integers_by_zero(
     operands: list[Any], found: list[Any], expected: list[Any]
 ) -> bool:
@@ -58,6 +62,11 @@ KNOWN = (
         r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
         _zero_meets_infinity,
         "products with zeros are left out by some BLAS functions, where 0 * inf is NaN",
+    ),
+    Known(
+        r"digitize",
+        _is_nan,
+        "bins that begin with NaN, or with a number before NaN, count as decreasing",
     ),
     Known(
         r"\.divide\(",

@@ -330,5 +330,6 @@ def _may_refuse(step: dict[str, Any], model: Model, text: str) -> bool:
         or target.is_part
         or target.hidden_since is not None
         or "dtypes match" in text
+        or "expected dtype" in text
         or model.overlaps(step)
     )

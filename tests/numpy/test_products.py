@@ -153,6 +153,24 @@ def test_a_diagonal_needs_equal_extents(subscripts: str, shape) -> None:
             run(lambda *xs: np.einsum(subscripts, *xs))(*operands)
 
 
+@pytest.mark.parametrize("subscripts", ["ij,jk->ki", "ij,k->k", "ij,ij->j", "i,jk->", "ii,j->j"])
+@pytest.mark.parametrize("second", ["?", "b", "H", "q", "e", "f", "d", "F", "D"])
+@pytest.mark.parametrize("first", ["?", "b", "H", "q", "e", "f", "d", "F", "D"])
+def test_einsum_sums_in_the_dtype_of_the_result(first: str, second: str, subscripts: str) -> None:
+    """Also where an operand is summed alone: labels of its own, or of extent 1 elsewhere."""
+    one = np.array([[100, 3, 90], [77, 1, 120], [99, 127, 5]]).astype(first)
+    x = one[:, :1] if subscripts == "ij,jk->ki" else one if "ij" in subscripts else one[0]
+    x = one if subscripts.startswith("ii") else x
+    y = (np.array([[101, 2, 93], [44, 111, 12], [7, 88, 61]]) / 2).astype(second)
+    y = y if len(subscripts.split(",")[1].split("-")[0]) == 2 else y[1]
+    expected = np.einsum(subscripts, x, y)
+    found = ft.jit(lambda x, y: np.einsum(subscripts, x, y))(x, y)
+    assert found.dtype == expected.dtype
+    kind = expected.dtype.kind
+    rtol = {"e": 1e-2, "f": 1e-5, "F": 1e-5}.get(expected.dtype.char, 1e-12) if kind in "fc" else 0
+    np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
 @st.composite
 def random_einsum(draw):
     sizes = {label: draw(st.integers(1, 3)) for label in "abcd"}
