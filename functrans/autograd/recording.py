@@ -121,8 +121,7 @@ class ImperativeTrace(Trace):
             elif self.outer is None:
                 out = elementwise(primitive, *values)
             else:
-                with _inner(self.outer):
-                    out = elementwise(primitive, *values)
+                out = self._outside(elementwise, primitive, *values)
         except (ValueError, TypeError) as error:
             raise _clearer(primitive, values, {}, error) from error
         if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
@@ -177,6 +176,12 @@ class ImperativeTrace(Trace):
             mark_origin(result, operands)
         return result
 
+    def _outside(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function of values in the modes in which these are computed."""
+        assert self.outer is not None
+        with _inner(self.outer):
+            return quietly(function, *args)
+
     def unrecorded(self, value: Any) -> Any:
         """A value as one of ``no_grad``, through which no reverse mode takes a derivative."""
         if not self.stops or not is_differentiable_dtype(value.dtype):
@@ -207,13 +212,19 @@ class ImperativeTrace(Trace):
             parents = [None, parents[1]]
         elif not modes.grad or primitive is unrecorded_p:
             parents = [None] * len(parents)
-        inputs = primitive, values, params, tuple(parents), capture()
+        evaluate = quietly if self.outer is None else self._outside
         try:
-            if self.outer is None:
-                outs, nodes = quietly(record, *inputs, self.is_plain, kept, GraphNode)
-            else:
-                with _inner(self.outer):
-                    outs, nodes = quietly(record, *inputs, self.is_plain, kept, GraphNode)
+            outs, nodes = evaluate(
+                record,
+                primitive,
+                values,
+                params,
+                tuple(parents),
+                capture(),
+                self.is_plain,
+                kept,
+                GraphNode,
+            )
         except (ValueError, TypeError, IndexError) as error:
             raise _clearer(primitive, values, params, error) from error
         results = tuple(
@@ -225,13 +236,9 @@ class ImperativeTrace(Trace):
         if namespaces.has_torch:
             for result in results:
                 mark_origin(result, operands)
-        if self.is_plain:
+        if self.is_plain and not modes.is_viewing:
             for i, out in enumerate(outs):
-                if (
-                    type(out) is np.ndarray
-                    and (out.base is not None or id(out) in map(id, values))
-                    and not modes.is_viewing
-                ):
+                if type(out) is np.ndarray and (out.base is not None or _is_among(out, values)):
                     _note_shared(primitive, operands, params, results, i)
         main = next((node for node in nodes if node is not None), None)
         if main is not None:
@@ -330,6 +337,13 @@ _MOVES = frozenset(
     }
 )  # fmt: skip
 """Primitives whose result may be a view of their first operand, of whatever dtype that is."""
+
+
+def _is_among(out: Any, values: Sequence[Any]) -> bool:
+    for value in values:  # noqa: SIM110  # hot
+        if out is value:
+            return True
+    return False
 
 
 def _note_shared(
