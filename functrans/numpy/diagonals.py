@@ -16,7 +16,7 @@ import numpy as np
 from functrans.numpy.common import as_array, read_only_view, refuse_plain_target, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import widened
-from functrans.numpy.selection import repeated
+from functrans.numpy.selection import is_empty, repeated
 from functrans.operators import assign
 from functrans.primitives import creation, structural
 from functrans.primitives.slicing import BasicIndex, slice_update
@@ -105,6 +105,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
             raise ValueError("All dimensions of input must be of equal length")
         step = 1 + sum(math.prod(shape[:k]) for k in range(1, len(shape)))
     count = len(range(0, size if stop is None else min(stop, size), step))
+    if is_empty(val):
+        return
     values = repeated(val, count)
     flat = structural.reshape(target, (size,))
     new = slice_update(flat, cast(values, dtype_of(target)), BasicIndex((slice(None, stop, step),)))

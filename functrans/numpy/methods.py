@@ -112,6 +112,8 @@ class Flat:
         """Write values, repeated as often as needed, to an index into the flattened array."""
         places = np.arange(math.prod(shape_of(self.base)))[index]
         count = math.prod(places.shape)
+        if selection.is_empty(value):
+            return
         values = selection.repeated(value, count)
         selection.write_flat(self.base, np.reshape(places, (count,)), values)
 

@@ -315,6 +315,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 # writing ----------------------------------------------------------------------------------------
 
 
+def is_empty(values: Any) -> bool:
+    """Whether there are no values, of which NumPy writes nothing without an error."""
+    return 0 in shape_of(as_array(values))
+
+
 def repeated(values: Any, n: int) -> Any:
     """The first ``n`` of the values, which are repeated as often as needed."""
     values = flat(as_array(values))
@@ -340,6 +345,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         values = ew.where(as_array(where), cast(values, dtype_of(target)), target)
     if casting == "unsafe":
         values = cast(values, dtype_of(target))
+    if len(shape_of(values)) > len(shape_of(target)):
+        values = fitted(values, shape_of(target))
     write(target, values, "numpy.copyto")
 
 
@@ -349,7 +356,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     target = a
     refuse_plain_target("put", target)
     places = flat(integers(ind))
-    if math.prod(shape_of(as_array(v))):  # NumPy writes nothing of nothing
+    if not is_empty(v):
         write_flat(target, places, repeated(v, shape_of(places)[0]), mode)
 
 
@@ -375,6 +382,8 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Write the values at the same positions to where a mask holds, in a traced array."""
     target = a
     refuse_plain_target("putmask", target)
+    if is_empty(values):
+        return
     shape = shape_of(target)
     new = structural.reshape(repeated(values, math.prod(shape)), shape)
     condition = structural.reshape(_truth(mask), shape)

@@ -291,3 +291,40 @@ def test_subtraction_at_places_is_in_the_dtype_of_the_array(dtype: str, values: 
     function = lambda x, v: At(x)[np.array([0, 1])].subtract(v)  # noqa: E731  # one line
     for call in (function, ft.jit(function)):
         np.testing.assert_array_equal(call(x, v), expected)
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "put": lambda a, v: np.put(a, [0] if a.size else [], v),
+    "put nowhere": lambda a, v: np.put(a, [], v),
+    "putmask": lambda a, v: np.putmask(a, np.ones(a.shape, bool), v),
+    "putmask nowhere": lambda a, v: np.putmask(a, np.zeros(a.shape, bool), v),
+    "place": lambda a, v: np.place(a, np.ones(a.shape, bool), v),
+    "place nowhere": lambda a, v: np.place(a, np.zeros(a.shape, bool), v),
+    "fill_diagonal": lambda a, v: np.fill_diagonal(a, v),
+    "flat": lambda a, v: a.flat.__setitem__(slice(None), v),
+    "flat list": lambda a, v: a.flat.__setitem__([0] if a.size else [], v),
+    "copyto": lambda a, v: np.copyto(a, v),
+    "assignment": lambda a, v: a.__setitem__(..., v),
+    "masked": lambda a, v: a.__setitem__(np.ones(a.shape, bool), v),
+    "put_along_axis": lambda a, v: np.put_along_axis(a, np.zeros(a.shape, int), v, 0),
+}
+
+
+@pytest.mark.parametrize("values", [(0,), (2, 0), (1,), (), (1, 1), (3,)])
+@pytest.mark.parametrize("shape", [(2,), (), (0,), (2, 2), (0, 3), (1, 3)])
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_of_nothing_and_to_nothing(write: str, shape: Any, values: Any) -> None:
+    """The same array or the same refusal; NumPy's masks take values of one axis only."""
+    if write == "masked" and len(values) > 1:
+        return
+
+    def written(a: Any, v: Any) -> Any:
+        WRITES[write](a, v)
+        return a
+
+    v = np.full(values, 5.0)
+    expected = of(written, np.ones(shape), v)
+    found = of(ft.jit(lambda a, v: written(a * 1.0, v)), np.ones(shape), v)
+    assert isinstance(found, Exception) is isinstance(expected, Exception), (found, expected)
+    if isinstance(expected, tuple):
+        np.testing.assert_array_equal(found[0], expected[0])
