@@ -109,3 +109,14 @@ def test_second_derivative_at_a_kink_is_finite(case: Any) -> None:
         hessian = ft.hessian(lambda x: np.sum(fun(x)))(np.array(point))
     assert np.isfinite(hessian).all()
     assert_close(hessian, hessian.T)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ft.jit, ft.vmap], ids=["eager", "jit", "vmap"])
+def test_a_power_with_an_infinite_exponent_is_a_step(run: Any) -> None:
+    x = np.array([-1.5, -0.5, 0.0, 0.5, 0.99, 1.5])
+    for exponent, flat in ((np.inf, abs(x) < 1), (-np.inf, abs(x) > 1)):
+        first = ft.grad(lambda x, b=exponent: x**b)
+        slopes = run(ft.vmap(first) if run is not ft.vmap else first)(x)
+        np.testing.assert_array_equal(slopes[flat], 0)
+        np.testing.assert_array_equal(abs(slopes[~flat]), np.inf)
+        np.testing.assert_array_equal(ft.vmap(ft.grad(first))(x), 0)

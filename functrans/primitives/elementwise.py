@@ -163,6 +163,9 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
             return t
         if b == 2:
             return t * (2 * a)
+        if b in (math.inf, -math.inf) and dtype_of(a).kind != "c":  # a step
+            is_flat = (a > -1) & (a < 1) if b > 0 else (a < -1) | (a > 1)
+            return mul_strong_zero(t, where(is_flat, 0.0, b * copysign(1.0, a)))
         slope = b * power(a, b - 1)  # Python's own ** raises at 0.0 and where it overflows
         return mul_strong_zero(t, slope) if not isinstance(b, complex) and 0 < b < 1 else t * slope
     return _power_in_base_of_array(t, a, b, y)

@@ -370,10 +370,15 @@ def _judge_word(
 
 
 def _is_moderate(value: np.ndarray) -> bool:
-    """Values that differences of a few thousandths can be taken of."""
+    """Values that differences of a few thousandths can be taken of.
+
+    What is left of a 0 that was rounded is none: a quotient by it is noise in values and slopes.
+    """
     if value.dtype.kind in "fc":
         fits = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1) == 8
-        return fits and value.size <= 60 and bool(np.all(np.abs(value) < MAX_VALUE))
+        parts = np.abs([value.real, value.imag])
+        is_noise = bool(np.any((parts > 0) & (parts < 1e-13)))
+        return fits and value.size <= 60 and not is_noise and bool(np.all(parts < MAX_VALUE))
     return value.size <= 60
 
 
