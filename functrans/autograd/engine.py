@@ -146,7 +146,8 @@ class Pass:
         value = materialize(ct, (*lead, *shape))
         if isinstance(value, Tensor):
             return value
-        return self.trace.tensor(value if self.records else self.trace.unrecorded(value))
+        result: Tensor = self.trace.tensor(value if self.records else self.trace.unrecorded(value))
+        return result
 
     def cotangent(self, gradient: Tensor) -> Any:
         """A gradient as a cotangent."""

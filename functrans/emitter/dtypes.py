@@ -42,6 +42,8 @@ def loop_dtypes(
     if family is None:
         return own
     if family.ufunc is not None:
+        if out_aval.weak and all(dtype.kind == "b" for dtype in own):  # Python's booleans
+            return _resolved(family.ufunc, (_INT64,) * len(avals))
         return _resolved(family.ufunc, tuple(map(_key, avals)))
     if primitive.name == "where":
         return own[0], out_aval.dtype, out_aval.dtype

@@ -179,7 +179,7 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
 def _subtract(self: Place, values: Any, **options: Any) -> Any:
     """The array with values subtracted there; repeated indices count each time."""
     values = as_value(values)
-    if dtype_of(values).kind in "iu":  # narrower ones wrap where they are negated
+    if dtype_of(values).kind in "biu":  # narrower ones wrap where they are negated
         values = cast(values, dtype_of(as_value(self._array)))
     return self.add(-values, **options)
 

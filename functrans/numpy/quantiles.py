@@ -36,7 +36,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import sorting, structural
 from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import aval_of, dtype_of, shape_of
 
 _PARAMETERS = {
     "interpolated_inverted_cdf": (0.0, 1.0),
@@ -45,6 +45,8 @@ _PARAMETERS = {
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
+_OF_WHOLE_STEPS = ("interpolated_inverted_cdf", "weibull", "averaged_inverted_cdf")
+"""Methods of which whole probabilities have whole positions."""
 _DISCRETE = frozenset({"inverted_cdf", "closest_observation", "lower", "higher", "nearest"})
 _METHODS = (*_PARAMETERS, *sorted(_DISCRETE), "averaged_inverted_cdf", "linear", "midpoint")
 
@@ -144,6 +146,22 @@ def _weight_dtype(weight: Any, values: Any, q: Any) -> np.dtype:
     return dtype_of(values) if type(q) in (int, float) else dtype_of(weight)
 
 
+def _result_dtype(x: Any, q: Any, method: str) -> np.dtype:
+    """NumPy's dtype: values that are selected keep theirs, values between promote with ``q``."""
+    dtype = dtype_of(x)
+    if method in _DISCRETE:
+        return dtype
+    of_q = aval_of(q)
+    is_whole = of_q.dtype.kind in "biu"
+    if is_whole and method == "linear":  # selects the first or the last value
+        return dtype
+    if of_q.weak and of_q.dtype.kind != "b":  # type: ignore[union-attr]  # no tape
+        return np.result_type(dtype, 0.0)
+    if is_whole:
+        return np.result_type(dtype, np.int64 if method in _OF_WHOLE_STEPS else np.float64)
+    return np.result_type(dtype, of_q.dtype)
+
+
 def _weighted(lanes: Any, weights: Any, q: Any) -> Any:
     """Quantiles by the inverse of the weighted distribution function, ``Q + lanes``."""
     order = sorting.argsort(lanes, -1)
@@ -196,11 +214,17 @@ def _quantile(
     if is_known(q) and not np.all((np.asarray(value_of(q)) >= 0) & (np.asarray(value_of(q)) <= 1)):
         bounds = "[0, 100]" if "percentile" in name else "[0, 1]"
         raise ValueError(f"Quantiles must be in the range {bounds}")
-    if method not in _DISCRETE or skip_nan:
+    dtype = _result_dtype(x, q, method)
+    is_floating = dtype_of(x).kind == "f"
+    if skip_nan and not math.prod(shape_of(x)):
+        dtype = np.result_type(dtype, np.float64) if not is_floating else dtype
+        x, is_floating = cast(x, dtype), True
+    skip_nan = skip_nan and is_floating
+    if method not in _DISCRETE:
         x = inexact(x)
+    q = _inexact_probability(q)
     shape = shape_of(x)
     axes = listed_axes(axis, len(shape))
-    is_floating = dtype_of(x).kind not in "biu"
     lanes = _lanes(x, axes)
     if weights is not None:
         if method != "inverted_cdf":
@@ -217,6 +241,8 @@ def _quantile(
         if skip_nan:
             counts = cast(ew.logical_not(ew.isnan(lanes)), np.int64)
             n = structural.reduce_sum(counts, (len(shape_of(lanes)) - 1,))
+            if type(q) is not float:  # NumPy's positions are in the precision of ``q``
+                n = cast(n, dtype_of(q))
         if skip_nan:
             n_q = len(shape_of(q))
             spread = structural.reshape(
@@ -225,7 +251,6 @@ def _quantile(
             if shape_of(lanes)[-1]:
                 result = _of_sorted(sorting.sort(lanes, -1), spread, method, n, True)
             else:
-                dtype = np.result_type(dtype_of(x), dtype_of(q)) if n_q else dtype_of(x)
                 result = np.full(shape_of(q) + shape_of(lanes)[:-1], math.nan, dtype)
         else:
             lanes = sorting.sort(lanes, -1)
@@ -238,20 +263,21 @@ def _quantile(
         result = ew.where(ew.isnan(total), math.nan, result)
     if flag(keepdims):
         result = structural.reshape(result, shape_of(q) + kept_shape(shape, axes))
-    return stored(name, result, out)
+    return stored(name, cast(result, dtype), out)
 
 
-def _probability(q: Any, a: Any, scale: float = 1.0) -> Any:
-    """The probabilities; a Python number is weak."""
+def _probability(q: Any, percent: bool = False) -> Any:
+    """The probabilities; a Python number is weak, but for a boolean."""
     q = as_operand(q)
-    if isinstance(q, Tracer):
-        return q if scale == 1.0 else ew.divide(q, scale)
-    if type(q) in (int, float, bool):
-        return q / scale
-    dtype = dtype_of(as_array(a))
-    q = np.asarray(q)
-    q = inexact(q)
-    return q if scale == 1.0 else q / (dtype.type(scale) if dtype.kind == "f" else scale)
+    if type(q) is bool:
+        q = np.asarray(q)
+    if not percent:
+        return q
+    return q / 100 if type(q) in (int, float) else ew.divide(q, 100)
+
+
+def _inexact_probability(q: Any) -> Any:
+    return float(q) if type(q) in (int, float) else inexact(q)
 
 
 @implements(np.quantile)
@@ -267,7 +293,7 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """Quantiles over axes, by any of NumPy's methods."""
-    p = _probability(q, a)
+    p = _probability(q)
     return _quantile("quantile", a, p, axis, out, method, keepdims, weights, False)
 
 
@@ -284,7 +310,7 @@ def percentile(
     weights: Any = None,
 ) -> Any:
     """Percentiles over axes, by any of NumPy's methods."""
-    p = _probability(q, a, 100.0)
+    p = _probability(q, percent=True)
     return _quantile("percentile", a, p, axis, out, method, keepdims, weights, False)
 
 
@@ -301,7 +327,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Quantiles over axes of what is no NaN."""
-    p = _probability(q, a)
+    p = _probability(q)
     return _quantile("nanquantile", a, p, axis, out, method, keepdims, weights, True)
 
 
@@ -318,7 +344,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Percentiles over axes of what is no NaN."""
-    p = _probability(q, a, 100.0)
+    p = _probability(q, percent=True)
     return _quantile("nanpercentile", a, p, axis, out, method, keepdims, weights, True)
 
 

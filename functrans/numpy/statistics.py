@@ -72,7 +72,7 @@ def average(
             wide = tuple([n if k in axes else 1 for k, n in enumerate(shape)])
             w = structural.reshape(structural.transpose(w, order), wide)
         dtype = np.result_type(dtype_of(x), dtype_of(w))
-        if dtype.kind in "biu":
+        if dtype_of(x).kind in "biu":
             dtype = np.result_type(dtype, np.float64)
         x, w = cast(x, dtype), cast(w, dtype)
         total = structural.reduce_sum(structural.broadcast_to(w, shape), axes)
@@ -218,7 +218,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any 
     if weights is None:
         values: Any = np.ones(shape_of(numbers), np.int64)
     else:
-        values = cast(as_array(weights), np.float64)
+        weights = as_array(weights)
+        if dtype_of(weights).kind == "c":
+            raise TypeError(
+                "Cannot cast array data from dtype('complex128') to dtype('float64') according to "
+                "the rule 'safe'"
+            )
+        values = cast(weights, np.float64)
         if shape_of(values) != shape_of(numbers):
             raise ValueError("The weights and list don't have the same length.")
     return accumulate(values, (numbers,), (0,), (n,), mode)

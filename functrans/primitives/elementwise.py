@@ -81,7 +81,7 @@ def _plain_power(a: Any, b: Any) -> Any:
 
 def _where_aval(c: ShapedArray, a: ShapedArray, b: ShapedArray) -> tuple[ShapedArray, ...]:
     shape = broadcast_shapes("where", [c.shape, a.shape, b.shape])
-    return (ShapedArray(shape, promoted_dtype((a, b)), a.weak and b.weak and not shape),)
+    return (ShapedArray(shape, promoted_dtype((a, b))),)
 
 
 where_p: Primitive = ternary(
@@ -461,7 +461,7 @@ fmin_p: Primitive = binary("fmin", np.fmin, _fextremum_partials(), ("aby", "aby"
 
 def _clip_aval(x: ShapedArray, lo: ShapedArray, hi: ShapedArray) -> tuple[ShapedArray, ...]:
     shape = broadcast_shapes("clip", [x.shape, lo.shape, hi.shape])
-    return (ShapedArray(shape, promoted_dtype((x, lo, hi))),)
+    return (ShapedArray(shape, promoted_dtype((x.strong(), lo, hi))),)
 
 
 clip_p: Primitive = ternary(

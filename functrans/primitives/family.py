@@ -86,12 +86,14 @@ def _ufunc_abstract_eval(name: str, ufunc: np.ufunc, keeps_weak: bool) -> Callab
 
     def abstract_eval(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
         shape = broadcast_shapes(name, [aval.shape for aval in avals])
+        weak = keeps_weak and all(aval.weak for aval in avals)
+        if weak and all(aval.dtype.kind == "b" for aval in avals):  # Python computes with integers
+            avals = tuple(ShapedArray(aval.shape, np.dtype(int), True) for aval in avals)
         try:
             dtypes = _resolve(ufunc, tuple(map(dtype_key, avals)))
         except TypeError as error:
             text = ", ".join(map(str, avals))
             raise TypeError(f"{name}: not defined for operands {text}; {error}") from None
-        weak = keeps_weak and all(aval.weak for aval in avals)
         return tuple(ShapedArray(shape, dtype, weak) for dtype in dtypes)
 
     return abstract_eval

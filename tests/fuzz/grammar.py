@@ -435,7 +435,7 @@ np.fft.irfftn({a})
 """
 
 _CONTROL = """
-lax.cond(np.sum({a}) > 0, lambda x, y: x + y, lambda x, y: y + x * 2, {a}, {b})
+lax.cond(np.sum({a}).real > 0, lambda x, y: x + y, lambda x, y: y + x * 2, {a}, {b})
 lax.cond(np.any({a}), lambda x: -x, lambda x: x, {a})
 lax.switch({n}, [lambda x: x, lambda x: -x, lambda x: x * x], {a})
 lax.switch(np.argmax({b}), [lambda x: x, lambda x: -x, lambda x: x * x], {a})

@@ -1,5 +1,8 @@
 """Generated comparisons with NumPy: dtypes, special values and methods of every ufunc."""
 
+import functools
+import itertools
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -200,6 +203,18 @@ def method_calls(ufunc: np.ufunc, x: np.ndarray) -> Any:
         yield "at", lambda x: _at(ufunc, x, [0, 1, 0, -1], x[0])
 
 
+def _is_fold_wrong(ufunc: np.ufunc) -> bool:
+    """Whether NumPy folds wrongly here: its AVX-512 loops write where they still read."""
+    if ufunc not in (np.arctan2, np.power):
+        return False
+    x = np.array([[3.0, 0.0, 2.0], [1.0, 2.0, 1.0]])
+    with np.errstate(all="ignore"):
+        return bool(np.any(ufunc.reduce(x, axis=-1) != ufunc(ufunc(x[:, 0], x[:, 1]), x[:, 2])))
+
+
+IS_FOLD_WRONG = {ufunc: _is_fold_wrong(ufunc) for ufunc in FOLDED}
+
+
 def _at(ufunc: np.ufunc, x: Any, index: list[int], value: Any) -> Any:
     y = x.copy()
     ufunc.at(y, index, value)
@@ -221,7 +236,8 @@ def test_every_method_of_a_ufunc_gives_numpys_dtype_and_value(ufunc: np.ufunc) -
             for shape in ((), (0,), (1,), (2, 3)):
                 x = small_array(dtype, shape)
                 for name, call in method_calls(ufunc, x):
-                    yield f"{name} {dtype}{shape}", of(call, x), of(staged, call, x)
+                    if not (IS_FOLD_WRONG[ufunc] and "reduce" in name):
+                        yield f"{name} {dtype}{shape}", of(call, x), of(staged, call, x)
 
     assert not failures(cases())
 
@@ -283,9 +299,9 @@ def test_quantiles_of_nothing_are_nan(dtype: str, shape: Any, axis: Any) -> None
 
 
 @pytest.mark.parametrize("dtype", ["u2", "i4", "u8", "i8"])
-@pytest.mark.parametrize("values", ["u1", "i2", "u4", "u8"])
+@pytest.mark.parametrize("values", ["?", "u1", "i2", "u4", "u8"])
 def test_subtraction_at_places_is_in_the_dtype_of_the_array(dtype: str, values: str) -> None:
-    x, v = np.array([5, 0, 7], dtype), np.array([2, 3], values)
+    x, v = np.array([5, 0, 7], dtype), np.array([2, 3]).astype(values)
     expected = x.copy()
     expected[[0, 1]] -= v.astype(dtype)
     function = lambda x, v: At(x)[np.array([0, 1])].subtract(v)  # noqa: E731  # one line
@@ -328,3 +344,63 @@ def test_writes_of_nothing_and_to_nothing(write: str, shape: Any, values: Any) -
     assert isinstance(found, Exception) is isinstance(expected, Exception), (found, expected)
     if isinstance(expected, tuple):
         np.testing.assert_array_equal(found[0], expected[0])
+
+
+QUANTILES = (np.quantile, np.percentile, np.nanquantile, np.nanpercentile)
+METHODS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
+    *("hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"),
+    *("lower", "higher", "midpoint", "nearest"),
+)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantiles_have_numpys_dtype_and_value(method: str) -> None:
+    def cases() -> Any:
+        for function, dtype in itertools.product(QUANTILES, "bBhilLefd"):
+            scale = 100 if "percent" in function.__name__ else 1
+            x = np.array([3, 1, 2, 5, 1]).astype(dtype)
+            exact = [0.25 * scale, 1, True, np.float32(0.5 * scale), np.array([0, 1])]
+            exact += [np.array([0.25, 0.75], kind) * np.dtype(kind).type(scale) for kind in "efd"]
+            for q in exact:
+                call = functools.partial(function, q=q, method=method)
+                yield f"{function.__name__} {dtype} {q!r}", of(call, x), of(staged, call, x)
+
+    assert not failures(cases())
+
+
+@pytest.mark.parametrize("weights", "?bLefdD")
+@pytest.mark.parametrize("dtype", "?bLefdD")
+def test_averages_and_sums_of_weights_have_numpys_dtype_and_value(dtype: str, weights: str) -> None:
+    x, w = np.array([3, 0, 1]).astype(dtype), np.array([1, 2, 1]).astype(weights)
+    cases = [("average", lambda x, w: np.average(x, weights=w))]
+    if dtype in "?b":
+        cases.append(("bincount", lambda x, w: np.bincount(x, w, minlength=5)))
+    found = (
+        (name, of(call, x, w), of(staged, lambda w, c=call: c(x, w), w)) for name, call in cases
+    )
+    assert not failures(found)
+
+
+NUMBERS = (True, 2, 0.5)
+OF_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv")},
+    **{name: getattr(operator, name) for name in ("mod", "pow", "lt", "eq", "and_", "xor")},
+    "neg": lambda a, b: -(a * b),
+    "where": lambda a, b: np.where(np.greater(a, 0), a, b) * np.float32(2.0),
+    "clip": lambda a, b: np.clip(a, 0, b) * np.float32(2.0),
+    "beside an array": lambda a, b: (a + b) * np.ones(2, "f4"),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_arithmetic_of_python_numbers_is_pythons(name: str) -> None:
+    """Booleans too are numbers there; functions that select give arrays, as NumPy's."""
+    function = OF_NUMBERS[name]
+    compiled = ft.jit(function)
+    cases = []
+    for a, b in itertools.product(NUMBERS, NUMBERS):
+        wanted = of(function, a, b)
+        cases.append((f"{a} {b} staged", wanted, of(staged, function, a, b)))
+        cases.append((f"{a} {b} compiled", wanted, of(compiled, a, b)))
+    assert not failures(cases)
