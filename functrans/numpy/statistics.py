@@ -90,15 +90,16 @@ def average(
 # covariance -------------------------------------------------------------------------------------
 
 
-def _observations(m: Any, rowvar: bool, dtype: Any) -> Any:
+def _observations(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
     """Variables in rows, observations in columns."""
     x = as_array(m)
     if len(shape_of(x)) > 2:
-        raise ValueError("m has more than 2 dimensions")
+        raise ValueError(f"{name} has more than 2 dimensions")
     x = cast(x, np.result_type(dtype_of(x), np.float64) if dtype is None else dtype)
     if len(shape_of(x)) < 2:
         return structural.reshape(x, (1, math.prod(shape_of(x))))
-    return x if rowvar or shape_of(x)[0] == 1 else structural.transpose(x, (1, 0))
+    is_row = name == "y" and shape_of(x)[0] == 1  # NumPy leaves a row of ``y`` one
+    return x if rowvar or is_row else structural.transpose(x, (1, 0))
 
 
 def _frequencies(name: str, weights: Any, n: int) -> Any:
@@ -133,9 +134,11 @@ def cov(
     """Covariance matrix of variables."""
     if ddof is not None and ddof != operator.index(ddof):
         raise ValueError("ddof must be integer")
-    x = _observations(m, rowvar, dtype)
+    x = _observations("m", m, rowvar, dtype)
+    if not shape_of(x)[0]:  # whatever ``y`` and the dtypes are, as in NumPy
+        return np.zeros((0, 0))
     if y is not None:
-        other = _observations(y, rowvar, dtype)
+        other = _observations("y", y, rowvar, dtype)
         kind = np.result_type(dtype_of(x), dtype_of(other))
         x = movement.concatenate((cast(x, kind), cast(other, kind)), 0)
     if ddof is None:
@@ -161,8 +164,8 @@ def cov(
         freedom = total - ddof
         if ddof and aweights is not None:
             freedom = total - ddof * structural.reduce_sum(weights * importance, (0,)) / total
-    if is_known(freedom):
-        freedom = freedom if value_of(freedom) > 0 else 0.0 * np.asarray(value_of(freedom))
+    if is_known(freedom) and value_of(freedom) <= 0:
+        freedom = 0.0
     x = x - structural.reshape(mean, (shape_of(mean)[0], 1))
     right = x if weights is None else x * weights
     matrix = matmul(x, structural.transpose(complex_parts.conjugate(right), (1, 0)))

@@ -13,7 +13,7 @@ Differences are only trusted where they converge and both one-sided quotients ha
 a kink, a jump or an infinite slope within reach of the steps makes them no judge, and is counted.
 There, and in higher orders, the words must still agree. ``HIDDEN`` functions have declared
 derivatives at kinks that a smooth function around them may hide from differences, as in
-``abs(z) ** 2`` at 0: if differences agree at a point nearby, the point is one of these.
+``abs(z) ** 2`` at 0: if differences agree at points nearby, the point is one of these.
 """
 
 from __future__ import annotations
@@ -338,9 +338,10 @@ def _judge(
     counts[f"order {order}, against differences"] += 1
     if difference.agrees(found):
         return True
-    nearby = x + 0.01 * np.cos(np.arange(x.size) + 1)
-    other = Difference(lower, nearby, t)
-    if hides and other.is_trusted and other.agrees(float(pushed(nearby))):
+    away = np.cos(np.arange(x.size) + 1)
+    nearby = [(y, Difference(lower, y, t)) for y in (x + h * away for h in (0.01, 0.03, 0.1))]
+    trusted = [other.agrees(float(pushed(y))) for y, other in nearby if other.is_trusted]
+    if hides and trusted and all(trusted):
         counts[f"order {order}, at a declared kink"] += 1
         return False
     raise Finding(f"order {order}: differences", f"{found} instead of {difference.value}")

@@ -57,6 +57,11 @@ def _quotients_of_integers_by_zero(
     )
 
 
+def _wide_integers(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    integers = [np.asarray(x) for x in operands if np.asarray(x).dtype.kind in "iu"]
+    return any((np.abs(x.astype(float)) > np.iinfo(x.dtype).max - 1000).any() for x in integers)
+
+
 KNOWN = (
     Known(
         r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
@@ -72,6 +77,11 @@ KNOWN = (
         r"\.divide\(",
         _quotients_of_integers_by_zero,
         "the integer that an infinity is cast to depends on the vector instructions",
+    ),
+    Known(
+        r"round",
+        _wide_integers,
+        "the integer that a number out of range is cast to depends on the vector instructions",
     ),
     Known(r"np\.i0", _is_infinite, "i0 of infinity is NaN, where its limit is infinite"),
     Known(

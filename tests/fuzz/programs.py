@@ -122,16 +122,29 @@ def _batched(case: Case, args: list[np.ndarray]) -> tuple[list[np.ndarray], tupl
 
 
 class Programs(Kind):
-    """See the module's docstring."""
+    """See the module's docstring.
+
+    Attributes:
+      sizes: least and largest number of arguments, and of steps.
+      runs: what is drawn from.
+      always: the run that every case has.
+    """
 
     name = "programs"
+    sizes = ((1, 3), (1, 8))
+    runs = RUNS
+    always = "native"
+
+    def accepts(self, text: str, values: dict[str, Any]) -> bool:
+        """Whether an expression that NumPy computes may be a step."""
+        return True
 
     def draw(self, rng: np.random.Generator) -> Case:
         is_eager = bool(rng.random() < 0.1)
-        args = {f"v{i}": drawn_array(rng) for i in range(int(rng.integers(1, 4)))}
+        n_args, wanted = (int(rng.integers(low, high + 1)) for low, high in self.sizes)
+        args = {f"v{i}": drawn_array(rng) for i in range(n_args)}
         values = {name: np.asarray(evaluated(text, PLAIN, {})) for name, text in args.items()}
         steps: list[list[Any]] = []
-        wanted = int(rng.integers(1, 9))
         for _ in range(40 * wanted):
             if len(steps) == wanted:
                 break
@@ -141,12 +154,12 @@ class Programs(Kind):
                     results = [np.asarray(v) for v in leaves(evaluated(text, PLAIN, values))]
             except Exception:  # not defined for such operands
                 continue
-            if results and _supported(results):
+            if results and _supported(results) and self.accepts(text, values):
                 names = [f"v{len(values) + i}" for i in range(len(results))]
                 values.update(zip(names, results, strict=True))
                 steps.append([names, text, policy])
-        pool = ("eager", "jvp") if is_eager else RUNS
-        runs = [run for run in pool if rng.random() < (1.0 if run == "native" else 0.4)]
+        pool = ("eager", "jvp") if is_eager else self.runs
+        runs = [run for run in pool if rng.random() < (1.0 if run == self.always else 0.4)]
         shared = [rng.random() < 0.2 for _ in args]
         axes = [None if s and not all(shared) else 0 for s in shared]
         words = "functrans.numpy" if rng.random() < 0.5 else "numpy"
