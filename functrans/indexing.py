@@ -431,11 +431,11 @@ def _written(
     traced = _traced_mask(entries, x)
     if traced is not None:
         selection = MaskedSelection(x, *traced)
-        new = _COMBINE[op](x, selection.aligned(value))
+        new = _COMBINE[op](x, _converted(selection.aligned(value), op, dtype))
         return ew.where(selection.wide_mask(), cast(new, dtype), x)
     if isinstance(value, MaskedSelection):
         raise value.refused("stored at another index than its own mask")
-    value = as_value(value)
+    value = _converted(as_value(value), op, dtype)
     check_storable(value, dtype)
     if mode != "raise":
         entries = _ints_as_arrays(entries)
@@ -464,6 +464,27 @@ def _written(
         places = _counted(steps, shape_of(cut), mode)
         new = scatter(cut, value, places, steps.axes, _SCATTER[op], mode, is_unique)
     return new if steps.cut is None else slice_update(x, new, steps.cut)
+
+
+def _converted(value: Any, op: str, dtype: np.dtype) -> Any:
+    """A value in the dtype of the array, in which sums, products and extrema are computed.
+
+    Raises:
+      TypeError: its kind would be lost.
+      OverflowError: a Python integer is beyond the dtype.
+    """
+    own = dtype_of(value)
+    if op in ("set", "divide", "power") or own == dtype:
+        return value
+    if "fc".find(own.kind) > "fc".find(dtype.kind):
+        raise TypeError(
+            f"cannot {op} {own} values in an array of {dtype}{here()}; use "
+            f"x = x.astype({str(own)!r}) first"
+        )
+    if type(value) in PYTHON_SCALARS:
+        np.asarray(value, dtype)  # an OverflowError where it has no such number, as in NumPy
+        return value
+    return cast(value, dtype)
 
 
 def check_storable(value: Any, dtype: np.dtype) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.errors import ShapeError
 from functrans.indexing import updated
 from functrans.numpy.common import (
     NO_VALUE,
@@ -355,6 +356,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     """Functions applied where their conditions hold; a last one where none does."""
     x = as_array(x)
     masks = [cast(as_array(c), bool) for c in _conditions(condlist, len(shape_of(x)))]
+    masks = [_mask_of(x, mask) for mask in masks]
     functions = list(funclist)
     if len(functions) == len(masks) + 1:
         other: Any = masks[0]
@@ -376,6 +378,21 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             value = function(x, *args, **kw)
         result = ew.where(mask, cast(value, dtype_of(x)), result)
     return result
+
+
+def _mask_of(x: Any, mask: Any) -> Any:
+    """A mask of leading axes of ``x``, in as many axes.
+
+    Raises:
+      ShapeError: the mask has other extents.
+    """
+    shape, own = shape_of(x), shape_of(mask)
+    if own != shape[: len(own)]:
+        raise ShapeError(
+            f"piecewise: a condition has shape {own}, where x has shape {shape}; the shapes must "
+            "be equal"
+        )
+    return structural.reshape(mask, own + (1,) * (len(shape) - len(own)))
 
 
 def _applied_where(x: Any, result: Any, mask: np.ndarray, function: Any, args: Any, kw: Any) -> Any:

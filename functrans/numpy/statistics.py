@@ -218,7 +218,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any 
         mode = "raise"
     else:
         n, mode = operator.index(length), "drop"
-    if weights is None:
+    if weights is None or (length is None and not shape_of(numbers)[0]):  # NumPy's counts of none
         values: Any = np.ones(shape_of(numbers), np.int64)
     else:
         weights = as_array(weights)
@@ -275,7 +275,7 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
         if is_known(low) and is_known(high) and value_of(low) > value_of(high):
             raise ValueError("max must be larger than min in range parameter.")
     elif 0 in shape_of(x):
-        low, high = np.asarray(0.0), np.asarray(1.0)
+        low, high = 0.0, 1.0
     else:
         low = inexact(reductions.min.traced(x))  # type: ignore[attr-defined]  # set by implements
         high = inexact(reductions.max.traced(x))  # type: ignore[attr-defined]  # set by implements

@@ -109,6 +109,7 @@ class _At:
         def update(values: Any) -> Any:
             _check_storable(values, self.array)
             made = np.array(self.array)
+            values = np.asarray(values).astype(made.dtype)  # computed in the dtype of the array
             np.broadcast_to(values, made[self.index].shape)  # others crash NumPy 2.4
             ufunc.at(made, self.index, values)
             return made

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import operator
 import warnings
 from collections.abc import Callable
@@ -404,3 +405,71 @@ def test_arithmetic_of_python_numbers_is_pythons(name: str) -> None:
         cases.append((f"{a} {b} staged", wanted, of(staged, function, a, b)))
         cases.append((f"{a} {b} compiled", wanted, of(compiled, a, b)))
     assert not failures(cases)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (3,), (2, 3), (3, 2), (1, 3)])
+def test_conditions_of_piecewise_fit_leading_axes(shape: Any) -> None:
+    """As NumPy's, where the condition has elements."""
+
+    def cases() -> Any:
+        x = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
+        for own in ((), (1,), (2,), (3,), (2, 3), (3, 1), (1, 3)):
+            mask = np.resize([True, False, True], own)
+            for functions in ([np.negative], [np.negative, 7.0], [5.0, np.square]):
+
+                def call(x: Any, mask: Any, functions: Any = functions) -> Any:
+                    return np.piecewise(x, [mask], functions)
+
+                try:
+                    wanted: Any = (call(x, mask),)
+                except IndexError as error:
+                    wanted = error
+                yield f"{own} {functions}", wanted, of(staged, call, x, mask)
+                known = functools.partial(call, mask=mask)
+                yield f"known {own} {functions}", wanted, of(staged, known, x)
+
+    assert not failures(cases())
+
+
+COVARIED = [(), (0,), (1,), (3,), (0, 3), (1, 3), (2, 3), (3, 1), (3, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("name", ["cov", "corrcoef"])
+@pytest.mark.parametrize("options", [{}, {"rowvar": False}, {"dtype": "f4"}], ids=str)
+def test_covariances_have_numpys_shape_dtype_and_value(name: str, options: Any) -> None:
+    function = functools.partial(getattr(np, name), **options)
+    rng = np.random.default_rng(0)
+    found = []
+    for shape, other in itertools.product(COVARIED, [None, *COVARIED]):
+        for dtype in "?fD":
+            args = [(rng.normal(size=shape) * 3).astype(dtype)]
+            if other is not None:
+                args.append((rng.normal(size=other) * 3).astype("f4"))
+            with np.errstate(all="ignore"):
+                wanted, got = of(function, *args), of(staged, function, *args)
+            if isinstance(wanted, Exception) or isinstance(got, Exception):
+                if type(wanted) is not type(got) and not isinstance(got, ft.errors.ShapeError):
+                    found.append(f"{shape} {other} {dtype}: {wanted!r} in NumPy, {got!r} here")
+                continue
+            (wanted,), (got,) = wanted, got
+            is_close = np.allclose(wanted, got, rtol=1e-4, atol=1e-5, equal_nan=True)
+            if not (wanted.dtype == got.dtype and wanted.shape == got.shape and is_close):
+                found.append(f"{shape} {other} {dtype}: {wanted!r} in NumPy, {got!r} here")
+    assert not found
+
+
+@pytest.mark.parametrize("op", ["add", "multiply", "min", "max"])
+@pytest.mark.parametrize("index", [slice(None), [0, 1], np.array([True, True])], ids=str)
+def test_updates_at_places_are_in_the_dtype_of_the_array(op: str, index: Any) -> None:
+    """Whatever names the places."""
+    for dtype, value in (("u1", 200), ("i2", np.array([70000, 3])), ("f2", np.array([1e-9, 3.3]))):
+        x = np.array([3, 5], dtype)
+        kept = np.asarray(value).astype(dtype)
+        names = {"min": "minimum", "max": "maximum"}
+        expected = getattr(np, names.get(op, op))(x, kept)
+        call = lambda x, v=value: getattr(At(x)[index], op)(v)  # noqa: E731  # one line
+        for found in (call(x), ft.jit(call)(x)):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeError, match=rf"cannot {op} float64 values in an array of int64"):
+        getattr(At(np.arange(2))[index], op)(0.5)
