@@ -21,8 +21,8 @@ from functrans.primitives import convolution, movement, structural
 from functrans.primitives import dot as prim
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
-from functrans.primitives.structural import normalize_axis
-from functrans.trace import shape_of
+from functrans.primitives.structural import cast, normalize_axis
+from functrans.trace import dtype_of, shape_of
 
 
 @implements(np.dot)
@@ -87,7 +87,9 @@ def cross(
     """Cross product of vectors of three (or two) components."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    u, v = _components(as_array(a), axisa), _components(as_array(b), axisb)
+    a, b = as_array(a), as_array(b)
+    dtype = np.result_type(dtype_of(a), dtype_of(b))
+    u, v = _components(cast(a, dtype), axisa), _components(cast(b, dtype), axisb)
     if len(u) == len(v) == 2:
         return u[0] * v[1] - u[1] * v[0]
     if len(u) == 2 or len(v) == 2:

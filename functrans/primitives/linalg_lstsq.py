@@ -31,7 +31,7 @@ from functrans.primitives.linalg_common import (
     from_triangle,
     matrix_transpose,
 )
-from functrans.primitives.linalg_spectral import eigh_p, push_singular_values, svd_p
+from functrans.primitives.linalg_spectral import check_finite, eigh_p, push_singular_values, svd_p
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import zeros_like_aval
 from functrans.trace import bind, shape_of
@@ -40,6 +40,7 @@ from functrans.trace import bind, shape_of
 
 
 def _pinv_impl(a: Any, rtol: Any, *, hermitian: bool) -> tuple[Any, ...]:
+    check_finite(a)
     return (np.linalg.pinv(a, rtol=rtol, hermitian=hermitian),)
 
 
@@ -119,6 +120,7 @@ def pinv(a: Any, rtol: Any, *, hermitian: bool = False) -> Any:
 
 
 def _lstsq_impl(a: Any, b: Any, *, rcond: float) -> tuple[Any, ...]:
+    check_finite(a)
     if a.ndim == 2:
         x, _, rank, s = np.linalg.lstsq(a, b, rcond)
         return x, np.asarray(rank, INDEX_DTYPE), s

@@ -256,9 +256,23 @@ def eigvals(a: Any) -> Any:
 # svd --------------------------------------------------------------------------------------------
 
 
+NO_SVD = "SVD did not converge"
+
+
+def check_finite(a: np.ndarray) -> None:
+    """Refuse matrices whose singular vectors LAPACK would look for without an end.
+
+    Raises:
+      LinAlgError: a number is infinite or NaN.
+    """
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError(f"{NO_SVD}: a matrix holds infinities or NaN")
+
+
 def _svd_impl(a: Any, *, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...]:
     if not compute_uv:
         return (np.linalg.svd(a, compute_uv=False),)
+    check_finite(a)
     return tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
 
@@ -382,11 +396,15 @@ def _svd_lower(
     job = "N" if not compute_uv else "A" if full_matrices else "S"
     name = f"lapack.{LETTER[work.char]}gesdd"
     with each_matrix(e, (a, *results), stack) as (matrix, *outs):
+        if compute_uv:
+            with e.count(rows) as i, e.count(columns) as j:
+                is_bad = e.logical_not(e.isfinite(e.read(matrix, (i, j)))).parts[0]
+                e.fail_when(is_bad, np.linalg.LinAlgError, NO_SVD)
         move_by_column(e, matrix, memory)
         bases = u, rows, vh, right
         end = status.clear().pointer
         call(e, name, job, rows, columns, memory, rows, values, *bases, *spaces, end)
-        e.fail_when(status.is_bad(), np.linalg.LinAlgError, "SVD did not converge")
+        e.fail_when(status.is_bad(), np.linalg.LinAlgError, NO_SVD)
         convert(e, values, outs[1 if compute_uv else 0])
         if compute_uv:
             move_by_row(e, u, outs[0])

@@ -209,6 +209,11 @@ class Programs(Kind):
         except np.linalg.LinAlgError:  # by rounding: what fails in NumPy is no program
             counts[f"refused, {name}: LinAlgError"] += 1
             return
+        except ValueError as error:  # values that NumPy refuses, by what overflowed before
+            if "All-NaN" not in str(error):
+                raise
+            counts[f"refused, {name}: NaN only"] += 1
+            return
         counts[f"programs, {name}"] += 1
         for row_args, found in rows:
             program.judge(row_args, found, counts)

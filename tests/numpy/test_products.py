@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy_cases import Case, check
 
 import functrans as ft
+from functrans import numpy as fnp
 
 R = np.random.default_rng(4)
 V = R.standard_normal(3)
@@ -195,3 +196,29 @@ def test_einsum_of_two_operands_is_one_product() -> None:
         e.primitive.name for e in ft.make_jaxpr(lambda x: np.einsum("bij,jk->bik", x, Y))(T).eqns
     ]
     assert names == ["dot_general"]
+
+
+OF_SVD = {
+    "svd": np.linalg.svd,
+    "pinv": np.linalg.pinv,
+    "lstsq": lambda a: fnp.linalg.lstsq(a, a[0], rcond=1e-9)[0],
+    "nuclear norm": lambda a: np.linalg.norm(a, "nuc"),
+    "cond": np.linalg.cond,
+}
+
+
+@pytest.mark.parametrize("name", OF_SVD)
+def test_singular_vectors_of_infinities_are_refused(name: str) -> None:
+    """LAPACK would look for them without an end."""
+    a = np.array([[np.inf, 0.0, 0.0], [0.0, 1.0, 2.0], [0.0, 2.0, 1.0]])
+    for wrap in (lambda f: f, ft.jit):
+        pushed = wrap(lambda a: ft.jvp(OF_SVD[name], (a,), (np.ones((3, 3)),))[1])
+        with pytest.raises(np.linalg.LinAlgError, match="SVD did not converge"):
+            pushed(a)
+
+
+def test_cross_products_have_numpys_dtype() -> None:
+    for left, right in (("i4", "?"), ("?", "u1"), ("f4", "i2"), ("u1", "F")):
+        for shape in ((2,), (3,)):
+            a, b = np.ones((0, 3), left), np.ones(shape, right)
+            assert ft.make_jaxpr(np.cross)(a, b).out_avals[0].dtype == np.result_type(a, b)
