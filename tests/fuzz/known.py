@@ -65,6 +65,10 @@ def _is_half(operands: list[Any], found: list[Any], expected: list[Any]) -> bool
     return any(np.asarray(x).dtype == np.float16 for x in operands)
 
 
+def _has_infinite_magnitude(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    return any(not np.isfinite(np.abs(x)).all() for x in operands)
+
+
 def _is_swapped_complex(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
     arrays = [np.asarray(x) for x in operands]
     return any(x.dtype.kind == "c" and not x.dtype.isnative for x in arrays)
@@ -113,6 +117,11 @@ KNOWN = (
     Known(r"np\.i0", _is_half, "i0 overflows in half precision where its value does not"),
     Known(r"fft", _is_empty, "transforms of no numbers to some read memory that nobody wrote"),
     Known(r"einsum", _is_empty, "diagonals of unequal extents read beyond an array"),
+    Known(
+        r"sign\(",
+        _has_infinite_magnitude,
+        "signs of complex numbers whose magnitude overflows are those of infinities",
+    ),
     Known(r"isin", _wide_integers, "wide integers that are one floating number are mixed up"),
     Known(r"lexsort", _is_swapped_complex, "complex keys of the other byte order are not sorted"),
     Known(
