@@ -61,7 +61,10 @@ from typing import Any
 
 import numpy as np
 
-NAMES = ("programs", "expressions", "derivatives", "jaxprs", "files", "imperative", "kills")
+NAMES = (
+    *("programs", "expressions", "derivatives", "slopes"),
+    *("jaxprs", "files", "imperative", "kills"),
+)
 """All kinds, each a module of this package."""
 
 FOUND = Path(__file__).parent / "found"

@@ -232,23 +232,8 @@ class Derivatives(Kind):
     name = "derivatives"
 
     def draw(self, rng: np.random.Generator) -> Case:
-        args = {f"v{i}": _drawn_point(rng) for i in range(int(rng.integers(1, 3)))}
-        values = {name: np.asarray(evaluated(text, PLAIN, {})) for name, text in args.items()}
-        steps: list[list[Any]] = []
-        wanted = int(rng.integers(1, 7))
-        for _ in range(40 * wanted):
-            if len(steps) == wanted:
-                break
-            text = _drawn_step(rng, values)
-            try:
-                with np.errstate(all="ignore"):
-                    results = [np.asarray(v) for v in leaves(evaluated(text, PLAIN, values))]
-            except Exception:
-                continue
-            if results and all(_is_moderate(v) for v in results):
-                names = [f"v{len(values) + i}" for i in range(len(results))]
-                values.update(zip(names, results, strict=True))
-                steps.append([names, text, "exact"])
+        args, values = self.drawn_arguments(rng, 2)
+        steps = self.drawn_steps(rng, values, int(rng.integers(1, 7)))
         words = [_drawn_word(rng, order) for order in (1, 1, *rng.choice([2, 2, 3], size=2))]
         return {
             "args": args,
@@ -256,6 +241,41 @@ class Derivatives(Kind):
             "words": words,
             "directions": int(rng.integers(10**6)),
         }
+
+    def drawn_arguments(
+        self, rng: np.random.Generator, most: int
+    ) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+        """Texts and values of one to ``most`` arguments."""
+        args = {f"v{i}": _drawn_point(rng) for i in range(int(rng.integers(1, most + 1)))}
+        return args, {name: np.asarray(evaluated(text, PLAIN, {})) for name, text in args.items()}
+
+    def drawn_steps(
+        self, rng: np.random.Generator, values: dict[str, Any], wanted: int, is_deep: bool = True
+    ) -> list[list[Any]]:
+        """Steps that NumPy computes.
+
+        Args:
+          rng: the generator.
+          values: of the arguments; those of the steps are added.
+          wanted: number of steps; fewer where many are not defined.
+          is_deep: whether steps may read earlier ones.
+        """
+        steps: list[list[Any]] = []
+        readable = values if is_deep else dict(values)
+        for _ in range(40 * wanted):
+            if len(steps) == wanted:
+                break
+            text = _drawn_step(rng, readable)
+            try:
+                with np.errstate(all="ignore"):
+                    results = [np.asarray(v) for v in leaves(evaluated(text, PLAIN, readable))]
+            except Exception:
+                continue
+            if results and all(_is_moderate(v) for v in results):
+                names = [f"v{len(values) + i}" for i in range(len(results))]
+                values.update(zip(names, results, strict=True))
+                steps.append([names, text, "exact"])
+        return steps
 
     def run(self, case: Case, counts: Counter[str]) -> None:
         program = Program(case)

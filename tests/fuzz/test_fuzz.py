@@ -29,10 +29,12 @@ from .reference import PLAIN
 
 # Cases per test of a kind: a few seconds each.
 CHUNKS = [
-    ("programs", 0, 60),
-    ("programs", 60, 60),
-    ("derivatives", 0, 18),
-    ("derivatives", 18, 18),
+    ("programs", 0, 50),
+    ("programs", 50, 50),
+    ("expressions", 0, 40),
+    ("derivatives", 0, 15),
+    ("derivatives", 15, 15),
+    ("slopes", 0, 10),
     ("jaxprs", 0, 90),
     ("files", 0, 300),
     ("imperative", 0, 20),
