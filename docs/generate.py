@@ -73,6 +73,13 @@ def conventions_page() -> str:
         lines.append(_row(*cells))
     lines += [
         "",
+        "Two things of matrices have no derivative, and what is returned has no meaning: the",
+        "eigenvalues of a defective matrix (`eig`, `eigvals`), which move like roots of the",
+        "perturbation, and columns that are an arbitrary basis of a subspace (`null_space`, `orth`",
+        "at equal singular values, the columns of `svd(full_matrices=True)` beyond the singular",
+        "values). Of the latter, functions that do not depend on the choice of the basis, such as",
+        "the projector `n @ n.T`, have right derivatives.",
+        "",
         "Integer inputs of `grad` raise unless `allow_int=True`. `jvp`, `vjp`, `linearize` and",
         "`jet` take integers and booleans, whose tangents and cotangents are arrays of dtype",
         "`ft.float0`, without contents; a given one may be 0. Programs carry them in their",

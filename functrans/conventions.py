@@ -94,7 +94,8 @@ KINKS: tuple[Kink, ...] = (
     Kink(
         "eigh, eigvalsh, svd, svdvals", "equal values",
         "the coupling of their vectors is left out: first derivatives of functions of the values "
-        "alone are exact, second ones incomplete",
+        "alone are exact; those through the vectors, and second ones, lack it (for functions of "
+        "matrices use `scipy.linalg.expm`, `sqrtm`, `logm`, which are exact there)",
         "ft.grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))(np.eye(2))", "2 * np.eye(2)",
         "1 / (difference of the values) would be infinite; values alone stay finite",
     ),

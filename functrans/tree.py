@@ -42,6 +42,10 @@ class LeafDef:
         """``*``, as optree writes a leaf."""
         return "PyTreeSpec(*)"
 
+    def __reduce__(self) -> str:
+        """The one instance, also in copies."""
+        return "LEAF"
+
 
 LEAF = LeafDef()
 LEAF_TYPES = {np.ndarray, float, int, complex, bool, np.float64, np.float32}

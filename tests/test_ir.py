@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import functrans as ft
 from functrans import eval_jaxpr, lax, make_jaxpr
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
 from functrans.ir import encoding, parameters
@@ -55,6 +56,7 @@ opaque_p = Primitive(
 
 @pytest.fixture
 def _known_primitives(monkeypatch):
+    staged(lambda x: [x], VECTOR).pretty()  # installs the table, which is then added to
     for primitive in (call_p, opaque_p):
         monkeypatch.setitem(encoding._primitives, primitive.name, primitive)
 
@@ -911,3 +913,31 @@ def test_arguments_are_converted_to_the_dtypes_of_a_program():
         (found,) = eval_jaxpr(jaxpr, None, np.ones(2, dtype))
         assert found.dtype == np.float64
         np.testing.assert_array_equal(found, np.ones(2) / 3)
+
+
+def _twice(x):
+    return 2 * np.asarray(x)
+
+
+def _cube(x):
+    return x**3
+
+
+_cube_with_rule = ft.custom_jvp(_cube)
+
+
+@_cube_with_rule.defjvp
+def _cube_rule(primals, tangents):
+    return primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]
+
+
+@pytest.mark.parametrize("copied", [lambda p: pickle.loads(pickle.dumps(p)), copy.deepcopy])
+def test_copies_of_programs_with_python_functions_run(copied):
+    x = np.array([1.0, 2.0])
+    called = ft.make_jaxpr(lambda x: ft.pure_callback(_twice, x, x))(x)
+    np.testing.assert_array_equal(ft.eval_jaxpr(copied(called), None, x)[0], 2 * x)
+    ruled = copied(ft.make_jaxpr(_cube_with_rule)(x))
+    (slope,) = ft.grad(lambda x: np.sum(ft.eval_jaxpr(ruled, None, x)[0]), (0,))(x)
+    np.testing.assert_allclose(slope, 3 * x**2, rtol=1e-15)
+    with pytest.raises(UnsupportedOperationError, match=r"of g = custom_jvp\(_g\) that is _g"):
+        ft.make_jaxpr(_cube_with_rule)(x).save("never.ftj")

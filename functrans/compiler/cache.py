@@ -367,23 +367,27 @@ def _usable(directory: Path) -> Path | None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.stat()
-    except OSError:
+    except (FileExistsError, NotADirectoryError):
+        _warn_unused(str(directory), "is no directory", "name one of your own")
         return None
-    if not stat.S_ISDIR(status.st_mode):
+    except OSError:
         return None
     reason = _not_own(status)
     if reason is not None:
-        _warn_unsafe(str(directory), reason)
+        remedy = (
+            "use a directory of your own with mode 700 (an empty one: others may have left code in "
+            f"this one; rm -r {directory})"
+        )
+        _warn_unused(str(directory), reason, remedy)
         return None
     return directory
 
 
 @functools.cache
-def _warn_unsafe(directory: str, reason: str) -> None:
+def _warn_unused(directory: str, reason: str, remedy: str) -> None:
     warnings.warn(
         f"functrans: the cache directory {directory} {reason}, so compiled programs are not kept; "
-        "use a directory of your own with mode 700 (an empty one: others may have left code in "
-        f"this one; rm -r {directory}), or set FUNCTRANS_CACHE_DIR=off",
+        f"{remedy}, or set FUNCTRANS_CACHE_DIR=off",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -241,6 +241,7 @@ def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
         return None
     engine.target()  # settings that make no sense are reported, and not worked around
     threads.get_num_threads()
+    object_cache()
     try:
         return compiled(jaxpr, given)
     except OverflowError:

@@ -116,7 +116,8 @@ class Writer:
             f"{self.action}: parameter {key} of primitive {eqn.primitive.name}{at} is {what}, "
             "which has no representation as data. Numbers, strings, tuples, dtypes and programs "
             "have one; keep the function in Python and save the program around it, or pickle the "
-            "Jaxpr, which refers to importable functions by name"
+            "Jaxpr, which refers to functions that their module has under their own name (of "
+            "g = custom_jvp(_g) that is _g; a decorated function has hidden it)"
         )
 
     def _annotations(self, jaxpr: Jaxpr, number: dict[Any, int]) -> list[Any]:

@@ -339,7 +339,11 @@ def null_space(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """An orthonormal basis of the null space, as ``scipy.linalg.null_space``; see :func:`orth`."""
+    """An orthonormal basis of the null space, as ``scipy.linalg.null_space``; see :func:`orth`.
+
+    The choice of the basis is arbitrary; derivatives are right for functions that do not depend on
+    it, such as the projector ``n @ n.T``.
+    """
     (a,) = floating("null_space", A)
     check_stacked("null_space", a)
     _, s, vh = linalg.svd(a)

@@ -233,3 +233,23 @@ def test_a_jitted_step_does_what_the_eager_one_does(make: Callable[[Any], Any]) 
     assert_allclose(jitted, eager, rtol=1e-5)
     for a, b in zip(weights, others, strict=True):
         assert_allclose(b, a, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["NAdam", "ASGD", "RAdam"])
+def test_numbers_of_states_have_the_default_dtype_where_it_is_double(name):
+    torch.set_default_dtype(np.float64)
+    try:
+        for wrap in (lambda f: f, ft.jit):
+            p = torch.tensor([1.0, 2.0], requires_grad=True)
+            optimizer = getattr(torch.optim, name)([p], lr=0.01)
+
+            def step(p=p, optimizer=optimizer):
+                p.grad = p.detach() ** 3
+                optimizer.step()
+
+            stepped = wrap(step)
+            for _ in range(3):
+                stepped()
+            assert {v.dtype for v in optimizer.state[p].values()} == {np.dtype(float)}
+    finally:
+        torch.set_default_dtype(np.float32)

@@ -10,8 +10,10 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import functrans as ft
 from functrans.compiler import cache
 from functrans.compiler.cache import ObjectCache, cache_key, default_directory
 
@@ -187,7 +189,8 @@ def test_without_a_directory_nothing_is_kept() -> None:
 def test_a_directory_that_cannot_be_made_means_no_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path / "file" / "cache", tmp_path / "file"):
-        objects = ObjectCache(path)
+        with pytest.warns(RuntimeWarning, match="is no directory, so compiled programs are not"):
+            objects = ObjectCache(path)
         objects.put("a", DATA)
         assert objects.get("a") is None
 
@@ -463,3 +466,16 @@ def test_two_processes_and_eight_threads_share_a_directory(directory: Path) -> N
     assert not wrong
     assert objects.statistics().damaged == 0
     assert all(objects.get(str(i)) == bytes([i]) * 2_000_000 for i in range(5))
+
+
+def test_settings_that_make_no_sense_are_reported_by_jit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no directory")
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.warns(RuntimeWarning, match="file is no directory, so compiled programs are not"):
+        ft.jit(lambda x: x * 3.5 + 1)(np.ones(3))
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("FUNCTRANS_CACHE_SIZE_MB", "much")
+    with pytest.raises(ValueError, match="FUNCTRANS_CACHE_SIZE_MB is 'much', expected a number"):
+        ft.jit(lambda x: x * 4.5 + 1)(np.ones(3))

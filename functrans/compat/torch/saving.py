@@ -94,7 +94,8 @@ def load(
         return _load_weights(f)
     except _DAMAGE as error:
         raise pickle.UnpicklingError(
-            f"Weights only load failed: the file is damaged ({type(error).__name__}: {error})"
+            "Weights only load failed: the file was not written by torch.save, or is damaged "
+            f"({type(error).__name__}: {error})"
         ) from error
 
 

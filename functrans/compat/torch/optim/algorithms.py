@@ -15,6 +15,7 @@ from functrans.compat.torch.optim.optimizer import (
     Optimizer,
     check_positive,
     number,
+    scalar,
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
@@ -221,7 +222,7 @@ class Adam(Optimizer):
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 state["exp_avg"] = _zeros_like(value)
                 state["exp_avg_sq"] = _zeros_like(value)
                 if group["amsgrad"]:
@@ -311,7 +312,7 @@ class Adamax(Optimizer):
             dtype = value.dtype
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 state["exp_avg"] = _zeros_like(value)
                 state["exp_inf"] = _zeros_like(value)
             step = _next_step(state)
@@ -372,8 +373,8 @@ class NAdam(Optimizer):
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
-                state["mu_product"] = Tensor.of(np.array(1.0, np.float32))
+                state["step"] = scalar(0.0)
+                state["mu_product"] = scalar(1.0)
                 state["exp_avg"] = _zeros_like(value)
                 state["exp_avg_sq"] = _zeros_like(value)
             step = _next_step(state)
@@ -383,8 +384,9 @@ class NAdam(Optimizer):
                 grad = grad + decay * value
             mu = beta1 * (1.0 - 0.5 * _power(0.96, step * slowing))
             mu_next = beta1 * (1.0 - 0.5 * _power(0.96, (step + 1) * slowing))
-            product = value_of(state["mu_product"]) * _like(mu, np.float32)
-            product = product if isinstance(product, Tracer) else np.float32(product)
+            kind = state["mu_product"].dtype
+            product = value_of(state["mu_product"]) * _like(mu, kind)
+            product = product if isinstance(product, Tracer) else kind.type(product)
             assign("nadam_step_", state["mu_product"], product)
             mean = value_of(state["exp_avg"])
             mean = mean + (1 - beta1) * (grad - mean)
@@ -452,7 +454,7 @@ class RMSprop(Optimizer):
             lr = number(group["lr"], value.dtype)
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 state["square_avg"] = _zeros_like(value)
                 if momentum > 0:
                     state["momentum_buffer"] = _zeros_like(value)
@@ -526,7 +528,7 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 state = self.state[p]
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 start = np.full(p.shape, group["initial_accumulator_value"], p.dtype)
                 state["sum"] = Tensor.of(start)
 
@@ -585,7 +587,7 @@ class Adadelta(Optimizer):
             lr = number(group["lr"], value.dtype)
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 state["square_avg"] = _zeros_like(value)
                 state["acc_delta"] = _zeros_like(value)
             _next_step(state)
@@ -636,7 +638,7 @@ class Rprop(Optimizer):
         for p, value, grad in with_gradients(group):
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 state["prev"] = _zeros_like(value)
                 rate = number(group["lr"], value.dtype)
                 _kept(state, "step_size", p, _filled(rate, value))

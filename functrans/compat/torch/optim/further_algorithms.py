@@ -27,6 +27,8 @@ from functrans.compat.torch.optim.optimizer import (
     Optimizer,
     check_positive,
     number,
+    scalar,
+    scalar_dtype,
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
@@ -95,7 +97,7 @@ class RAdam(Optimizer):
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 state["exp_avg"] = _zeros_like(value)
                 state["exp_avg_sq"] = _zeros_like(value)
             step: Any = _next_step(state)
@@ -181,12 +183,11 @@ class ASGD(Optimizer):
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
-                first = (
-                    structural.cast(lr, np.float32) if isinstance(lr, Tracer) else np.float32(lr)
-                )
+                state["step"] = scalar(0.0)
+                kind = scalar_dtype()
+                first = structural.cast(lr, kind) if isinstance(lr, Tracer) else kind.type(lr)
                 _kept(state, "eta", p, first)
-                state["mu"] = Tensor.of(np.array(1.0, np.float32))
+                state["mu"] = scalar(1.0)
                 state["ax"] = _zeros_like(value)
             step = _next_step(state)
             if group["weight_decay"]:
@@ -200,8 +201,8 @@ class ASGD(Optimizer):
             rate = lr / _power(1 + lambd * lr * step, group["alpha"])
             late = step - group["t0"]
             share = 1 / (ew.maximum(late, 1.0) if isinstance(late, Tracer) else max(1.0, late))
-            assign("asgd_step_", state["eta"], structural.cast(rate, np.float32))
-            assign("asgd_step_", state["mu"], structural.cast(share, np.float32))
+            assign("asgd_step_", state["eta"], structural.cast(rate, state["eta"].dtype))
+            assign("asgd_step_", state["mu"], structural.cast(share, state["mu"].dtype))
 
 
 def _root_mean_square(x: Any) -> Any:
@@ -270,7 +271,7 @@ class Adafactor(Optimizer):
             state = self.state[p]
             shape = shape_of(grad)
             if not state:
-                state["step"] = Tensor.of(np.array(0.0, np.float32))
+                state["step"] = scalar(0.0)
                 if len(shape) > 1:
                     state["row_var"] = Tensor.of(np.zeros((*shape[:-1], 1), dtype))
                     state["col_var"] = Tensor.of(np.zeros((*shape[:-2], 1, shape[-1]), dtype))

@@ -22,6 +22,7 @@ import numpy as np
 from functrans.autograd.hooks import Hooks, RemovableHandle
 from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import enable_grad, no_grad
+from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad
 from functrans.compat.torch.values import value_of
@@ -309,6 +310,16 @@ def number(x: Any, dtype: Any) -> Any:
         value = value_of(x)
         return cast(value, dtype) if isinstance(value, Tracer) else value.item()
     return x
+
+
+def scalar_dtype() -> np.dtype:
+    """The dtype of numbers in states: float64 where that is the default one, else float32."""
+    return torch_defaults.dtype if torch_defaults.dtype == np.float64 else np.dtype(np.float32)
+
+
+def scalar(value: float) -> Tensor:
+    """A number of a state."""
+    return Tensor.of(np.array(value, scalar_dtype()))
 
 
 def with_gradients(group: dict[str, Any]) -> Iterable[tuple[Any, Any, Any]]:
