@@ -772,8 +772,11 @@ def test_exceptions_in_callbacks_keep_their_traceback(callback: Any) -> None:
 
 
 INTERRUPTED = """
+    import signal
     import numpy as np
     import functrans as ft
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job may ignore it
 
     def endless(x):
         return ft.lax.while_loop(lambda c: c[0] >= 0.0, lambda c: c + np.cos(c) ** 2, x)
@@ -832,9 +835,12 @@ def test_ctrl_c_ends_an_endless_loop(size: int, setup: str, call: str) -> None:
 
 
 COUNTED = """
+    import signal
     import numpy as np
     import functrans as ft
     from functrans import lax
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def times(body):
         return ft.jit(lambda n, x: lax.fori_loop(0, n, lambda i, c: body(c), x))

@@ -21,17 +21,18 @@ from typing import Any
 
 import numpy as np
 
+from functrans import tree
 from functrans.autograd import api, random
-from functrans.autograd.custom_functions import tensors_of
 from functrans.autograd.function import Function, SavedTensor
 from functrans.autograd.modes import enable_grad, modes, no_grad
 from functrans.autograd.nodes import COMPOSITE, GraphNode, running
+from functrans.autograd.on_values import transformed
 from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.residuals import Guard, modified
 from functrans.autograd.tensors import Tensor
 from functrans.control.checkpoint import checkpoint as checkpoint_values
 from functrans.ir.source import capture
-from functrans.trace import Tracer, owner
+from functrans.trace import owner
 
 
 class CheckpointError(RuntimeError):
@@ -455,7 +456,8 @@ def checkpoint(
         )
     trace = owner(args)
     if trace is not None and trace is not PERMANENT:
-        return _of_traced(function, args, kwargs)
+        with context_fn()[0]:
+            return _of_traced(function, args, kwargs)
     if use_reentrant:
         return CheckpointFunction.apply(function, preserve, *args)
     if not modes.grad:
@@ -483,21 +485,30 @@ def checkpoint(
 
 
 def _of_traced(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call under a functional transform: its own checkpoint, on values."""
-    places = [i for i, arg in enumerate(args) if isinstance(arg, Tracer)]
-    many: list[bool] = []
+    """The call under a functional transform: the transform of functions of arrays.
 
-    def on_values(*values: Any) -> Any:
-        with tensors_of("checkpoint", values) as (tensors, value_in):
-            full = list(args)
-            for i, tensor in zip(places, tensors, strict=True):
-                full[i] = tensor
-            result = function(*full, **kwargs)
-            many[:] = [isinstance(result, tuple)]
-            return tuple([value_in(x) for x in (result if many[0] else (result,))])
+    What is no tensor in the result is that of the one call that is traced.
+    """
+    places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+    plain: list[Any] = []
+    treedefs: list[Any] = []
 
-    results = checkpoint_values(on_values)(*[args[i] for i in places])
-    return results if many[0] else results[0]
+    def of_tensors(*tensors: Any) -> Any:
+        full = list(args)
+        for i, tensor in zip(places, tensors, strict=True):
+            full[i] = tensor
+        leaves, treedef = tree.flatten(function(*full, **kwargs))
+        plain[:] = [None if isinstance(x, Tensor) else x for x in leaves]
+        treedefs[:] = [treedef]
+        return [x for x in leaves if isinstance(x, Tensor)]
+
+    def recomputed(on_values: Any) -> Any:
+        on_values.takes_writes = True
+        return checkpoint_values(on_values)
+
+    found = iter(transformed(recomputed, of_tensors, [args[i] for i in places], {}))
+    leaves = [next(found) if x is None else x for x in plain]
+    return tree.unflatten(treedefs[0], leaves)
 
 
 def checkpoint_sequential(
