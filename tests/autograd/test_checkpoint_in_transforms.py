@@ -1,4 +1,4 @@
-"""A checkpointed function is the function, whatever transforms it: values, slopes, writes, modes."""
+"""A checkpointed function in a transform is the function: values, slopes, writes, modes."""
 
 from collections.abc import Callable
 from typing import Any
