@@ -173,6 +173,38 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     return leaves, treedef
 
 
+def dict_orders(tree: Any) -> tuple[tuple[Any, ...], ...]:
+    """The keys of the dicts in a pytree, in the order of each: structures are equal in any order.
+
+    Example:
+      >>> dict_orders(({"b": 1.0, "a": 2.0}, 3.0))
+      (('b', 'a'),)
+    """
+    found: list[tuple[Any, ...]] = []
+    _collect_orders((tree,), found)
+    return tuple(found)
+
+
+def _collect_orders(children: Any, found: list[tuple[Any, ...]]) -> None:
+    for x in children:
+        kind = type(x)
+        if kind in LEAF_TYPES or x is None:
+            continue
+        if kind is tuple or kind is list:
+            _collect_orders(x, found)
+        elif isinstance(x, dict):
+            if len(x) > 1:
+                found.append(tuple(x))
+            if x:
+                _collect_orders(x.values(), found)
+        elif isinstance(x, (tuple, list)):
+            _collect_orders(x, found)
+        else:
+            node = _optree().register_pytree_node.get(kind, namespace=NAMESPACE)
+            if node is not None:
+                _collect_orders(node.flatten_func(x)[0], found)
+
+
 def unflatten(treedef: Any, leaves: Sequence[Any]) -> Any:
     """Put leaves back into a structure."""
     if treedef is LEAF:

@@ -570,3 +570,37 @@ def test_shapes_in_place_of_arrays_are_checked() -> None:
     for dtype in (object, "U3"):
         with pytest.raises(TypeError, match="expected a dtype of numbers"):
             struct((3,), dtype)
+
+
+def test_the_order_of_dicts_counts():
+    """In every call anew, wherever the dict is; structures with dicts are equal in any order."""
+
+    def first(d):
+        return next(iter(d.values()))
+
+    numbers = {"b": 1.0, "a": 2.0}
+    turned = {"a": 2.0, "b": 1.0}
+    listed = ft.jit(lambda t: first(t[0]["x"]))
+    named = ft.jit(lambda **k: first(k))
+    sloped = ft.jit(ft.value_and_grad(first))
+    beside = ft.jit(lambda n, d: first(d), static_argnums=0)
+    batch = ft.jit(ft.vmap(first))
+    ways = {
+        "argument": ft.jit(first),
+        "anew": lambda d: ft.jit(first)(d),
+        "nested": ft.jit(lambda d: ft.jit(first)(d)),
+        "in a list": lambda d: listed([{"x": d}]),
+        "keywords": lambda d: named(**d),
+        "gradient": lambda d: sloped(d)[0],
+        "static beside": lambda d: beside(1, d),
+        "batch": lambda d: batch({k: np.full(2, v) for k, v in d.items()})[0],
+    }
+    for way, call in ways.items():
+        found = [float(call(d)) for d in (numbers, turned, numbers, turned)]
+        assert found == [1.0, 2.0, 1.0, 2.0], way
+    with pytest.raises(TypeError, match="another order of its dicts"):
+        ft.jit(first).lower(numbers).compile()(turned)
+    cubes = ft.sparse_hessian(lambda d: np.sum(first(d) ** 3))
+    arrays = {"b": np.ones(2), "a": np.full(2, 2.0)}
+    assert cubes(arrays).diagonal().tolist() == [0, 0, 6, 6]
+    assert cubes({"a": arrays["a"], "b": arrays["b"]}).diagonal().tolist() == [12, 12, 0, 0]

@@ -252,14 +252,22 @@ class _FunctionCall(_UserVjpCall):
             for dot, out in zip(dots, leaves, strict=True)
         ]
 
+    @property
+    def n_mapped(self) -> int | None:
+        """The results of the user's ``vmap``: not what ``forward`` saves besides its own."""
+        function = self.function
+        if not function.rules.has_vmap(function.cls):
+            return None
+        assert function.layout is not None
+        return sum(other is None for other in function.layout.others)
+
     def mapped(
         self, size: int, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[tuple[Any, ...], tuple[int | None, ...]] | None:
         """The user's ``vmap``, if there is one."""
-        function = self.function
-        if not function.rules.has_vmap(function.cls):
+        if self.n_mapped is None:
             return None
-        return function.batch(size, args, dims)
+        return self.function.batch(size, args, dims)
 
 
 class _Rule(custom_vjp):

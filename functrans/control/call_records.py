@@ -79,6 +79,11 @@ class VjpCall(Call):
         """Results and tangents by a rule for forward mode; ``None`` if there is none."""
         return None
 
+    @property
+    def n_mapped(self) -> int | None:
+        """How many results ``mapped`` gives, of which the first ones are; ``None`` without rule."""
+        return None
+
     def mapped(
         self, size: int, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[tuple[Any, ...], tuple[int | None, ...]] | None:

@@ -426,16 +426,22 @@ def _custom_vjp_batch(
     size: int, operands: Any, dims: Any, *, call: VjpCall, jaxpr: Jaxpr, n_extra: int
 ) -> Any:
     n = n_extra + call.n_closed
-    mapped = call.mapped(size, operands[n:], dims[n:])
-    if mapped is not None and len(mapped[0]) == len(jaxpr.outvars):
-        return mapped
+    n_mapped = call.n_mapped
+    if n_mapped == len(jaxpr.outvars):
+        return call.mapped(size, operands[n:], dims[n:])
     flags = tuple(dim is not None for dim in dims)
     axis_name = batch_axis.get()
     program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)
     batched = BatchedVjpCall(call, size, flags[n_extra:], axis_name)
     front = to_front(size, operands, dims)
     outs = bind(custom_vjp_p, *front, call=batched, jaxpr=program, n_extra=n_extra)
-    return outs, (0,) * len(outs)
+    if n_mapped is None:
+        return outs, (0,) * len(outs)
+    # What is saved besides the results is that of the program; the rule may write to operands.
+    mapped = call.mapped(size, operands[n:], dims[n:])
+    assert mapped is not None
+    own, own_dims = mapped
+    return (*own, *outs[n_mapped:]), (*own_dims, *(0,) * (len(outs) - n_mapped))
 
 
 custom_vjp_p = Primitive(

@@ -345,10 +345,13 @@ class JitFunction:
     def split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], Any, Hashable]:
-        """Leaves and structure of the traced arguments, and a key of the static ones."""
+        """Leaves and structure of the traced arguments, and a key of the rest.
+
+        The rest are the static ones, and the orders of dicts, which their structure leaves open.
+        """
         names = self._static_argnames
         if not names and not self._static_argnums:
-            return *tree.flatten((args, kwargs)), ()
+            return *tree.flatten((args, kwargs)), tree.dict_orders((args, kwargs))
         positions = self._static_positions(len(args))
         static: list[Any] = [
             (i, exact_key(self._hashable(args[i], args, i))) for i in sorted(positions)
@@ -361,7 +364,7 @@ class JitFunction:
             args = tuple([arg for i, arg in enumerate(args) if i not in positions])
             kwargs = {name: value for name, value in kwargs.items() if name not in names}
         leaves, treedef = tree.flatten((args, kwargs))
-        return leaves, treedef, tuple(static)
+        return leaves, treedef, (*static, *tree.dict_orders((args, kwargs)))
 
     def call_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]

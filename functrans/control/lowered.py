@@ -205,7 +205,8 @@ class Executable(_Staged):
             )
         if static != kind.static:
             raise TypeError(
-                f"{function._label}: compiled for other values of its static arguments; call the "
+                f"{function._label}: compiled for other values of its static arguments, or "
+                "another order of its dicts; call the "
                 "jitted function itself, or lower it again"
             )
         values = function._canonical(leaves, args, kwargs)

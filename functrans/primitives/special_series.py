@@ -189,8 +189,16 @@ def _logarithm(u: Any) -> Any:
     ))  # fmt: skip
 
 
-def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
-    """Logarithmic derivatives of the continued fraction of DLMF 8.17.22: a, b, aa, ab, bb."""
+def _beta_fraction(a: Any, b: Any, x: Any, added: Any) -> Any:
+    """Logarithmic derivatives of the continued fraction of DLMF 8.17.22: a, b, aa, ab, bb.
+
+    Args:
+      a: first parameter.
+      b: second parameter.
+      x: upper limit.
+      added: what they are added to, whose rounding is the accuracy that counts: where ``b`` is 1 a
+        derivative is 0, and what is left of it is noise.
+    """
     one = np.zeros((_COMPONENTS, a.size))
     one[0] = 1
 
@@ -217,6 +225,7 @@ def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
     d = _reciprocal(one + step(0, False))
     total = _logarithm(d)
     settled = 0
+    floor = np.abs(added)
     for m in range(1, _MOST_TERMS):
         increment: Any = 0.0
         for is_even in (True, False):
@@ -225,7 +234,9 @@ def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
             c = one + _product(s, _reciprocal(c))
             increment = increment + _logarithm(_product(c, d))
         total = total + increment
-        settled = 0 if np.any(np.abs(increment) > _EPS * np.abs(total)) else settled + 1
+        settled = (
+            0 if np.any(np.abs(increment) > 2 * _EPS * (np.abs(total) + floor)) else settled + 1
+        )
         if settled == 2:
             break
     return total
@@ -272,15 +283,20 @@ def _beta_lower(a: Any, b: Any, x: Any, log_x: Any, log_1x: Any, rest: Any = Non
     value = routine("betainc")(a, b, x) if rest is None else routine("betaincc")(b, a, rest)
     # The factor is x**a (1-x)**b / (a B(a, b)).
     of_sum, bend_of_sum = psi(a + b), zeta(2.0, a + b)
-    logs = _beta_fraction(a, b, x)
-    first = logs[0] + (log_x + of_sum - psi(a + 1))
-    second = logs[1] + (log_1x + of_sum - psi(b))
+    of_a, of_b = psi(a + 1), psi(b)
+    bend_of_a, bend_of_b = zeta(2.0, a + 1), zeta(2.0, b)
+    added = (np.abs(log_x) + np.abs(of_sum) + np.abs(of_a),
+             np.abs(log_1x) + np.abs(of_sum) + np.abs(of_b),
+             bend_of_sum + bend_of_a, bend_of_sum, bend_of_sum + bend_of_b)  # fmt: skip
+    logs = _beta_fraction(a, b, x, np.stack(added))
+    first = logs[0] + (log_x + of_sum - of_a)
+    second = logs[1] + (log_1x + of_sum - of_b)
     return value * np.stack((
         first,
         second,
-        first * first + logs[2] + bend_of_sum - zeta(2.0, a + 1),
+        first * first + logs[2] + bend_of_sum - bend_of_a,
         first * second + logs[3] + bend_of_sum,
-        second * second + logs[4] + bend_of_sum - zeta(2.0, b),
+        second * second + logs[4] + bend_of_sum - bend_of_b,
     ))  # fmt: skip
 
 

@@ -293,7 +293,7 @@ def _key(call: Call, *, is_found: bool) -> Hashable:
     """
     if is_found:
         call.check_fixed()
-    parts: list[Hashable] = [call.treedef]
+    parts: list[Hashable] = [call.treedef, call.orders]
     for leaf, flag in zip(call.leaves, call.moving, strict=True):
         if isinstance(leaf, ShapeDtypeStruct):
             parts.append((leaf.shape, leaf.dtype))

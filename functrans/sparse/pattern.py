@@ -61,6 +61,7 @@ class Call:
       numbers: positions of the arguments that derivatives are taken in.
       leaves: all leaves of the arguments.
       treedef: structure of ``(args, kwargs)``.
+      orders: of the dicts in them.
       moving: which leaves derivatives are taken in.
     """
 
@@ -69,6 +70,7 @@ class Call:
     numbers: tuple[int, ...]
     leaves: tuple[Any, ...]
     treedef: Any
+    orders: tuple[tuple[Any, ...], ...]
     moving: tuple[bool, ...]
 
     @property
@@ -181,7 +183,8 @@ def call_of(
                 if flag
                 else canonical(leaf, describe, _AS_CONSTANT)
             )
-    return Call(label, fun, numbers, tuple(own), treedef, tuple(moving))
+    orders = tree.dict_orders((args, kwargs))
+    return Call(label, fun, numbers, tuple(own), treedef, orders, tuple(moving))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -278,3 +278,44 @@ def test_views_that_one_call_makes_see_writes_to_their_base_in_transforms() -> N
 
     assert ft.jit(total)(tensor(X)) == 5 * X[1]
     assert_array_equal(func.grad(total)(tensor(X)).numpy(), [0, 5, 0])
+
+
+class _TripledInPlace(Function):
+    """Saves an intermediate, writes to its argument, and has a rule for batches that does both."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.clone())
+        x.mul_(3)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * g + 0 * x
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        _TripledInPlace.calls += 1
+        return _TripledInPlace.apply(x), in_dims[0]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_rule_for_batches_that_writes_is_applied_once(axis):
+    x = tensor([[1.0, 2.0], [3.0, 4.0]])
+    of_copy = lambda a: _TripledInPlace.apply(a * 1)  # noqa: E731  # one line
+    _TripledInPlace.calls = 0
+    for call in (func.vmap(of_copy, axis, axis), ft.jit(func.vmap(of_copy, axis, axis))):
+        assert_allclose(call(x).numpy(), 3 * x.numpy())
+    assert _TripledInPlace.calls == 2
+    for slopes in (
+        func.vmap(func.grad(lambda a: of_copy(a).sum()), axis, axis)(x),
+        func.grad(lambda x: func.vmap(of_copy, axis, axis)(x).sum())(x),
+    ):
+        assert_allclose(slopes.numpy(), np.full((2, 2), 3.0))
+    written = x.clone()
+    assert_allclose(func.vmap(_TripledInPlace.apply, axis, axis)(written).numpy(), 3 * x.numpy())
+    assert_allclose(written.numpy(), 3 * x.numpy())

@@ -240,3 +240,17 @@ def test_complex_derivatives(name: str, z: complex) -> None:
     np.testing.assert_allclose(ft.jit(value)(np.complex128(z)), expected, rtol=1e-11)
     found = ft.grad(value, holomorphic=True)(np.complex128(z))
     np.testing.assert_allclose(found, slope, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "x", "slope_a", "slope_b"),
+    [
+        (1.0, 1.0, 1e-3, -0.00690775527898214, 0.00099949983324995),
+        (2.5, 1.0, 0.3, -0.0593498757197, 0.0707880721143),
+        (1e-8, 1e-8, 1e-12, -25000006.9078, 24999993.0922),
+    ],
+)
+def test_slopes_of_betainc_where_one_of_their_series_vanishes(a, b, x, slope_a, slope_b):
+    """By mpmath with 60 digits; where a parameter is 1 a part of the fraction is constant."""
+    found = ft.grad(ft.scipy.special.betainc, (0, 1))(a, b, x)
+    np.testing.assert_allclose(found, (slope_a, slope_b), rtol=1e-11)
