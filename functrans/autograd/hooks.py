@@ -13,12 +13,14 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
-from functrans.passes.nodes import OUTPUT
+from functrans.errors import UnsupportedOperationError
+from functrans.passes.nodes import OUTPUT, ordered_nodes
 
 _numbers = itertools.count()
 
@@ -84,6 +86,42 @@ class MultiHandle:
         self.remove()
 
 
+class _Registered(threading.local):
+    """The number of the newest hook that the calling thread has registered on a node."""
+
+    newest = -1
+
+
+registered = _Registered()
+_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
+
+
+def refuse_hooks(what: str, nodes: Iterable[Any], since: int) -> None:
+    """Refuse hooks in a graph whose derivative is taken by other means than a backward pass.
+
+    Args:
+      what: whose graph it is, for the message.
+      nodes: results of the graph.
+      since: ``registered.newest`` before the graph was made; older hooks, of leaves outside, stay
+        with them.
+
+    Raises:
+      UnsupportedOperationError: a node has hooks.
+    """
+    if registered.newest == since:
+        return
+    for node in ordered_nodes(list(nodes)):
+        tables = [getattr(node, table, None) or () for table in _TABLES]
+        if any(number > since for table in tables for number in table):
+            label = getattr(node, "label", "")
+            raise UnsupportedOperationError(
+                f"{what}: a hook was registered on a gradient inside{label and f' ({label})'}, and "
+                "would not be called: the derivative of the whole function is taken at once. Take "
+                "it with backward() or torch.autograd.grad, in a jitted step if it is to be "
+                "compiled, or register the hook on the argument, outside"
+            )
+
+
 def add_hook(holder: Any, name: str, hook: Callable[..., Any], first: bool = False) -> Any:
     """Add a hook to a table of an object, which is made if it has none.
 
@@ -104,6 +142,7 @@ def add_hook(holder: Any, name: str, hook: Callable[..., Any], first: bool = Fal
         setattr(holder, name, hooks)
         holder.is_watched = True
     handle = RemovableHandle(hooks)
+    registered.newest = handle.id
     if first:
         rest = dict(hooks)
         hooks.clear()

@@ -22,6 +22,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.anomaly import unwatched, watching
+from functrans.autograd.hooks import refuse_hooks, registered
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import LeafNode
 from functrans.autograd.recording import (
@@ -157,7 +158,12 @@ class OnValues:
         with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
+            since = registered.newest
             result = self.fun(*own_args, **own_kwargs)
+            if registered.newest != since:
+                outs = [x for x in tree.leaves(result) if isinstance(x, Tensor)]
+                nodes = [node_of(x) for x in outs if x._trace is trace]
+                refuse_hooks(self.__name__, [node for node in nodes if node is not None], since)
             if self.check is not None:
                 self.check(result)
             self._note_writes(trace, tensors)

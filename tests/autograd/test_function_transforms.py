@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans as ft
 from functrans.autograd import func, grad, tensor
 from functrans.autograd.function import Function
+from functrans.errors import UnsupportedOperationError
 
 X = np.array([0.5, 1.0, 2.0])
 
@@ -319,3 +320,61 @@ def test_a_rule_for_batches_that_writes_is_applied_once(axis):
     written = x.clone()
     assert_allclose(func.vmap(_TripledInPlace.apply, axis, axis)(written).numpy(), 3 * x.numpy())
     assert_allclose(written.numpy(), 3 * x.numpy())
+
+
+def _hooked(a):
+    t = a.sin()
+    t.register_hook(lambda g: 10 * g)
+    return (t * a).sum()
+
+
+def _hooked_node(a):
+    t = a.sin()
+    t.grad_fn.register_prehook(lambda grads: (10 * grads[0],))
+    return (t * a).sum()
+
+
+def _hooked_argument(a):
+    a.register_hook(lambda g: 10 * g)
+    return (a.sin() * a).sum()
+
+
+def _slope(f, x):
+    leaf = x.clone().requires_grad_()
+    return grad(f(leaf), leaf)[0]
+
+
+@pytest.mark.parametrize("f", [_hooked, _hooked_node, _hooked_argument])
+def test_a_hook_is_called_or_refused(f):
+    """Where a derivative is taken of the whole function at once, no backward pass meets hooks."""
+    x = tensor([0.3, -1.2, 2.0])
+    expected = _slope(f, x).numpy()
+    in_step = ft.jit(lambda leaf: grad(f(leaf), leaf)[0])
+    assert_allclose(in_step(x.clone().requires_grad_()).numpy(), expected)
+    at_once = (
+        func.grad(f), func.jacrev(f), func.hessian(f), ft.jit(func.grad(f)),
+        lambda x: func.vmap(func.grad(f))(x[None]), lambda x: _slope(ft.jit(f), x),
+    )  # fmt: skip
+    for call in at_once:
+        with pytest.raises(UnsupportedOperationError, match="a hook was registered on a gradient"):
+            call(x)
+
+
+def test_hooks_that_were_called_or_are_outside_are_no_reason_to_refuse():
+    weight = tensor([1.0, 2.0], requires_grad=True)
+    weight.register_hook(lambda g: 2 * g)
+
+    def step(x):
+        t = x * weight
+        t.register_hook(lambda g: 0.5 * g)
+        loss = (t * t).sum()
+        loss.backward()
+        return loss
+
+    x = tensor([3.0, 4.0])
+    for call in (step, ft.jit(step)):
+        weight.grad = None
+        call(x)
+        assert_allclose(weight.grad.numpy(), 2 * weight.detach().numpy() * x.numpy() ** 2)
+    sums = ft.jit(lambda x: (x * weight).sum())
+    assert_allclose(grad(sums(x), weight)[0].numpy(), 2 * x.numpy())
