@@ -25,7 +25,7 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import Expansion, Reduction, Structured
 from functrans.passes.simplify import simplify
-from functrans.primitives.structural import cast_p, copy_p
+from functrans.primitives.structural import cast, cast_p, copy_p
 from functrans.staging import stage
 
 _SMALL = 64
@@ -125,11 +125,17 @@ def inner_program(eqn: Equation) -> Jaxpr | None:
     if not isinstance(lower, Expansion):
         return None
     avals = [atom.aval.strong() for atom in eqn.inputs]
-    return stage(
-        lambda *operands: list(lower.function(*operands, **eqn.params)),
-        avals,
-        eqn.primitive.name,
-    )
+    dtype = eqn.outputs[0].aval.dtype if eqn.primitive.elementwise is not None else None
+
+    def expanded(*operands: Any) -> list[Any]:
+        if dtype is not None and dtype.kind in "fc":  # Python numbers give way to arrays
+            operands = tuple([
+                cast(x, dtype) if atom.aval.weak else x
+                for x, atom in zip(operands, eqn.inputs, strict=True)
+            ])  # fmt: skip
+        return list(lower.function(*operands, **eqn.params))
+
+    return stage(expanded, avals, eqn.primitive.name)
 
 
 def _with_single_axes(jaxpr: Jaxpr) -> Jaxpr:

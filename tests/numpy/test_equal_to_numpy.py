@@ -473,3 +473,15 @@ def test_updates_at_places_are_in_the_dtype_of_the_array(op: str, index: Any) ->
             np.testing.assert_array_equal(found, expected)
     with pytest.raises(TypeError, match=rf"cannot {op} float64 values in an array of int64"):
         getattr(At(np.arange(2))[index], op)(0.5)
+
+
+@pytest.mark.parametrize("dtype", "efd")
+def test_slopes_beside_python_numbers_have_the_dtype_of_the_array(dtype: str) -> None:
+    """Compiled too: Python numbers give way in what a primitive is written in terms of."""
+    x = np.array([0.3, 1.2], dtype)
+    for ufunc in (np.hypot, np.arctan2, np.power, np.logaddexp, np.maximum, np.divide, np.copysign):
+        for call in (lambda x, b, u=ufunc: np.sum(u(x, b)), lambda x, b, u=ufunc: np.sum(u(b, x))):
+            slope = ft.grad(call)
+            found, expected = ft.jit(slope)(x, 1.5), slope(x, 1.5)
+            assert found.dtype == expected.dtype == x.dtype
+            np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps)
