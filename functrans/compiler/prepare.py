@@ -130,7 +130,7 @@ def inner_program(eqn: Equation) -> Jaxpr | None:
     def expanded(*operands: Any) -> list[Any]:
         if dtype is not None and dtype.kind in "fc":  # Python numbers give way to arrays
             operands = tuple([
-                cast(x, dtype) if atom.aval.weak else x
+                cast(x, dtype) if atom.aval.weak else x  # type: ignore[union-attr]  # no tape
                 for x, atom in zip(operands, eqn.inputs, strict=True)
             ])  # fmt: skip
         return list(lower.function(*operands, **eqn.params))
