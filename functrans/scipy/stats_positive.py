@@ -70,7 +70,7 @@ weibull_min = _by_hazard(
     (1.0,),
 )  # fmt: skip
 rayleigh = _by_hazard(
-    "rayleigh", (), lambda y: ew.log(y) - y * y * 0.5, lambda y: y * y * 0.5,
+    "rayleigh", (), lambda y: ew.log(ew.minimum(y, 1e300)) - y * y * 0.5, lambda y: y * y * 0.5,
     lambda h: ew.sqrt(h * 2),
 )  # fmt: skip
 pareto = _by_hazard(
@@ -227,14 +227,20 @@ invweibull = Continuous(
     upper_quantile=lambda q, c: ew.power(-ew.log1p(-q), -1 / c),
 )  # fmt: skip
 
+
+def _fisk_log_density(y: Any, c: Any) -> Any:
+    """By the smaller of ``y**c`` and its reciprocal, so that both ends have their limits."""
+    is_low = y < 1
+    power = ew.exp(ew.where(is_low, c, -c) * ew.log(y))
+    return ew.log(c) + el.xlogy(ew.where(is_low, c - 1, -c - 1), y) - ew.log1p(power) * 2
+
+
 fisk = Continuous(
     "fisk", ("c",),
-    lambda y, c: ew.log(c) - ew.log(y) + sf.log_sigmoid(c * ew.log(y))
-    + sf.log_sigmoid(-c * ew.log(y)),
+    _fisk_log_density,
     inside=1.0,
     typical=(1.0,),
     support=_HALF_LINE,
-    is_open=True,
     distribution=lambda y, c: sf.sigmoid(c * ew.log(y)),
     survival=lambda y, c: sf.sigmoid(-c * ew.log(y)),
     log_distribution=lambda y, c: sf.log_sigmoid(c * ew.log(y)),

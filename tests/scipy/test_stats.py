@@ -1,6 +1,7 @@
 """Distributions: values against SciPy, derivatives in all real parameters, supports."""
 
 import inspect
+import itertools
 import pydoc
 from dataclasses import dataclass
 from typing import Any
@@ -500,3 +501,24 @@ def test_harmonic_mean_with_a_zero() -> None:
     for options in ({"axis": None}, {"axis": -1}, {"axis": None, "weights": table}):
         found = ft.jit(lambda a, options=options: ours.hmean(a, **options))(table)
         np.testing.assert_allclose(found, theirs.hmean(table, **options))
+
+
+def test_densities_at_the_ends_of_supports_are_scipys():
+    """Limits; SciPy says 0 of powerlaw at 0, where it is infinite."""
+    found = []
+    for distribution in (*CONTINUOUS, *POSITIVE):
+        name = distribution.name
+        if name == "powerlaw":
+            continue
+        expected = getattr(theirs, name)
+        for shapes in itertools.product((0.4, 1.0, 2.0), repeat=expected.numargs):
+            ends = expected.support(*shapes)
+            for method, x in itertools.product(("pdf", "logpdf", "cdf", "sf"), ends):
+                with np.errstate(all="ignore"):
+                    if np.isnan(x) or not hasattr(distribution, method):
+                        continue
+                    a = getattr(distribution, method)(x, *shapes)
+                    b = getattr(expected, method)(x, *shapes)
+                if not np.allclose(a, b, rtol=1e-8, equal_nan=True):
+                    found.append(f"{name}.{method}({x}, {shapes}): {a}, {b} in SciPy")
+    assert not found
