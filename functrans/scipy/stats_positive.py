@@ -69,8 +69,14 @@ weibull_min = _by_hazard(
     lambda h, c: ew.power(h, 1 / c),
     (1.0,),
 )  # fmt: skip
+
+
+def _rayleigh_log_density(y: Any) -> Any:
+    return ew.log(ew.where(ew.isfinite(y), y, 1)) - y * y * 0.5  # of infinity the square counts
+
+
 rayleigh = _by_hazard(
-    "rayleigh", (), lambda y: ew.log(ew.minimum(y, 1e300)) - y * y * 0.5, lambda y: y * y * 0.5,
+    "rayleigh", (), _rayleigh_log_density, lambda y: y * y * 0.5,
     lambda h: ew.sqrt(h * 2),
 )  # fmt: skip
 pareto = _by_hazard(
@@ -231,7 +237,7 @@ invweibull = Continuous(
 def _fisk_log_density(y: Any, c: Any) -> Any:
     """By the smaller of ``y**c`` and its reciprocal, so that both ends have their limits."""
     is_low = y < 1
-    power = ew.exp(ew.where(is_low, c, -c) * ew.log(y))
+    power = ew.power(ew.where(is_low, y, 1 / ew.where(is_low, 1, y)), c)
     return ew.log(c) + el.xlogy(ew.where(is_low, c - 1, -c - 1), y) - ew.log1p(power) * 2
 
 

@@ -77,7 +77,7 @@ CASES = (
     Case("halfnorm", POSITIVE_POINTS, (), BELOW),
     Case("halfcauchy", POSITIVE_POINTS, (), BELOW),
     Case("invweibull", POSITIVE_POINTS, (1.6,), (*BELOW, LOC)),
-    Case("fisk", POSITIVE_POINTS, (1.6,), (*BELOW, LOC)),
+    Case("fisk", POSITIVE_POINTS, (1.6,), BELOW),
 )  # fmt: skip
 METHODS = ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
 PROBABILITIES = np.array([0.05, 0.3, 0.45, 0.8, 0.97])
@@ -517,7 +517,10 @@ def test_densities_at_the_ends_of_supports_are_scipys():
                 with np.errstate(all="ignore"):
                     if np.isnan(x) or not hasattr(distribution, method):
                         continue
-                    a = getattr(distribution, method)(x, *shapes)
+                    try:
+                        a = getattr(distribution, method)(x, *shapes)
+                    except UnsupportedOperationError:
+                        continue
                     b = getattr(expected, method)(x, *shapes)
                 if not np.allclose(a, b, rtol=1e-8, equal_nan=True):
                     found.append(f"{name}.{method}({x}, {shapes}): {a}, {b} in SciPy")
