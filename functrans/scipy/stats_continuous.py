@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from functrans.primitives import elementwise as ew
 from functrans.primitives import special as sf
 from functrans.primitives import special_elementary as el
@@ -197,13 +199,59 @@ wrapcauchy = Continuous(
     is_valid=lambda c: (c > 0) & (c < 1),
 )  # fmt: skip
 
+
+_NODES, _WEIGHTS = np.polynomial.laguerre.laggauss(32)
+
+
+def _skew_log_density(y: Any, a: Any) -> Any:
+    return _normal_log_density(y) + sf.log_ndtr(a * y) + math.log(2)
+
+
+def _skew_tail(y: Any, a: Any) -> Any:
+    """The logarithm of the distribution function where both ``y`` and ``a y`` are negative.
+
+    There the normal distribution function and Owen's function cancel. The density falls like an
+    exponential to the left; what it is more than that is smooth: Gauss and Laguerre's formula.
+    """
+    slope = -y + a * ew.exp(_normal_log_density(a * y) - sf.log_ndtr(a * y))
+    log_density = _skew_log_density(y, a)
+    terms = [
+        weight * ew.exp(_skew_log_density(y - node / slope, a) - log_density + node)
+        for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True)
+    ]
+    return log_density - ew.log(slope) + ew.log(sum(terms[1:], terms[0]))
+
+
+def _skew_parts(y: Any, a: Any) -> tuple[Any, Any, Any, Any]:
+    """Where the tail is, its logarithm, and distribution and survival function elsewhere."""
+    is_tail = (y < 0) & (a * y < -1)
+    tail = _skew_tail(ew.where(is_tail, y, -2), ew.where(is_tail, a, 1))
+    y, a = ew.where(is_tail, 1, y), ew.where(is_tail, 0, a)
+    twice = el.owens_t(y, a) * 2
+    return is_tail, tail, sf.ndtr(y) - twice, sf.ndtr(-y) + twice
+
+
+def _skew_distribution(y: Any, a: Any) -> Any:
+    is_tail, tail, lower, _ = _skew_parts(y, a)
+    return ew.where(is_tail, ew.exp(tail), lower)
+
+
+def _skew_log_distribution(y: Any, a: Any) -> Any:
+    is_tail, tail, lower, upper = _skew_parts(y, a)
+    is_high = upper < 0.5
+    high = ew.log1p(-ew.where(is_high, upper, 0))
+    return ew.where(is_tail, tail, ew.where(is_high, high, ew.log(ew.where(is_high, 1, lower))))
+
+
 skewnorm = Continuous(
     "skewnorm", ("a",),
-    lambda y, a: _normal_log_density(y) + sf.log_ndtr(a * y) + math.log(2),
+    _skew_log_density,
     typical=(0.0,),
     is_valid=lambda a: a == a,
-    distribution=lambda y, a: sf.ndtr(y) - el.owens_t(y, a) * 2,
-    survival=lambda y, a: sf.ndtr(-y) + el.owens_t(y, a) * 2,
+    distribution=_skew_distribution,
+    survival=lambda y, a: _skew_distribution(-y, -a),
+    log_distribution=_skew_log_distribution,
+    log_survival=lambda y, a: _skew_log_distribution(-y, -a),
 )  # fmt: skip
 
 

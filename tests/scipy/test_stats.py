@@ -525,3 +525,25 @@ def test_densities_at_the_ends_of_supports_are_scipys():
                 if not np.allclose(a, b, rtol=1e-8, equal_nan=True):
                     found.append(f"{name}.{method}({x}, {shapes}): {a}, {b} in SciPy")
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("y", "a", "expected"),
+    [
+        (-0.5, 1.0, -2.35182352319),
+        (-1.0, 4.0, -14.0164413569),
+        (-1.0, 20.0, -210.64184676),
+        (-3.0, 4.0, -84.0810302099),
+        (-8.0, 4.0, -553.525926281),
+        (-30.0, 1.0, -908.642487913),
+    ],
+)
+def test_tails_of_skewnorm(y, a, expected):
+    """By quadrature with 60 digits; the slope is density by distribution function."""
+    distribution = ours.skewnorm
+    for value in (distribution.logcdf(y, a), distribution.logsf(-y, -a)):
+        np.testing.assert_allclose(value, expected, rtol=1e-11)
+    slope = np.exp(distribution.logpdf(y, a) - distribution.logcdf(y, a))
+    np.testing.assert_allclose(ft.grad(distribution.logcdf)(y, a), slope, rtol=1e-11)
+    np.testing.assert_allclose(distribution.cdf(y, a), np.exp(expected), rtol=1e-8)
+    check_grads(distribution.logcdf, (y, a), order=2, rtol=1e-4)
