@@ -368,7 +368,7 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
 
 __all__ = [
     "LeafDef", "all", "broadcast_prefix", "check_same", "children_of", "children_up_to", "describe",
-    "flatten", "flatten_folded", "fold_float0", "is_float0", "key_paths", "leaves", "map",
-    "paths_of", "reduce", "structure", "transpose", "unflatten",
+    "dict_orders", "flatten", "flatten_folded", "fold_float0", "is_float0", "key_paths", "leaves",
+    "map", "paths_of", "reduce", "structure", "transpose", "unflatten",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

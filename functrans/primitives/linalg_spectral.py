@@ -266,7 +266,7 @@ def check_finite(a: np.ndarray) -> None:
       LinAlgError: a number is infinite or NaN.
     """
     if not np.isfinite(a).all():
-        raise np.linalg.LinAlgError(f"{NO_SVD}: a matrix holds infinities or NaN")
+        raise np.linalg.LinAlgError(NO_SVD)
 
 
 def _svd_impl(a: Any, *, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...]:
