@@ -109,7 +109,9 @@ def solve(
         return as_given(linalg.triangular_solve(factor, half, lower=True, trans="C"), is_vector)
     if kind in ("sym", "her"):
         a = linalg.from_triangle(a, lower=bool(lower), hermitian=kind == "her")
-    elif kind not in (None, "gen", "general", "tridiagonal", "banded"):
+    elif kind == "tridiagonal":  # the rest is not read
+        a = fnp.triu(fnp.tril(a, 1), -1)
+    elif kind not in (None, "gen", "general", "banded"):
         raise ValueError(f"solve: assume_a={assume_a!r} is not a recognized structure{here()}")
     return fnp.linalg.solve(linalg.matrix_transpose(a) if transposed else a, b)
 

@@ -514,8 +514,12 @@ def affine_transform(
         out = _separable("affine_transform", x, vectors, order, mode, cval, prefilter)
         return _rounded(out, dtype)
     grid = np.stack(np.meshgrid(*(np.arange(n, dtype=float) for n in target), indexing="ij"))
-    points = fnp.tensordot(matrix, grid, 1) + fnp.reshape(offset, (ndim, *(1,) * ndim))
-    rows = [points[axis] for axis in range(ndim)]
+    rows = []
+    for axis in range(ndim):
+        row = offset[axis]
+        for k in range(ndim):  # in SciPy's order: rounding decides what is beyond an edge
+            row = row + matrix[axis, k] * grid[k]
+        rows.append(row)
     out = evaluate("affine_transform", x, rows, order, mode, cval, prefilter)
     return _rounded(out, dtype)
 

@@ -528,3 +528,25 @@ def test_stacks_are_taken_alike_plain_and_traced(name: str) -> None:
         *((x if isinstance(x, tuple) else (x,)) for x in (plain, traced)), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    "assume_a", ["tridiagonal", "diagonal", "upper triangular", "lower triangular", "sym", "pos"]
+)
+def test_solve_reads_of_a_structure_what_scipy_reads(assume_a, transposed):
+    """Traced too, whatever stands in the rest of the matrix, which has no derivative."""
+    a = np.array([[4.0, 1.0, 0.3], [2.0, 5.0, 1.0], [0.7, 0.5, 6.0]])
+    b = np.array([1.0, 2.0, 3.0])
+
+    def solved(a):
+        return ft.scipy.linalg.solve(a, b, assume_a=assume_a, transposed=transposed)
+
+    expected = scipy.linalg.solve(a, b, assume_a=assume_a, transposed=transposed)
+    np.testing.assert_allclose(ft.jit(solved)(a), expected, rtol=1e-13)
+    jacobian = ft.jacobian(solved)(a)
+    for place in np.ndindex(3, 3):
+        moved = a.copy()
+        moved[place] += 1e-6
+        step = scipy.linalg.solve(moved, b, assume_a=assume_a, transposed=transposed) - expected
+        np.testing.assert_allclose(jacobian[(slice(None), *place)], step / 1e-6, atol=1e-5)

@@ -355,3 +355,14 @@ def test_weights_of_zero_treat_nan_and_infinity_as_in_scipy(name: str) -> None:
                 ft.jit(lambda x: function(ft.scipy.ndimage, x)),
             ):
                 np.testing.assert_allclose(run(x), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["constant", "wrap", "nearest"])
+def test_affine_coordinates_are_rounded_as_scipys(mode):
+    """A pixel that lies on an edge to rounding is on the same side of it."""
+    image = np.arange(20.0).reshape(4, 5)
+    matrix, offset = np.array([[0.8, 0.2], [-0.1, 1.1]]), np.array([0.2, -0.3])
+    options = {"order": 1, "mode": mode, "cval": -99.0}
+    found = ft.jit(lambda x: ft.scipy.ndimage.affine_transform(x, matrix, offset, **options))(image)
+    expected = scipy.ndimage.affine_transform(image, matrix, offset, **options)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
