@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.autograd.hooks import refuse_hooks
-from functrans.autograd.reachable import HOOK_TABLES, State, own_attributes
+from functrans.autograd.hooks import HOOK_TABLES, refuse_hooks
+from functrans.autograd.reachable import State, own_attributes
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.session import Entry, Session
 from functrans.autograd.steps import (
@@ -234,7 +234,7 @@ def _results(
             is_leaf = node is not None and node.primitive is None
             live = node is not None and not is_leaf and _is_live(node)
             if live:
-                refuse_hooks(session.label, [node], session.hooks_before)
+                refuse_hooks(session.trace.label, [node], session.hooks_before)
             results.append(Result("leaf" if is_leaf else "recorded" if live else "tensor"))
             outs.append(x._value)
             first[id(x)] = i

@@ -93,7 +93,8 @@ class _Registered(threading.local):
 
 
 registered = _Registered()
-_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
+HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
+"""Where nodes keep hooks."""
 
 
 def refuse_hooks(what: str, nodes: Iterable[Any], since: int) -> None:
@@ -111,7 +112,7 @@ def refuse_hooks(what: str, nodes: Iterable[Any], since: int) -> None:
     if registered.newest == since:
         return
     for node in ordered_nodes(list(nodes)):
-        tables = [getattr(node, table, None) or () for table in _TABLES]
+        tables = [getattr(node, table, None) or () for table in HOOK_TABLES]
         if any(number > since for table in tables for number in table):
             label = getattr(node, "label", "")
             raise UnsupportedOperationError(

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.hooks import HOOK_TABLES
 from functrans.autograd.mentions import CONSTRUCTION, REFLECTION, Mentions, globals_of, mentioned
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.watches import MISSING, SCALARS, SMALL_BYTES, Content, Watch, content_of
@@ -39,8 +40,6 @@ _MAX_ITEMS = 100_000
 _OWN = frozenset({"functrans", "numpy", "scipy"})
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
 _SITE_PACKAGES = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
-"""Where nodes keep hooks."""
 
 
 class State:

@@ -73,14 +73,12 @@ class Session:
       trace: the trace of tensors.
       entries: permanent tensors that were reached, by identity.
       born: tensors that were made while it is traced, by identity: constants of the program.
-      label: what the step is called in messages.
       hooks_before: the number of the newest hook before.
       numbers: numbers that are arguments: where each stands, what it is, and what stands for it.
     """
 
     def __init__(self, staging: StagingTrace, label: str) -> None:
         self.staging = staging
-        self.label = label
         self.hooks_before = registered.newest
         self.trace = StagedTrace(label, is_plain=False)
         self.trace.stops = True

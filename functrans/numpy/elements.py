@@ -355,8 +355,7 @@ def _conditions(condlist: Any, ndim: int) -> list[Any]:
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Functions applied where their conditions hold; a last one where none does."""
     x = as_array(x)
-    masks = [cast(as_array(c), bool) for c in _conditions(condlist, len(shape_of(x)))]
-    masks = [_mask_of(x, mask) for mask in masks]
+    masks = [_mask_of(x, c) for c in _conditions(condlist, len(shape_of(x)))]
     functions = list(funclist)
     if len(functions) == len(masks) + 1:
         other: Any = masks[0]
@@ -380,12 +379,13 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return result
 
 
-def _mask_of(x: Any, mask: Any) -> Any:
-    """A mask of leading axes of ``x``, in as many axes.
+def _mask_of(x: Any, condition: Any) -> Any:
+    """A condition on leading axes of ``x`` as a mask in as many axes.
 
     Raises:
-      ShapeError: the mask has other extents.
+      ShapeError: the condition has other extents.
     """
+    mask = cast(as_array(condition), bool)
     shape, own = shape_of(x), shape_of(mask)
     if own != shape[: len(own)]:
         raise ShapeError(

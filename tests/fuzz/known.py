@@ -57,12 +57,14 @@ def _is_empty(operands: list[Any], found: list[Any], expected: list[Any]) -> boo
     return any(np.asarray(x).size == 0 for x in operands)
 
 
-def _are_integers(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
-    return all(np.asarray(x).dtype.kind in "iu" for x in operands)
+def _differences_wrap(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    signed = [np.asarray(x) for x in operands if np.asarray(x).dtype.kind == "i"]
+    return any(x.size and float(x.max()) - float(x.min()) > np.iinfo(x.dtype).max for x in signed)
 
 
-def _is_half(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
-    return any(np.asarray(x).dtype == np.float16 for x in operands)
+def _half_overflows(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    halves = [np.asarray(x) for x in expected if np.asarray(x).dtype == np.float16]
+    return any(np.isinf(x).any() for x in halves)
 
 
 def _has_infinite_magnitude(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
@@ -88,6 +90,7 @@ def _wide_integers(operands: list[Any], found: list[Any], expected: list[Any]) -
     return any((np.abs(x.astype(float)) > np.iinfo(x.dtype).max - 1000).any() for x in integers)
 
 
+CAST = "the integer that a number out of range is cast to depends on the vector instructions"
 KNOWN = (
     Known(
         r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
@@ -104,17 +107,9 @@ KNOWN = (
         _quotients_of_integers_by_zero,
         "the integer that an infinity is cast to depends on the vector instructions",
     ),
-    Known(
-        r"round",
-        _wide_integers,
-        "the integer that a number out of range is cast to depends on the vector instructions",
-    ),
-    Known(
-        r"astype|dtype|insert",
-        _out_of_range,
-        "the integer that a number out of range is cast to depends on the vector instructions",
-    ),
-    Known(r"np\.i0", _is_half, "i0 overflows in half precision where its value does not"),
+    Known(r"round", _wide_integers, CAST),
+    Known(r"astype|dtype|insert", _out_of_range, CAST),
+    Known(r"np\.i0", _half_overflows, "i0 overflows in half precision where its value does not"),
     Known(r"fft", _is_empty, "transforms of no numbers to some read memory that nobody wrote"),
     Known(r"einsum", _is_empty, "diagonals of unequal extents read beyond an array"),
     Known(
@@ -126,7 +121,7 @@ KNOWN = (
     Known(r"lexsort", _is_swapped_complex, "complex keys of the other byte order are not sorted"),
     Known(
         r"quantile|percentile",
-        _are_integers,
+        _differences_wrap,
         "differences of neighbours wrap in narrow integers",
     ),
     Known(r"np\.i0", _is_infinite, "i0 of infinity is NaN, where its limit is infinite"),
