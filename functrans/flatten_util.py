@@ -18,7 +18,7 @@ from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
-from functrans.trace import dtype_of, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of
 from functrans.transforms.arguments import canonical, leaf_description, own_array
 
 
@@ -35,6 +35,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     Raises:
       ShapeError: (by that function) the vector has another length.
       TypeError: (by that function) the vector is complex, or floating, and the leaves are not.
+      ValueError: a plain integer is not exactly a number of the promoted dtype.
 
     Example:
       >>> vector, unravel = ravel_pytree({"a": np.ones(2), "b": 3.0})
@@ -52,9 +53,25 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     dtypes = tuple([dtype_of(value) for value in values])
     sizes = tuple(math.prod(shape) for shape in shapes)
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+    for i, value in enumerate(values):
+        if not isinstance(value, Tracer) and not _holds_exactly(dtype, np.asarray(value)):
+            where = leaf_description("ravel_pytree", pytree, i, "pytree")
+            raise ValueError(
+                f"{where}: integers that {dtype}, the common dtype of the leaves, does not hold "
+                "exactly; leave them out of the vector"
+            )
     flat = [reshape(cast(value, dtype), (n,)) for value, n in zip(values, sizes, strict=True)]
     vector = concatenate(flat, 0) if flat else np.zeros(0)
     return own_array(vector), _Unravel(treedef, shapes, dtypes)
+
+
+def _holds_exactly(dtype: np.dtype, value: np.ndarray) -> bool:
+    """Whether the integers in an array are numbers of a dtype; other numbers count as such."""
+    if value.dtype.kind not in "iu" or dtype.kind in "iu":
+        return True
+    most = 1 << (np.finfo(dtype).nmant + 1)
+    large = value[(value > most) | (value < -most)]
+    return all(int(x) == int(dtype.type(x).real) for x in large)
 
 
 @dataclass(frozen=True, slots=True)

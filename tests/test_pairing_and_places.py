@@ -239,3 +239,12 @@ def test_a_scalar_has_an_axis_for_normalised_exponentials(name: str, axis: int |
     f = lambda x: getattr(special, name)(x, axis=axis)  # noqa: E731
     wanted = getattr(scipy.special, name)(np.array(3.0), axis=axis)
     np.testing.assert_array_equal(ft.jit(f)(np.array(3.0)), wanted)
+
+
+def test_vectors_lose_no_integers() -> None:
+    wide = {"a": np.array([3, 2**60 + 1]), "b": 1.5}
+    with pytest.raises(ValueError, match=r"pytree\['a'\]: integers that float64, the common"):
+        ravel_pytree(wide)
+    vector, unravel = ravel_pytree({"a": np.array([3, -(2**60)]), "b": 1.5})
+    np.testing.assert_array_equal(unravel(vector)["a"], [3, -(2**60)])
+    assert ravel_pytree(np.array([2**60 + 1]))[0][0] == 2**60 + 1

@@ -630,8 +630,17 @@ def literal(e: Numbers, atom: Literal, dtype: np.dtype) -> Number:
         number = float(value)
         if math.isfinite(number) and not (abs(number) <= 16 and (16 * number).is_integer()):
             return Number(dtype, (parameter(number, 8 * dtype.itemsize),))
+    check_integer(value, dtype)
+    return e.constant(dtype, value)
+
+
+def check_integer(value: Any, dtype: np.dtype) -> None:
+    """Refuse Python's integers that do not fit, as NumPy does.
+
+    Raises:
+      OverflowError: out of bounds.
+    """
     if dtype.kind in "iu" and type(value) is int:
         limits = np.iinfo(dtype)
         if not limits.min <= value <= limits.max:
             raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
-    return e.constant(dtype, value)

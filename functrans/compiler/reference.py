@@ -23,6 +23,7 @@ import numpy as np
 
 from functrans.compiler.compiled import Compiled, compiled
 from functrans.compiler.engine import compile_object, load_object
+from functrans.compiler.nests import check_integer
 from functrans.compiler.prepare import prepare
 from functrans.compiler.reductions import empty_value, identity_value, is_ordered
 from functrans.compiler.support import HostCall, partition
@@ -34,7 +35,14 @@ from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
+from functrans.ir.lowering import (
+    IndexMap,
+    Pointwise,
+    Reduction,
+    Routine,
+    Structured,
+    branch_number,
+)
 from functrans.ir.primitive import Primitive
 from functrans.ir.tapes import TapeValue
 from functrans.passes.simplify import exact_key
@@ -190,6 +198,7 @@ class _Kernel:
             operands = []
             for dtype, number in zip(dtypes, numbers, strict=True):
                 if number is not None:
+                    check_integer(number.value, dtype)
                     operands.append(e.constant(dtype, number.value))
                     continue
                 offset = b.mul(i, b.index(dtype.itemsize))
@@ -455,7 +464,7 @@ def _while(
 
 
 def _cond(operands: Sequence[Any], *, branches: Sequence[Jaxpr]) -> Sequence[Any]:
-    return _run(branches[int(operands[0])], operands[1:])
+    return _run(branches[branch_number(operands[0], len(branches))], operands[1:])
 
 
 def _cond_lanes(
@@ -465,7 +474,8 @@ def _cond_lanes(
     outs = [np.empty((len(choices), *a.shape), a.dtype) for a in branches[0].out_avals]
     for lane, choice in enumerate(choices):
         own = [x[lane] if flag else x for x, flag in zip(others, batched, strict=True)]
-        for out, value in zip(outs, _run(branches[int(choice)], own), strict=True):
+        branch = branches[branch_number(choice, len(branches))]
+        for out, value in zip(outs, _run(branch, own), strict=True):
             out[lane] = value
     return outs
 

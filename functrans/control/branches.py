@@ -68,7 +68,7 @@ from functrans.control.programs import (
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
-from functrans.ir.lowering import Structured
+from functrans.ir.lowering import Structured, branch_number
 from functrans.ir.parameters import check_fits, check_number
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
@@ -94,7 +94,7 @@ def _union(rows: Sequence[Flags]) -> Flags:
 
 
 def _cond_impl(index: Any, *operands: Any, branches: Branches) -> tuple[Any, ...]:
-    return tuple(run(branches[int(index)], operands))
+    return tuple(run(branches[branch_number(index, len(branches))], operands))
 
 
 def _cond_aval(index: Aval, *avals: Aval, branches: Branches) -> tuple[Aval, ...]:
@@ -343,9 +343,10 @@ def _cond_lanes_impl(
     index: Any, *operands: Any, branches: Branches, batched: Flags
 ) -> tuple[Any, ...]:
     size = len(index)
+    numbers = np.array([branch_number(number, len(branches)) for number in index.tolist()])
     parts = []
     for number, branch in enumerate(branches):
-        lanes = np.flatnonzero(index == number)
+        lanes = np.flatnonzero(numbers == number)
         if len(lanes) == size and size:
             program, _ = batch_jaxpr(branch, size, batched, True)
             return tuple(run(program, operands))

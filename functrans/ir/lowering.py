@@ -133,6 +133,12 @@ class Structured:
     kind: str
 
 
+def branch_number(index: Any, count: int) -> int:
+    """The branch that a number means: what is the number of none means the last one."""
+    number = int(index)
+    return number if 0 <= number < count else count - 1
+
+
 def same_place(index: tuple[Any, ...], avals: Any, output: int, **params: Any) -> tuple[Read, ...]:
     """The ``trace`` of an operation that does nothing to the elements of its only operand."""
     return (Read(0, index),)

@@ -367,7 +367,7 @@ def _power(operands: Sequence[Any], y: Series) -> Rule | None:
     b = exponent.value if isinstance(exponent.value, int) else float(exponent.value)
     if b == 0:
         return lambda k, wanted: None
-    if b == int(b) and 0 < b <= _LARGEST_PRODUCT:
+    if 0 < b <= _LARGEST_PRODUCT and b == int(b):
         power = _natural_power(x, int(b))
         return lambda k, wanted: power[k]
 

@@ -136,14 +136,17 @@ def gammainc_derivatives(a: Any, x: Any) -> tuple[Any, Any]:
         first[at], second[at] = _gamma_at_zero(x[at])
     for is_lower in (True, False):
         (at,) = np.nonzero(is_inside & ((x < a + 1) == is_lower))
+        value = routine("gammainc" if is_lower else "gammaincc")(a[at], x[at])
+        is_left = value != 0  # the slopes of the logarithm need not settle where nothing is left
+        at, value = at[is_left], value[is_left]
         if not at.size:
             continue
         aa, xx = a[at], x[at]
         if is_lower:
-            value, shift = routine("gammainc")(aa, xx), 1.0
+            shift = 1.0
             slope, bend = _gamma_series(aa, xx)
         else:
-            value, shift = -routine("gammaincc")(aa, xx), 0.0
+            value, shift = -value, 0.0
             slope, bend = _gamma_fraction(aa, xx)
         slope = slope + (np.log(xx) - psi(aa + shift))
         bend = bend - zeta(2.0, aa + shift)

@@ -213,13 +213,14 @@ def fold_in(key: Any, data: Any) -> Any:
 
     Args:
       key: a key.
-      data: an integer, of which 32 bits count; it may be traced.
+      data: an integer of 0 to 2**32 - 1; it may be traced, and is taken modulo 2**32 then.
 
     Returns:
       ``uint32[2]``.
 
     Raises:
       TypeError: ``key`` is no key, ``data`` not one integer.
+      OverflowError: ``data`` is negative or has more than 32 bits.
 
     Example:
       >>> steps = [fold_in(np.array([0, 3], np.uint32), i) for i in range(3)]
@@ -227,6 +228,11 @@ def fold_in(key: Any, data: Any) -> Any:
       3
     """
     checked_key("fold_in", key)
+    if not isinstance(data, Tracer) and not 0 <= int(data) < 1 << 32:
+        raise OverflowError(
+            f"fold_in(key, data): data must be an integer of 0 to 2**32 - 1, but is {int(data)}; "
+            "fold in its halves one after the other"
+        )
     word = _words(data, "fold_in")[1]
     return pairs(threefry2x32(key[0], key[1], np.uint32(0), word))
 

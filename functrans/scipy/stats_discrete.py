@@ -13,10 +13,9 @@ from typing import Any
 
 from functrans.primitives import elementwise as ew
 from functrans.primitives import special as sf
-from functrans.primitives import special_elementary as el
 from functrans.primitives import special_gamma as ga
 from functrans.primitives.complex_parts import absolute
-from functrans.scipy.stats_families import Discrete
+from functrans.scipy.stats_families import Discrete, Power
 
 
 def _is_probability(p: Any) -> Any:
@@ -32,35 +31,39 @@ def _log_choose(n: Any, k: Any) -> Any:
 
 
 poisson = Discrete(
-    "poisson", ("mu",), lambda k, mu: el.xlogy(k, mu) - sf.lgamma(k + 1) - mu,
+    "poisson", ("mu",), lambda k, mu: -sf.lgamma(k + 1) - mu,
     lambda mu: (0.0, math.inf), (1.0,), lambda mu: mu >= 0,
+    powers=lambda k, mu: (Power(mu, k),),
     distribution=lambda k, mu: sf.gammaincc(k + 1, mu),
     survival=lambda k, mu: sf.gammainc(k + 1, mu),
 )  # fmt: skip
 bernoulli = Discrete(
-    "bernoulli", ("p",), lambda k, p: el.xlogy(k, p) + el.xlog1py(1 - k, -p),
+    "bernoulli", ("p",), lambda k, p: k * 0,
     lambda p: (0.0, 1.0), (0.5,), _is_probability,
+    powers=lambda k, p: (Power(p, k), Power(1 - p, 1 - k, p)),
     distribution=lambda k, p: 1 - p,
     survival=lambda k, p: p,
 )  # fmt: skip
 binom = Discrete(
     "binom", ("n", "p"),
-    lambda k, n, p: _log_choose(n, k) + el.xlogy(k, p) + el.xlog1py(n - k, -p),
+    lambda k, n, p: _log_choose(n, k),
     lambda n, p: (0.0, n), (1.0, 0.5), lambda n, p: _is_count(n) & _is_probability(p),
+    powers=lambda k, n, p: (Power(p, k), Power(1 - p, n - k, p)),
     distribution=lambda k, n, p: ga.betaincc(k + 1, ew.maximum(n - k, 0.5), p),
     survival=lambda k, n, p: ga.betainc(k + 1, ew.maximum(n - k, 0.5), p),
 )  # fmt: skip
 nbinom = Discrete(
     "nbinom", ("n", "p"),
-    lambda k, n, p: (sf.lgamma(n + k) - sf.lgamma(k + 1) - sf.lgamma(n) + n * ew.log(p)
-                     + el.xlog1py(k, -p)),
+    lambda k, n, p: sf.lgamma(n + k) - sf.lgamma(k + 1) - sf.lgamma(n) + n * ew.log(p),
     lambda n, p: (0.0, math.inf), (1.0, 0.5), lambda n, p: (n > 0) & (p > 0) & (p <= 1),
+    powers=lambda k, n, p: (Power(1 - p, k, p),),
     distribution=lambda k, n, p: ga.betainc(n, k + 1, p),
     survival=lambda k, n, p: ga.betaincc(n, k + 1, p),
 )  # fmt: skip
 geom = Discrete(
-    "geom", ("p",), lambda k, p: el.xlog1py(k - 1, -p) + ew.log(p),
+    "geom", ("p",), lambda k, p: ew.log(p),
     lambda p: (1.0, math.inf), (0.5,), lambda p: (p > 0) & (p <= 1),
+    powers=lambda k, p: (Power(1 - p, k - 1, p),),
     distribution=lambda k, p: -ew.expm1(ew.log1p(-p) * k),
     survival=lambda k, p: ew.exp(ew.log1p(-p) * k),
     log_survival=lambda k, p: ew.log1p(-p) * k,

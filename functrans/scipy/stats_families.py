@@ -4,8 +4,9 @@ Here: the records ``Continuous`` and ``Discrete``, whose fields are functions of
 variable and whose methods are SciPy's. Not here: the distributions (``stats_continuous``,
 ``stats_positive``, ``stats_discrete``).
 
-Outside the support densities are 0 and their derivatives are 0, not NaN: the functions of the
-table see a point inside in its place. Parameters for which there is no distribution give NaN, as in
+Outside the support, and at infinity, densities are 0 and their derivatives are 0, not NaN: the
+functions of the table see a point inside in its place. At an end of the support derivatives are
+those of the formula from inside. Parameters for which there is no distribution give NaN, as in
 SciPy.
 
 Layer: ``numpy``, ``scipy``.
@@ -18,11 +19,12 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
+from functrans.primitives import special_elementary as el
 from functrans.primitives.structural import cast
 from functrans.scipy.special_common import as_floating
 from functrans.trace import dtype_of
@@ -129,6 +131,70 @@ def positive(*shapes: Any) -> Any:
     return result
 
 
+class Power(NamedTuple):
+    """A factor ``base ** exponent`` of a density.
+
+    Where the base is 0 the logarithm has no slope that could be used: ``log(y**2)`` is infinite
+    there, ``y**2`` is as smooth as anywhere.
+
+    Attributes:
+      base: at least 0.
+      exponent: real.
+      complement: ``1 - base``, where that is known more exactly.
+    """
+
+    base: Any
+    exponent: Any
+    complement: Any = None
+
+    def log(self) -> Any:
+        """The logarithm; 0 for exponent 0."""
+        if self.complement is None:
+            return el.xlogy(self.exponent, self.base)
+        return el.xlog1py(self.exponent, -self.complement)
+
+
+def _no_powers(*operands: Any) -> tuple[Power, ...]:
+    return ()
+
+
+# Below this nothing is left of an exponential, times the largest number that there is.
+_NOTHING = -1500.0
+
+
+def exp_of_log(value: Any) -> Any:
+    """``exp``; 0 and flat where it is 0 against any slope, infinite ones included."""
+    return ew.where(value < _NOTHING, 0.0, ew.exp(value))
+
+
+def complement_of_exp(value: Any) -> Any:
+    """``1 - exp``; 1 and flat where ``exp_of_log`` is."""
+    return ew.where(value < _NOTHING, 1.0, -ew.expm1(value))
+
+
+def _log_of_product(rest: Any, powers: tuple[Power, ...]) -> Any:
+    for power in powers:
+        rest = rest + power.log()
+    return rest
+
+
+def _product(rest: Any, powers: tuple[Power, ...]) -> Any:
+    """``exp(rest)`` times the powers: by logarithms, except where they are powers of 0."""
+    value = exp_of_log(_log_of_product(rest, powers))
+    if not powers:
+        return value
+    is_zero: Any = False
+    is_infinite: Any = False
+    for power in powers:
+        is_zero = (power.base == 0) | is_zero
+        is_infinite = ((power.base == 0) & (power.exponent < 0)) | is_infinite
+    is_zero = is_zero & ~is_infinite
+    product = ew.exp(ew.where(is_zero, rest, 0))
+    for base, exponent, _ in powers:
+        product = product * ew.power(ew.where(is_zero, base, 1), ew.where(is_zero, exponent, 1))
+    return ew.where(is_zero, product, value)
+
+
 @dataclass(frozen=True)
 class Continuous:
     """A continuous distribution; methods take ``(x, *shapes, loc=0, scale=1)``.
@@ -143,7 +209,8 @@ class Continuous:
     Attributes:
       name: SciPy's name.
       shapes: names of the shape parameters.
-      log_density: of the standardised variable and the shapes, as all functions here.
+      log_density: of the standardised variable and the shapes, as all functions here; without
+        the powers.
       inside: a point inside the support for all shapes, or a function of the shapes.
       typical: values of the shapes for which there is a distribution.
       distribution: the cumulative distribution function.
@@ -155,6 +222,7 @@ class Continuous:
       support: ends of the support: numbers, or a function of the shapes.
       is_open: whether the density is 0 at the ends whatever the formula says.
       is_valid: whether there is a distribution for the shapes.
+      powers: factors of the density whose base is 0 somewhere in the support.
     """
 
     name: str
@@ -171,6 +239,7 @@ class Continuous:
     support: Any = (-math.inf, math.inf)
     is_open: bool = False
     is_valid: Function = positive
+    powers: Function = _no_powers
 
     def __post_init__(self) -> None:
         """Methods with signatures."""
@@ -228,18 +297,25 @@ class Continuous:
         point = self.inside(*shapes) if callable(self.inside) else self.inside
         return ew.where(is_inside, y, point)
 
-    def logpdf(self, x: Any, *args: Any, **options: Any) -> Any:
-        """The logarithm of the density; ``-inf`` outside the support."""
-        x, shapes, loc, scale, is_valid, low, high = self._read("logpdf", x, args, options)
+    def _density(
+        self, method: str, outside: float, combine: Function, x: Any, args: Any, options: Any
+    ) -> Any:
+        x, shapes, loc, scale, is_valid, low, high = self._read(method, x, args, options)
         y = (x - loc) / scale
         is_inside = (y > low) & (y < high) if self.is_open else (y >= low) & (y <= high)
-        value = self.log_density(self._at(y, is_inside, shapes), *shapes) - ew.log(scale)
-        value = ew.where(is_inside, value, -math.inf)
+        is_inside = is_inside & ew.isfinite(y)
+        y_inside = self._at(y, is_inside, shapes)
+        rest = self.log_density(y_inside, *shapes) - ew.log(scale)
+        value = ew.where(is_inside, combine(rest, self.powers(y_inside, *shapes)), outside)
         return ew.where(is_valid & ~_is_nan(y), value, math.nan)
+
+    def logpdf(self, x: Any, *args: Any, **options: Any) -> Any:
+        """The logarithm of the density; ``-inf`` outside the support."""
+        return self._density("logpdf", -math.inf, _log_of_product, x, args, options)
 
     def pdf(self, x: Any, *args: Any, **options: Any) -> Any:
         """The density; 0 outside the support."""
-        return ew.exp(self.logpdf(x, *args, **options))
+        return self._density("pdf", 0.0, _product, x, args, options)
 
     def _cumulative(
         self, method: str, function: Function, ends: tuple[float, float], x: Any, args: Any,
@@ -338,13 +414,14 @@ class Discrete:
     Attributes:
       name: SciPy's name.
       shapes: names of the parameters.
-      log_mass: of the integer and the parameters, as all functions here.
+      log_mass: of the integer and the parameters, as all functions here; without the powers.
       support: first and last integer: a function of the parameters.
       typical: values of the parameters for which there is a distribution.
       is_valid: whether there is a distribution for the parameters.
       distribution: the cumulative distribution function at an integer below the last.
       survival: its complement.
       log_survival: the logarithm of the complement.
+      powers: factors of the probability whose base is 0 for some parameters.
     """
 
     name: str
@@ -356,6 +433,7 @@ class Discrete:
     distribution: Function | None = None
     survival: Function | None = None
     log_survival: Function | None = None
+    powers: Function = _no_powers
 
     def __post_init__(self) -> None:
         """Methods with signatures."""
@@ -393,17 +471,23 @@ class Discrete:
         ]
         return (k - loc, tuple(safe), is_valid, *self.support(*safe))
 
+    def _mass(
+        self, method: str, outside: float, combine: Function, k: Any, args: Any, options: Any
+    ) -> Any:
+        k, shapes, is_valid, low, high = self._read(method, k, args, options)
+        is_inside = (k >= low) & (k <= high) & (ew.floor(k) == k) & ew.isfinite(k)
+        k_inside = ew.where(is_inside, k, ew.where(ew.isfinite(low), low, 0))
+        rest = self.log_mass(k_inside, *shapes)
+        value = ew.where(is_inside, combine(rest, self.powers(k_inside, *shapes)), outside)
+        return ew.where(is_valid & ~_is_nan(k), value, math.nan)
+
     def logpmf(self, k: Any, *args: Any, **options: Any) -> Any:
         """The logarithm of the probability of ``k``; ``-inf`` where that is 0."""
-        k, shapes, is_valid, low, high = self._read("logpmf", k, args, options)
-        is_inside = (k >= low) & (k <= high) & (ew.floor(k) == k)
-        value = self.log_mass(ew.where(is_inside, k, low), *shapes)
-        value = ew.where(is_inside, value, -math.inf)
-        return ew.where(is_valid & ~_is_nan(k), value, math.nan)
+        return self._mass("logpmf", -math.inf, _log_of_product, k, args, options)
 
     def pmf(self, k: Any, *args: Any, **options: Any) -> Any:
         """The probability of ``k``."""
-        return ew.exp(self.logpmf(k, *args, **options))
+        return self._mass("pmf", 0.0, _product, k, args, options)
 
     def _cumulative(
         self, method: str, function: Function | None, ends: tuple[float, float], k: Any, args: Any,

@@ -22,7 +22,14 @@ from functrans.scipy.special_statistics import (
     f_survival,
     f_upper_quantile,
 )
-from functrans.scipy.stats_families import Continuous, Function, constant
+from functrans.scipy.stats_families import (
+    Continuous,
+    Function,
+    Power,
+    complement_of_exp,
+    constant,
+    exp_of_log,
+)
 
 _HALF_LINE = (0.0, math.inf)
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
@@ -36,6 +43,7 @@ def _by_hazard(
     inverse: Function,
     typical: tuple[float, ...] = (),
     low: float = 0.0,
+    **options: Any,
 ) -> Continuous:
     """A distribution whose survival function is ``exp(-hazard)``.
 
@@ -47,37 +55,35 @@ def _by_hazard(
       inverse: its inverse.
       typical: see ``Continuous``.
       low: lower end of the support.
+      **options: more fields of ``Continuous``.
     """
     return Continuous(
         name, shapes, log_density,
         inside=low + 1.0,
         typical=typical,
         support=(low, math.inf),
-        distribution=lambda y, *s: -ew.expm1(-hazard(y, *s)),
-        survival=lambda y, *s: ew.exp(-hazard(y, *s)),
+        distribution=lambda y, *s: complement_of_exp(-hazard(y, *s)),
+        survival=lambda y, *s: exp_of_log(-hazard(y, *s)),
         log_survival=lambda y, *s: -hazard(y, *s),
         quantile=lambda q, *s: inverse(-ew.log1p(-q), *s),
         upper_quantile=lambda q, *s: inverse(-ew.log(q), *s),
+        **options,
     )  # fmt: skip
 
 
 expon = _by_hazard("expon", (), lambda y: -y, lambda y: y, lambda h: h)
 weibull_min = _by_hazard(
     "weibull_min", ("c",),
-    lambda y, c: ew.log(c) + el.xlogy(c - 1, y) - ew.power(y, c),
+    lambda y, c: ew.log(c) - ew.power(y, c),
     lambda y, c: ew.power(y, c),
     lambda h, c: ew.power(h, 1 / c),
     (1.0,),
+    powers=lambda y, c: (Power(y, c - 1),),
 )  # fmt: skip
 
-
-def _rayleigh_log_density(y: Any) -> Any:
-    return ew.log(ew.where(ew.isfinite(y), y, 1)) - y * y * 0.5  # of infinity the square counts
-
-
 rayleigh = _by_hazard(
-    "rayleigh", (), _rayleigh_log_density, lambda y: y * y * 0.5,
-    lambda h: ew.sqrt(h * 2),
+    "rayleigh", (), lambda y: y * y * -0.5, lambda y: y * y * 0.5, lambda h: ew.sqrt(h * 2),
+    powers=lambda y: (Power(y, 1.0),),
 )  # fmt: skip
 pareto = _by_hazard(
     "pareto", ("b",),
@@ -105,7 +111,7 @@ gompertz = _by_hazard(
 
 def _by_gamma(
     name: str, shapes: tuple[str, ...], log_density: Function, order: Function, variable: Function,
-    inverse: Function, typical: tuple[float, ...] = (),
+    inverse: Function, powers: Function, typical: tuple[float, ...] = (),
 ) -> Continuous:  # fmt: skip
     """A distribution that is an increasing function of a gamma variable.
 
@@ -116,40 +122,53 @@ def _by_gamma(
       order: shape of the gamma variable, of the variable and the shapes.
       variable: the gamma variable.
       inverse: the inverse of ``variable``.
+      powers: see ``Continuous``.
       typical: see ``Continuous``.
     """
+
+    def by(ratio: Function, far: float) -> Function:
+        def function(y: Any, *s: Any) -> Any:
+            g = variable(y, *s)
+            is_finite = ew.isfinite(g)  # a square may not be
+            return ew.where(is_finite, ratio(order(y, *s), ew.where(is_finite, g, 1)), far)
+
+        return function
+
     return Continuous(
         name, shapes, log_density,
         inside=1.0,
         typical=typical,
+        powers=powers,
         support=_HALF_LINE,
-        distribution=lambda y, *s: sf.gammainc(order(y, *s), variable(y, *s)),
-        survival=lambda y, *s: sf.gammaincc(order(y, *s), variable(y, *s)),
+        distribution=by(sf.gammainc, 1.0),
+        survival=by(sf.gammaincc, 0.0),
         quantile=lambda q, *s: inverse(ga.gammaincinv(order(q, *s), q), *s),
         upper_quantile=lambda q, *s: inverse(ga.gammainccinv(order(q, *s), q), *s),
     )  # fmt: skip
 
 
 gamma = _by_gamma(
-    "gamma", ("a",), lambda y, a: el.xlogy(a - 1, y) - y - sf.lgamma(a),
-    lambda y, a: a, lambda y, a: y, lambda g, a: g, (1.0,),
+    "gamma", ("a",), lambda y, a: -y - sf.lgamma(a),
+    lambda y, a: a, lambda y, a: y, lambda g, a: g, lambda y, a: (Power(y, a - 1),), (1.0,),
 )  # fmt: skip
 chi2 = _by_gamma(
     "chi2", ("df",),
-    lambda y, df: (el.xlogy(df * 0.5 - 1, y) - y * 0.5 - sf.lgamma(df * 0.5)
-                   - df * (0.5 * math.log(2))),
-    lambda y, df: df * 0.5, lambda y, df: y * 0.5, lambda g, df: g * 2, (1.0,),
+    lambda y, df: y * -0.5 - sf.lgamma(df * 0.5) - df * (0.5 * math.log(2)),
+    lambda y, df: df * 0.5, lambda y, df: y * 0.5, lambda g, df: g * 2,
+    lambda y, df: (Power(y, df * 0.5 - 1),), (1.0,),
 )  # fmt: skip
 chi = _by_gamma(
     "chi", ("df",),
-    lambda y, df: (el.xlogy(df - 1, y) - y * y * 0.5 - sf.lgamma(df * 0.5) + math.log(2)
+    lambda y, df: (y * y * -0.5 - sf.lgamma(df * 0.5) + math.log(2)
                    - df * (0.5 * math.log(2))),
-    lambda y, df: df * 0.5, lambda y, df: y * y * 0.5, lambda g, df: ew.sqrt(g * 2), (1.0,),
+    lambda y, df: df * 0.5, lambda y, df: y * y * 0.5, lambda g, df: ew.sqrt(g * 2),
+    lambda y, df: (Power(y, df - 1),), (1.0,),
 )  # fmt: skip
 maxwell = _by_gamma(
     "maxwell", (),
-    lambda y: ew.log(y) * 2 - y * y * 0.5 + 0.5 * math.log(2 / math.pi),
+    lambda y: y * y * -0.5 + 0.5 * math.log(2 / math.pi),
     lambda y: constant(1.5, y), lambda y: y * y * 0.5, lambda g: ew.sqrt(g * 2),
+    lambda y: (Power(y, 2.0),),
 )  # fmt: skip
 
 lognorm = Continuous(
@@ -182,10 +201,8 @@ invgamma = Continuous(
 
 def _f_log_density(y: Any, dfn: Any, dfd: Any) -> Any:
     half, other = dfn * 0.5, dfd * 0.5
-    return (
-        other * ew.log(dfd) + half * ew.log(dfn) + el.xlogy(half - 1, y)
-        - (half + other) * ew.log(dfd + dfn * y) - ga.betaln(half, other)
-    )  # fmt: skip
+    total = (half + other) * ew.log(dfd + dfn * y)
+    return other * ew.log(dfd) + half * ew.log(dfn) - total - ga.betaln(half, other)
 
 
 f = Continuous(
@@ -195,6 +212,7 @@ f = Continuous(
     support=_HALF_LINE,
     distribution=lambda y, m, n: f_distribution(m, n, y),
     survival=lambda y, m, n: f_survival(m, n, y),
+    powers=lambda y, m, n: (Power(y, m * 0.5 - 1),),
     quantile=lambda q, m, n: f_quantile(m, n, q),
     upper_quantile=lambda q, m, n: f_upper_quantile(m, n, q),
 )  # fmt: skip
@@ -226,8 +244,8 @@ invweibull = Continuous(
     typical=(1.0,),
     support=_HALF_LINE,
     is_open=True,
-    distribution=lambda y, c: ew.exp(-ew.power(y, -c)),
-    survival=lambda y, c: -ew.expm1(-ew.power(y, -c)),
+    distribution=lambda y, c: exp_of_log(-ew.power(y, -c)),
+    survival=lambda y, c: complement_of_exp(-ew.power(y, -c)),
     log_distribution=lambda y, c: -ew.power(y, -c),
     quantile=lambda q, c: ew.power(-ew.log(q), -1 / c),
     upper_quantile=lambda q, c: ew.power(-ew.log1p(-q), -1 / c),
@@ -236,9 +254,8 @@ invweibull = Continuous(
 
 def _fisk_log_density(y: Any, c: Any) -> Any:
     """By the smaller of ``y**c`` and its reciprocal, so that both ends have their limits."""
-    is_low = y < 1
-    power = ew.power(ew.where(is_low, y, 1 / ew.where(is_low, 1, y)), c)
-    return ew.log(c) + el.xlogy(ew.where(is_low, c - 1, -c - 1), y) - ew.log1p(power) * 2
+    power = ew.power(ew.where(y < 1, y, 1 / ew.where(y < 1, 1, y)), c)
+    return ew.log(c) - ew.log1p(power) * 2
 
 
 fisk = Continuous(
@@ -247,6 +264,7 @@ fisk = Continuous(
     inside=1.0,
     typical=(1.0,),
     support=_HALF_LINE,
+    powers=lambda y, c: (Power(y, ew.where(y < 1, c - 1, -c - 1)),),
     distribution=lambda y, c: sf.sigmoid(c * ew.log(y)),
     survival=lambda y, c: sf.sigmoid(-c * ew.log(y)),
     log_distribution=lambda y, c: sf.log_sigmoid(c * ew.log(y)),

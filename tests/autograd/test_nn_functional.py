@@ -299,3 +299,12 @@ def test_an_operation_works_under_functional_transforms() -> None:
     a = leaf(values)
     F.silu(a).sum().backward()
     assert_allclose(slope.numpy(), a.grad.numpy())
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("circular", [1, 2, 3, 4, 0, 1]), ("replicate", [1, 2, 3, 4, 4, 4])],
+)
+def test_negative_pads_crop_in_every_mode(mode, expected):
+    x = tensor(np.arange(5.0)[None])
+    assert F.pad(x, (-1, 2), mode=mode).tolist() == [expected]

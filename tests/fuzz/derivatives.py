@@ -35,7 +35,9 @@ from .judging import leaves
 from .programs import NEVER, Program, closed, evaluated
 from .reference import DISPATCHED, PLAIN
 
-HIDDEN = re.compile(r"abs|hypot|norm|sqrt|svd|eig|\*\*|power|pow|std|cond|sort|max|min|median")
+HIDDEN = re.compile(
+    r"abs|hypot|norm|sqrt|svd|eig|\*\*|power|pow|std|cond|sort|max|min|median|quantile|percentile"
+)
 MAX_VALUE = 1e3
 ROUNDING = 1e-8
 STEP = 4e-3

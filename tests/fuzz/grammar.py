@@ -278,6 +278,7 @@ abs({a})
 """
 
 _ULPS = """
+at({a})[{s}].divide({b})
 {a} ** {n}
 {a} ** {f}
 {n} ** {a}
@@ -292,7 +293,7 @@ np.interp({a}, np.array([-1.5, 0.0, 2.0, 7.0]), np.array([1.0, -1.0, 3.0, 0.5]))
 
 _SUM = """
 np.histogram_bin_edges({a}, bins=3)
-{a} * {a} - {b} * {b}
+{a} * {a} + {b} * {b}
 np.vander({a}, 3)
 np.sum({a}, axis={K})
 np.sum({a}, axis={K}, keepdims={t})
@@ -472,7 +473,6 @@ at({a})[{ix}].multiply({b})
 at({a})[{ix}].max({b})
 at({a})[{s}].get()
 at({a})[{mask}].set({b})
-at({a})[{s}].divide({b})
 at({a})[{s}].apply(lambda x: x * x)
 """
 

@@ -10,12 +10,13 @@ catch the interrupt.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
 import signal
 import sys
-import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -41,9 +42,18 @@ class Kills(Kind):
     timeout_s = 600.0
 
     def prepare(self) -> None:
-        """Import what the forks need, the compiler included."""
+        """Import what the forks need, the compiler included.
+
+        Python leaves modules behind whose import was interrupted, SciPy's among them: that is not
+        what is judged here.
+        """
+        for name in ("fft", "interpolate", "linalg", "ndimage", "signal", "special", "stats"):
+            importlib.import_module(f"scipy.{name}")
         for name in KINDS:
-            kind_named(name).prepare()
+            kind = kind_named(name)
+            kind.prepare()
+            for seed in range(3):
+                judge(kind, kind.draw(generator(name, seed)))
         ft.jit(lambda x: x + 1)(np.zeros(1))
 
     def draw(self, rng: np.random.Generator) -> Case:
@@ -118,6 +128,8 @@ class _Fork:
             os.write(ready, b"r")
             os.write(reply, json.dumps(self.function(*self.args)).encode())
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
 
@@ -135,7 +147,8 @@ class _Fork:
             raise Finding("hangs", f"a fork has not ended after {END_S} s")
         answer = self._answer()
         if answer is None:
-            raise Finding("dies", "a fork ended without a word")
+            end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            raise Finding("dies", f"a fork ended without a word: {end}")
         return answer
 
     def _has_ended(self, after_s: float) -> bool:
@@ -154,25 +167,26 @@ def _verdict(kind: Kind, case: Case) -> tuple[str, str]:
 def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
     """Run a case until an interrupt comes, compare the state, and run it again."""
     ignored: list[Any] = []
-    came: list[float] = []
+    came: list[str] = []
 
-    def interrupt(*_: object) -> None:
-        came.append(time.monotonic())
+    def interrupt(_: int, frame: Any) -> None:
+        came.append("".join(traceback.format_stack(frame, 8)))
         raise KeyboardInterrupt
 
     sys.unraisablehook = ignored.append  # in a finalizer Python itself drops the exception
     before = _state()
-    signal.signal(signal.SIGINT, interrupt)
     try:
+        signal.signal(signal.SIGINT, interrupt)
         outcome = judge(kind, case)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if _state() != before:
-            return "leaves another state", f"{_state()}\ninstead of\n{before}"
-        return _verdict(kind, case)
+            return "leaves another state", f"{_state()}\ninstead of\n{before}\n{came[0]}"
+        signature, text = _verdict(kind, case)
+        return signature, f"{text}\nafter an interrupt in\n{came[0]}" if signature else text
     if came and not ignored:
-        return "catches the interrupt", f"outcome: {outcome.signature} {outcome.text}"
+        return "catches the interrupt", f"{outcome.signature} {outcome.text}\n{came[0]}"
     return ("ended", "") if not outcome.signature else (outcome.signature, outcome.text)
 
 

@@ -151,3 +151,9 @@ KEY = np.zeros(2, np.uint32)
 def test_refusals(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("data", [-1, 2**32, np.int64(2**40)])
+def test_folding_in_more_than_32_bits_is_refused(data):
+    with pytest.raises(OverflowError, match=r"0 to 2\*\*32 - 1, but is "):
+        random.fold_in(random.key(0), data)

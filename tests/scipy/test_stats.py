@@ -504,7 +504,7 @@ def test_harmonic_mean_with_a_zero() -> None:
 
 
 def test_densities_at_the_ends_of_supports_are_scipys():
-    """Limits; SciPy says 0 of powerlaw at 0, where it is infinite."""
+    """Limits, also at infinity, where SciPy says NaN; it says 0 of powerlaw at 0."""
     found = []
     for distribution in (*CONTINUOUS, *POSITIVE):
         name = distribution.name
@@ -522,6 +522,8 @@ def test_densities_at_the_ends_of_supports_are_scipys():
                     except UnsupportedOperationError:
                         continue
                     b = getattr(expected, method)(x, *shapes)
+                if np.isinf(x) and np.isnan(b):
+                    b = {"pdf": 0.0, "logpdf": -np.inf}.get(method, b)
                 if not np.allclose(a, b, rtol=1e-8, equal_nan=True):
                     found.append(f"{name}.{method}({x}, {shapes}): {a}, {b} in SciPy")
     assert not found
@@ -547,3 +549,112 @@ def test_tails_of_skewnorm(y, a, expected):
     np.testing.assert_allclose(ft.grad(distribution.logcdf)(y, a), slope, rtol=1e-11)
     np.testing.assert_allclose(distribution.cdf(y, a), np.exp(expected), rtol=1e-8)
     check_grads(distribution.logcdf, (y, a), order=2, rtol=1e-4)
+
+
+# ends and tails -----------------------------------------------------------------------------------
+
+DENSITIES = [
+    pytest.param(distribution, shapes, id=f"{distribution.name}-{'-'.join(map(str, shapes))}")
+    for distribution in (*CONTINUOUS, *POSITIVE)
+    for shapes in itertools.product((1.0, 1.5, 2.0, 3.0, 4.0), repeat=len(distribution.shapes))
+]
+
+
+@pytest.mark.parametrize(("distribution", "shapes"), DENSITIES)
+def test_slopes_of_densities_at_the_ends_are_those_from_inside(distribution, shapes):
+    """Where the density is finite; a slope that has no limit is infinite, with the right sign."""
+    slope = ft.grad(distribution.pdf)
+    ends = map(float, getattr(theirs, distribution.name).support(*shapes))
+    for end, step in zip(ends, (1, -1), strict=True):
+        if not np.isfinite(end) or np.isinf(distribution.pdf(end, *shapes)):
+            continue
+        found = slope(end, *shapes)
+        near, nearer = (slope(end + step * h, *shapes) for h in (1e-6, 1e-9))
+        if abs(near - nearer) < 1e-4 * (1 + abs(nearer)):
+            if not distribution.is_open:
+                assert abs(found - nearer) < 1e-4 * (1 + abs(nearer))
+        elif abs(nearer) > abs(near) and not distribution.is_open:
+            assert np.isinf(found)
+            assert np.sign(found) == np.sign(nearer)
+        else:
+            assert abs(found) < 1e-3
+
+
+FAR = np.array([-np.inf, np.inf, -1e200, 1e200, -1e30, 1e30, -1e5, 1e5, -800.0, 800.0, -90.0, 90.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("distribution", "shapes"), DENSITIES[::5])
+def test_far_out_derivatives_are_numbers(distribution, shapes, dtype):
+    with np.errstate(all="ignore"):
+        points = FAR.astype(dtype)
+        args = [points, *(np.full(FAR.shape, s, dtype) for s in (*shapes, 0.0, 1.0))]
+        for method in ("pdf", "cdf", "sf"):
+            function = getattr(distribution, method)
+            try:
+                value = function(*args)
+            except UnsupportedOperationError:
+                continue
+            if np.isnan(getattr(theirs, distribution.name).pdf(0.5, *shapes)):
+                continue  # there is no such distribution
+            assert not np.isnan(value).any()
+            for slope in ft.vjp(function, *args)[1](np.ones_like(value)):
+                assert not np.isnan(slope).any()
+            assert not np.isnan(ft.jvp(function, args, [np.ones_like(x) for x in args])[1]).any()
+
+
+def test_counts_at_the_ends_of_their_parameters():
+    """Polynomials in the parameter: ``mu``, ``3 p (1 - p)**2``, ``(1 - p) p``, ``p``."""
+    for function, at, first, second in (
+        (lambda p: ours.poisson.pmf(1, p), 0.0, 1.0, -2.0),
+        (lambda p: ours.poisson.pmf(2, p), 0.0, 0.0, 1.0),
+        (lambda p: ours.poisson.pmf(0, p), 0.0, -1.0, 1.0),
+        (lambda p: ours.binom.pmf(1, 3, p), 0.0, 3.0, -12.0),
+        (lambda p: ours.binom.pmf(2, 3, p), 1.0, -3.0, -12.0),
+        (lambda p: ours.geom.pmf(2, p), 1.0, -1.0, -2.0),
+        (lambda p: ours.bernoulli.pmf(1, p), 0.0, 1.0, 0.0),
+        (lambda p: ours.bernoulli.pmf(0, p), 1.0, -1.0, 0.0),
+        (lambda p: ours.nbinom.pmf(1, 2.0, p), 1.0, -2.0, -8.0),
+    ):
+        for transform in (lambda f: f, ft.jit):
+            np.testing.assert_allclose(transform(ft.grad(function))(at), first, atol=1e-15)
+            np.testing.assert_allclose(transform(ft.hessian(function))(at), second, atol=1e-14)
+
+
+@pytest.mark.parametrize("beta", [0.7, 1.0, 1.5, 2.0, 3.0, 4.0])
+def test_gennorm_at_its_centre(beta):
+    """The slope of the distribution function is the density, in ``beta`` it is 0."""
+    density = ours.gennorm.pdf(0.0, beta)
+    for method, sign in (("cdf", 1), ("sf", -1)):
+        in_x, in_beta = ft.grad(getattr(ours.gennorm, method), (0, 1))(0.0, beta)
+        np.testing.assert_allclose([in_x, in_beta], [sign * density, 0], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            ft.grad(getattr(ours.gennorm, f"log{method}"))(0.0, beta), sign * 2 * density
+        )
+    # On both sides of the place where the power series ends.
+    x = (1e-5 * np.array([0.999999, 1.000001])) ** (1 / beta)
+    for points in (x, -x):
+        below, above = (ours.gennorm.cdf(p, beta) for p in points)
+        np.testing.assert_allclose(above - below, density * (points[1] - points[0]), 1e-4, 1e-16)
+        slopes = [ft.grad(ours.gennorm.cdf)(p, beta) for p in points]
+        np.testing.assert_allclose(slopes, ours.gennorm.pdf(points, beta), rtol=1e-10)
+        bends = [ft.grad(ft.grad(ours.gennorm.cdf))(p, beta) for p in points]
+        np.testing.assert_allclose(
+            bends, [ft.grad(ours.gennorm.pdf)(p, beta) for p in points], rtol=1e-8
+        )
+
+
+def test_gennorm_has_the_derivatives_of_its_polynomials_at_its_centre():
+    for beta, order, expected in ((2.0, 2, -2.0), (4.0, 4, -24.0), (4.0, 2, 0.0)):
+        function = ours.gennorm.logpdf
+        for _ in range(order):
+            function = ft.grad(function)
+        assert function(0.0, beta) == expected
+
+
+def test_the_tail_of_skewnorm_far_out():
+    """The logarithm is that of the density over the slope of its exponent, and 1 / y**2 of it."""
+    for y in (-1e4, -1e8, -1e150):
+        expected = ours.skewnorm.logpdf(y, 3.0) - np.log(-10 * y)
+        np.testing.assert_allclose(ours.skewnorm.logcdf(y, 3.0), expected, rtol=1e-13)
+        np.testing.assert_allclose(ft.grad(ours.skewnorm.logcdf)(y, 3.0), -10 * y, rtol=1e-7)

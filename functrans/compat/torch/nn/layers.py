@@ -611,10 +611,11 @@ def pad(
     if mode not in _MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     lead = len(input.shape) - len(pairs)
-    places = [
-        np.pad(np.arange(n), pair, mode=_MODES[mode])  # type: ignore[call-overload]  # a word NumPy knows
-        for n, pair in zip(input.shape[lead:], pairs, strict=True)
-    ]
+    places = []
+    for n, (before, after) in zip(input.shape[lead:], pairs, strict=True):
+        widths = (max(before, 0), max(after, 0))
+        kept = slice(max(-before, 0), n + sum(widths) - max(-after, 0))
+        places.append(np.pad(np.arange(n), widths, mode=_MODES[mode])[kept])  # type: ignore[call-overload]  # a word NumPy knows
 
     def taken(x: Any) -> Any:
         for i, place in enumerate(places):
