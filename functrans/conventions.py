@@ -135,6 +135,12 @@ KINKS: tuple[Kink, ...] = (
         "ft.grad(lambda x: np.sort(x)[0])(np.array([1.0, 1.0]))", "np.array([1.0, 0.0])",
         "each element keeps its own derivative; use min or max for shared ones",
     ),
+    Kink(
+        "scipy.stats: pdf, pmf", "an end of the support, or of a parameter's range",
+        "from inside; outside, and at infinity, 0",
+        "ft.grad(ft.scipy.stats.gamma.pdf)(0.0, 2.0)", "1.0",
+        "where observations are bounded, the inside is what a fit moves in",
+    ),
 )  # fmt: skip
 
 
