@@ -48,8 +48,9 @@ from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, kept, ordered_nodes
 from functrans.passes.pullback import pull_back, read_by
 from functrans.primitives.complex_parts import conjugate
+from functrans.primitives.structural import copy_p
 from functrans.staging import stage
-from functrans.trace import Tracer, owner, shape_of, tracing
+from functrans.trace import Tracer, bind, owner, shape_of, tracing
 from functrans.traces.recording import RecordingTrace, RecordingTracer
 
 
@@ -278,12 +279,20 @@ def composite(label: str, function: Callable[..., Any], *operands: Any) -> Any:
             end()
 
 
+def _made(results: Any, operands: tuple[Any, ...]) -> Any:
+    """Results, copied where a function gave back an operand: a result is always a new tensor."""
+    if isinstance(results, tuple):
+        return tuple([_made(result, operands) for result in results])
+    is_operand = any(results is x for x in operands) and isinstance(results, Tensor)
+    return bind(copy_p, results)[0] if is_operand else results
+
+
 def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     tensors = [x for x in operands if isinstance(x, Tensor)]
     enter_session(*tensors)
     trace = owner(operands)
     if trace is not PERMANENT and trace is not None:
-        results = function(*operands)
+        results = _made(function(*operands), operands)
         return _marked(results, label) if label in PIECEWISE_LINEAR else results
     nodes = [node_of(x) if isinstance(x, Tensor) else None for x in operands]
     values = [x._value if isinstance(x, Tensor) else x for x in operands]

@@ -37,13 +37,13 @@ import itertools
 import os
 import re
 import struct
-import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from functrans.emitter.types import Machine
 from functrans.errors import CompilationError
@@ -51,11 +51,11 @@ from functrans.errors import CompilationError
 _lock = threading.RLock()
 """Held around every use of LLVM: its objects are not safe to share."""
 
-_numbers = itertools.count()
-_held: dict[int, tuple[Any, ...]] = {}
-"""What LLVM holds of programs, by number: the garbage collector, which would finalise a program and
-the linker that it belongs to in any order and thread, must never find it."""
-_doomed: collections.deque[int] = collections.deque()
+_held: dict[weakref.ref[Loaded], tuple[Any, ...]] = {}
+"""What LLVM holds of programs: the garbage collector, which would finalise a program and the linker
+that it belongs to in any order and thread, must never find it."""
+_doomed: collections.deque[weakref.ref[Loaded]] = collections.deque()
+"""Programs that are gone. No Python code runs when one goes: an interrupt in it would be lost."""
 """Numbers of dropped programs, freed by the next holder of the lock: a finaliser must not wait."""
 
 LEVELS = range(4)
@@ -81,7 +81,44 @@ class Target:
 # LLVM ------------------------------------------------------------------------------------------
 
 
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+def _uninterrupted(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The function in a thread of its own where the main thread calls it.
+
+    Python raises KeyboardInterrupt, and whatever signal handlers raise, between any two
+    instructions of the main thread. Between a call of LLVM and llvmlite's note of it, that would
+    free memory twice. The caller is interrupted as soon as Ctrl-C comes; the work goes on to its
+    end, under the lock.
+    """
+
+    @functools.wraps(function)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if threading.current_thread() is not threading.main_thread():
+            return function(*args, **kwargs)
+        results: list[_T] = []
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(function(*args, **kwargs))
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=work, name="functrans compiler", daemon=True)
+        thread.start()
+        thread.join()
+        if errors:
+            raise errors.pop()
+        return results.pop()
+
+    return run
+
+
 @functools.cache
+@_uninterrupted
 def _llvm() -> Any:
     """The binding, initialised once.
 
@@ -123,7 +160,6 @@ def _exclusive() -> Iterator[Any]:
     with _lock:
         _free_doomed()
         yield llvm
-    _free_when_idle()
 
 
 def _free_doomed() -> None:
@@ -134,15 +170,6 @@ def _free_doomed() -> None:
             return
         code.close()
         linker.release()
-
-
-def _free_when_idle() -> None:
-    """Free what was dropped, unless somebody is at work, who then does it."""
-    while _doomed and _lock.acquire(blocking=False):
-        try:
-            _free_doomed()
-        finally:
-            _lock.release()
 
 
 def target(cpu: str | None = None) -> Target:
@@ -161,6 +188,7 @@ def target(cpu: str | None = None) -> Target:
 
 
 @functools.cache
+@_uninterrupted
 def _target(cpu: str) -> Target:
     with _exclusive() as llvm:
         triple = _triple(llvm)
@@ -303,6 +331,7 @@ def _optimised(text: str, level: int, goal: Target | None) -> Iterator[tuple[Any
             context.close()
 
 
+@_uninterrupted
 def compile_object(text: str, level: int, target: Target | None = None) -> bytes:
     """Compile a module to relocatable object code.
 
@@ -320,12 +349,14 @@ def compile_object(text: str, level: int, target: Target | None = None) -> bytes
         return code
 
 
+@_uninterrupted
 def optimised_text(text: str, level: int, target: Target | None = None) -> str:
     """A module as LLVM assembly after optimisation; arguments as for :func:`compile_object`."""
     with _optimised(text, level, target) as (module, _):
         return str(module)
 
 
+@_uninterrupted
 def assembly(text: str, level: int, target: Target | None = None) -> str:
     """A module as assembly of the target; arguments as for :func:`compile_object`."""
     with _optimised(text, level, target) as (module, machine):
@@ -337,22 +368,21 @@ def assembly(text: str, level: int, target: Target | None = None) -> str:
 
 
 class Loaded:
-    """Machine code in this process; its memory is freed with the last reference to it.
+    """Machine code in this process; without references to it, it is freed at LLVM's next use.
 
     Attributes:
       addresses: of the functions and globals that the code defines, by name; valid as long as this
         object lives.
     """
 
-    __slots__ = ("__weakref__", "_number", "_uses", "addresses")
+    __slots__ = ("__weakref__", "_uses", "addresses")
 
     def __init__(
         self, addresses: Mapping[str, int], code: tuple[Any, ...], uses: tuple[Loaded, ...]
     ) -> None:
         self.addresses = addresses
         self._uses = uses
-        self._number = next(_numbers)
-        _held[self._number] = code
+        _held[weakref.ref(self, _doomed.append)] = code
 
     def address(self, name: str) -> int:
         """The address of a function or global, valid as long as this object lives.
@@ -361,12 +391,6 @@ class Loaded:
           KeyError: the object code does not define that name.
         """
         return self.addresses[name]
-
-    def __del__(self) -> None:
-        # At exit the module, or what it holds, may be gone before its last object.
-        if sys is not None and not sys.is_finalizing():
-            _doomed.append(self._number)
-            _free_when_idle()
 
 
 _JOINED = struct.Struct("<8sI")
@@ -392,6 +416,7 @@ def _split_objects(data: bytes) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(ends)]
 
 
+@_uninterrupted
 def load_object(
     data: bytes, symbols: Mapping[str, int] | None = None, uses: tuple[Loaded, ...] = ()
 ) -> Loaded:
