@@ -6,8 +6,9 @@ cache of machine code. After SIGKILL a new fork runs the case to its end, on wha
 left on disk; after SIGINT the same process does, with the state that the interrupt left in it:
 traces, modes, settings and NumPy's error state must be those of before, and nothing in between may
 catch the interrupt. Not judged is what an interrupt leaves that Python raises at the first
-instruction of an ``__enter__`` or ``__exit__``, NumPy's and the standard library's included: no
-``with`` statement is safe there (Python's documentation of ``signal``, on handlers and exceptions).
+instruction of an ``__enter__`` or ``__exit__``, NumPy's and the standard library's included, or
+inside ``contextlib``: no ``with`` statement is safe there (Python's documentation of ``signal``, on
+handlers and exceptions).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from functrans.compiler.cache import ObjectCache, default_directory
 from .common import Case, Finding, Kind, generator, judge, kind_named
 
 KINDS = ("programs", "derivatives", "imperative")
+UNPROTECTED = ("__enter__", "__exit__", "contextlib")
 END_S = 60.0
 """After an interrupt or without one, a case must end within this."""
 
@@ -176,7 +178,8 @@ def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
 
     def interrupt(_: int, frame: Any) -> None:
         came.append("".join(traceback.format_stack(frame, 8)))
-        places.append(frame.f_code.co_name)
+        code = frame.f_code
+        places.append("contextlib" if "contextlib" in code.co_filename else code.co_name)
         raise KeyboardInterrupt
 
     sys.unraisablehook = ignored.append  # in a finalizer Python itself drops the exception
@@ -187,12 +190,14 @@ def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if _state() != before and places[0] in ("__enter__", "__exit__"):
+        if places[0] in UNPROTECTED:
             return "unprotected", ""
         if _state() != before:
             return "leaves another state", f"{_state()}\ninstead of\n{before}\n{came[0]}"
         signature, text = _verdict(kind, case)
         return signature, f"{text}\nafter an interrupt in\n{came[0]}" if signature else text
+    if came and places[0] in UNPROTECTED:
+        return "unprotected", ""
     if came and not ignored:
         return "catches the interrupt", f"{outcome.signature} {outcome.text}\n{came[0]}"
     return ("ended", "") if not outcome.signature else (outcome.signature, outcome.text)

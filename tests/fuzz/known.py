@@ -110,6 +110,11 @@ KNOWN = (
     Known(r"round", _wide_integers, CAST),
     Known(r"astype|dtype|insert", _out_of_range, CAST),
     Known(r"np\.i0", _half_overflows, "i0 overflows in half precision where its value does not"),
+    Known(
+        r"unique_inverse|unique_all|return_in|argsort",
+        _is_nan,
+        "which of several NaN comes first depends on the vector instructions",
+    ),
     Known(r"fft", _is_empty, "transforms of no numbers to some read memory that nobody wrote"),
     Known(r"einsum", _is_empty, "diagonals of unequal extents read beyond an array"),
     Known(

@@ -1,0 +1,83 @@
+"""Results of operations that do nothing: of a single number most reductions are it again."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.compat.torch as torch
+
+TEXTS = """
+amax(-1) amin(-1) max() min() sum(-1) mean(-1) prod(-1) nansum(-1) nanmean(-1)
+logsumexp(-1) cumsum(-1) cumprod(-1) sort(-1)[0] topk(1)[0] flip(0) roll(0) roll(1)
+norm() clone() contiguous().clone() clamp() clamp(-9,9) round().add(0) nan_to_num() real.add(0)
+conj().resolve_conj().add(0) positive().add(0) max(-1)[0] min(-1)[0] mode(-1)[0] aminmax()[0]
+unfold(0,1,1)[0].add(0) tril().add(0) repeat(1)[0].add(0) tile(1)[0].add(0) masked_fill(NO,0)
+where(~NO,0) index_select(0,FIRST) gather(0,FIRST) quantile(0.5) renorm(2,0,99)
+float_power(1) pow(1) mul(1) add(0) sub(0) div(1) squeeze().add(0) diff(0) logcumsumexp(0)
+"""
+OF_ONE = {"number": np.float64(0.7), "vector": np.array([0.7])}
+
+
+def _applied(text: str, x: Any) -> Any:
+    first = torch.zeros(tuple(x.shape), dtype=torch.int64)
+    words = {"x": x, "FIRST": first, "NO": first != 0}
+    return eval(f"x.{text}", words)
+
+
+CASES = []
+for _text in TEXTS.split():
+    for _name, _value in OF_ONE.items():
+        try:
+            _applied(_text, torch.tensor(_value))
+        except Exception:
+            continue  # not of this shape, as in torch
+        CASES.append(pytest.param(_text, _value, id=f"{_text}-{_name}"))
+
+
+def test_most_of_them_are_tried() -> None:
+    assert len(CASES) > 80
+
+
+@pytest.mark.parametrize(("text", "value"), CASES)
+def test_no_grad_stops_them_in_every_way_to_run(text: str, value: Any) -> None:
+    def loss(x: Any) -> Any:
+        y = x * 1.0
+        with torch.no_grad():
+            constant = _applied(text, y)
+        return (constant * x).sum()
+
+    def step(x: Any) -> Any:
+        out = loss(x)
+        out.backward()
+        return x.grad
+
+    expected = step(torch.tensor(value, requires_grad=True)).numpy()
+    assert expected == _applied(text, torch.tensor(value)).sum().numpy()
+    for found in (
+        torch.func.grad(loss)(torch.tensor(value)),
+        torch.func.jacrev(loss)(torch.tensor(value)),
+        ft.jit(torch.func.grad(loss))(torch.tensor(value)),
+        torch.func.grad(ft.jit(loss))(torch.tensor(value)),
+        ft.jit(step)(torch.tensor(value, requires_grad=True)),
+    ):
+        np.testing.assert_allclose(found.numpy(), expected)
+
+
+@pytest.mark.parametrize(("text", "value"), CASES)
+def test_writing_to_them_leaves_the_operand(text: str, value: Any) -> None:
+    def both(x: Any) -> Any:
+        y = x * 1.0
+        made = _applied(text, y)
+        made += 1
+        return y * 1.0, made
+
+    expected = both(torch.tensor(value))
+    for found in (
+        ft.jit(both)(torch.tensor(value)),
+        torch.func.vjp(both, torch.tensor(value))[0],
+        torch.func.vmap(both)(torch.tensor(value)[None]),
+    ):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.ravel(one.numpy()), np.ravel(other.numpy()))
