@@ -30,6 +30,7 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
+import _thread
 import collections
 import ctypes
 import functools
@@ -96,20 +97,24 @@ def _uninterrupted(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @functools.wraps(function)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != threading.main_thread().ident:
             return function(*args, **kwargs)
         results: list[_T] = []
         errors: list[BaseException] = []
+        running = threading.Lock()
+        running.acquire()
 
         def work() -> None:
             try:
                 results.append(function(*args, **kwargs))
             except BaseException as error:
                 errors.append(error)
+            finally:
+                running.release()
 
-        thread = threading.Thread(target=work, name="functrans compiler", daemon=True)
-        thread.start()
-        thread.join()
+        # ``Thread.start`` waits in Python code, which an interrupt leaves with its lock broken.
+        _thread.start_new_thread(work, ())
+        running.acquire()
         if errors:
             raise errors.pop()
         return results.pop()

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -387,3 +388,34 @@ print([name for name in ("numba", "scipy") if name in sys.modules])
 """
     )
     assert out.strip() == "[]"
+
+
+INTERRUPTS = """
+import ctypes, random, signal, sys, time
+from functrans.compiler.engine import compile_object, load_object
+text = "define i64 @f() { ret i64 %d }"
+def interrupt(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+sys.unraisablehook = lambda _: None  # of a finalizer that is interrupted
+codes = [compile_object(text % n, 0) for n in range(20)]
+count, end = 0, time.monotonic() + 2
+while time.monotonic() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 4e-3))
+        for n, code in enumerate(codes):
+            loaded = load_object(code)
+            assert ctypes.CFUNCTYPE(ctypes.c_int64)(loaded.address("f"))() == n
+            compile_object(text % n, 1)
+    except KeyboardInterrupt:
+        count += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+print(count > 20)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_interrupts_at_any_moment_leave_llvm_whole() -> None:
+    """Compiling, linking and dropping, struck hundreds of times; it was a double free."""
+    assert run(INTERRUPTS).strip() == "True"
