@@ -326,15 +326,16 @@ class _Frame:
         for i, saved in zip(self.places, self.saved, strict=True):
             args[i] = saved.tensor_for(self.node)
         before = modes.packers, modes.grad
-        modes.update(packers=(*modes.packers, (pack, lambda tensor: tensor)), grad=True)
         random_state = nullcontext() if self.random_state is None else self.random_state.restored()
         try:
+            modes.update(packers=(*modes.packers, (pack, lambda tensor: tensor)), grad=True)
             with random_state, self.context:
                 self.function(*args, **self.kwargs)
         except _Stop:
             pass
         finally:
-            modes.update(packers=before[0], grad=before[1])
+            modes.packers, modes.grad = before
+            modes.update()
         self._check(found, log)
         return dict(enumerate(found))
 
@@ -476,12 +477,13 @@ def checkpoint(
         debug,
     )
     before = modes.packers
-    modes.update(packers=(*before, (frame.pack, frame.unpack)))
     try:
+        modes.update(packers=(*before, (frame.pack, frame.unpack)))
         with first:
             return function(*args, **kwargs)
     finally:
-        modes.update(packers=before)
+        modes.packers = before
+        modes.update()
 
 
 def _of_traced(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -69,7 +69,11 @@ class Modes(threading.local):
         self.is_asked = grad and self.inference
 
     def update(self, **values: Any) -> None:
-        """Set some of them."""
+        """Set some of them.
+
+        Where modes are restored, set them as attributes and then call this without arguments: an
+        interrupt may come before the first instruction of any function.
+        """
         self.__dict__.update(values)
         self.is_watched = bool(self.observers or self.session is not None)
         self.is_special = bool(self.inference or self.packers or self.anomaly or self.observers)
@@ -100,7 +104,8 @@ class entered:  # noqa: N801  # used as a function, like contextlib's
 
     def __exit__(self, *_: object) -> None:
         """Restore the modes."""
-        modes.update(**self.before)
+        modes.__dict__.update(self.before)
+        modes.update()
 
 
 class TorchDefaults:

@@ -128,11 +128,12 @@ def pack_tensor(
         storage = tensor._stored()
     version = storage.version
     packers, grad = modes.packers, modes.grad
-    modes.update(packers=(), grad=False)
     try:
+        modes.update(packers=(), grad=False)
         held = pack(tensor)
     finally:
-        modes.update(packers=packers, grad=grad)
+        modes.packers, modes.grad = packers, grad
+        modes.update()
     if storage.version != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input "

@@ -210,8 +210,8 @@ def _staged(
     with tracing(staging):
         session = Session(staging, label)
         with tracing(session.trace):
-            modes.update(session=session)
             try:
+                modes.update(session=session)
                 inner: list[Any] = []
                 arguments: list[StagingTracer] = []
                 for leaf in leaves:
@@ -241,7 +241,8 @@ def _staged(
                 is_done = is_kept
                 return step, changed
             finally:
-                modes.update(session=outer)
+                modes.session = outer
+                modes.update()
                 session.restore()
                 if not is_done:
                     before.restore()
@@ -342,8 +343,8 @@ class Imperative:
         """
         found: list[bool] = []
         outer = modes.session
-        modes.update(session=outer or _PROBE)
         try:
+            modes.update(session=outer or _PROBE)
             yield found
         except _NeedsTensors:
             if outer is not None:
@@ -351,7 +352,8 @@ class Imperative:
             found.append(True)
             self._programs[function] = StepPrograms(function)
         finally:
-            modes.update(session=outer)
+            modes.session = outer
+            modes.update()
 
     def call(self, function: JitFunction, args: Any, kwargs: Any) -> Any:
         """Call a function that works on tensors; under a transform it runs as it is."""
