@@ -214,7 +214,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any 
         plain = np.asarray(value_of(numbers))
         if plain.size and plain.min() < 0:
             raise ValueError("'list' argument must have no negative elements")
-        n = max(int(plain.max(initial=-1)) + 1, operator.index(minlength))
+        n = max(int(plain.max()) + 1 if plain.size else 0, operator.index(minlength))
         mode = "raise"
     else:
         n, mode = operator.index(length), "drop"

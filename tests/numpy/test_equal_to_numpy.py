@@ -485,3 +485,16 @@ def test_slopes_beside_python_numbers_have_the_dtype_of_the_array(dtype: str) ->
             found, expected = ft.jit(slope)(x, 1.5), slope(x, 1.5)
             assert found.dtype == expected.dtype == x.dtype
             np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["?", *"bBhHiIlL"])
+def test_bincount_of_every_integer(dtype):
+    weights = np.array([0.5, 2.0, 1.0])
+    for numbers in (np.array([1, 0, 1], dtype), np.array([], dtype)):
+        given = weights[: numbers.size]
+        try:
+            expected = np.bincount(numbers, given)
+        except TypeError:  # of 64 unsigned bits
+            continue
+        found = ft.jvp(lambda w, x=numbers: np.bincount(x, w), (given,), (given,))[1]
+        np.testing.assert_array_equal(found, expected)
