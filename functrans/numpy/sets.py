@@ -193,7 +193,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     both = movement.concatenate((_flat(ar1), _flat(ar2)), 0)
     first, second = (np.asarray(value_of(as_array(x))) for x in (ar1, ar2))
     chosen = np.setxor1d(first, second, assume_unique)
-    values, positions = np.unique(np.asarray(value_of(both)), return_index=True)
+    values, positions = np.unique(np.asarray(value_of(both)), return_index=True, equal_nan=False)
     return _at(both, positions[np.searchsorted(values, chosen)])
 
 
