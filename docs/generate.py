@@ -117,15 +117,13 @@ def _lowering(primitive: Primitive) -> str:
         return f"reduction: {lower.kind}"
     if isinstance(lower, Structured):
         return f"structured: {lower.kind}"
-    if isinstance(lower, Routine):
-        parts = ["routine"]
-        if lower.in_place is not None:
-            parts.append("may work in place")
-        if lower.supports is not None:
-            parts.append("not for all operands")
-        return ", ".join(parts)
-    assert isinstance(lower, Expansion)
-    return "expansion"
+    assert isinstance(lower, (Routine, Expansion))
+    parts = [type(lower).__name__.lower()]
+    if isinstance(lower, Routine) and lower.in_place is not None:
+        parts.append("may work in place")
+    if lower.supports is not None:
+        parts.append("not for all operands")
+    return ", ".join(parts)
 
 
 def _files(packages: Sequence[str]) -> dict[str, str]:

@@ -125,6 +125,8 @@ def inner_program(eqn: Equation) -> Jaxpr | None:
     if not isinstance(lower, Expansion):
         return None
     avals = [atom.aval.strong() for atom in eqn.inputs]
+    if lower.supports is not None and not lower.supports(*avals, **eqn.params):
+        return None
     dtype = eqn.outputs[0].aval.dtype if eqn.primitive.elementwise is not None else None
 
     def expanded(*operands: Any) -> list[Any]:

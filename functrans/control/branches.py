@@ -343,10 +343,12 @@ def _cond_lanes_impl(
     index: Any, *operands: Any, branches: Branches, batched: Flags
 ) -> tuple[Any, ...]:
     size = len(index)
-    numbers = np.array([branch_number(number, len(branches)) for number in index.tolist()])
+    last = len(branches) - 1
     parts = []
     for number, branch in enumerate(branches):
-        lanes = np.flatnonzero(numbers == number)
+        # As ``branch_number``: the last branch is that of all other numbers.
+        is_own = index == number if number < last else (index < 0) | (index >= last)
+        lanes = np.flatnonzero(is_own)
         if len(lanes) == size and size:
             program, _ = batch_jaxpr(branch, size, batched, True)
             return tuple(run(program, operands))

@@ -96,9 +96,11 @@ class Expansion:
 
     Attributes:
       function: ``(*operands, **params) -> results`` (a tuple), called on tracers when planned.
+      supports: ``(*avals, **params) -> bool``: whether it serves these operands.
     """
 
     function: Callable[..., Any]
+    supports: Callable[..., bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

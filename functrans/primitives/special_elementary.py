@@ -162,6 +162,7 @@ xlogy_p: Primitive = special_primitive(
     ),
     ("b", "ab"),
     has_complex=True,
+    expansion=lambda a, b: ew.where((a == 0) & (b == b), 0, a * ew.log(b)),
 )
 xlog1py_p: Primitive = special_primitive(
     "xlog1py",
@@ -171,6 +172,7 @@ xlog1py_p: Primitive = special_primitive(
     ),
     ("b", "ab"),
     has_complex=True,
+    expansion=lambda a, b: ew.where((a == 0) & (b == b), 0, a * ew.log1p(b)),
 )
 entr_p: Primitive = special_primitive(
     "entr", (lambda t, x, y: ew.mul_strong_zero(t, -ew.log(x) - 1),), ("x",)

@@ -111,6 +111,10 @@ def _dtype_rule(
     return abstract_eval
 
 
+def _are_real(*avals: Any) -> bool:
+    return all(aval.dtype.kind != "c" for aval in avals)
+
+
 def special_primitive(
     name: str,
     partials: tuple[Any, ...],
@@ -141,7 +145,8 @@ def special_primitive(
       has_complex: whether it takes complex numbers; the derivative is the complex one then.
       has_real: whether it takes real numbers.
       is_wide: whether ``function`` computes in float64 whatever the dtype.
-      expansion: the function in other operations, if that loses nothing in compiled code.
+      expansion: the function in other operations, if that loses nothing in compiled code; of real
+        operands, since products of complex infinities are not SciPy's.
     """
     names = names or ("x" if len(partials) == 1 else "abcd"[: len(partials)])
     integral = tuple(names.index(letter) for letter in integers)
@@ -193,6 +198,8 @@ def special_primitive(
         saves,
         names,
         abstract_eval=abstract_eval,
-        lower=None if expansion is None else Expansion(expanded),
+        lower=None
+        if expansion is None
+        else Expansion(expanded, _are_real if has_complex else None),
         reasons=() if expansion is not None else reasons,
     )

@@ -148,9 +148,7 @@ class Power(NamedTuple):
     complement: Any = None
 
     def log(self) -> Any:
-        """The logarithm; 0 for exponent 0, which a number is not."""
-        if isinstance(self.exponent, float):
-            return ew.log(self.base) * self.exponent
+        """The logarithm; 0 for exponent 0."""
         if self.complement is None:
             return el.xlogy(self.exponent, self.base)
         return el.xlog1py(self.exponent, -self.complement)

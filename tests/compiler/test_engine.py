@@ -415,7 +415,7 @@ print(count > 20)
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no timers")
 def test_interrupts_at_any_moment_leave_llvm_whole() -> None:
     """Compiling, linking and dropping, struck hundreds of times; it was a double free."""
     assert run(INTERRUPTS).strip() == "True"

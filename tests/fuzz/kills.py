@@ -34,9 +34,10 @@ from functrans.compiler.cache import ObjectCache, default_directory
 from .common import Case, Finding, Kind, generator, judge, kind_named
 
 KINDS = ("programs", "derivatives", "imperative")
-UNPROTECTED = ("__enter__", "__exit__", "contextlib")
 END_S = 60.0
 """After an interrupt or without one, a case must end within this."""
+UNPROTECTED = ("__enter__", "__exit__", "contextlib")
+"""Functions, or the module, in which an interrupt may leave anything."""
 
 
 class Kills(Kind):
@@ -83,10 +84,10 @@ class Kills(Kind):
             else:
                 with _Fork(_interrupted, kind, drawn) as fork:
                     signature, text = fork.strike(signal.SIGINT, ms / 1e3) or ("", "")
-                    was_struck = signature != "ended"
-                    if signature in ("ended", "unprotected"):
-                        counts[f"{name}, {how}, {signature}"] += 1
-                        continue
+                was_struck = signature != "ended"
+                if signature in ("ended", "unprotected"):
+                    counts[f"{name}, {how}, {signature}"] += 1
+                    continue
             counts[f"{name}, {how}, {'struck' if was_struck else 'ended'}"] += 1
             if signature:
                 raise Finding(f"{name}, after {how}: {signature}", text)

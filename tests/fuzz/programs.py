@@ -86,11 +86,11 @@ class Program:
         values = dict(zip(self.args, args, strict=True))
         for (names, text, policy), result in zip(self.steps, found, strict=True):
             read = {name: values[name] for name in operands_of(text)}
+            values.update(zip(names, (np.asarray(part) for part in result), strict=True))
             try:
                 expected = leaves(evaluated(text, PLAIN, read))
             except ValueError:  # values of a row that NumPy refuses, and compiled code cannot
                 counts["refused by NumPy"] += 1
-                values.update(zip(names, (np.asarray(part) for part in result), strict=True))
                 continue
             magnitudes = {name: np.abs(value) for name, value in read.items()}
 
@@ -107,7 +107,6 @@ class Program:
                     plain = NUMBER.sub("#", OPERAND.sub("v", text))
                     raise Finding(f"{what}: {plain}", f"{text}: {how}") from None
                 counts[f"NumPy's own: {reason}"] += 1
-            values.update(zip(names, (np.asarray(part) for part in result), strict=True))
 
 
 def _supported(values: list[Any]) -> bool:

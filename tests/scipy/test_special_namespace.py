@@ -147,6 +147,24 @@ def test_messages() -> None:
         ours.gammaincinv(1j, 0.5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_products_with_logarithms_compiled_at_the_edges(name: str, dtype: Any) -> None:
+    """0 where the factor is and the other operand is a number, logarithms of negative ones too."""
+    points = [0.0, -0.0, 1.0, -1.0, 2.5, 1e-310, 1e308, -1e308, np.inf, -np.inf, np.nan]
+    if np.dtype(dtype).kind == "c":
+        points = [complex(x, y) for x in points for y in points]
+    with np.errstate(all="ignore"):
+        a, b = np.meshgrid(points, points)
+        a, b = a.astype(dtype), b.astype(dtype)
+        expected = getattr(theirs, name)(a, b)
+        found = ft.jit(getattr(ours, name))(a, b)
+    rtol = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, expected, rtol=rtol, strict=True)
+    is_sign = ~np.isnan(expected.real)
+    assert (np.signbit(found.real) == np.signbit(expected.real))[is_sign].all()
+
+
 def test_edges_have_no_nan() -> None:
     assert ft.grad(ours.xlogy)(0.0, 0.0) == -np.inf
     assert ft.grad(ours.xlogy, 1)(0.0, 0.0) == 0

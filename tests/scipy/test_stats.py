@@ -586,6 +586,8 @@ FAR = np.array([-np.inf, np.inf, -1e200, 1e200, -1e30, 1e30, -1e5, 1e5, -800.0, 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("distribution", "shapes"), DENSITIES[::5])
 def test_far_out_derivatives_are_numbers(distribution, shapes, dtype):
+    if np.isnan(getattr(theirs, distribution.name).pdf(0.5, *shapes)):
+        pytest.skip("there is no such distribution")
     with np.errstate(all="ignore"):
         points = FAR.astype(dtype)
         args = [points, *(np.full(FAR.shape, s, dtype) for s in (*shapes, 0.0, 1.0))]
@@ -595,8 +597,6 @@ def test_far_out_derivatives_are_numbers(distribution, shapes, dtype):
                 value = function(*args)
             except UnsupportedOperationError:
                 continue
-            if np.isnan(getattr(theirs, distribution.name).pdf(0.5, *shapes)):
-                continue  # there is no such distribution
             assert not np.isnan(value).any()
             for slope in ft.vjp(function, *args)[1](np.ones_like(value)):
                 assert not np.isnan(slope).any()
@@ -627,7 +627,7 @@ def test_gennorm_at_its_centre(beta):
     density = ours.gennorm.pdf(0.0, beta)
     for method, sign in (("cdf", 1), ("sf", -1)):
         in_x, in_beta = ft.grad(getattr(ours.gennorm, method), (0, 1))(0.0, beta)
-        np.testing.assert_allclose([in_x, in_beta], [sign * density, 0], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose([in_x, in_beta], [sign * density, 0], rtol=1e-12)
         np.testing.assert_allclose(
             ft.grad(getattr(ours.gennorm, f"log{method}"))(0.0, beta), sign * 2 * density
         )
