@@ -241,9 +241,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         raise TypeError("x may not be complex")
     is_falling = False
     if is_known(edges):
-        steps = np.diff(np.asarray(value_of(edges)))
-        is_falling = bool(np.any(steps < 0))
-        if is_falling and np.any(steps > 0):
+        known = np.asarray(value_of(edges))
+        is_falling = bool(np.any(known[1:] < known[:-1]))
+        if is_falling and np.any(known[1:] > known[:-1]):
             raise ValueError("bins must be monotonically increasing or decreasing")
     side = "left" if right else "right"
     dtype = np.result_type(dtype_of(values), dtype_of(edges))
@@ -264,7 +264,8 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
         return np.histogram_bin_edges(np.asarray(value_of(x)), bins, limits, weights)
     if len(shape_of(as_operand(bins))):
         edges = as_array(bins)
-        if is_known(edges) and np.any(np.diff(np.asarray(value_of(edges))) < 0):
+        known = np.asarray(value_of(edges)) if is_known(edges) else np.zeros(0)
+        if np.any(known[1:] < known[:-1]):
             raise ValueError("`bins` must increase monotonically, when an array")
         return edges
     count = operator.index(bins)

@@ -45,7 +45,7 @@ class RegularGridInterpolator:
     A pytree of its points and values.
 
     Attributes:
-      points: one ascending vector per axis.
+      points: one ascending or descending vector per axis.
       values: ``[n1, n2, ..., *rest]``.
       method: ``"linear"``, ``"nearest"``, ``"slinear"``, ``"cubic"`` or ``"quintic"``; the last two
         are products of splines.
@@ -72,7 +72,8 @@ class RegularGridInterpolator:
 
         Raises:
           ShapeError: points or grid do not fit.
-          ValueError: the method is unknown, or a known point lies outside and that is checked.
+          ValueError: the method is unknown, known points of an axis neither ascend nor descend,
+            or a known point lies outside and that is checked.
         """
         how = method or self.method
         if how not in (*_DEGREES, "nearest"):
@@ -80,7 +81,7 @@ class RegularGridInterpolator:
                 f"RegularGridInterpolator: method={how!r}; expected 'linear', 'nearest', "
                 f"'slinear', 'cubic' or 'quintic'{here()}"
             )
-        grid = [fnp.asarray(p) for p in self.points]
+        grid = floats(*self.points)
         ndim = len(grid)
         (values,) = floats(self.values)
         if isinstance(xi, tuple):
@@ -101,6 +102,8 @@ class RegularGridInterpolator:
             xi = xi[..., None]
         if len(shape_of(xi)) == 1:
             xi = xi[None]
+        for axis, p in enumerate(grid):
+            grid[axis], values = _ascending(p, values, axis)
         coordinates = [xi[..., k] for k in range(ndim)]
         beyond: Any = False
         for x, p in zip(coordinates, grid, strict=True):
@@ -119,6 +122,23 @@ class RegularGridInterpolator:
             rest = len(shape_of(values)) - ndim
             out = fnp.where(columns(beyond, rest), self.fill_value, out)
         return out
+
+
+def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
+    """Points of an axis and values, both turned round where the points descend."""
+    backwards = p[::-1], fnp.flip(values, axis)
+    known = layout_of(p) if isinstance(p, Tracer) else p
+    if known is None:
+        descends = p[0] > p[-1]
+        return fnp.where(descends, backwards[0], p), fnp.where(descends, backwards[1], values)
+    if (known[1:] > known[:-1]).all():
+        return p, values
+    if (known[1:] < known[:-1]).all():
+        return backwards
+    raise ValueError(
+        f"RegularGridInterpolator: points of axis {axis} must strictly ascend or descend{here()}, "
+        f"got {known}"
+    )
 
 
 def _nearest(grid: list[Any], values: Any, coordinates: list[Any]) -> Any:

@@ -185,7 +185,7 @@ def checked(name: str, x: Any, y: Any, axis: int, least: int = 2) -> tuple[Any, 
             "one per sample"
         )
     known = layout_of(x) if isinstance(x, Tracer) else x
-    if known is not None and not (np.diff(known) > 0).all():
+    if known is not None and not (known[1:] > known[:-1]).all():
         raise ValueError(f"{name}: abscissas must ascend strictly{here()}")
     dtype = kind_of(x, y)
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype

@@ -1,5 +1,7 @@
 """NumPy functions that write, convert or decide, and the twins in ``numpy.linalg``."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy_cases import Case, check, plain, recorded, staged
@@ -278,3 +280,38 @@ def test_complex_results_of_narrow_reals_have_numpys_dtype(name, dtype):
     found = ft.jvp(fun, (x,), (np.ones_like(x),))[0]
     assert found.dtype == fun(x).dtype
     np.testing.assert_allclose(found, fun(x), rtol=1e-6)
+
+
+EDGES = {
+    "u1": [0, 3, 200],
+    "u8": [0, 3, 2**64 - 1],
+    "i1": [-120, 5, 127],
+    "i8": [-(2**63), 5, 2**63 - 1],
+    "?": [False, True],
+}
+
+
+@pytest.mark.parametrize("dtype", EDGES)
+@pytest.mark.parametrize("is_falling", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.digitize,
+        lambda x, edges: np.digitize(x, edges, right=True),
+        lambda x, edges: np.histogram(x, edges)[0],
+        lambda x, edges: np.histogramdd(x[:, None], [edges])[0],
+        lambda x, edges: np.histogram_bin_edges(x, edges),
+    ],
+)
+def test_order_of_edges_whose_differences_wrap(function: Any, is_falling: Any, dtype: str) -> None:
+    """Unsigned, wide and boolean edges, up and down: NumPy's values, or refused as by NumPy."""
+    edges = np.array(EDGES[dtype], dtype)[:: -1 if is_falling else 1]
+    x = np.array([-130.0, -5, 0, 0.5, 1, 4, 5, 120, 127, 190, 300])
+    compiled = ft.jit(lambda x: function(x, edges))
+    try:
+        expected = function(x, edges)
+    except ValueError:
+        with pytest.raises(ValueError, match="monotonic"):
+            compiled(x)
+        return
+    np.testing.assert_array_equal(compiled(x), expected)

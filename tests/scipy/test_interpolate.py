@@ -234,6 +234,29 @@ CASES = (
         lambda m, v: m.RegularGridInterpolator((GX,), v)(AT[:, :1]),
         GRID,
     ),
+    *(
+        Case(
+            f"RegularGridInterpolator descending {k}",
+            lambda m, v, x, k=k: m.RegularGridInterpolator((GX, GY[::-1]), v, k)(x),
+            GRID,
+            AT,
+            order=1,
+            rtol=1e-11 if k == "linear" else 1e-5,
+        )  # SciPy iterates
+        for k in ("linear", "cubic", "quintic")
+    ),
+    Case(
+        "RegularGridInterpolator nearest, descending",
+        lambda m, v: m.RegularGridInterpolator((GX[::-1], GY[::-1]), v, "nearest")(AT),
+        GRID,
+    ),
+    Case(
+        "RegularGridInterpolator grid, descending",
+        lambda m, x, y, v: m.RegularGridInterpolator((x[::-1], y), v)(AT),
+        GX,
+        GY,
+        GRID,
+    ),
     Case(
         "RegularGridInterpolator outside",
         lambda m, v: m.RegularGridInterpolator((GX, GY), v, bounds_error=False, fill_value=None)(
@@ -359,6 +382,7 @@ def test_knots_of_a_spline_have_derivatives() -> None:
         (lambda m, y: m.RegularGridInterpolator((X,), y)(OUT), ValueError, "outside of the grid"),
         (lambda m, y: m.RegularGridInterpolator((X,), y, "odd")(T), ValueError, "method='odd'"),
         (lambda m, y: m.RegularGridInterpolator((GX,), y)(T), ShapeError, "values of shape"),
+        (lambda m, y: m.interpn((X[[0, 2, 1]],), y[:3], T), ValueError, "axis 0 must strictly"),
         (lambda m, y: m.RBFInterpolator(SITES, y), ShapeError, "points of shape"),
         (lambda m, y: m.RBFInterpolator(SITES[:7], y, 3), UnsupportedOperationError, "neighbors"),
         (lambda m, y: m.RBFInterpolator(SITES[:7], y, kernel="gaussian"), ValueError, "epsilon"),

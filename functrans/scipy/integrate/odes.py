@@ -96,8 +96,8 @@ def _check_direction(who: str, times: Any) -> None:
         return
     if not np.all(np.isfinite(times)):
         raise ValueError(f"{who}: times must be finite, got {times}")
-    steps = np.diff(np.asarray(times))
-    if not (np.all(steps >= 0) or np.all(steps <= 0)):
+    later, earlier = np.asarray(times)[1:], np.asarray(times)[:-1]
+    if np.any(later < earlier) and np.any(later > earlier):
         raise ValueError(f"{who}: times must increase or decrease throughout, got {times}")
 
 
