@@ -344,11 +344,10 @@ def _cond_lanes_impl(
 ) -> tuple[Any, ...]:
     size = len(index)
     last = len(branches) - 1
+    numbers = np.where((index >= 0) & (index < last), index, last)  # as ``branch_number``
     parts = []
     for number, branch in enumerate(branches):
-        # As ``branch_number``: the last branch is that of all other numbers.
-        is_own = index == number if number < last else (index < 0) | (index >= last)
-        lanes = np.flatnonzero(is_own)
+        lanes = np.flatnonzero(numbers == number)
         if len(lanes) == size and size:
             program, _ = batch_jaxpr(branch, size, batched, True)
             return tuple(run(program, operands))

@@ -126,13 +126,13 @@ class RegularGridInterpolator:
 
 def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
     """Points of an axis and values, both turned round where the points descend."""
-    backwards = p[::-1], fnp.flip(values, axis)
     known = layout_of(p) if isinstance(p, Tracer) else p
+    if known is not None and (known[1:] > known[:-1]).all():
+        return p, values
+    backwards = p[::-1], fnp.flip(values, axis)
     if known is None:
         descends = p[0] > p[-1]
         return fnp.where(descends, backwards[0], p), fnp.where(descends, backwards[1], values)
-    if (known[1:] > known[:-1]).all():
-        return p, values
     if (known[1:] < known[:-1]).all():
         return backwards
     raise ValueError(
