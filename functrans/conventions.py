@@ -115,6 +115,11 @@ KINKS: tuple[Kink, ...] = (
         "0 ** b is the constant 0 for positive b",
     ),
     Kink(
+        "power", "negative base", "NaN in the exponent; in the base that of either mode",
+        "ft.jacfwd(np.power, (0, 1))(-2.0, 3.0)", "(12.0, np.nan)",
+        "a real power of a negative number is a function of its base alone",
+    ),
+    Kink(
         "logaddexp, logsumexp", "equal operands, also both -inf", "split evenly",
         "ft.grad(np.logaddexp, (0, 1))(-np.inf, -np.inf)", "(0.5, 0.5)",
         "the limit along the diagonal",

@@ -121,3 +121,15 @@ def test_a_power_with_an_infinite_exponent_is_a_step(run: Any) -> None:
         np.testing.assert_array_equal(slopes[flat], 0)
         np.testing.assert_array_equal(abs(slopes[~flat]), np.inf)
         np.testing.assert_array_equal(ft.vmap(ft.grad(first))(x), 0)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ft.jit, ft.vmap], ids=["eager", "jit", "vmap"])
+def test_the_slope_in_a_negative_base_needs_none_in_the_exponent(run: Any) -> None:
+    x, b = np.array([-2.0, -0.5, 3.0]), np.array([3.0, 2.0, 2.0])
+    power = run(lambda x, b: x**b)
+    with np.errstate(invalid="ignore"):
+        _, forward = ft.jvp(power, (x, b), (np.ones(3), np.zeros(3)))
+        reverse = ft.vjp(power, x, b)[1](np.ones(3))
+    assert_close(forward, b * x ** (b - 1))
+    assert_close(reverse[0], b * x ** (b - 1))
+    np.testing.assert_array_equal(np.isnan(reverse[1]), x < 0)

@@ -183,7 +183,9 @@ _power_in_base_of_array = in_precision_of_result(_in_base_of_array, 0b011, 2)
 def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
     """``t * y * log(a)``; 0 at ``a`` = 0, the limit for positive ``b``.
 
-    The logarithm of a negative base is NaN if the power is real, and complex if that is.
+    The logarithm of a negative base is NaN if the power is real, and complex if that is. Where
+    the exponent does not change (``t`` = 0), it does not matter: forward mode finds the slope in
+    the base, as reverse mode does.
     """
     if dtype_of(y).kind == "c" and dtype_of(a).kind != "c":
         a = a + 0j
@@ -191,9 +193,9 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
         a = cast(a, dtype_of(y))  # NumPy takes logarithms of small integers in half precision
     if type(a) in PYTHON_SCALARS:
         with np.errstate(all="ignore"):
-            return t * (y * (np.log(a).item() if a != 0 else 0.0))
+            return mul_strong_zero(t, y * (np.log(a).item() if a != 0 else 0.0))
     is_zero = a == 0
-    return t * where(is_zero, 0, y * log(where(is_zero, 1, a)))
+    return mul_strong_zero(t, where(is_zero, 0, y * log(where(is_zero, 1, a))))
 
 
 power_p: Primitive = binary(
