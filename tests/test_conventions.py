@@ -121,6 +121,10 @@ def test_a_power_with_an_infinite_exponent_is_a_step(run: Any) -> None:
         np.testing.assert_array_equal(slopes[flat], 0)
         np.testing.assert_array_equal(abs(slopes[~flat]), np.inf)
         np.testing.assert_array_equal(ft.vmap(ft.grad(first))(x), 0)
+        _, series = ft.jet(
+            run(lambda x, b=exponent: x**b), (x,), ([np.ones(6), *[np.zeros(6)] * 2],)
+        )
+        np.testing.assert_array_equal(series, [slopes, *[np.zeros(6)] * 2])
 
 
 @pytest.mark.parametrize("run", [lambda f: f, ft.jit, ft.vmap], ids=["eager", "jit", "vmap"])

@@ -19,6 +19,7 @@ McIlroy, Power Series, Power Serious, J. Functional Programming 9 (1999).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -357,7 +358,8 @@ def _power(operands: Sequence[Any], y: Series) -> Rule | None:
 
     With a small natural exponent a product, exact also at 0. Otherwise ``x y' = b x' y`` (Griewank
     & Walther, table 13.2). At 0 that is ``0 / 0``: coefficients below the exponent are 0, those
-    above infinite where the path moves at all.
+    above infinite where the path moves at all. With an infinite exponent a step, whose slope has
+    no slope of its own.
     """
     x, exponent = operands
     if type(exponent) is not Constant or not isinstance(
@@ -367,6 +369,8 @@ def _power(operands: Sequence[Any], y: Series) -> Rule | None:
     b = exponent.value if isinstance(exponent.value, int) else float(exponent.value)
     if b == 0:
         return lambda k, wanted: None
+    if math.isinf(b):
+        return lambda k, wanted: None if x[k] is None else ew.power_in_base(x[k], x.value, b, None)
     if 0 < b <= _LARGEST_PRODUCT and b == int(b):
         power = _natural_power(x, int(b))
         return lambda k, wanted: power[k]

@@ -151,7 +151,7 @@ fmod_p: Primitive = binary(
 negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
 
 
-def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
+def power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
     """``t * b * a**(b-1)``; 0 where ``b`` is 0 (also at ``a`` = 0 and NaN).
 
     Elsewhere the slope at ``b`` = 0 is computed, not set: its own derivative in ``b`` is ``1 / a``.
@@ -201,7 +201,7 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
 power_p: Primitive = binary(
     "power",
     _plain_power,
-    (_power_in_base, in_precision_of_result(_power_in_exponent, 0b101, 2)),
+    (power_in_base, in_precision_of_result(_power_in_exponent, 0b101, 2)),
     ("ab", "ay"),
     ufunc=np.power,
     keeps_weak=True,
