@@ -162,6 +162,8 @@ class Model:
       total: the sum of what ``backward`` was called on.
       saved: by step and rank of derivative, memory that recorded operations may read again.
       is_drawing: raise ``Unfit`` for extreme numbers.
+      has_kink: whether an absolute value of exactly 0 is recorded, whose slope is declared to be 0
+        and may be that of a smooth function, such as its square.
     """
 
     deviations: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -170,6 +172,7 @@ class Model:
     total: Any = 0.0
     saved: list[tuple[int, int, Storage]] = field(default_factory=list)
     is_drawing: bool = False
+    has_kink: bool = False
 
     def run(self, case: dict[str, Any]) -> Model:
         """All leaves and steps."""
@@ -218,6 +221,7 @@ class Model:
         flow = Flow(recording(step["in"]) and any(c.flow.is_recorded for c in cells))
         if flow.is_recorded:
             deviation = self._hooked(step, name, deviation)
+            self.has_kink |= "np.abs(" in row.expression and not cells[0].value.all()
         cell = Cell(value, np.array(deviation * flow.is_recorded), flow, Storage())
         cell.is_inference = "inference" in step["in"]
         self.cells[name] = cell
