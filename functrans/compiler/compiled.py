@@ -48,6 +48,10 @@ from functrans.ir.source import resolve
 _VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
+_LINES_PER_LOOP = 200
+"""Lines for each loop from which on a program is rather straight-line code."""
+_LOOPING = 4
+"""How many times longer a program of loops may be: at level 0 these take twice to four times."""
 LONG_RUN_ELEMENTS = 20_000
 """Elements from which a program lets other Python threads run meanwhile."""
 
@@ -314,14 +318,13 @@ def optimisation_level(text: str) -> int:
 
     Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
     once, and no slot on the stack has to become a register. A loop, which has a phi, is another
-    matter.
+    matter: where they make up a program, it is long only at several times the length.
     """
-    is_plain = (
-        text.count("= alloca ") <= _PLAIN_SLOTS
-        and " = phi " not in text
-        and not _VECTOR.search(text)
-    )
-    return 0 if is_plain or text.count("\n") >= LONG_PROGRAM_LINES else 1
+    lines, loops = text.count("\n"), text.count(" = phi ")
+    is_plain = not loops and text.count("= alloca ") <= _PLAIN_SLOTS and not _VECTOR.search(text)
+    is_looping = loops * _LINES_PER_LOOP >= lines
+    longest = LONG_PROGRAM_LINES * (_LOOPING if is_looping else 1)
+    return 0 if is_plain or lines >= longest else 1
 
 
 _HEAD = struct.Struct("<I")

@@ -167,6 +167,35 @@ def test_loops_over_single_numbers_are_optimised():
     assert optimisation_level(ft.jit(lambda x: x * 2 + 1).llvm(2.0)) == 0
 
 
+def test_loops_are_optimised_in_long_programs():
+    """A limit of length is for code that runs once."""
+    from functrans.compiler.compiled import optimisation_level
+    from functrans.compiler.cost import LONG_PROGRAM_LINES
+
+    def layers(h, weights):
+        for w in weights:
+            h = np.tanh(h @ w) * np.exp(-h * h)
+        return np.sum(h)
+
+    text = ft.jit(ft.grad(layers, 1)).llvm(np.ones((16, 48)), [np.ones((48, 48))] * 8)
+    assert text.count("\n") > LONG_PROGRAM_LINES
+    assert optimisation_level(text) == 1
+
+    choices = np.random.default_rng(0).integers(3, size=3000).tolist()
+
+    def numbers(x):
+        y = x
+        for i in choices:  # without a period, so that it stays unrolled
+            x, y = ((y + x * 1.5, x), (x / (2.0 + y * y), y), (y - x, x * 0.5))[i]
+        return x
+
+    text = ft.jit(numbers).llvm(2.0)
+    scan = ft.jit(lambda x: ft.lax.scan(lambda c, _: (numbers(c), None), x, None, 3)[0]).llvm(2.0)
+    for straight in (text, scan):
+        assert straight.count("\n") > LONG_PROGRAM_LINES
+        assert optimisation_level(straight) == 0
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
 def test_a_few_long_rows_are_computed_together(rows):
     x, t = np.random.default_rng(3).normal(size=(2, 300)), np.ones((rows, 300))
