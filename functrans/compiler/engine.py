@@ -56,8 +56,8 @@ _held: dict[weakref.ref[Loaded], tuple[Any, ...]] = {}
 """What LLVM holds of programs: the garbage collector, which would finalise a program and the linker
 that it belongs to in any order and thread, must never find it."""
 _doomed: collections.deque[weakref.ref[Loaded]] = collections.deque()
-"""Programs that are gone. No Python code runs when one goes: an interrupt in it would be lost."""
-"""Numbers of dropped programs, freed by the next holder of the lock: a finaliser must not wait."""
+"""Programs that are gone, freed by the next holder of the lock: a finaliser must not wait, and no
+Python code runs when one goes, for an interrupt in it would be lost."""
 
 LEVELS = range(4)
 
