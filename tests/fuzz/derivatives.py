@@ -36,7 +36,8 @@ from .programs import NEVER, Program, closed, evaluated
 from .reference import DISPATCHED, PLAIN
 
 HIDDEN = re.compile(
-    r"abs|hypot|norm|sqrt|svd|eig|\*\*|power|pow|std|cond|sort|max|min|median|quantile|percentile"
+    r"abs|hypot|norm|sqrt|svd|eig|\*\*|power|pow|std|cond|sort|max|min|clip|median|quantile"
+    r"|percentile"
 )
 MAX_VALUE = 1e3
 ROUNDING = 1e-8
