@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.autograd.hooks import registered
-from functrans.autograd.recording import PERMANENT, ImperativeTrace, is_stale, renew
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, is_stale, node_of, renew
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.watches import Watch
 from functrans.errors import UnsupportedOperationError
@@ -118,7 +118,7 @@ class Session:
         Raises:
           UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
         """
-        node = tensor._node
+        node = node_of(tensor)
         if node is not None and node.primitive is not None:
             raise UnsupportedOperationError(
                 f"{self.staging.label}: a tensor that was computed outside of the jitted step "
@@ -150,7 +150,7 @@ class Session:
         Raises:
           UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
         """
-        node = leaf._node
+        node = node_of(leaf)
         if node is not None and node.primitive is not None:
             raise UnsupportedOperationError(
                 f"{self.staging.label}: an argument is a tensor that was computed outside and "

@@ -27,7 +27,7 @@ from functrans import tree
 from functrans.autograd.closing import closed
 from functrans.autograd.modes import modes, torch_defaults
 from functrans.autograd.reachable import State
-from functrans.autograd.recording import PERMANENT
+from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.session import Session
 from functrans.autograd.steps import (
     Step,
@@ -174,7 +174,7 @@ def _repeats(leaves: Sequence[Any]) -> Hashable:
 
 def _leaf_key(leaf: Any) -> Hashable:
     if isinstance(leaf, Tensor):
-        return Tensor, leaf.shape, leaf.dtype, leaf._node is None
+        return Tensor, leaf.shape, leaf.dtype, node_of(leaf) is None
     value = aval_of(leaf)
     return value.shape, value.dtype, value.weak  # type: ignore[union-attr]  # no tape
 

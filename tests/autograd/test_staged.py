@@ -1,5 +1,6 @@
 """``jit`` of imperative steps: state that changes, what invalidates a program, what is refused."""
 
+import copy
 import gc
 import types
 import weakref
@@ -670,3 +671,23 @@ def test_a_number_that_becomes_nan_is_another_number() -> None:
     assert jitted(tensor(X)).item() == pytest.approx(X.sum())
     held["scale"] = float("nan")
     assert np.isnan(jitted(tensor(X)).item())
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "argument": lambda t: ft.jit(lambda x: x * 2.0)(t),
+    "captured": lambda t: ft.jit(lambda x: x * t)(tensor(np.ones(2))),
+    "deepcopy": copy.deepcopy,
+    "integers as data": lambda t: setattr(t, "data", tensor(np.array([1, 2]))),
+    "requires_grad_": lambda t: t.requires_grad_(False),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("made", ["before", "after"])
+def test_a_view_made_before_a_write_to_its_base_is_in_the_graph(use: str, made: str) -> None:
+    """That ends in a leaf: none of these may take the view for a tensor of its own."""
+    base = tensor(np.arange(3.0))
+    view = base[:2]
+    base.mul_(tensor(np.ones(3), requires_grad=True))
+    with pytest.raises((RuntimeError, UnsupportedOperationError)):
+        USES[use](view if made == "before" else base[:2])

@@ -68,7 +68,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             )
         self._node = None
         return self
-    if self._node is not None:
+    if node_of(self) is not None:
         return self
     if self._inference and not modes.inference:
         raise RuntimeError(
@@ -155,11 +155,11 @@ def _get_data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self._node is not None and not is_differentiable_dtype(value.dtype):
+    node = node_of(self)
+    if node is not None and not is_differentiable_dtype(value.dtype):
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
         )
-    node = self._node
     if node is not None and (value.shape, value.dtype) != (node.shape, node.dtype):
         if node.primitive is not None:
             raise RuntimeError(
@@ -167,7 +167,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
                 f"was computed with shape {list(node.shape)} and dtype {node.dtype}; its gradient "
                 "would not fit. Use detach() first, or set the data of a leaf."
             )
-        node = leaf_like(node, value)
+        node = leaf_like(node, value)  # type: ignore[arg-type]  # computed by nothing: a leaf
     enter_session(self, value)
     self._node = node
     self._value = value._value
@@ -470,7 +470,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     for name, value in self.__dict__.items():
         if not name.startswith("_"):
             setattr(result, name, copy.deepcopy(value, memo))
-    if self._node is not None:
+    if node_of(self) is not None:
         requires_grad_(result)
     if self._grad is not None and self._copies_grad:
         result._grad = copy.deepcopy(self._grad, memo)
