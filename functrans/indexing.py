@@ -132,7 +132,12 @@ def _bad_index(got: str) -> IndexError:
 
 
 def _known(part: Tracer) -> Any:
-    """The plain array behind a traced index that has a value; else the tracer."""
+    """The plain array behind a traced index that has a value; else the tracer.
+
+    A mask without elements has a value, too: it selects nothing.
+    """
+    if part.dtype.kind == "b" and 0 in part.shape:
+        return np.zeros(part.shape, bool)
     inner: Any = part
     while isinstance(inner, Tracer):
         inner = getattr(inner, "_value", None)
@@ -227,8 +232,9 @@ def _check_broadcast(arrays: list[Any]) -> None:
 
 
 def _check_mask(mask: Any, shape: Shape, axis: int) -> None:
+    """Refuse a mask of other extents; one of extent 0 selects nothing of any axis, as in NumPy."""
     for i, extent in enumerate(mask.shape):
-        if extent != shape[axis + i]:
+        if extent not in (0, shape[axis + i]):
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + i}; size of axis is "
                 f"{shape[axis + i]} but size of corresponding boolean axis is {extent}{here()}"
@@ -440,7 +446,7 @@ def _written(
     if mode != "raise":
         entries = _ints_as_arrays(entries)
     mask = _lone_mask(entries)
-    if mask is not None and op == "set" and not shape_of(value):
+    if mask is not None and mask.size and op == "set" and not shape_of(value):
         _check_mask(mask, shape, 0)  # a selection: what is overwritten adds nothing to a derivative
         wide = mask.reshape(mask.shape + (1,) * (len(shape) - mask.ndim))
         return ew.where(wide, cast(value, dtype), x)

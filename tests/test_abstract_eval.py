@@ -1,13 +1,20 @@
 """``abstract_eval`` of every primitive tells the shape and dtype of what ``impl`` gives."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.errors import FunctransError
+from functrans.ir.check import check_jaxpr
+from functrans.ir.jaxpr import Equation, Jaxpr, Var
 from functrans.trace import aval_of, bind
 from helpers import evaluated
 from samples import ROWS, Refused, Row, each_sample
+
+_DTYPES = (np.bool_, np.int32, np.float32, np.float64, np.complex64, np.complex128)
 
 
 @pytest.mark.parametrize(("row", "label"), each_sample())
@@ -63,3 +70,34 @@ def test_wrong_operands_are_refused_in_a_program(row: Row, refused: Refused) -> 
 
     with pytest.raises(refused.error, match=refused.match):
         ft.make_jaxpr(fun)(*arrays)
+
+
+def _in_other_dtypes(row: Row, label: str) -> Iterator[tuple[Any, ...]]:
+    """The operands of a sample with each array of them, and then all, in each other dtype."""
+    operands = row.sample(label).operands
+    arrays = [i for i, x in enumerate(operands) if isinstance(x, np.ndarray)]
+    for dtype in _DTYPES:
+        for chosen in [arrays, *([i] for i in arrays if len(arrays) > 1)]:
+            yield tuple(
+                np.real(x).astype(dtype) if i in chosen and x.dtype.kind in "biufc" else x
+                for i, x in enumerate(operands)
+            )
+
+
+@pytest.mark.filterwarnings("ignore")  # of values: NaN, overflow
+@pytest.mark.parametrize(("row", "label"), each_sample())
+def test_dtypes_are_refused_or_give_the_aval_told(row: Row, label: str) -> None:
+    """What programs from elsewhere may contain: a wrong aval would be a wrong memory."""
+    primitive, params = row.primitive, row.sample(label).params
+    for operands in _in_other_dtypes(row, label):
+        avals = list(map(aval_of, operands))
+        try:
+            outvars = tuple(map(Var, primitive.abstract_eval(*avals, **params)))
+            invars = tuple(map(Var, avals))
+            equation = Equation(primitive, invars, params, outvars)
+            check_jaxpr(Jaxpr((), (), invars, (equation,), outvars))
+            outs = bind(primitive, *operands, **params)
+        except (TypeError, ValueError, FunctransError):
+            continue
+        for out, var in zip(outs, outvars, strict=True):
+            assert aval_of(out).strong() == var.aval.strong(), avals

@@ -47,7 +47,7 @@ from functrans.control.programs import (
     with_batch_axis,
 )
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
+from functrans.ir.avals import WEAK_DTYPES, Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Structured, same_place
 from functrans.ir.parameters import check_fits, check_number
@@ -762,6 +762,8 @@ def _weaken_impl(x: Any) -> tuple[Any, ...]:
 
 
 def _weaken_aval(x: ShapedArray) -> tuple[Aval, ...]:
+    if x.dtype not in WEAK_DTYPES.values():
+        raise TypeError(f"weaken: {x} is no number of Python")
     return (ShapedArray((), x.dtype, True),)
 
 

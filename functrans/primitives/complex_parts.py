@@ -38,11 +38,18 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
 
 
+def _check_number(x: ShapedArray) -> None:
+    if x.dtype.kind == "b":  # NumPy's part of a boolean is no boolean
+        raise TypeError(f"{x} has no parts and no conjugate")
+
+
 def _part_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    _check_number(x)
     return (ShapedArray(x.shape, real_dtype(x.dtype)),)
 
 
 def _same_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    _check_number(x)
     return (x.strong(),)
 
 

@@ -104,6 +104,7 @@ mul_strong_zero_p: Primitive = binary(
     (lambda t, a, b, y: mul_strong_zero(t, b), lambda t, a, b, y: mul_strong_zero(a, t)),
     ("b", "a"),
     ufunc=np.multiply,
+    kinds="iuf",
 )
 mul_strong_zero: ArrayFunction = user_function(
     mul_strong_zero_p,
@@ -277,6 +278,7 @@ circle_square_p: Primitive = unary(
     ufunc=np.square,
     keeps_weak=True,
     lower=Expansion(lambda x: ((1 - x) * (1 + x),)),
+    kinds="iuf",
 )
 circle_square: ArrayFunction = user_function(
     circle_square_p, "``1 - x**2``, exact beside 1; so is its derivative beside 0."
@@ -357,6 +359,7 @@ tanh_slope_p: Primitive = binary(
     (0, lambda t, x, y, slope: t * (-2 * y)),
     ("", "b"),
     ufunc=np.hypot,
+    kinds="f",
 )
 tanh_slope: ArrayFunction = user_function(
     tanh_slope_p, "The derivative of ``tanh``, of the operand and the result: ``1 - y**2``."
@@ -533,6 +536,8 @@ def _plain_frexp_exponent(x: Any) -> Any:
 
 
 def _frexp_exponent_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    if x.dtype.kind == "c":
+        raise TypeError(f"frexp_exponent: not defined for {x}")
     return (ShapedArray(x.shape, np.dtype(np.int32)),)
 
 

@@ -81,11 +81,15 @@ def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...
         ) from None
 
 
-def _ufunc_abstract_eval(name: str, ufunc: np.ufunc, keeps_weak: bool) -> Callable[..., Any]:
+def _ufunc_abstract_eval(
+    name: str, ufunc: np.ufunc, keeps_weak: bool, kinds: str
+) -> Callable[..., Any]:
     """``abstract_eval`` of an elementwise primitive whose dtypes are those of a ufunc."""
 
     def abstract_eval(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
         shape = broadcast_shapes(name, [aval.shape for aval in avals])
+        if any(aval.dtype.kind in "biu" and aval.dtype.kind not in kinds for aval in avals):
+            raise TypeError(f"{name}: not defined for operands {', '.join(map(str, avals))}")
         weak = keeps_weak and all(aval.weak for aval in avals)
         if weak and all(aval.dtype.kind == "b" for aval in avals):  # Python computes with integers
             avals = tuple(ShapedArray(aval.shape, np.dtype(int), True) for aval in avals)
@@ -279,6 +283,7 @@ def elementwise_primitive(
     transpose: Any = None,
     lower: Lowering | None = None,
     reasons: tuple[tuple[str, str], ...] = (),
+    kinds: str = "biuf",
 ) -> Primitive:
     """An elementwise primitive; see the module docstring.
 
@@ -298,10 +303,12 @@ def elementwise_primitive(
       transpose: the transpose that goes with ``jvp=linear``.
       lower: by default the emitter's method of the primitive's name.
       reasons: why fields are ``None``; where it names ``lower``, there is no native form.
+      kinds: of real operands that it takes: integers (``iu``), booleans (``b``), floating numbers
+        (``f``); others would make ``function`` give another dtype than the ufunc.
     """
     if abstract_eval is None:
         ufunc = ufunc or function  # type: ignore[assignment]  # function is a ufunc then
-        abstract_eval = _ufunc_abstract_eval(name, ufunc, keeps_weak)  # type: ignore[arg-type]  # it is set
+        abstract_eval = _ufunc_abstract_eval(name, ufunc, keeps_weak, kinds)  # type: ignore[arg-type]  # it is set
     is_differentiable = not isinstance(partials, Marker)
     letters = names + "y"
     saved = [sum(1 << letters.index(c) for c in text) for text in saves]

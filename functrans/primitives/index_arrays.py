@@ -19,6 +19,7 @@ Layer: ``primitives``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,14 @@ def _resolve(
     return tuple([i % max(n, 1) for i, n in zip(whole, extents, strict=True)]), None
 
 
+def _meets_nothing(shape: Shape, axes: Axes, mode: str) -> bool:
+    """Whether there are no elements to read or write, whatever the indices: none is out of bounds.
+
+    As in NumPy's ``take``; with ``mode="raise"`` indices are looked at all the same.
+    """
+    return mode in ("clip", "wrap") and 0 in rest_shape(shape, axes)
+
+
 # reading ----------------------------------------------------------------------------------------
 
 
@@ -130,6 +139,9 @@ def read_at(x: np.ndarray, indices: Indices, axes: Axes, mode: str) -> Any:
     """Elements at index arrays, shape ``S + rest``; a view where all indices are scalars."""
     if mode == "drop":
         return _read_inside(x, indices, axes)
+    if _meets_nothing(x.shape, axes, mode):
+        s = index_shape("gather", [np.shape(index) for index in indices])
+        return np.empty(s + rest_shape(x.shape, axes), x.dtype)
     try:
         if len(indices) == 1:
             if mode == "raise" and axes == _FIRST and _is_scalar(indices[0]):
@@ -241,6 +253,8 @@ def write_set(
       unique_indices: no place is written twice.
     """
     shape = out.shape
+    if _meets_nothing(shape, axes, mode):
+        return
     front = _front(out, axes)
     try:
         if mode != "raise" or not (unique_indices or _all_scalar(indices)):
@@ -275,6 +289,8 @@ def write_with(
     """
     assert out.flags.c_contiguous
     shape = out.shape
+    if _meets_nothing(shape, axes, mode):
+        return
     front = _front(out, axes)
     try:
         if mode == "raise" and _all_scalar(indices):
@@ -383,22 +399,45 @@ def neighbour_writes(indices: Indices, extents: Shape, mode: str) -> tuple[Any, 
 
 
 def check_indices(*avals: Any, mode: str, **_: Any) -> None:
-    """The ``check`` of primitives with index arrays: the mode is one that looks at indices.
+    """The ``check`` of primitives on an array and index arrays: gathers.
 
     Raises:
-      ValueError: it is none, or ``inside``, which only plans contain, as they know the indices.
+      TypeError: they are not of integers.
+      ValueError: the mode is none that looks at indices; only plans, as they know the indices, have
+        ``inside``.
     """
+    check_integers(avals[1:])
     if mode not in ("raise", "clip", "wrap", "drop"):
         raise ValueError(f"mode={mode!r}; expected 'raise', 'clip', 'wrap' or 'drop'")
+
+
+def check_scatter(x: Any, v: Any, *indices: Any, mode: str, **_: Any) -> None:
+    """The ``check`` of primitives on an array, what is written to it, and index arrays.
+
+    Raises:
+      TypeError, ValueError: see ``check_indices``.
+    """
+    check_indices(x, *indices, mode=mode)
 
 
 def check_writes(*indices: Any, extents: Shape, mode: str) -> None:
     """The ``check`` of primitives on index arrays alone, one for each extent.
 
     Raises:
-      TypeError: there are more or fewer.
+      TypeError: there are more or fewer, or they are not of integers.
       ValueError: see ``check_indices``.
     """
     if len(indices) != len(extents):
         raise TypeError(f"{len(indices)} index arrays for extents {extents}")
-    check_indices(mode=mode)
+    check_indices(None, *indices, mode=mode)
+
+
+def check_integers(indices: Sequence[Any]) -> None:
+    """Refuse index arrays that are not of integers.
+
+    Raises:
+      TypeError: names the first that is not.
+    """
+    for index in indices:
+        if index.dtype.kind not in "iu":
+            raise TypeError(f"{index} as an index array; expected integers")

@@ -112,13 +112,17 @@ class _Indices:
         e.fail_when(b.icmp("uge", index, extent), IndexError, self.out_of_bounds(axis))
         return index, None
 
-    def fails_always(self, e: Routines) -> bool:
-        """Whether no index can fit an empty axis; then the code to fail is written."""
+    def is_done(self, e: Routines) -> bool:
+        """Whether nothing is left to do: an axis is empty that indices clip or wrap around in.
+
+        No index fits it: the code to fail is written where one would read or write an element.
+        """
         if self.mode not in ("clip", "wrap") or 0 in self.s:
             return False
         for axis in self.axes:
             if self.shape[axis] == 0:
-                e.fail_when(e.b.true(), IndexError, self.out_of_bounds(axis))
+                if all(self.shape[i] for i in rest_axes(len(self.shape), self.axes)):
+                    e.fail_when(e.b.true(), IndexError, self.out_of_bounds(axis))
                 return True
         return False
 
@@ -216,7 +220,7 @@ def gather_lower(
     x, *arrays = operands
     (out,) = results
     indices = _Indices("gather", arrays, axes, x.shape, mode)
-    if indices.fails_always(e):
+    if indices.is_done(e):
         return
     with _each_write(e, indices) as (offset, slot, inside, runs):
         if inside is None:
@@ -242,7 +246,7 @@ COMBINE: dict[str, _Combine] = {
 
 def _combine_at(e: Routines, out: Array, v: Array, indices: _Indices, combine: _Combine) -> None:
     """``out[place] = combine(out[place], v)`` for one write after the other."""
-    if indices.fails_always(e):
+    if indices.is_done(e):
         return
     constant = None if v.shape else load_run(e, v, e.b.index(0))
     with (
@@ -325,7 +329,7 @@ def scatter_set_lower(
     (out,) = results
     e.copy(x, out)
     indices = _Indices("scatter", arrays, axes, x.shape, mode)
-    if indices.fails_always(e):
+    if indices.is_done(e):
         return
     constant = None if v.shape else load_run(e, v, e.b.index(0))
     with (
@@ -349,7 +353,7 @@ def is_last_write_lower(
     (out,) = results
     axes = tuple(range(len(extents)))
     indices = _Indices("scatter", operands, axes, extents, mode)
-    if indices.fails_always(e) or not out.size:
+    if indices.is_done(e) or not out.size:
         return
     dtype = np.dtype(np.int32 if out.size < 1 << 31 else np.int64)
     winner = e.workspace((max(math.prod(extents), 1),), dtype)
@@ -381,7 +385,7 @@ def neighbour_writes_lower(
     before, after = results
     axes = tuple(range(len(extents)))
     indices = _Indices("scatter", operands, axes, extents, mode)
-    if indices.fails_always(e) or not before.size:
+    if indices.is_done(e) or not before.size:
         return
     latest = e.workspace((max(math.prod(extents), 1),), np.int64)
     zero = e.b.index(0)

@@ -31,7 +31,7 @@ from functrans.primitives.gather_scatter import (
 from functrans.primitives.index_arrays import (
     Axes,
     Shape,
-    check_indices,
+    check_scatter,
     check_writes,
     index_shape,
     neighbour_writes,
@@ -87,7 +87,7 @@ neighbour_writes_p = Primitive(
 def _scatter_reduce_check(*avals: ShapedArray, op: str, mode: str, **_: Any) -> None:
     if op not in UFUNCS:
         raise ValueError(f"op={op!r}; expected one of {', '.join(map(repr, UFUNCS))}")
-    check_indices(*avals, mode=mode)
+    check_scatter(*avals, mode=mode)
 
 
 def _scatter_reduce_impl(

@@ -23,6 +23,7 @@ from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
+from functrans.primitives.index_arrays import check_integers
 from functrans.primitives.index_lowering import place_along_lower, select_along_lower
 from functrans.primitives.sorting_lowering import (
     argsort_lower,
@@ -70,6 +71,7 @@ def _select_along_aval(
     x: ShapedArray, indices: ShapedArray, *, axis: int
 ) -> tuple[ShapedArray, ...]:
     _check_lanes("select_along", x.shape, indices.shape, axis)
+    check_integers([indices])
     return (ShapedArray(indices.shape, x.dtype),)
 
 
@@ -127,6 +129,7 @@ def _place_along_aval(
             f"place_along: values {v} and indices {indices} must have the same shape; broadcast "
             "them first"
         )
+    check_integers([indices])
     return (ShapedArray((*v.shape[:axis], size, *v.shape[axis + 1 :]), v.dtype),)
 
 

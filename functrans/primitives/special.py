@@ -225,9 +225,15 @@ sigmoid_slope_p: Primitive = binary(
     (0, lambda t, x, y, slope: t * sigmoid_tilt(x, y)),
     ("", "ab"),
     ufunc=np.hypot,
+    kinds="f",
 )
 sigmoid_tilt_p: Primitive = binary(
-    "sigmoid_tilt", _plain_sigmoid_tilt, (0, lambda t, x, y, tilt: t * -2), ("", ""), ufunc=np.hypot
+    "sigmoid_tilt",
+    _plain_sigmoid_tilt,
+    (0, lambda t, x, y, tilt: t * -2),
+    ("", ""),
+    ufunc=np.hypot,
+    kinds="f",
 )
 sigmoid_slope: ArrayFunction = user_function(
     sigmoid_slope_p, "The derivative of ``sigmoid``, of the operand and the result: ``y - y**2``."

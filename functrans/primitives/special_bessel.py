@@ -30,7 +30,7 @@ ArrayFunction = Callable[..., Any]
 
 
 def _cylinder(
-    name: str, slope: Callable[..., Any], saves: str = "ab", has_complex: bool = True
+    name: str, slope: Callable[..., Any], saves: str = "ab", kinds: str = "rc"
 ) -> Primitive:
     """A function of order and argument.
 
@@ -38,7 +38,7 @@ def _cylinder(
       name: SciPy's name.
       slope: ``(order, x, y)`` to the derivative in the argument.
       saves: which of the operands and the result it reads.
-      has_complex: whether it takes complex arguments and is holomorphic there.
+      kinds: whether it takes real arguments, and complex ones, where it is holomorphic.
     """
     return special_primitive(
         name,
@@ -48,7 +48,8 @@ def _cylinder(
         ),
         ("", saves),
         parameters="a",
-        has_complex=has_complex,
+        has_complex="c" in kinds,
+        has_real="r" in kinds,
     )
 
 
@@ -73,11 +74,15 @@ jv_p: Primitive = _cylinder("jv", lambda v, x, y: cy.jv_derivative(1, v, x))
 yv_p: Primitive = _cylinder("yv", lambda v, x, y: cy.yv_derivative(1, v, x))
 iv_p: Primitive = _cylinder("iv", lambda v, x, y: cy.iv_derivative(1, v, x))
 kv_p: Primitive = _cylinder("kv", lambda v, x, y: cy.kv_derivative(1, v, x))
-hankel1_p: Primitive = _cylinder("hankel1", lambda v, x, y: cy.hankel1_derivative(1, v, x))
-hankel2_p: Primitive = _cylinder("hankel2", lambda v, x, y: cy.hankel2_derivative(1, v, x))
+hankel1_p: Primitive = _cylinder(
+    "hankel1", lambda v, x, y: cy.hankel1_derivative(1, v, x), kinds="c"
+)
+hankel2_p: Primitive = _cylinder(
+    "hankel2", lambda v, x, y: cy.hankel2_derivative(1, v, x), kinds="c"
+)
 # Of real arguments these two are not scaled.
-jve_p: Primitive = _cylinder("jve", lambda v, x, y: cy.jv_derivative(1, v, x), has_complex=False)
-yve_p: Primitive = _cylinder("yve", lambda v, x, y: cy.yv_derivative(1, v, x), has_complex=False)
+jve_p: Primitive = _cylinder("jve", lambda v, x, y: cy.jv_derivative(1, v, x), kinds="r")
+yve_p: Primitive = _cylinder("yve", lambda v, x, y: cy.yv_derivative(1, v, x), kinds="r")
 
 
 def _ive_slope(v: Any, x: Any, y: Any) -> Any:
@@ -93,23 +98,23 @@ def _kve_slope(v: Any, x: Any, y: Any) -> Any:
     return ew.where(is_far, slope, near)
 
 
-ive_p: Primitive = _cylinder("ive", _ive_slope, "aby", has_complex=False)
+ive_p: Primitive = _cylinder("ive", _ive_slope, "aby", kinds="r")
 kve_p: Primitive = _cylinder("kve", _kve_slope, "aby")
 hankel1e_p: Primitive = _cylinder(
-    "hankel1e", lambda v, x, y: cy.hankel1e_derivative(1, v, x) - 1j * y, "aby"
+    "hankel1e", lambda v, x, y: cy.hankel1e_derivative(1, v, x) - 1j * y, "aby", kinds="c"
 )
 hankel2e_p: Primitive = _cylinder(
-    "hankel2e", lambda v, x, y: cy.hankel2e_derivative(1, v, x) + 1j * y, "aby"
+    "hankel2e", lambda v, x, y: cy.hankel2e_derivative(1, v, x) + 1j * y, "aby", kinds="c"
 )
 struve_p: Primitive = _cylinder(
     "struve",
     lambda v, x, y: _struve_slope(struve, -1, v, x),
-    has_complex=False,
+    kinds="r",
 )
 modstruve_p: Primitive = _cylinder(
     "modstruve",
     lambda v, x, y: _struve_slope(modstruve, 1, v, x),
-    has_complex=False,
+    kinds="r",
 )
 
 jv: ArrayFunction = user_function(jv_p, "The Bessel function of the first kind.")

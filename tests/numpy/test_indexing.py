@@ -363,6 +363,55 @@ def test_at_modes() -> None:
         ft.grad(lambda x: x.at[[9]].set(1.0).sum())(V)
 
 
+EMPTY_MASKS = [(0,), (2, 0), (0, 3), (0, 7), (2, 7), (0, 3, 1)]
+
+
+@pytest.mark.parametrize("shape", EMPTY_MASKS, ids=str)
+@pytest.mark.parametrize("way", ["read", "write", "write an array"])
+def test_masks_without_elements_select_nothing_or_are_refused_as_in_numpy(shape, way) -> None:
+    x, mask = X[:2, :3].copy(), np.zeros(shape, bool)
+
+    def f(x, mask=mask):
+        if way == "read":
+            return x[mask] * 2.0
+        y = x * 1.0
+        y[mask] = 7.0 if way == "write" else np.zeros(x[mask].shape)
+        return y
+
+    ways = (
+        ft.jit(f),
+        lambda x: ft.vjp(f, x)[0],
+        lambda x: ft.vmap(f)(x[None])[0],
+        lambda x: ft.jit(f)(x, mask),
+    )
+    try:
+        expected = f(x)
+    except IndexError:
+        for run in ways:
+            with pytest.raises(IndexError):
+                run(x)
+        return
+    for run in ways:
+        np.testing.assert_array_equal(run(x), expected, strict=True)
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_take_from_arrays_without_elements_is_that_of_numpy(mode, axis) -> None:
+    """No index is out of bounds where another axis is empty; any is where its own is."""
+    x = np.zeros((3, 0))
+
+    def f(x):
+        return np.take(x, np.array([5, -7]), axis=axis, mode=mode)
+
+    for run in (f, ft.jit(f), lambda x: ft.vjp(f, x)[0], lambda x: ft.vmap(f)(x[None])[0]):
+        if axis:
+            with pytest.raises(IndexError):
+                run(x)
+        else:
+            assert run(x).shape == (2, 0)
+
+
 # functions about indices ------------------------------------------------------------------------
 
 I = np.array([[0, 2], [3, 1]])  # noqa: E741  # positions
