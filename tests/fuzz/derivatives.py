@@ -42,6 +42,7 @@ HIDDEN = re.compile(
 MAX_VALUE = 1e3
 ROUNDING = 1e-8
 STEP = 4e-3
+SHORT_STEP = 3.1e-7
 
 SMOOTH = (
     "np.sin({a}) * {b}",
@@ -195,7 +196,8 @@ class Difference:
     Attributes:
       value: the derivative.
       error: how far the last two extrapolations are apart.
-      is_trusted: whether it converges, from both sides.
+      is_trusted: whether it converges, from both sides, to what a much shorter step sees: stairs as
+        of ``np.round(x, 4)`` look smooth from afar.
     """
 
     def __init__(self, f: Scalar, x: np.ndarray, t: np.ndarray) -> None:
@@ -213,9 +215,11 @@ class Difference:
         noise = 1e-12 * size / steps[-1]
         bends = [abs(a + b - 2 * here) / h for a, b, h in zip(ahead, behind, steps, strict=True)]
         is_even = all(b < 0.7 * a + noise for a, b in itertools.pairwise(bends))
+        short = (float(f(x + SHORT_STEP * t)) - float(f(x - SHORT_STEP * t))) / (2 * SHORT_STEP)
         self.is_trusted = bool(
             np.isfinite([*ahead, *behind, here]).all()
             and is_even
+            and abs(short - self.value) < 0.02 * max(abs(self.value), size)  # no stairs
             and self.error < 1e-5 * max(abs(self.value), 1e-2 * size)
         )
 

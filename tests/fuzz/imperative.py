@@ -242,6 +242,7 @@ def _tolerance(case: Case) -> float:
 
 
 def _compare_values(runner: Runner, model: Model, case: Case, counts: Counter[str]) -> None:
+    sizes = [float(np.max(np.abs(cell.value), initial=1.0)) for cell in model.cells.values()]
     for name, cell in model.cells.items():
         if cell.is_stale:
             continue
@@ -249,7 +250,7 @@ def _compare_values(runner: Runner, model: Model, case: Case, counts: Counter[st
         found = np.asarray(tensor.detach().numpy())
         if found.shape != cell.value.shape:
             raise Finding("shape", f"{name}: {found.shape} instead of {cell.value.shape}")
-        scale = max(1.0, float(np.max(np.abs(cell.value))))
+        scale = max(sizes) ** 2  # sin(x) * x has the error of x twice over
         if not np.all(np.abs(found - cell.value) <= 0.01 * _tolerance(case) * scale):
             raise Finding("values", f"{name}: {found} instead of {cell.value}")
         counts["values compared"] += 1

@@ -7,8 +7,8 @@ left on disk; after SIGINT the same process does, with the state that the interr
 traces, modes, settings and NumPy's error state must be those of before, and nothing in between may
 catch the interrupt. Not judged is what an interrupt leaves that Python raises at the first
 instruction of an ``__enter__`` or ``__exit__``, NumPy's and the standard library's included, or
-inside ``contextlib``: no ``with`` statement is safe there (Python's documentation of ``signal``, on
-handlers and exceptions).
+inside ``contextlib`` or NumPy's ``errstate``: no ``with`` statement is safe there (Python's
+documentation of ``signal``, on handlers and exceptions).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import select
 import signal
 import sys
@@ -36,8 +37,8 @@ from .common import Case, Finding, Kind, generator, judge, kind_named
 KINDS = ("programs", "derivatives", "imperative")
 END_S = 60.0
 """After an interrupt or without one, a case must end within this."""
-UNPROTECTED = ("__enter__", "__exit__", "contextlib")
-"""Functions, or the module, in which an interrupt may leave anything."""
+UNPROTECTED = re.compile(r"__enter__|__exit__|/(contextlib|_ufunc_config)\.py:")
+"""Functions, or modules, in which an interrupt may leave anything; see ``_interrupted``."""
 
 
 class Kills(Kind):
@@ -180,7 +181,7 @@ def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
     def interrupt(_: int, frame: Any) -> None:
         came.append("".join(traceback.format_stack(frame, 8)))
         code = frame.f_code
-        places.append("contextlib" if "contextlib" in code.co_filename else code.co_name)
+        places.append(f"{code.co_filename}:{code.co_name}")
         raise KeyboardInterrupt
 
     sys.unraisablehook = ignored.append  # in a finalizer Python itself drops the exception
@@ -191,13 +192,13 @@ def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if places[0] in UNPROTECTED:
+        if UNPROTECTED.search(places[0]):
             return "unprotected", ""
         if _state() != before:
             return "leaves another state", f"{_state()}\ninstead of\n{before}\n{came[0]}"
         signature, text = _verdict(kind, case)
         return signature, f"{text}\nafter an interrupt in\n{came[0]}" if signature else text
-    if came and places[0] in UNPROTECTED:
+    if came and UNPROTECTED.search(places[0]):
         return "unprotected", ""
     if came and not ignored:
         return "catches the interrupt", f"{outcome.signature} {outcome.text}\n{came[0]}"

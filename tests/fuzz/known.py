@@ -131,6 +131,7 @@ KNOWN = (
         _quotients_of_integers_by_zero,
         "the integer that an infinity is cast to depends on the vector instructions",
     ),
+    Known(r"irfft|hfft", _is_empty, "the first number of an empty array is read: any memory"),
     Known(r"round", _wide_integers, CAST),
     Known(r"astype|dtype|insert", _out_of_range, CAST),
     Known(r"np\.i0", _overflows, "i0 overflows where its value does not: beyond 710, and in half"),

@@ -163,7 +163,8 @@ class Model:
       saved: by step and rank of derivative, memory that recorded operations may read again.
       is_drawing: raise ``Unfit`` for extreme numbers.
       has_kink: whether an absolute value of exactly 0 is recorded, whose slope is declared to be 0
-        and may be that of a smooth function, such as its square.
+        and may be that of a smooth function, such as its square; or a maximum of numbers so close
+        that differences mix them.
     """
 
     deviations: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -222,6 +223,7 @@ class Model:
         if flow.is_recorded:
             deviation = self._hooked(step, name, deviation)
             self.has_kink |= "np.abs(" in row.expression and not cells[0].value.all()
+            self.has_kink |= "a.max(" in row.expression and _has_near_ties(cells[0].value)
         cell = Cell(value, np.array(deviation * flow.is_recorded), flow, Storage())
         cell.is_inference = "inference" in step["in"]
         self.cells[name] = cell
@@ -322,6 +324,14 @@ def _deviated(cell: Cell) -> np.ndarray:
 def _zeros(value: np.ndarray) -> np.ndarray:
     """Zeros in an array that repeats no element."""
     return np.zeros(value.shape, value.dtype)
+
+
+def _has_near_ties(value: np.ndarray) -> bool:
+    """Whether the two largest numbers of a lane are closer than the steps of differences."""
+    if value.ndim == 0 or value.shape[-1] < 2:
+        return False
+    first, second = np.moveaxis(np.sort(value.real, axis=-1)[..., :-3:-1], -1, 0)
+    return bool(np.any(first - second < 1e-4 * np.maximum(1, np.abs(first))))
 
 
 def _is_moderate(value: np.ndarray) -> bool:
