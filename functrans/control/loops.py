@@ -762,7 +762,7 @@ def _weaken_impl(x: Any) -> tuple[Any, ...]:
 
 
 def _weaken_aval(x: ShapedArray) -> tuple[Aval, ...]:
-    if x.dtype not in WEAK_DTYPES.values():
+    if x.shape or x.dtype not in WEAK_DTYPES.values():
         raise TypeError(f"weaken: {x} is no number of Python")
     return (ShapedArray((), x.dtype, True),)
 

@@ -79,9 +79,13 @@ def _check_lanes(name: str, shape: tuple[int, ...], indices: tuple[int, ...], ax
     """Refuse indices whose lanes are not those of the array.
 
     Raises:
-      ShapeError: the shapes differ in another axis than ``axis``.
+      ShapeError: the shapes differ in another axis than ``axis``, or have no such axis.
     """
-    if shape[:axis] != indices[:axis] or shape[axis + 1 :] != indices[axis + 1 :]:
+    if (
+        not axis < len(shape) == len(indices)
+        or shape[:axis] != indices[:axis]
+        or shape[axis + 1 :] != indices[axis + 1 :]
+    ):
         raise ShapeError(
             f"{name}: an array of shape {tuple(shape)} and indices of shape {tuple(indices)} must "
             f"agree in all axes but axis {axis}; broadcast them first"
@@ -124,10 +128,10 @@ def _place_along_impl(v: Any, indices: Any, *, axis: int, size: int) -> tuple[An
 def _place_along_aval(
     v: ShapedArray, indices: ShapedArray, *, axis: int, size: int
 ) -> tuple[ShapedArray, ...]:
-    if v.shape != indices.shape:
+    if v.shape != indices.shape or axis >= len(v.shape):
         raise ShapeError(
-            f"place_along: values {v} and indices {indices} must have the same shape; broadcast "
-            "them first"
+            f"place_along: values {v} and indices {indices} must have the same shape, and an axis "
+            f"{axis}; broadcast them first"
         )
     check_integers([indices])
     return (ShapedArray((*v.shape[:axis], size, *v.shape[axis + 1 :]), v.dtype),)
