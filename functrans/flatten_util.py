@@ -30,7 +30,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Returns:
       The vector, of the promoted dtype of the leaves (``f64[0]`` for none), and a function that
-      turns such a vector back into the pytree with the leaves' own shapes and dtypes.
+      turns such a vector back into the pytree with the leaves' own shapes and dtypes: what a leaf
+      of a narrower dtype does not hold, as imaginary parts beside complex leaves, is dropped there.
 
     Raises:
       ShapeError: (by that function) the vector has another length.

@@ -148,9 +148,70 @@ def test_linear_transpose_does_not_cut_cotangents_to_integers() -> None:
         (out,) = ft.linear_transpose(lambda x: 2 * x, primal)(ct)
         assert out.dtype == np.int64
         assert np.all(out == 6)
+    with pytest.raises(ft.errors.NonDifferentiableError, match="of integers"):
+        ft.linear_transpose(lambda x: x.astype(int), np.array(1.0))
+    cuts: list[tuple[Any, Any]] = [(1, 3.7), (np.arange(2), np.array([1.7, 2.6])), (True, 0.3)]
+    for primal, ct in cuts:
+        transposed = ft.linear_transpose(lambda x: 2 * x, primal)
+        for pull in (transposed, ft.jit(transposed)):
+            with pytest.raises(ft.errors.NonDifferentiableError, match="cut to integers"):
+                pull(ct)
 
 
 # numbers beside the ordinary ---------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinite and NaN powers
+@pytest.mark.parametrize("base", [0, 0.0, np.zeros(1), np.array(0.0), 0j])
+@pytest.mark.parametrize("exponent", [-1.5, -1 + 0.3j, 0.3j, 2.0, 2 + 1j, 0.0, 0j])
+def test_slope_of_a_power_of_zero_in_its_exponent(base: Any, exponent: Any) -> None:
+    """0 where the power is 0, the limit, or 1; minus infinity or NaN where it is no number."""
+    exponent = exponent + 0j if np.iscomplexobj(base) else exponent
+    value = np.power(np.asarray(base, complex if np.iscomplexobj(exponent) else float), exponent)
+    wanted = 0 if exponent == 0 or np.real(exponent) > 0 else value * -np.inf
+    one = type(exponent)(1)
+
+    def slope(e: Any) -> Any:
+        return ft.jvp(lambda e: np.power(base, e), (e,), (one,))[1]
+
+    for run in (slope, ft.jit(slope)):
+        np.testing.assert_array_equal(np.ravel(run(exponent)), np.ravel(wanted))
+
+
+NUMBERS = [0, 1, -2, 10, 0.0, 2.5, -1.5, 1e200, np.inf, 0j, 2 + 1j, 1e200 + 0j]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # as above
+@pytest.mark.parametrize("transform", [ft.jvp, ft.vjp])
+def test_powers_of_python_numbers_are_numpys(transform: Any) -> None:
+    """Python raises for 0 to a negative power and for overflow, and has complex roots."""
+    exponents = [-1, 2, 3, 400, -1.0, 0.5, 400.0, 1j, 2 + 1j]
+    for a, b in itertools.product(NUMBERS, exponents):
+        if isinstance(a, int) and isinstance(b, int):
+            continue  # of integers, as NumPy's
+        wanted = np.power(a, b)
+        for f, x in ((lambda x, b=b: x**b, a), (lambda x, a=a: np.power(a, x), b)):
+            if isinstance(x, int):
+                continue
+            args = ((x,), (type(x)(1),)) if transform is ft.jvp else (x,)
+            np.testing.assert_array_equal(transform(f, *args)[0], wanted)
+            np.testing.assert_allclose(ft.jit(f)(x), wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize("y", [-2.0, np.float32(-2.5), np.array([-3.0, 0.5]), 2.0])
+def test_real_operand_of_xlogy_beside_a_complex_one_has_the_complex_logarithm(
+    name: str, y: Any
+) -> None:
+    f = getattr(special, name)
+    wanted = getattr(np, "log" if name == "xlogy" else "log1p")(np.asarray(y, complex))
+
+    def slope(x: Any) -> Any:
+        return ft.jvp(lambda x: f(x, y), (x,), (1 + 0j,))[1]
+
+    for x in (1 + 1j, -0.3j):
+        np.testing.assert_allclose(slope(x), wanted, rtol=1e-6)
+        np.testing.assert_allclose(ft.jit(slope)(x), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("base", [-2.0, np.array(-2.0), np.float32(-2.0), 2.0, -2])

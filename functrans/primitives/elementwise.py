@@ -66,10 +66,15 @@ def _plain_remainder(a: Any, b: Any) -> Any:
 
 
 _BOOL = np.dtype(bool)  # Python's operator squares in int8
+_INEXACT = (float, complex)
 
 
 def _plain_power(a: Any, b: Any) -> Any:
-    if type(a) is float and type(b) in PYTHON_SCALARS:  # Python gives complex for (-1.0) ** 0.5
+    if (
+        type(a) in PYTHON_SCALARS
+        and type(b) in PYTHON_SCALARS
+        and (type(a) in _INEXACT or type(b) in _INEXACT)
+    ):  # Python gives complex for (-1.0) ** 0.5, and raises for 0.0 ** -1 and 10 ** 400.0
         return np.power(a, b).item()
     if type(b) is int and b == 2 and getattr(a, "dtype", None) is _BOOL:
         return np.power(a, b)
@@ -182,7 +187,7 @@ _power_in_base_of_array = in_precision_of_result(_in_base_of_array, 0b011, 2)
 
 
 def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
-    """``t * y * log(a)``; 0 at ``a`` = 0, the limit for positive ``b``.
+    """``t * y * log(a)``; 0 at ``a`` = 0 where the power is 0, the limit, or 1.
 
     The logarithm of a negative base is NaN if the power is real, and complex if that is. Where
     the exponent does not change (``t`` = 0), it does not matter: forward mode finds the slope in
@@ -194,9 +199,11 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
         a = cast(a, dtype_of(y))  # NumPy takes logarithms of small integers in half precision
     if type(a) in PYTHON_SCALARS:
         with np.errstate(all="ignore"):
-            return mul_strong_zero(t, y * (np.log(a).item() if a != 0 else 0.0))
-    is_zero = a == 0
-    return mul_strong_zero(t, where(is_zero, 0, y * log(where(is_zero, 1, a))))
+            if a != 0:
+                return mul_strong_zero(t, y * np.log(a).item())
+            return mul_strong_zero(t, where((y == 0) | (y == 1), 0, y * -math.inf))
+    is_flat = (a == 0) & ((y == 0) | (y == 1))
+    return mul_strong_zero(t, where(is_flat, 0, y * log(where(is_flat, 1, a))))
 
 
 power_p: Primitive = binary(

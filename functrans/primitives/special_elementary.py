@@ -154,10 +154,17 @@ logit_p: Primitive = special_primitive(
     (lambda t, x, y: t / x + t / (1 - x),),  # the product underflows, and with it the next order
     ("x",),
 )
+
+
+def _beside(b: Any, a: Any) -> Any:
+    """``b``, complex beside a complex operand: SciPy takes its logarithm as that of a complex."""
+    return b + 0j if dtype_of(a).kind == "c" and dtype_of(b).kind != "c" else b
+
+
 xlogy_p: Primitive = special_primitive(
     "xlogy",
     (
-        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log(b)),
+        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log(_beside(b, a))),
         lambda t, a, b, y: t * _quotient(a, b),
     ),
     ("b", "ab"),
@@ -167,7 +174,7 @@ xlogy_p: Primitive = special_primitive(
 xlog1py_p: Primitive = special_primitive(
     "xlog1py",
     (
-        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log1p(b)),
+        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log1p(_beside(b, a))),
         lambda t, a, b, y: t * _quotient(a, 1 + b),
     ),
     ("b", "ab"),

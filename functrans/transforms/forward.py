@@ -254,11 +254,11 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     out_treedef = structure[0]
     for aval in avals:
         for out in jaxpr.out_avals:
-            if aval.dtype.kind in "biu" and out.dtype.kind not in "biu":
+            if (aval.dtype.kind in "biu") != (out.dtype.kind in "biu"):
                 raise NonDifferentiableError(
-                    f"{label}{here()}: the argument {aval} is of integers and the result {out} is "
-                    "not; a cotangent of the argument would be cut to integers. Give an argument "
-                    "of floats, such as 1.0"
+                    f"{label}{here()}: the argument {aval} and the result {out}, of which one is "
+                    "of integers and one is not; cotangents would be cut to integers. Give an "
+                    "argument of floats, such as 1.0, and return floats"
                 )
 
     def transposed(ct: Any) -> Any:

@@ -455,6 +455,11 @@ def fit_tangent(
             f"{describe()} is complex{here()}, but what it belongs to is real ({aval})"
         )
     if not is_differentiable_dtype(aval.dtype):
+        if not np.can_cast(dtype, aval.dtype, "same_kind"):
+            raise NonDifferentiableError(
+                f"{describe()} is of {dtype}{here()}, but what it belongs to is {aval}; it would "
+                "be cut to integers"
+            )
         return np.asarray(value) if type(value) in PYTHON_SCALARS else value
     return value if isinstance(value, Tracer) and dtype == aval.dtype else cast(value, aval.dtype)
 
