@@ -151,6 +151,13 @@ def _derivative(a: Any, directions: Sequence[Any], name: FunctionName) -> Any:
             result = linalg.expm(nested(a, directions))[:n, -n:]
     else:
         t, q = schur_form(a, str(name))
+        values = t.diagonal()
+        if (
+            dtype.kind != "c"
+            and name in ("logm", "sqrtm")
+            and ((values.real < 0) & (values.imag == 0)).any()
+        ):
+            refuse_complex(name)  # also where nothing asks for the function itself
         back = q.conj().T
         directions = [back @ e @ q for e in directions]
         if name == "sqrtm":

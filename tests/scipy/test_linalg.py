@@ -447,6 +447,9 @@ def test_real_results_of_matrix_functions_can_be_asked_for(name: str) -> None:
         assert transform(function)(P).dtype == np.float64
         with pytest.raises(np.linalg.LinAlgError, match="no real result"):
             transform(function)(-P)
+        for derivative in (ft.grad(total), lambda a: ft.jvp(function, (a,), (a,))[1]):
+            with pytest.raises(np.linalg.LinAlgError, match="no real result"):  # value unused
+                transform(derivative)(-P)
     np.testing.assert_allclose(ft.jit(ft.hessian(total))(P), ft.hessian(total)(P), rtol=1e-9)
     with pytest.raises(NonDifferentiableError, match="real=True"):
         ft.jit(ft.grad(lambda a: np.sum(ft.scipy.linalg.sqrtm(a))))(P)
