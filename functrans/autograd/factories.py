@@ -373,12 +373,21 @@ class Factories:
         return self.made(value, requires_grad)
 
     def range(
-        self, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: Any
+        self,
+        start: Any,
+        end: Any,
+        step: Any = 1,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
     ) -> Tensor:
         """Numbers from ``start`` up to and including ``end``."""
+        refuse_out("range", out)
         count = math.floor((end - start) / step) + 1
         value = (start + np.arange(count) * step).astype(dtype or self.default())
-        return self.made(value, options.get("requires_grad", False))
+        return self.made(value, requires_grad)
 
     def linspace(
         self,
@@ -496,9 +505,11 @@ class Factories:
         generator: Generator | None = None,
         dtype: Any = None,
         requires_grad: bool = False,
+        out: Any = None,
         **_: Any,
     ) -> Tensor:
         """Random numbers, uniform in [0, 1)."""
+        refuse_out("rand", out)
         shape = self._sizes("rand", sizes or (size,))
         kind = self._floating("check_uniform_bounds", dtype)
         return self.drawn(lambda size: uniform(generator, size, kind), shape, kind, requires_grad)
@@ -510,9 +521,11 @@ class Factories:
         generator: Generator | None = None,
         dtype: Any = None,
         requires_grad: bool = False,
+        out: Any = None,
         **_: Any,
     ) -> Tensor:
         """Random numbers of the normal distribution."""
+        refuse_out("randn", out)
         shape = self._sizes("randn", sizes or (size,))
         kind = self._floating("normal_kernel_cpu", dtype)
         return self.drawn(lambda size: normal(generator, size, kind), shape, kind, requires_grad)
@@ -526,6 +539,7 @@ class Factories:
         generator: Generator | None = None,
         dtype: Any = None,
         requires_grad: bool = False,
+        out: Any = None,
         **_: Any,
     ) -> Tensor:
         """Random integers in [low, high).
@@ -533,6 +547,7 @@ class Factories:
         Raises:
           RuntimeError: there are none.
         """
+        refuse_out("randint", out)
         if size is None:
             low, high, size = 0, low, high
         elif high is None:
@@ -555,9 +570,11 @@ class Factories:
         generator: Generator | None = None,
         dtype: Any = None,
         requires_grad: bool = False,
+        out: Any = None,
         **_: Any,
     ) -> Tensor:
         """The integers below ``n`` in random order."""
+        refuse_out("randperm", out)
 
         def draw(size: tuple[int, ...]) -> np.ndarray:
             count = math.prod(size[:-1])
@@ -626,6 +643,7 @@ class Factories:
         *,
         generator: Generator | None = None,
         dtype: Any = None,
+        out: Any = None,
         **_: Any,
     ) -> Tensor:
         """Random numbers of normal distributions.
@@ -633,6 +651,7 @@ class Factories:
         Raises:
           RuntimeError: a negative deviation.
         """
+        refuse_out("normal", out)
         typed = [x.dtype for x in (mean, std) if isinstance(x, Tensor)]
         kind = np.dtype(dtype or (typed[0] if typed else self.default()))
         shapes = (x.shape if isinstance(x, Tensor) else np.shape(x) for x in (mean, std))

@@ -14,11 +14,11 @@ from typing import Any
 
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
-from functrans.primitives.complex_parts import imag, real
+from functrans.primitives.complex_parts import absolute, imag, real
 from functrans.primitives.family import user_function
 from functrans.primitives.special import FAR, erf, erfcx_slope, far_series, inverse_bell
 from functrans.primitives.special_family import special_primitive
-from functrans.primitives.special_hypergeometric import hyp1f1, hyp2f1
+from functrans.primitives.special_hypergeometric import exp_over, hyp1f1, hyp2f1
 from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
@@ -156,15 +156,15 @@ logit_p: Primitive = special_primitive(
 )
 
 
-def _beside(b: Any, a: Any) -> Any:
-    """``b``, complex beside a complex operand: SciPy takes its logarithm as that of a complex."""
-    return b + 0j if dtype_of(a).kind == "c" and dtype_of(b).kind != "c" else b
+def _beside(b: Any, t: Any) -> Any:
+    """``b``, complex if the result is, as its tangents tell: SciPy takes that logarithm."""
+    return b + 0j if dtype_of(t).kind == "c" and dtype_of(b).kind != "c" else b
 
 
 xlogy_p: Primitive = special_primitive(
     "xlogy",
     (
-        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log(_beside(b, a))),
+        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log(_beside(b, t))),
         lambda t, a, b, y: t * _quotient(a, b),
     ),
     ("b", "ab"),
@@ -174,7 +174,7 @@ xlogy_p: Primitive = special_primitive(
 xlog1py_p: Primitive = special_primitive(
     "xlog1py",
     (
-        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log1p(_beside(b, a))),
+        lambda t, a, b, y: ew.mul_strong_zero(t, ew.log1p(_beside(b, t))),
         lambda t, a, b, y: t * _quotient(a, 1 + b),
     ),
     ("b", "ab"),
@@ -213,8 +213,19 @@ kl_div: ArrayFunction = user_function(kl_div_p, "``x * log(x / y) - x + y``.")
 # s exp(s x), is 1F1(2; 3; x) / 2. Likewise log1p(x) / x = 2F1(1, 1; 2; -x).
 
 
+_FAR_EXPONENT = 40.0
+_OVERFLOW = 800.0  # exp of it is infinite
+
+
 def _exprel_slope(x: Any) -> Any:
-    return hyp1f1(2.0, 3.0, x) * 0.5
+    """The derivative of ``exprel``; far out in exponentials, for which SciPy's loop has no end."""
+    is_far, is_end = absolute(x) > _FAR_EXPONENT, x > _OVERFLOW
+    near = hyp1f1(2.0, 3.0, ew.where(is_far, 0, x)) * 0.5
+    far = ew.where(is_far & ~is_end, x, 1)
+    inverse = 1 / far
+    outer = exp_over(far) * (1 - inverse) + inverse * inverse
+    end = ew.exp(ew.where(is_end, x, 0))  # infinite, as all its derivatives
+    return ew.where(is_end, end, ew.where(is_far, outer, near))
 
 
 def log1p_ratio_slope(x: Any) -> Any:

@@ -1,6 +1,7 @@
 """``out=``: functions write their results to tensors that are given."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from numpy.testing import assert_array_equal
 
 import functrans as ft
 import functrans.compat.torch as torch
+from functrans import autograd
 from functrans.autograd.methods import arithmetic, comparison, pointwise, reductions
 
 X = torch.tensor([[0.25, 0.5], [0.75, 0.125]])
@@ -23,6 +25,22 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "max": lambda **k: torch.max(X, dim=1, **k),
     "topk": lambda **k: torch.topk(X, 1, **k),
     "erf": lambda **k: torch.special.erf(X, **k),
+    "tensordot": lambda **k: torch.tensordot(X, X, 1, **k),
+    "chain_matmul": lambda **k: torch.chain_matmul(X, X, X, **k),
+    "hstack": lambda **k: torch.hstack([X, X], **k),
+    "vstack": lambda **k: torch.vstack([X, X], **k),
+    "dstack": lambda **k: torch.dstack([X, X], **k),
+    "pow": lambda **k: torch.pow(X, 1.5, **k),
+    "pow of a number": lambda **k: torch.pow(1.5, X, **k),
+    "float_power": lambda **k: torch.float_power(X, 1.5, **k),
+    "remainder": lambda **k: torch.remainder(X, 0.2, **k),
+    "xlogy": lambda **k: torch.xlogy(X, X, **k),
+    "zeta": lambda **k: torch.special.zeta(X + 1, X, **k),
+    "polygamma": lambda **k: torch.polygamma(1, X, **k),
+    "searchsorted": lambda **k: torch.searchsorted(X[0], X, right=True, **k),
+    "bucketize": lambda **k: torch.bucketize(X, X[0], out_int32=True, **k),
+    "isin": lambda **k: torch.isin(X, X[0], **k),
+    "complex": lambda **k: torch.complex(X, X + 1, **k),
 }
 
 
@@ -31,7 +49,7 @@ def _of_tables() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for module in (arithmetic, comparison, pointwise, reductions):
         for row in module.ROWS:
-            if "f" not in row.forms or row.name == "isin":  # which takes numbers first, too
+            if "f" not in row.forms:
                 continue
             function = getattr(torch, row.name, None)
             for operands in ((X,), (X, X)):
@@ -73,6 +91,22 @@ def test_results_are_written_to_out(name: str) -> None:
         assert type(found) is type(expected)
 
 
+def test_out_of_tensordot_may_be_positional_and_truth_values_have_none() -> None:
+    out = torch.zeros(2, 2)
+    assert torch.tensordot(X, X, 1, out) is out
+    assert_array_equal(out.numpy(), (X @ X).numpy())
+    with pytest.raises(TypeError, match=r"allclose\(\) got an unexpected keyword argument 'out'"):
+        torch.allclose(X, X, out=out)
+
+
+def test_forms_in_place_take_no_out_and_change_nothing() -> None:
+    x, out = X.clone(), torch.ones(2, 2)
+    with pytest.raises(TypeError, match=r"exp_\(\) got an unexpected keyword argument 'out'"):
+        torch.exp_(x, out=out)
+    assert_array_equal(x.numpy(), X.numpy())
+    assert out.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
 @pytest.mark.parametrize("which", ["input", "other", "out"])
 def test_out_and_gradients_do_not_go_together(which: str) -> None:
     tensors = {key: torch.ones(2) for key in ("input", "other", "out")}
@@ -111,3 +145,135 @@ def test_out_may_be_the_operand_a_part_of_it_or_in_a_jitted_step() -> None:
     ft.jit(lambda factor: torch.mul(x, factor, out=x))(torch.tensor(2.0))
     assert x.tolist() == [2.0, 10.0, 26.0]
     assert x._version > version
+
+
+# every function that is public --------------------------------------------------------------------
+
+NAMESPACES: dict[str, Any] = {
+    "torch": torch,
+    "torch.Tensor": torch.Tensor,
+    "torch.autograd": torch.autograd,
+    "torch.fft": torch.fft,
+    "torch.func": torch.func,
+    "torch.linalg": torch.linalg,
+    "torch.nn.functional": torch.nn.functional,
+    "torch.nn.init": torch.nn.init,
+    "torch.special": torch.special,
+    "functrans.autograd": autograd,
+    "functrans.autograd.func": autograd.func,
+}
+
+
+def _may_take_out(function: Any) -> bool:
+    """Whether its signature, or that of what it wraps, lets ``out=`` through."""
+    return any(
+        parameter.name == "out" or parameter.kind is parameter.VAR_KEYWORD
+        for follow in (True, False)
+        for parameter in inspect.signature(function, follow_wrapped=follow).parameters.values()
+    )
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    for prefix, space in NAMESPACES.items():
+        for name in dir(space):
+            function = getattr(space, name, None)
+            if (
+                not name.startswith("_")
+                and callable(function)
+                and not isinstance(function, type)
+                and _may_take_out(function)
+            ):
+                yield f"{prefix}.{name}", function
+
+
+PUBLIC = dict(_public())
+ALWAYS_RAISE = ("torch.Tensor.cuda", "torch.autograd.variable", "functrans.autograd.variable")
+
+
+def _arguments() -> list[tuple[Any, ...]]:
+    """Arguments with which something can be called; new ones each time, since some are changed."""
+    x, n, i = X.clone(), torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1])
+    v, m, c, cube = x[0].clone(), n > 0, torch.complex(x, x + 1), torch.stack([x, x])
+    return [
+        (x,), (x, x), (n,), (n, n), (x, 0.5), (x, 1), (x, x, x), (v,), (v, v), (x, v), (v, x, x),
+        (x, x, v), (x, v, v), (i,), (i, i), (c,), (x @ x.mT + torch.eye(2),), (cube,), (cube, 2),
+        (cube, cube), (x, cube, cube), (cube, cube, cube), (x, i), (x, m), (x, m, 0.5), (x, m, v),
+        (x, (0,)), (x, (1, 0)), (x, (0, 1)), (x, (2, 2)), (x, (2, 2), (2, 1)), (x, 0, 1),
+        (x, 0, n), (x, 0, i), (x, 0, (1, 2)), (x, 0, 0, 1), (x, 0, i, x), (x, 0, i, 0.5),
+        (x, 0, n, x), (x, 0, n, x, "sum"), (x, 0, i, x, "prod"), (x, (i,), v), (x, i, v),
+        (x, v, 0), (x, v, 0, 0), (x, 2, 0, 1.0), (m, x, x), (torch.ones(4), 0, (2, 2)),
+        (torch.ones(3), torch.ones(3)), ([x, x],), (v.numpy(),), (3,), (3, 4), (0, 3, 4),
+        ((2, 2),), ((2, 2), 0.5), ((2, 2), (2, 1)), (2.0, 1.0, (2,)),
+    ]  # fmt: skip
+
+
+def _tensors(result: Any) -> list[Any]:
+    several = result if isinstance(result, (tuple, list)) else (result,)
+    return [y for y in several if isinstance(y, torch.Tensor)]
+
+
+def _works(call: Callable[..., Any]) -> tuple[int, Any]:
+    """Which arguments a function takes, and its result."""
+    for k, arguments in enumerate(_arguments()):
+        torch.manual_seed(0)
+        try:
+            return k, call(*arguments)
+        except (TypeError, RuntimeError, ValueError, AttributeError, IndexError):
+            continue
+    raise AssertionError("add arguments with which it can be called")
+
+
+@pytest.mark.filterwarnings("ignore")  # of what is deprecated in torch, too
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name not in ALWAYS_RAISE])
+def test_out_is_written_or_refused_and_never_ignored(name: str) -> None:
+    k, result = _works(PUBLIC[name])
+    expected = [y.detach().clone() for y in _tensors(result)] or [torch.zeros(())]
+    outs = [~y if y.dtype == bool else y + 1 for y in expected]
+    before = [out.clone() for out in outs]
+    torch.manual_seed(0)
+    refused = ""
+    try:
+        found = PUBLIC[name](
+            *_arguments()[k], out=tuple(outs) if isinstance(result, tuple) else outs[0]
+        )
+    except (TypeError, NotImplementedError) as error:
+        refused = str(error)
+    if refused:
+        assert "out= is not supported" in refused or "argument 'out'" in refused
+        assert_same(outs, before)
+    else:
+        assert [id(y) for y in _tensors(found)] == [id(out) for out in outs]
+        assert_same(outs, expected)
+
+
+def assert_same(some: list[Any], others: list[Any]) -> None:
+    for one, other in zip(some, others, strict=True):
+        assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_of_public_functions_many_may_take_out_and_some_always_raise() -> None:
+    assert len(PUBLIC) > 700
+    for name in ALWAYS_RAISE:
+        with pytest.raises((RuntimeError, TypeError)):
+            PUBLIC[name](X, out=X.clone())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **k: torch.zeros(3, **k),
+        lambda **k: torch.range(0, 3, **k),
+        lambda **k: torch.rand(3, **k),
+        lambda **k: torch.hann_window(3, **k),
+        lambda **k: torch.kaiser_window(3, True, 3.0, **k),
+        lambda **k: torch.fft.fftfreq(3, **k),
+        lambda **k: torch.fft.fft(X[0], **k),
+    ],
+)
+def test_factories_refuse_out_and_keywords_that_they_do_not_have(call: Callable[..., Any]) -> None:
+    out = torch.ones(3)
+    with pytest.raises(NotImplementedError, match=r"out= is not supported; write result = "):
+        call(out=out)
+    assert out.tolist() == [1.0] * 3
+    with pytest.raises(TypeError, match="unexpected keyword argument 'oute'"):
+        call(oute=out)

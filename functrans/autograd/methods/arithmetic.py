@@ -23,6 +23,7 @@ from functrans.autograd.methods.rows import (
     methods_of,
     overwrite,
     plain,
+    with_out,
 )
 from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
@@ -401,11 +402,10 @@ def power(input: Any, exponent: Any) -> Any:  # torch's name
 
 def float_power(input: Any, exponent: Any) -> Any:  # torch's name
     """``input ** exponent`` in float64 or complex128."""
-    tensors = [x for x in (input, exponent) if isinstance(x, Tensor)]
     is_complex = result_dtype(input, exponent).kind == "c"
     dtype = np.dtype(np.complex128 if is_complex else np.float64)
     a, b = (to_dtype(x, dtype) if isinstance(x, Tensor) else x for x in (input, exponent))
-    return power(a, b) if tensors else NotImplemented
+    return power(a, b)
 
 
 bitwise_and = binary("bitwise_and", "And", ew.bitwise_and_p, refuses="fc")
@@ -467,7 +467,12 @@ ROWS: tuple[Row, ...] = (
 METHODS: dict[str, Any] = {**_operators(), **methods_of(ROWS)}
 FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
-    "pow": power,
-    "float_power": float_power,
-    "remainder": remainder,
+    **{
+        name: with_out(name, function)  # they take a number first, too
+        for name, function in (
+            ("pow", power),
+            ("float_power", float_power),
+            ("remainder", remainder),
+        )
+    },
 }

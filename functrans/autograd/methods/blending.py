@@ -22,6 +22,7 @@ from functrans.autograd.methods.rows import (
     lifted,
     methods_of,
     plain,
+    with_out,
 )
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
@@ -222,4 +223,8 @@ ROWS: tuple[Row, ...] = (
 )
 
 METHODS: dict[str, Any] = {**methods_of(ROWS), "where": where_method}
-FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "where": where, "xlogy": xlogy}
+FUNCTIONS: dict[str, Any] = {
+    **functions_of(ROWS),
+    "where": where,
+    "xlogy": with_out("xlogy", xlogy),
+}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.methods.arithmetic import apply, other_operand
-from functrans.autograd.methods.rows import Row, constant, functions_of, methods_of, plain
+from functrans.autograd.methods.rows import Row, constant, functions_of, methods_of, plain, with_out
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
@@ -146,7 +146,6 @@ ROWS: tuple[Row, ...] = (
     Row("isclose", isclose),
     Row("allclose", allclose),
     Row("equal", equal),
-    Row("isin", isin, (), "f"),
 )
 
 METHODS: dict[str, Any] = {
@@ -154,4 +153,4 @@ METHODS: dict[str, Any] = {
     **{f"__{name}__": _comparison(name, p) for name, p, _ in _COMPARISONS},
     "__invert__": bitwise_not,
 }
-FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "isin": isin}
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "isin": with_out("isin", isin)}

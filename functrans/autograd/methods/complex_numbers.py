@@ -18,6 +18,7 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     methods_of,
+    with_out,
 )
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
@@ -212,4 +213,4 @@ METHODS: dict[str, Any] = {
     "imag": property(imag, _set_imag),
     "is_neg": lambda self: False,
 }
-FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "complex": complex_from}
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "complex": with_out("complex", complex_from)}

@@ -68,6 +68,7 @@ class device:  # noqa: N801  # torch's name
 
 
 CPU = device("cpu")
+_device = device  # where an argument has its name
 
 
 def bfloat16_dtype() -> np.dtype:
@@ -146,11 +147,12 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
         size: Any = None,
         dtype: Any = None,
         requires_grad: bool = False,
-        **options: Any,
+        device: Any = None,
+        **_: Any,
     ) -> Tensor:
         if not sizes and size is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-        device(options.get("device") or "cpu")  # refuses others
+        _device(device or "cpu")  # refuses others
         shape = extents(sizes or (size,))
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
         return with_default(result, [self])
@@ -167,20 +169,27 @@ def new_full(
     *,
     dtype: Any = None,
     requires_grad: bool = False,
-    **options: Any,
+    device: Any = None,
+    **_: Any,
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
-    device(options.get("device") or "cpu")
+    _device(device or "cpu")
     shape = extents((size,))
     value = np.full(shape, plain(fill_value), dtype or self.dtype)
     return with_default(FLOAT64.made(value, requires_grad), [self])
 
 
 def new_tensor(
-    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False, **options: Any
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
+    **_: Any,
 ) -> Tensor:
     """A tensor of data; without a dtype in that of this one."""
-    device(options.get("device") or "cpu")
+    _device(device or "cpu")
     value = array_of(data, dtype or self.dtype, default_of(self))
     return with_default(FLOAT64.made(value, requires_grad), [self])
 

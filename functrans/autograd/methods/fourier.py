@@ -14,7 +14,7 @@ from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import check_tensor, constant, floating, refuse_out
 from functrans.autograd.promotion import torch_defaults
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, called
 from functrans.trace import dtype_of
 
 _NORMS = (None, "forward", "backward", "ortho")
@@ -101,12 +101,21 @@ def _shift(name: str) -> Callable[..., Any]:
 def _frequencies(name: str) -> Callable[..., Any]:
     function = getattr(np.fft, name)
 
-    def operation(n: int, d: float = 1.0, *, dtype: Any = None, **_: Any) -> Tensor:
-        return constant(function(n, d).astype(dtype or torch_defaults.dtype))
+    def operation(
+        n: int,
+        d: float = 1.0,
+        *,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        refuse_out(f"fft_{name}", out)
+        result: Any = constant(function(n, d).astype(dtype or torch_defaults.dtype))
+        return result.requires_grad_() if requires_grad else result  # type: ignore[no-any-return]  # a tensor
 
-    operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"``np.fft.{name}`` as a tensor."
-    return operation
+    return called(operation, name)  # type: ignore[no-any-return]  # a function
 
 
 FFT: dict[str, Any] = {

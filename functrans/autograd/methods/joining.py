@@ -22,7 +22,7 @@ from functrans.autograd.methods.rows import (
     into,
     methods_of,
     plain,
-    refuse_out,
+    with_out,
 )
 from functrans.autograd.methods.shaping import (
     axis_of,
@@ -142,8 +142,7 @@ def _atleast(ndim: int) -> Callable[..., Any]:
 
 
 def _stacked(ndim: int, axis_for: Callable[[int], int]) -> Callable[..., Any]:
-    def operation(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
-        refuse_out("stack", out)
+    def operation(tensors: Sequence[Tensor]) -> Tensor:
         parts = [at_least(ndim, x) for x in _list_of("stack", tensors)]
         return cat(parts, axis_for(len(parts[0].shape)))
 
@@ -504,10 +503,10 @@ FUNCTIONS: dict[str, Any] = {
     "concat": cat,
     "concatenate": cat,
     "stack": stack,
-    "hstack": _stacked(1, lambda ndim: 0 if ndim == 1 else 1),
-    "vstack": _stacked(2, lambda ndim: 0),
-    "row_stack": _stacked(2, lambda ndim: 0),
-    "dstack": _stacked(3, lambda ndim: 2),
+    "hstack": with_out("hstack", _stacked(1, lambda ndim: 0 if ndim == 1 else 1)),
+    "vstack": with_out("vstack", _stacked(2, lambda ndim: 0)),
+    "row_stack": with_out("row_stack", _stacked(2, lambda ndim: 0)),
+    "dstack": with_out("dstack", _stacked(3, lambda ndim: 2)),
     "column_stack": column_stack,
     "block_diag": block_diag,
     "constant_pad_nd": constant_pad_nd,

@@ -24,6 +24,7 @@ from functrans.autograd.methods.rows import (
     methods_of,
     plain,
     results,
+    with_out,
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import torch_kind
@@ -619,6 +620,6 @@ ROWS: tuple[Row, ...] = (
 METHODS: dict[str, Any] = methods_of(ROWS)
 FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
-    "searchsorted": searchsorted,
-    "bucketize": bucketize,
+    "searchsorted": with_out("searchsorted", searchsorted),
+    "bucketize": with_out("bucketize", bucketize),
 }

@@ -12,7 +12,14 @@ from typing import Any
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.reductions import vector_norm_of
-from functrans.autograd.methods.rows import Row, check_tensor, functions_of, methods_of
+from functrans.autograd.methods.rows import (
+    Row,
+    check_tensor,
+    functions_of,
+    into,
+    methods_of,
+    with_out,
+)
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import as_tensor, result_dtype
 from functrans.autograd.tensors import Tensor
@@ -254,6 +261,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:  # torch's name
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums of products over some axes of each."""
+    if out is not None:
+        return into(out, "tensordot", tensordot, a, b, dims)  # type: ignore[no-any-return]  # out
     if isinstance(dims, (tuple, list)):
         dims = tuple(tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in dims)
     same_dtype(a, b)
@@ -375,6 +384,6 @@ FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
     "tensordot": tensordot,
     "einsum": einsum,
-    "chain_matmul": chain_matmul,
+    "chain_matmul": with_out("chain_matmul", chain_matmul),
     "cdist": cdist,
 }

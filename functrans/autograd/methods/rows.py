@@ -126,7 +126,7 @@ def into(out: Any, name: str, function: Callable[..., Any], *args: Any, **kwargs
       ``out``; several as the function returns them.
 
     Raises:
-      TypeError: ``out`` is no tensor.
+      TypeError: ``out`` is no tensor, or a result is a truth value.
       RuntimeError: an argument or ``out`` requires a gradient; shape or dtype do not fit.
     """
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
@@ -141,6 +141,8 @@ def into(out: Any, name: str, function: Callable[..., Any], *args: Any, **kwargs
         )
     found = function(*args, **kwargs)
     several = found if isinstance(found, tuple) else (found,)
+    if any(isinstance(new, bool) for new in several):
+        raise _unexpected_out(name)
     if len(several) != len(outs):
         raise TypeError(f"{name}(): out= takes {len(several)} tensors, {len(outs)} were given")
     for x, new in zip(outs, several, strict=True):
@@ -158,6 +160,23 @@ def into(out: Any, name: str, function: Callable[..., Any], *args: Any, **kwargs
     return type(found)(*outs) if hasattr(found, "_fields") else outs
 
 
+def _unexpected_out(name: str) -> TypeError:
+    return TypeError(f"{name}() got an unexpected keyword argument 'out'")
+
+
+def with_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that also writes its results to ``out=``; see ``function_form`` for methods."""
+    function = called(function, name)
+
+    @functools.wraps(function)
+    def written(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None:
+            return into(out, name, function, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return written
+
+
 def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a method: its first argument is the tensor, by position or as ``input``."""
     method = with_numpy_names(called(method, name))
@@ -165,6 +184,8 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None:
+            if name.endswith("_"):  # it writes to its operand
+                raise _unexpected_out(name)
             return into(out, name, function, *args, **kwargs)
         if not args:
             for key in ("input", "self"):

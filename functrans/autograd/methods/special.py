@@ -13,7 +13,7 @@ from functrans.autograd.composites import composite
 from functrans.autograd.methods import blending, pointwise, reductions
 from functrans.autograd.methods.arithmetic import joined
 from functrans.autograd.methods.pointwise import unary
-from functrans.autograd.methods.rows import Row, floating, functions_of, methods_of
+from functrans.autograd.methods.rows import Row, floating, functions_of, methods_of, with_out
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import special as sf
 from functrans.primitives import torch_elementwise as te
@@ -101,7 +101,7 @@ ROWS: tuple[Row, ...] = (
 
 METHODS: dict[str, Any] = methods_of(ROWS)
 METHODS.pop("multigammaln")
-FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "polygamma": polygamma}
+FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "polygamma": with_out("polygamma", polygamma)}
 _SHARED = {
     "expit": "sigmoid", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "erf": "erf",
     "erfc": "erfc", "erfinv": "erfinv", "gammaln": "lgamma", "digamma": "digamma",
@@ -117,10 +117,15 @@ SPECIAL: dict[str, Any] = {
     "log_softmax": reductions.FUNCTIONS["log_softmax"],
     "logsumexp": reductions.FUNCTIONS["logsumexp"],
     "xlogy": blending.FUNCTIONS["xlogy"],
-    "xlog1py": xlog1py,
-    "zeta": zeta,
-    "gammainc": gammainc,
-    "gammaincc": gammaincc,
-    "polygamma": polygamma,
+    **{
+        name: with_out(name, function)
+        for name, function in (
+            ("xlog1py", xlog1py),
+            ("zeta", zeta),
+            ("gammainc", gammainc),
+            ("gammaincc", gammaincc),
+        )
+    },
+    "polygamma": FUNCTIONS["polygamma"],
     "multigammaln": FUNCTIONS.pop("multigammaln"),
 }

@@ -22,11 +22,11 @@ from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import CPU, device
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.linear_algebra import LINALG
-from functrans.autograd.methods.rows import check_tensor, plain, results
+from functrans.autograd.methods.rows import check_tensor, plain, refuse_out, results
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.random import default_generator
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import MEANINGLESS, Tensor
 
 # windows -----------------------------------------------------------------------------------------
 
@@ -35,19 +35,36 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
     """A function that makes windows; ``make`` gives the values at shares of the whole length."""
     keys = list(defaults)
 
-    def window(window_length: int, periodic: bool = True, *args: float, **options: Any) -> Tensor:
-        dtype = options.pop("dtype", None) or torch_defaults.dtype
-        requires_grad = options.pop("requires_grad", False)
-        device(options.pop("device", None) or "cpu")
+    def window(
+        window_length: int,
+        periodic: bool = True,
+        *args: float,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        out: Any = None,
+        device: Any = None,
+        **options: Any,
+    ) -> Tensor:
+        refuse_out(name, out)
+        if len(args) > len(keys):
+            raise TypeError(
+                f"{name}() takes at most {2 + len(keys)} positional arguments but "
+                f"{2 + len(args)} were given"
+            )
+        _device(device or "cpu")
         shape = {**defaults, **dict(zip(keys, args, strict=False))}
-        shape.update({key: options.pop(key) for key in keys if key in options})
+        for key, value in options.items():
+            if key in shape:
+                shape[key] = value
+            elif key not in MEANINGLESS:
+                raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
         n = int(window_length)
         if n < 0:
             raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
         count = n if periodic else n - 1
         places = np.arange(n) / count if n > 1 else np.full(n, 0.5)
         values = np.ones(n) if n == 1 else make(places, **shape)
-        result: Any = Tensor.of(np.asarray(values, dtype))
+        result: Any = Tensor.of(np.asarray(values, dtype or torch_defaults.dtype))
         return result.requires_grad_(requires_grad)  # type: ignore[no-any-return]  # a tensor
 
     window.__name__ = window.__qualname__ = name
