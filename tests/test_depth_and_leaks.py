@@ -12,10 +12,12 @@ import pytest
 
 import functrans as ft
 from functrans import functional
+from functrans.compat import torch
 from functrans.errors import NestingError, NonDifferentiableError
 from functrans.passes import pullback
 from functrans.passes.pullback import _derived_pullback, _Params
 from functrans.primitives import elementwise as ew
+from functrans.scipy.integrate import odeint
 from functrans.state import open_traces
 from functrans.testing import random_like
 from functrans.traces.recording import RecordingTracer
@@ -387,27 +389,114 @@ def _loops(x: Any) -> Any:
     return ft.lax.fori_loop(0, 3, lambda i, c: c * x[0] + i, ft.lax.scan(step, x[0], x)[0])
 
 
-@pytest.mark.parametrize(
-    "fun",
-    [
-        lambda x: np.sin(x) * 2.0 + np.sum(x),
-        _loops,
-        ft.grad(lambda x: np.sum(np.tanh(x @ x.T) ** 2)),
-        lambda x: np.linalg.eig(np.linalg.solve(x @ x.T + np.eye(len(x)), x @ x.T))[0],
-    ],
-    ids=["elementwise", "loops", "gradient", "linear algebra"],
-)
-def test_new_shapes_leave_no_cycles(fun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def _grow(x: Any) -> Any:
+    return ft.lax.while_loop(lambda c: np.any(c < 9.0), lambda c: c * 1.5, x)
+
+
+def _loop_in_loop(x: Any) -> Any:
+    return ft.lax.fori_loop(0, 3, lambda i, c: _grow(c), x)
+
+
+def _loops_of_three_levels(x: Any) -> Any:
+    return ft.lax.scan(lambda c, row: (_loop_in_loop(c * row), c), x[0], x)
+
+
+def _choice_in_loop(x: Any) -> Any:
+    return ft.lax.fori_loop(0, 3, lambda i, c: ft.lax.cond(i > 1, _grow, lambda y: y * 2.0, c), x)
+
+
+def _no_rounds(x: Any) -> Any:
+    return ft.lax.fori_loop(0, 0, lambda i, c: _grow(c), x)
+
+
+def _taken_over() -> Any:
+    """A loop in the memory of its argument, which must be large enough for that."""
+    loop = ft.jit(lambda x: ft.lax.fori_loop(0, 3, lambda i, c: c * 2.0 + 1.0, x), donate_argnums=0)
+    return lambda x: loop(np.repeat(x, 20, 0))
+
+
+def _decay(x: Any) -> Any:
+    return odeint(lambda y, t: -y, x[0], np.linspace(0.0, 1.0, 4))
+
+
+def _sum_of(fun: Any) -> Any:
+    return lambda x: np.sum(fun(x))
+
+
+def _tensor_step(fun: Any) -> Any:
+    """A step on tensors, given arrays."""
+    step = ft.jit(fun)
+    return lambda x: step(ft.tensor(x[:, :3]))
+
+
+def _scaled() -> Any:
+    w = ft.tensor(np.ones(3))
+    return _tensor_step(lambda x: (x * w).sum())
+
+
+def _training() -> Any:
+    w = ft.tensor(np.ones(3), requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = ((x * w).sum() - 1.0) ** 2
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return _tensor_step(step)
+
+
+def _writing() -> Any:
+    kept = ft.tensor(np.ones(3))
+
+    def step(x: Any) -> Any:
+        kept[1:] = x.sum()
+        part = kept[:2]
+        part += 1.0
+        return part.clone()
+
+    return _tensor_step(step)
+
+
+NEW_SHAPES: dict[str, Callable[[], Callable[[Any], Any]]] = {
+    "elementwise": lambda: ft.jit(lambda x: np.sin(x) * 2.0 + np.sum(x)),
+    "loops": lambda: ft.jit(_loops),
+    "gradient": lambda: ft.jit(ft.grad(lambda x: np.sum(np.tanh(x @ x.T) ** 2))),
+    "linear algebra": lambda: ft.jit(
+        lambda x: np.linalg.eig(np.linalg.solve(x @ x.T + np.eye(len(x)), x @ x.T))[0]
+    ),
+    "loop in loop": lambda: ft.jit(_loop_in_loop),
+    "loop in loop, gradient": lambda: ft.jit(ft.grad(_sum_of(_loop_in_loop))),
+    "loop in loop, batch": lambda: ft.jit(ft.vmap(_loop_in_loop)),
+    "loops of three levels": lambda: ft.jit(_loops_of_three_levels),
+    "choice in loop": lambda: ft.jit(_choice_in_loop),
+    "loop of no rounds": lambda: ft.jit(_no_rounds),
+    "odeint": lambda: ft.jit(_decay),
+    "odeint, eager": lambda: _decay,
+    "odeint, gradient": lambda: ft.jit(ft.grad(_sum_of(_decay))),
+    "donated": lambda: ft.jit(lambda x: np.sin(x) * 2.0, donate_argnums=0),
+    "donated to a loop": _taken_over,
+    "shown": lambda: lambda x: str(ft.jit(_loop_in_loop).lower(x).plan),
+    "step": _scaled,
+    "training": _training,
+    "step with writes": _writing,
+}
+
+
+@pytest.mark.parametrize("name", NEW_SHAPES)
+def test_new_shapes_leave_no_cycles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled for one more shape, a function leaves nothing that only the collector frees."""
     monkeypatch.setenv("FUNCTRANS_CACHE_DIR", "off")
-    jitted = ft.jit(fun)
-    jitted(np.ones((2, 3)))
-    jitted(np.ones((3, 3)))
+    call = NEW_SHAPES[name]()
+    call(np.ones((2, 3)))
+    call(np.ones((3, 3)))
     gc.collect()
     gc.disable()
     try:
         for n in range(4, 7):
-            jitted(np.ones((n, n + 1)))
+            call(np.ones((n, n + 1)))
         assert gc.collect() == 0
     finally:
         gc.enable()
@@ -422,40 +511,69 @@ def _ruled(f: Any) -> Any:
     return ruled
 
 
+def _ruled_backward(f: Any) -> Any:
+    ruled = ft.custom_vjp(lambda x: f(x))
+    ruled.defvjp(lambda x: ft.vjp(f, x), lambda pull, ct: pull(ct))
+    return ruled
+
+
+def _while(f: Any, x: Any) -> Any:
+    """A loop of one round."""
+    return ft.lax.while_loop(lambda c: c[1] < 1, lambda c: (f(c[0]), c[1] + 1), (x, 0))[0]
+
+
 NESTS: dict[str, Callable[[Any], Any]] = {
     "cond": lambda f: lambda x: ft.lax.cond(x > 0, f, lambda y: y, x),
     "scan": lambda f: lambda x: ft.lax.scan(lambda c, _: (f(c), None), x, None, 1)[0],
-    "while_loop": lambda f: lambda x: ft.lax.fori_loop(0, 1, lambda _, y: f(y), x),
+    "fori_loop": lambda f: lambda x: ft.lax.fori_loop(0, 1, lambda _, y: f(y), x),
+    "while_loop": lambda f: lambda x: _while(f, x),
+    "switch": lambda f: lambda x: ft.lax.switch(0, [f, lambda y: y * 3.0], x),
     "vmap": lambda f: lambda x: ft.vmap(f)(np.expand_dims(x, 0))[0],
     "jit": lambda f: ft.jit(f),
     "checkpoint": ft.checkpoint,
     "custom_jvp": _ruled,
+    "custom_vjp": _ruled_backward,
 }
 
 
-@pytest.mark.parametrize("outer", [ft.grad, ft.jit], ids=["grad", "jit"])
-@pytest.mark.parametrize("name", NESTS)
-def test_nesting_works_or_is_refused_with_advice(name: str, outer: Any) -> None:
-    def nested(n: int) -> Any:
-        f: Any = lambda x: x * 1.5  # noqa: E731
-        for _ in range(n):
-            f = NESTS[name](f)
-        return f
+def nested(nest: Callable[[Any], Any], n: int, factor: float = 1.5) -> Any:
+    """A function that stands in so many others."""
+    f: Any = lambda x: x * factor  # noqa: E731
+    for _ in range(n):
+        f = nest(f)
+    return f
 
-    expected = 1.5 if outer is ft.grad else 3.0
-    assert outer(nested(10))(2.0) == expected
-    with pytest.raises(
-        NestingError, match=r"deeper than Python's stack of .*sys\.setrecursionlimit"
-    ):
-        outer(nested(1000))(2.0)
+
+OUTERS: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda f: f(2.0),
+    "grad": lambda f: ft.grad(f)(2.0) * 2.0,
+    "jit": lambda f: ft.jit(f)(2.0),
+    "tensor": lambda f: f(ft.tensor(2.0)).item(),
+}
+_RULED = ("custom_jvp", "custom_vjp")
+
+
+@pytest.mark.parametrize(
+    ("name", "outer"),
+    [(name, outer) for name in NESTS for outer in OUTERS if outer != "tensor" or name in _RULED],
+)
+def test_nesting_works_or_is_refused_with_advice(name: str, outer: str) -> None:
+    def run(n: int) -> Any:
+        return OUTERS[outer](nested(NESTS[name], n))
+
+    expected = 3.0
+    assert run(10) == expected
+    for n in (400, 401, 1000):
+        with pytest.raises(
+            NestingError, match=r"deeper than Python's stack of .*sys\.setrecursionlimit"
+        ):
+            run(n)
     assert open_traces.get() == ()
-    assert outer(nested(10))(2.0) == expected
+    assert run(10) == expected
 
 
 def test_deeper_stack_allows_deeper_nesting() -> None:
-    f: Any = lambda x: x * 1.5  # noqa: E731
-    for _ in range(60):
-        f = NESTS["cond"](f)
+    f = nested(NESTS["cond"], 60)
     limit = sys.getrecursionlimit()
     with pytest.raises(NestingError):
         ft.grad(f)(2.0)
@@ -470,6 +588,93 @@ def test_endless_recursion_of_the_user_stays_what_it_is() -> None:
     def f(x: Any) -> Any:
         return f(x) + 1.0
 
-    with pytest.raises(RecursionError) as caught:
-        ft.jit(f)(1.0)
-    assert type(caught.value) is RecursionError
+    for call in (ft.jit(f), ft.grad(f), _ruled(f), ft.grad(_ruled(f))):
+        with pytest.raises(RecursionError) as caught:
+            call(1.0)
+        assert type(caught.value) is RecursionError
+
+
+def test_a_function_with_rules_that_calls_itself_for_ever_is_no_nest() -> None:
+    ruled = ft.custom_jvp(lambda x: ruled(x) + 1.0)
+    ruled.defjvp(lambda primals, tangents: (ruled(*primals), tangents[0]))
+    for x in (1.0, ft.tensor(1.0)):
+        with pytest.raises(RecursionError) as caught:
+            ruled(x)
+        assert type(caught.value) is RecursionError
+
+
+# work -------------------------------------------------------------------------------------------
+
+
+def count_calls(call: Callable[[], Any]) -> int:
+    """How often functions of Python are called."""
+    count = 0
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def _pair(f: Any) -> Any:
+    """A step that computes one value from the other."""
+    return lambda c: (f(c[0]) + c[1], c[0] * 2.0)
+
+
+WORK_NESTS: dict[str, Callable[[Any], Any]] = {
+    **{name: NESTS[name] for name in ("while_loop", "fori_loop", "scan", "switch")},
+    "cond": lambda f: lambda x: ft.lax.cond(
+        x > 0, lambda y: (f(y), y), lambda y: (y * 2.0, y), x
+    )[0],
+    "jit": lambda f: lambda x: ft.jit(lambda y: (f(y), y * 2.0))(x)[0],
+    "checkpoint": lambda f: lambda x: ft.checkpoint(lambda y: (f(y), y * 2.0))(x)[0],
+    "while_loop of pairs": lambda f: lambda x: ft.lax.while_loop(
+        lambda c: c[1] < 1, lambda c: (_pair(f)(c[0]), c[1] + 1), ((x, x), 0)
+    )[0][0],
+    "while_loop of three": lambda f: lambda x: ft.lax.while_loop(
+        lambda c: c[0] < 1, lambda c: (c[0] + 1, f(c[2]), c[1] * 2.0), (0, x, x)
+    )[1],
+    "fori_loop with traced bounds": lambda f: lambda x: ft.lax.fori_loop(
+        0, (x * 0.0 + 1.0).astype(int), lambda _, y: f(y), x
+    ),
+    "scan of pairs": lambda f: lambda x: ft.lax.scan(
+        lambda c, _: (_pair(f)(c), c[0]), (x, x), None, 1
+    )[0][0],
+    "scan with results": lambda f: lambda x: ft.lax.scan(
+        lambda c, _: (c * 2.0, (f(c), c)), x, None, 1
+    )[1][0][0],
+    "switch on a value": lambda f: lambda x: ft.lax.switch(
+        (x * 0.0 + 1.0).astype(int), [lambda y: (y, y), lambda y: (f(y), y * 2.0)], x
+    )[0],
+}  # fmt: skip
+WORK: dict[str, Callable[[Any], Any]] = {
+    "make_jaxpr": lambda f: ft.make_jaxpr(f)(1.0),
+    "jit": lambda f: ft.jit(f)(1.0),
+    "jvp": lambda f: ft.jvp(f, (1.0,), (1.0,)),
+    "grad": lambda f: ft.grad(f)(1.0),
+    "staged grad": lambda f: ft.make_jaxpr(ft.grad(f))(1.0),
+    "hessian": lambda f: ft.make_jaxpr(ft.grad(ft.grad(f)))(1.0),
+    "vmap": lambda f: ft.vmap(f)(np.array([1.0, 2.0])),
+    "vmap of grad": lambda f: ft.vmap(ft.grad(f))(np.array([1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("transform", WORK)
+@pytest.mark.parametrize("name", WORK_NESTS)
+def test_work_is_polynomial_in_the_depth_of_a_nest(name: str, transform: str) -> None:
+    """Twice as deep takes some four times as many calls at most: it is in proportion for most."""
+    sys.setrecursionlimit(10_000)  # the fixture puts it back
+    nest, run = WORK_NESTS[name], WORK[transform]
+    run(nested(nest, 1, 1.1))  # what is done once
+    few, many = (
+        count_calls(lambda: run(nested(nest, n, 1.0 + n / 100)))  # noqa: B023  # called at once
+        for n in (5, 10)
+    )
+    assert many < 5 * few

@@ -195,7 +195,8 @@ class Session:
         tensor._trace = self.trace
 
     def restore(self) -> None:
-        """Give all tensors their arrays back, and numbers their places."""
+        """Give all tensors their arrays back, and numbers their places; the session is over."""
+        del self.trace.session  # a cycle until here
         self.restore_numbers()
         for entry in self.entries.values():
             tensor = entry.tensor

@@ -183,9 +183,9 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
     consts = operands[:n_consts]
     xs = operands[n_consts + n_carry :]
     block = BodyWriter(w.program, jaxpr, {}, {})
-    block.plan_ahead()
+    writers = block.plan_ahead()
     carried = [
-        Carried(w, start, out, block.may_overwrite(before, after))  # type: ignore[arg-type]  # variables
+        Carried(w, start, out, block.may_overwrite(writers, before, after))  # type: ignore[arg-type]  # variables
         for start, out, before, after in zip(
             operands[n_consts : n_consts + n_carry],
             eqn.outputs[:n_carry],
@@ -221,7 +221,7 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
                 destinations,
                 frozenset(in_place),  # type: ignore[arg-type]  # results are variables
             )
-            block.write()
+            block.write(writers)
             _keep_tapes(block, jaxpr.outvars[n_carry:], kept)
             _next_values(w, jaxpr, block, carried)
     for c in carried:
@@ -324,9 +324,9 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     starts = operands[n_cond + n_body :]
     tapes = [_new_tape(w, var, None) for var in eqn.outputs[len(starts) :]]
     block = BodyWriter(w.program, body, {}, {})
-    block.plan_ahead()
+    writers = block.plan_ahead()
     carried = [
-        Carried(w, start, out, block.may_overwrite(before, after))  # type: ignore[arg-type]  # variables
+        Carried(w, start, out, block.may_overwrite(writers, before, after))  # type: ignore[arg-type]  # variables
         for start, out, before, after in zip(
             starts, eqn.outputs, body.invars[n_body:], body.outvars, strict=False
         )
@@ -358,7 +358,7 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
         destinations,
         frozenset(in_place),  # type: ignore[arg-type]  # results are variables
     )
-    block.write()
+    block.write(writers)
     _keep_tapes(block, body.outvars[len(starts) :], kept)
     _next_values(w, body, block, carried)
     b.branch(head)

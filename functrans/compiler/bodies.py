@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from functrans.compiler.parallel import ChunkFunction
     from functrans.compiler.programs import ProgramWriter
 
+Writers = list[NestWriter | None]
+"""Per item of a schedule, what writes it if it is a nest."""
+
 
 class BodyWriter:
     """Writes one program, or one block of control flow.
@@ -74,7 +77,6 @@ class BodyWriter:
         self._heirs: dict[Var, Var] = {}
         """Variables whose memory is, from the start, that of one computed later in place."""
         self._occupied: frozenset[Var] = frozenset()
-        self._writers: list[NestWriter | None] | None = None
         self._temporary: list[int] = []
         self.schedule: Schedule | None = None
         self.is_chunk = False
@@ -172,15 +174,18 @@ class BodyWriter:
 
     # writing -------------------------------------------------------------------------------------
 
-    def plan(self) -> list[NestWriter | None]:
-        """Schedule the program, so that every nest can be written."""
+    def plan(self) -> Writers:
+        """Schedule the program, so that every nest can be written.
+
+        The writers refer to this object, which therefore does not keep them.
+        """
         forced: frozenset[Var] = frozenset()
         by_routine: frozenset[Var] = frozenset()
         explored: dict[Any, NestWriter] = {}
         while True:
             self.schedule = schedule(self.jaxpr, forced, by_routine)
             self.available = set(self.env)
-            writers: list[NestWriter | None] = []
+            writers: Writers = []
             try:
                 for number, item in enumerate(self.schedule.items):
                     writer = None
@@ -207,10 +212,14 @@ class BodyWriter:
                 continue
             return writers
 
-    def write(self) -> None:
-        """Write the whole program; its results are in ``env``, and in their destinations."""
-        writers = self._writers if self._writers is not None else self.plan()
-        self._writers = None  # they refer to this
+    def write(self, writers: Writers | None = None) -> None:
+        """Write the whole program; its results are in ``env``, and in their destinations.
+
+        Args:
+          writers: what :meth:`plan_ahead` gave, if that was called.
+        """
+        if writers is None:
+            writers = self.plan()
         assert self.schedule is not None
         dying = self._last_reads(self.schedule)
         self._find_heirs(self.schedule, writers, dying)
@@ -250,28 +259,27 @@ class BodyWriter:
         self.destinations = destinations
         self._occupied = occupied
 
-    def plan_ahead(self) -> None:
+    def plan_ahead(self) -> Writers:
         """Plan before the arguments have places."""
         self.env = {
             var: Stored(var.aval.shape, var.aval.dtype)
             for var in (*self.jaxpr.constvars, *self.jaxpr.invars)
         }
-        self._writers = self.plan()
+        return self.plan()
 
-    def may_overwrite(self, argument: Var, result: Var) -> bool:
-        """Whether a result can be computed in the memory of an argument.
+    def may_overwrite(self, writers: Writers, argument: Var, result: Var) -> bool:
+        """Whether a result can be computed in the memory of an argument, after planning ahead.
 
         It can where the only nest that reads the argument writes the result in the same places, or
         where the last item that reads it is a routine or a loop that takes over its memory.
         """
         assert self.schedule is not None
-        assert self._writers is not None
         if argument in self.jaxpr.outvars:
             return False
         for number, item in enumerate(self.schedule.items):
             if isinstance(item, Call) and result in item.eqn.outputs:
                 return self._may_take_over(number, item.eqn, argument, result)
-        items = zip(self.schedule.items, self.schedule.reads, self._writers, strict=True)
+        items = zip(self.schedule.items, self.schedule.reads, writers, strict=True)
         found = False
         for item, reads, writer in items:
             made = {r.var: r for r in item.roots} if isinstance(item, Nest) else {}
@@ -316,11 +324,11 @@ class BodyWriter:
             return False
         jaxpr = prepare(jaxpr)
         block = BodyWriter(self.program, jaxpr, {}, {})
-        block.plan_ahead()
+        writers = block.plan_ahead()
         before, after = jaxpr.invars[n_consts + place], jaxpr.outvars[place]
-        return isinstance(after, Var) and block.may_overwrite(before, after)
+        return isinstance(after, Var) and block.may_overwrite(writers, before, after)
 
-    def heirs(self, writers: list[NestWriter | None]) -> Mapping[Var, Var]:
+    def heirs(self, writers: Writers) -> Mapping[Var, Var]:
         """Variables that are in the memory of one computed later, after planning."""
         assert self.schedule is not None
         self._find_heirs(self.schedule, writers, self._last_reads(self.schedule))
@@ -329,7 +337,7 @@ class BodyWriter:
     def _find_heirs(
         self,
         plan: Schedule,
-        writers: list[NestWriter | None],
+        writers: Writers,
         dying: list[list[Var]],
     ) -> None:
         """Let a result have the memory of what it is computed from, where that is not read again.

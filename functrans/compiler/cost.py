@@ -123,7 +123,10 @@ def _pointwise_lines(
         e.load(dtype, pointer) if constant is None else e.constant(dtype, dtype.type(constant))
         for dtype, constant, pointer in zip(dtypes, constants, writer.b.arguments, strict=False)
     ]
-    lower.write(e, *numbers, **dict(params))
+    try:
+        lower.write(e, *numbers, **dict(params))
+    finally:
+        writer.release()
     writer.b.finish()
     *helpers, own = [text.count("\n") for text in writer.module.functions]
     return max(1, own - 3 - constants.count(None)), sum(helpers)

@@ -22,6 +22,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from functrans.compiler import access
@@ -57,8 +58,9 @@ class Planned:
     heirs: Mapping[Var, Var]
 
 
-def planned(jaxpr: Jaxpr) -> Planned:
-    """The plan of a prepared program, as ``write_program`` follows it.
+@contextmanager
+def planned(jaxpr: Jaxpr) -> Iterator[Planned]:
+    """The plan of a prepared program, as ``write_program`` follows it, for a ``with`` block.
 
     Args:
       jaxpr: a program without obstacles (``compiler.support``).
@@ -71,9 +73,12 @@ def planned(jaxpr: Jaxpr) -> Planned:
     }
     places = {atom: Value("%out", POINTER) for atom in jaxpr.outvars if isinstance(atom, Var)}
     body = BodyWriter(writer, jaxpr, env, places)
-    writers = body.plan()
-    assert body.schedule is not None
-    return Planned(body, body.schedule, tuple(writers), dict(body.heirs(writers)))
+    try:
+        writers = body.plan()
+        assert body.schedule is not None
+        yield Planned(body, body.schedule, tuple(writers), dict(body.heirs(writers)))
+    finally:
+        writer.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +105,29 @@ def find_donations(jaxpr: Jaxpr, given: Sequence[int]) -> Donations:
       given: positions of the arguments, among its constants and arguments.
     """
     inputs = (*jaxpr.constvars, *jaxpr.invars)
-    plan = planned(jaxpr)
     taken: dict[int, int] = {}
     unused: dict[int, str] = {}
-    for position in given:
-        var = inputs[position]
-        alike = [
-            number
-            for number, out in enumerate(jaxpr.outvars)
-            if out.aval == var.aval and isinstance(out, Var) and number not in taken
-        ]
-        reason = "no result is left with its shape and dtype"
-        for number in alike:
-            out = jaxpr.outvars[number]
-            assert isinstance(out, Var)
-            if _may_replace(plan, out, var):
+    with planned(jaxpr) as plan:
+        for position in given:
+            number, reason = _place_for(plan, jaxpr, inputs[position], taken)
+            if number is None:
+                unused[position] = reason
+            else:
                 taken[number] = position
-                break
-            reason = "it is still read when the result is written"
-        else:
-            unused[position] = reason
     return Donations(taken, unused)
+
+
+def _place_for(
+    plan: Planned, jaxpr: Jaxpr, given: Var, taken: Mapping[int, int]
+) -> tuple[int | None, str]:
+    """The result that may be written over an argument, or why there is none."""
+    reason = "no result is left with its shape and dtype"
+    for number, out in enumerate(jaxpr.outvars):
+        if out.aval == given.aval and isinstance(out, Var) and number not in taken:
+            if _may_replace(plan, out, given):
+                return number, ""
+            reason = "it is still read when the result is written"
+    return None, reason
 
 
 def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
@@ -192,10 +199,10 @@ def _is_carried(plan: Planned, eqn: Equation, out: Var, shown: set[Var]) -> bool
         return False
     jaxpr = prepare(eqn.params["jaxpr"])
     block = BodyWriter(plan.body.program, jaxpr, {}, {})
-    block.plan_ahead()
-    result = jaxpr.outvars[number]
-    assert isinstance(result, Var)
-    return not is_small(out.aval) and block.may_overwrite(jaxpr.invars[start + number], result)
+    writers = block.plan_ahead()
+    before, after = jaxpr.invars[start + number], jaxpr.outvars[number]
+    assert isinstance(after, Var)
+    return not is_small(out.aval) and block.may_overwrite(writers, before, after)
 
 
 # loop nests --------------------------------------------------------------------------------------

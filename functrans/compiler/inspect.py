@@ -88,7 +88,8 @@ def plan(jaxpr: Jaxpr) -> Plan:
             lines.append(f"{number}. NumPy call: {reasons[-1]}")
             lines.append(_INDENT + equation_line(part.eqn, names))
             continue
-        items = list(_items(planned(part.jaxpr), names, number + 1))
+        with planned(part.jaxpr) as order:
+            items = list(_items(order, names, number + 1))
         number += sum(not line.startswith(" ") for line in items)
         lines.extend(items)
         text = write_program(part.jaxpr)
@@ -174,7 +175,8 @@ def _program(label: str, jaxpr: Jaxpr) -> Iterator[str]:
     arguments = _bound((*jaxpr.constvars, *jaxpr.invars), names)
     results = " ".join(atom_text(atom, names) for atom in jaxpr.outvars)
     yield f"{label} of {arguments} gives {results}:"
-    yield from (_INDENT + line for line in _items(planned(jaxpr), names, 1))
+    with planned(jaxpr) as order:
+        yield from (_INDENT + line for line in _items(order, names, 1))
 
 
 def _bound(variables: Sequence[Var], names: Names) -> str:

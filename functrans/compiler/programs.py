@@ -119,6 +119,10 @@ class ProgramWriter:
         self._rounds: Value | None = None
         self._tapes: list[TapeSlots] = []
 
+    def release(self) -> None:
+        """End the cycle of this object and its routines, after the last use of either."""
+        vars(self.routines).clear()
+
     # what bodies ask -----------------------------------------------------------------------------
 
     def at_equation(self, eqn: Equation) -> None:
@@ -292,4 +296,4 @@ def write_program(jaxpr: Jaxpr) -> ProgramText:
     try:
         return writer.write(jaxpr)
     finally:
-        vars(writer.routines).clear()  # it refers to the writer, and the writer to it
+        writer.release()

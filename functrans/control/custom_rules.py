@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from functrans.passes.evaluate import evaluate
 from functrans.primitives.structural import cast, stop_gradient_p
 from functrans.staging import stage
 from functrans.state import open_traces
-from functrans.trace import Tracer, aval_of, bind, inner_trace
+from functrans.trace import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.transforms.arguments import (
     canonical,
     check_argnums,
@@ -366,6 +367,26 @@ def _refusals(tracers: Sequence[Tracer], values: Sequence[Any]) -> tuple[str | N
 # decorators -------------------------------------------------------------------------------------
 
 
+def _is_unexplained_nest(traceback: TracebackType | None) -> bool:
+    """Whether the stack is full of functions with rules in one another, below the first of them.
+
+    The end of the outermost trace explains that; here there is none. A function that stands in
+    itself is no nest but the user's recursion.
+    """
+    assert traceback is not None
+    code, outer = traceback.tb_frame.f_code, traceback.tb_frame.f_back
+    while outer is not None and outer.f_code is not code:
+        outer = outer.f_back
+    if open_traces.get() or outer is not None:
+        return False
+    called = []
+    while traceback is not None:
+        if traceback.tb_frame.f_code is code:
+            called.append(id(traceback.tb_frame.f_locals["self"]))
+        traceback = traceback.tb_next
+    return len(set(called)) == len(called)
+
+
 class _CustomFunction(Wrapper):
     """A function with rules (abstract); without a function, a decorator."""
 
@@ -396,24 +417,30 @@ class _CustomFunction(Wrapper):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        rules = self._rules()
-        full = self._positional(args, kwargs)
-        if not open_traces.get() and not any(isinstance(x, Tracer) for x in tree.leaves(full)):
-            return self._fun(*full)  # tensors are tracers of a trace that is always open
-        nondiff = tuple(i % len(full) for i in self._nondiff if -len(full) <= i < len(full))
-        fixed = tuple(full[i] for i in nondiff)
-        rest = tree.fold_float0(tuple(arg for i, arg in enumerate(full) if i not in nondiff))
-        template, tracers = make_template((self._fun, *rules, fixed))
-        leaves, treedef = tree.flatten(rest)
-        if not tracers and not any(isinstance(leaf, Tracer) for leaf in leaves):
-            return self._fun(*full)
-        values = [self._array(leaf, rest, i) for i, leaf in enumerate(leaves)]
-        signature = _Signature(self._label, template, nondiff, len(full), treedef)
-        call = self._call(signature, _refusals(tracers, fixed))
-        outs = bind(self._primitive, *tracers, *values, call=call, jaxpr=None, n_extra=0)
-        for out in outs:
-            self._check_nesting(out)
-        return tree.unflatten(signature.out[0], outs)
+        try:
+            rules = self._rules()
+            full = self._positional(args, kwargs)
+            if not open_traces.get() and not any(isinstance(x, Tracer) for x in tree.leaves(full)):
+                return self._fun(*full)  # tensors are tracers of a trace that is always open
+            nondiff = tuple(i % len(full) for i in self._nondiff if -len(full) <= i < len(full))
+            fixed = tuple(full[i] for i in nondiff)
+            rest = tree.fold_float0(tuple(arg for i, arg in enumerate(full) if i not in nondiff))
+            template, tracers = make_template((self._fun, *rules, fixed))
+            leaves, treedef = tree.flatten(rest)
+            if not tracers and not any(isinstance(leaf, Tracer) for leaf in leaves):
+                return self._fun(*full)
+            values = [self._array(leaf, rest, i) for i, leaf in enumerate(leaves)]
+            signature = _Signature(self._label, template, nondiff, len(full), treedef)
+            call = self._call(signature, _refusals(tracers, fixed))
+            outs = bind(self._primitive, *tracers, *values, call=call, jaxpr=None, n_extra=0)
+            for out in outs:
+                self._check_nesting(out)
+            return tree.unflatten(signature.out[0], outs)
+        except RecursionError as error:
+            if type(error) is RecursionError and _is_unexplained_nest(error.__traceback__):
+                with tracing(Trace(self._label)):  # its end explains the error
+                    raise
+            raise
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance, as functions in a class do."""

@@ -326,12 +326,25 @@ def dce(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     """The program that computes only some of its results.
 
     Args:
-      jaxpr: the program.
+      jaxpr: the program; the result is cached with it. The rules of loops ask again and again
+        which arguments some results need, and each time so do those of the loops in their bodies:
+        computed anew, that is work exponential in the depth of a nest.
       used: per result, whether it is kept.
     Returns:
       The program with the results in ``used``, without the equations that only served the others
       and have no effects, and without constants that nothing reads. The arguments stay.
     """
+    table: dict[tuple[bool, ...], Jaxpr | None] = jaxpr.cache.setdefault("dce", {})
+    key = tuple(used)
+    if key not in table:
+        program = _without_dead(jaxpr, key)
+        table[key] = None if program is jaxpr else program  # itself would be a cycle
+    known = table[key]
+    return jaxpr if known is None else known
+
+
+def _without_dead(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
+    """What ``dce`` computes."""
     outvars = tuple([atom for atom, flag in zip(jaxpr.outvars, used, strict=True) if flag])
     live: set[Any] = {atom for atom in outvars if type(atom) is Var}
     kept = []
