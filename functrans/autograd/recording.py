@@ -27,7 +27,7 @@ from functrans.autograd.residuals import Guard, lies_in, map_residuals
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.errors import ShapeError, TensorShapeError
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.avals import PYTHON_SCALARS, is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
@@ -227,6 +227,8 @@ class ImperativeTrace(Trace):
             )
         except (ValueError, TypeError, IndexError) as error:
             raise _clearer(primitive, values, params, error) from error
+        if primitive.holds_programs:  # whose results may be numbers, as Python computes them
+            outs = [np.asarray(x) if type(x) in PYTHON_SCALARS else x for x in outs]
         results = tuple(
             [
                 self.tensor(out, node) if node is not None else self._result(out, operands)

@@ -200,3 +200,26 @@ def test_the_zeta_of_scipy_takes_tensors() -> None:
     (slope,) = grad(scipy.special.zeta(2.5, q), q)
     assert_allclose(slope.numpy(), -2.5 * scipy.special.zeta(3.5, 1.5))
     assert_allclose(scipy.special.zeta(q).item(), scipy.special.zeta(1.5))
+
+
+def _stepped(c: Any, w: Any) -> Any:
+    return c[0] * w, c[1] + 1, c[2] * 2.0
+
+
+CONTROL: dict[str, Callable[[Any, Any], Any]] = {
+    "while_loop": lambda c, w: ft.lax.while_loop(lambda c: c[1] < 3, lambda c: _stepped(c, w), c),
+    "fori_loop": lambda c, w: ft.lax.fori_loop(0, 3, lambda i, c: _stepped(c, w), c),
+    "scan": lambda c, w: ft.lax.scan(lambda c, x: (_stepped(c, w), x), c, np.arange(3.0))[0],
+    "cond": lambda c, w: ft.lax.cond(True, lambda c: _stepped(c, w), lambda c: c, c),
+    "switch": lambda c, w: ft.lax.switch(1, [lambda c: c, lambda c: _stepped(c, w)], c),
+}
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_numbers_beside_tensors_go_through_control_flow(name: str) -> None:
+    w = tensor(2.0, requires_grad=True)
+    product, count, doubled = CONTROL[name]((w, 0, 1.0), w.detach())
+    n = int(count)
+    assert (product.item(), n, doubled.item()) == (2.0 * 2.0**n, n, 2.0**n)
+    (slope,) = grad(product, w)
+    assert slope.item() == 2.0**n
