@@ -427,7 +427,7 @@ _BESSEL_FUNCTIONS = (
             ("kv", lambda v, x: _macdonald(v, x, False), (logs(1e-5, 1.0), line(0.0, 500.0))),
             ("ive", lambda v, x: mp.besseli(v, x) * mp.exp(-x), (logs(1e-5, 1.0), logs(1.0, 1e8))),
             ("kve", _macdonald, (logs(1e-5, 1.0), logs(1.0, 1e8))),
-            ("struve", mp.struveh, (logs(1e-5, 1.0), line(0.0, 20.0))),
+            ("struve", mp.struveh, (logs(1e-5, 1.0), line(0.0, 20.0), logs(20.0, 1e4))),
             ("modstruve", mp.struvel, (logs(1e-5, 1.0), line(0.0, 20.0))),
         )
     ),
@@ -564,6 +564,88 @@ BOUNDS: dict[str, tuple[tuple[float, ...], str]] = {
     "special.hyperu@2": ((1e9, 3e6, 3e6), _SCIPY),
 }
 """Bounds of orders 0, 1 and 2 of the rows that have others than ``USUAL``, and why."""
+
+_INF = math.inf
+_BOTH = ("f8", "f4")
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A function at the ends of its domain, at poles and far out, where it has limits.
+
+    Attributes:
+      name: ``numpy.`` or ``special.`` and the name.
+      limits: points, and the limits of the first and the second derivative there.
+      parameters: operands before the one that derivatives are taken in.
+      result: which result it is of a function with several.
+      dtypes: letters of the dtypes in which the points are taken.
+    """
+
+    name: str
+    limits: tuple[tuple[float, float, float], ...]
+    parameters: tuple[float, ...] = ()
+    result: int | None = None
+    dtypes: tuple[str, ...] = _BOTH
+
+
+_FLAT = ((_INF, 0.0, 0.0), (-_INF, 0.0, 0.0))
+_RISING = ((_INF, _INF, _INF),)
+_POLE_UP, _POLE_DOWN = ((0.0, -_INF, _INF),), ((0.0, _INF, -_INF),)
+
+ENDS: tuple[Ends, ...] = (
+    Ends("numpy.arccosh", ((1.0, _INF, -_INF), (_INF, 0.0, 0.0))),
+    Ends("numpy.arccosh", ((1e150, 1e-150, -1e-300),), dtypes=("f8",)),
+    Ends("numpy.arccosh", ((1e15, 1e-15, -1e-30), (1e30, 1e-30, 0.0)), dtypes=("f4",)),
+    Ends("numpy.arcsinh", _FLAT),
+    Ends(
+        "numpy.arcsinh",
+        ((1e150, 1e-150, -1e-300), (-1e150, 1e-150, 1e-300), (1e200, 1e-200, 0.0)),
+        dtypes=("f8",),
+    ),
+    Ends("numpy.arcsinh", ((1e15, 1e-15, -1e-30), (1e30, 1e-30, 0.0)), dtypes=("f4",)),
+    Ends("special.erf", _FLAT),
+    Ends("special.erfc", _FLAT),
+    Ends("special.ndtr", _FLAT),
+    Ends("special.erf", ((1.7e308, 0.0, 0.0), (-1e155, 0.0, 0.0)), dtypes=("f8",)),
+    Ends("special.log_ndtr", ((_INF, 0.0, 0.0), (-_INF, _INF, -1.0))),
+    Ends("special.log_ndtr", ((-1e155, 1e155, -1.0), (1.7e308, 0.0, 0.0)), dtypes=("f8",)),
+    Ends("special.log_ndtr", ((-1e20, 1e20, -1.0), (-3e38, 3e38, -1.0)), dtypes=("f4",)),
+    Ends("special.exprel", (*_RISING, (1e15, _INF, _INF), (-_INF, 0.0, 0.0))),
+    Ends("special.exprel", ((1e200, _INF, _INF), (-1e100, 1e-200, 2e-300)), dtypes=("f8",)),
+    Ends("special.rgamma", ((_INF, 0.0, 0.0),)),
+    *(Ends(f"special.{n}", _FLAT[:1], (2.5,)) for n in ("gammainc", "gammaincc")),
+    Ends("special.zetac", ((_INF, 0.0, 0.0), (1.0, -_INF, _INF))),
+    Ends("special.zeta", ((1.0, -_INF, _INF), (_INF, 0.0, 0.0))),
+    Ends("special.i0", (*_RISING, (-_INF, -_INF, _INF))),
+    Ends("special.i1", (*_RISING, (-_INF, _INF, -_INF))),
+    Ends("special.j0", _FLAT),
+    Ends("special.j1", _FLAT),
+    Ends("special.y0", (*_POLE_DOWN, _FLAT[0])),
+    Ends("special.y1", (*_POLE_DOWN, _FLAT[0])),
+    Ends("special.k0", (*_POLE_UP, _FLAT[0])),
+    Ends("special.k1", (*_POLE_UP, _FLAT[0])),
+    Ends("special.k0e", (*_POLE_UP, _FLAT[0])),
+    Ends("special.k1e", (*_POLE_UP, _FLAT[0])),
+    *(Ends("special.jv", _FLAT, (order,)) for order in (0.0, 1.0, 2.0)),
+    *(Ends("special.yv", (*_POLE_DOWN, _FLAT[0]), (order,)) for order in (0.0, 0.5, 1.0, 2.0)),
+    *(Ends("special.iv", _RISING, (order,)) for order in (0.0, 0.5, 1.0, 2.0)),
+    *(Ends("special.kv", (*_POLE_UP, _FLAT[0]), (order,)) for order in (0.0, 0.5, 1.0, 2.0)),
+    *(Ends("special.kve", (*_POLE_UP, _FLAT[0]), (order,)) for order in (0.0, 0.5, 1.0, 2.0)),
+    *(Ends(f"special.{name}", _POLE_DOWN, (0.5,)) for name in ("jv", "iv", "ive")),
+    Ends("special.ker", _POLE_UP),
+    Ends("special.kei", ((0.0, 0.0, _INF),)),
+    Ends("special.exp1", (*_POLE_UP, _FLAT[0])),
+    Ends("special.expi", ((0.0, _INF, -_INF), *_RISING, (-_INF, 0.0, 0.0))),
+    Ends("special.sici", _FLAT, result=0),
+    Ends("special.sici", (*_POLE_DOWN, _FLAT[0]), result=1),
+    Ends("special.shichi", (*_RISING, (-_INF, _INF, -_INF), (1e3, _INF, _INF)), result=0),
+    Ends("special.shichi", (*_POLE_DOWN, *_RISING, (1e3, _INF, _INF)), result=1),
+    Ends("special.spence", ((0.0, -_INF, _INF),)),
+    Ends("special.ellipk", ((1.0, _INF, _INF), (-_INF, 0.0, 0.0))),
+    Ends("special.ellipkm1", (*_POLE_UP, _FLAT[0])),
+    Ends("special.ellipe", ((1.0, -_INF, -_INF), (-_INF, -0.0, 0.0))),
+)
+"""Limits by elementary calculus, and as the scan of mpmath's values beside the points has them."""
 
 LEFT_OUT: dict[str, str] = {
     "polynomials, which have no tails": (

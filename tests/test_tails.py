@@ -8,9 +8,9 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.scipy import special
+from functrans.scipy import special, stats
 from functrans.scipy.special_ufuncs import SCIPY_UFUNCS
-from tests.tail_cases import BOUNDS, LEFT_OUT, TAILS, USUAL, Tail
+from tests.tail_cases import BOUNDS, ENDS, LEFT_OUT, TAILS, USUAL, Ends, Tail
 
 # Functions whose derivative falls like exp(-|x|) on a side where the function itself is constant.
 EXPONENTIAL = (
@@ -84,7 +84,7 @@ def _function(row: Tail) -> tuple[Any, np.ndarray]:
 
 
 def _forward(function: Any, x: Any) -> tuple[Any, Any, Any]:
-    ones = np.ones(x.shape)
+    ones = np.ones(x.shape, x.dtype)
 
     def slope(x: Any) -> Any:
         return ft.jvp(function, (x,), (ones,))[1]
@@ -93,7 +93,7 @@ def _forward(function: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _reverse(function: Any, x: Any) -> tuple[Any, Any, Any]:
-    ones = np.ones(x.shape)
+    ones = np.ones(x.shape, x.dtype)
 
     def slope(x: Any) -> Any:
         return ft.vjp(function, x)[1](ones)[0]
@@ -152,6 +152,41 @@ def test_numbers_have_the_derivatives_that_arrays_have(row: Tail) -> None:
                 slope = ft.grad(function)
                 found = function(number), slope(number), ft.grad(slope)(number)
                 np.testing.assert_allclose(found, expected, 1e-14, 1e-300, err_msg=str(points[i]))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("ends", ENDS, ids=lambda ends: f"{ends.name}-{ends.limits[0][0]}")
+def test_derivatives_at_ends_are_the_limits(ends: Ends, dtype: str) -> None:
+    if dtype not in ends.dtypes:
+        return
+    space, name = ends.name.split(".")
+    whole = getattr(special if space == "special" else fnp, name)
+    parameters = [np.dtype(dtype).type(p) for p in ends.parameters]
+
+    def function(x: Any) -> Any:
+        y = whole(*parameters, x)
+        return y if ends.result is None else y[ends.result]
+
+    x, first, second = (np.array(column, dtype) for column in zip(*ends.limits, strict=True))
+    modes = (_forward, _reverse)
+    with np.errstate(all="ignore"):
+        results = [mode(function, x) for mode in modes]
+        results += [ft.jit(lambda x, mode=mode: mode(function, x))(x) for mode in modes]
+    for _, *found in results:
+        np.testing.assert_allclose(found, (first, second), 16 * np.finfo(dtype).eps)
+
+
+def test_functions_that_switch_have_no_cancellation_beside() -> None:
+    for x in (1e-10, -1e-5, 0.5, 0.999, 1.001, 30.0):
+        slope = ft.grad(lambda x: stats.logistic.logpdf(x))
+        np.testing.assert_allclose(slope(x), -np.tanh(x / 2), 1e-14)
+        np.testing.assert_allclose(ft.grad(slope)(x), -0.5 / np.cosh(x / 2) ** 2, 1e-13)
+    slopes = {-1e-17: -0.9189385332046728, -0.049: -0.8273924043762425, -0.051: -0.823924813170979}
+    for x, exact in slopes.items():  # of zeta, by reflection from -0.05 on
+        np.testing.assert_allclose(ft.grad(special.zetac)(x), exact, 1e-13)
+    for x in (-199.9, -200.1):  # the first terms of the asymptotic series
+        bend = ft.grad(ft.grad(special.log_ndtr))(x)
+        np.testing.assert_allclose(bend, -1 + x**-2 - 6 * x**-4 + 50 * x**-6, 1e-14)
 
 
 def test_each_bound_belongs_to_a_row_and_has_a_reason() -> None:

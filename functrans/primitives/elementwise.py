@@ -201,7 +201,7 @@ def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
         with np.errstate(all="ignore"):
             if a != 0:
                 return mul_strong_zero(t, y * np.log(a).item())
-            return mul_strong_zero(t, where((y == 0) | (y == 1), 0, y * -math.inf))
+            return mul_strong_zero(t, where((y == 0) | (y == 1), 0, -y))  # of an infinite power
     is_flat = (a == 0) & ((y == 0) | (y == 1))
     return mul_strong_zero(t, where(is_flat, 0, y * log(where(is_flat, 1, a))))
 
@@ -300,18 +300,28 @@ def _circle_root(x: Any) -> Any:
     return sqrt(square)
 
 
+def _far_out(x: Any) -> float:
+    """From where on ``x**2`` plus or minus 1 is ``x**2``, which may overflow, as derivatives do."""
+    return float(10.0 ** dtype_of(x).itemsize)
+
+
 def _sum_root(x: Any) -> Any:
     """``sqrt(1 + x**2)``, on the side of ``arcsinh(x)``."""
     if dtype_of(x).kind == "c":
         return _root_beside(x * x + 1, cosh(arcsinh(x)))
-    return sqrt(x * x + 1)
+    end = _far_out(x)
+    is_far = (x > end) | (x < -end)
+    near = where(is_far, 0, x)
+    return where(is_far, x * sign(x), sqrt(near * near + 1))
 
 
 def _difference_root(x: Any) -> Any:
-    """``sqrt(x - 1) * sqrt(x + 1)``, on the side of ``arccosh(x)``."""
+    """``sqrt(x - 1) * sqrt(x + 1)``, on the side of ``arccosh(x)``; NaN left of 1."""
     if dtype_of(x).kind == "c":
         return _root_beside((x - 1) * (x + 1), sinh(arccosh(x)))
-    return sqrt(x - 1) * sqrt(x + 1)
+    is_far = x > _far_out(x)
+    near = where(is_far, 0, x)
+    return where(is_far, x, sqrt(where(near < 0, near, 0 - circle_square(near))))
 
 
 NEAR_LIMIT = 1 / 256

@@ -30,6 +30,7 @@ from functrans.primitives.family import (
     broadcast_shapes,
     elementwise_primitive,
     promoted_dtype,
+    unary,
     user_function,
 )
 from functrans.primitives.special_cylinder import (
@@ -37,6 +38,7 @@ from functrans.primitives.special_cylinder import (
     ive_derivative,
     jv_derivative,
     scaled_slope,
+    with_limits,
 )
 from functrans.primitives.special_family import (
     NO_NATIVE_FORM,
@@ -55,6 +57,7 @@ ArrayFunction = Callable[..., Any]
 _DIRECT = (np.dtype(np.float64), np.dtype(np.float32))
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2_PI = math.sqrt(2 * math.pi)
+_ROOT_HALF = math.sqrt(0.5)
 
 # dtypes ------------------------------------------------------------------------------------------
 
@@ -331,13 +334,25 @@ def erfcx_slope(x: Any, y: Any) -> Any:
     return ew.where(is_far, far, 2 * near_x * near_y - 2 / _ROOT_PI)
 
 
+_FLAT = 40.0
+"""Right of it the normal density is 0."""
+_FAR_LEFT = -200.0
+"""Left of it, three steps of the continued fraction of Mills' ratio hold to rounding."""
+
+
 def _log_ndtr_slope(x: Any, y: Any) -> Any:
-    """The density over the distribution function; left of 0 by ``erfcx``, without overflow."""
-    is_left = x < 0
-    left = math.sqrt(2 / math.pi) / erfcx(ew.where(is_left, x, 0) * -math.sqrt(0.5))
-    right_x, right_y = ew.where(is_left, 0, x), ew.where(is_left, 0, y)
+    """The density over the distribution function; left of 0 by ``erfcx``, without overflow.
+
+    Far out by Laplace's continued fraction (DLMF 7.9.1), of which no derivative overflows.
+    """
+    is_left, is_far = x < 0, x < _FAR_LEFT
+    near = ew.where(is_left & ~is_far, x, 0)
+    left = math.sqrt(2 / math.pi) / erfcx(near * -math.sqrt(0.5))
+    size = -ew.where(is_far, x, _FAR_LEFT)
+    far = size + 1 / (size + 2 / (size + 3 / size))
+    right_x, right_y = ew.where(is_left, 0, ew.minimum(x, _FLAT)), ew.where(is_left, 0, y)
     right = ew.exp(right_x * right_x * -0.5 - right_y) / _ROOT_2_PI
-    return ew.where(is_left, left, right)
+    return ew.where(is_left, ew.where(is_far, far, left), right)
 
 
 def inverse_bell(x: Any, y: Any) -> Any:
@@ -350,18 +365,31 @@ def inverse_bell(x: Any, y: Any) -> Any:
     return ew.where(is_far, far, ew.exp(near * near))
 
 
+gaussian_p: Primitive = unary(
+    "gaussian",
+    lambda x: np.exp(-(x * x)),
+    lambda t, x, y: t * (ew.mul_strong_zero(y, x) * -2),
+    "xy",
+    ufunc=np.exp,
+    lower=Expansion(lambda x: (ew.exp(-(x * x)),)),
+    kinds="f",
+)
+gaussian: ArrayFunction = user_function(
+    gaussian_p, "``exp(-x**2)``; at infinity its derivatives are 0."
+)
+
 erf_p: Primitive = _of_scipy(
-    "erf", (lambda t, x, y: t * (ew.exp(-(x * x)) * (2 / _ROOT_PI)),), ("x",), is_native=True
+    "erf", (lambda t, x, y: t * (gaussian(x) * (2 / _ROOT_PI)),), ("x",), is_native=True
 )
 erfc_p: Primitive = _of_scipy(
-    "erfc", (lambda t, x, y: t * (ew.exp(-(x * x)) * (-2 / _ROOT_PI)),), ("x",), is_native=True
+    "erfc", (lambda t, x, y: t * (gaussian(x) * (-2 / _ROOT_PI)),), ("x",), is_native=True
 )
 erfcx_p: Primitive = _of_scipy("erfcx", (lambda t, x, y: t * erfcx_slope(x, y),), ("xy",))
 erfinv_p: Primitive = _of_scipy(
     "erfinv", (lambda t, x, y: t * (ew.exp(y * y) * (_ROOT_PI / 2)),), ("y",)
 )
 ndtr_p: Primitive = _of_scipy(
-    "ndtr", (lambda t, x, y: t * (ew.exp(x * x * -0.5) / _ROOT_2_PI),), ("x",)
+    "ndtr", (lambda t, x, y: t * (gaussian(x * _ROOT_HALF) / _ROOT_2_PI),), ("x",)
 )
 ndtri_p: Primitive = _of_scipy(
     "ndtri",
@@ -453,16 +481,16 @@ zeta_ss_p: Primitive = special_primitive(
 def _density(a: Any, x: Any) -> Any:
     """The derivative of the lower incomplete gamma ratio in ``x``: ``x**(a-1) exp(-x) / gamma(a)``.
 
-    At 0 it is 0, 1 or infinite, as ``a`` is above, at or below 1. ``a`` is converted first, since
-    ``lgamma`` of a Python number is float64.
+    At 0 it is 0, 1 or infinite, as ``a`` is above, at or below 1; at infinity 0. ``a`` is converted
+    first, since ``lgamma`` of a Python number is float64.
     """
     dtype = promoted_dtype((aval_of(a), aval_of(x)))  # type: ignore[arg-type]  # of arrays
     a = cast(a, floating(dtype))
-    is_end = x == 0
-    inner, end = ew.where(is_end, 1, x), ew.where(is_end, x, 0)
+    is_end, is_far = x == 0, x == math.inf
+    inner, end = ew.where(is_end | is_far, 1, x), ew.where(is_end, x, 0)
     value = ew.exp((a - 1) * ew.log(inner) - inner - lgamma(a))
     at_end = ew.power(end, a - 1) * ew.exp(-end - lgamma(a))  # a power has its derivatives at 0
-    return ew.where(is_end, at_end, value)
+    return ew.where(is_end, at_end, ew.where(is_far, 0, value))
 
 
 gammainc_p: Primitive = _of_scipy(
@@ -478,8 +506,8 @@ gammaincc_p: Primitive = _of_scipy(
 
 
 def _density_slope(a: Any, x: Any) -> tuple[Any, Any]:
-    """The density, and the derivative of its logarithm in ``a``; 0 and 0 at its lower end."""
-    is_end = x == 0
+    """The density, and the derivative of its logarithm in ``a``; the density is 0 at its ends."""
+    is_end = (x == 0) | (x == math.inf)
     inner = ew.where(is_end, 1, x)
     return ew.where(is_end, 0, _density(a, inner)), ew.log(inner) - digamma(a)
 
@@ -546,8 +574,23 @@ gammainc_aa: ArrayFunction = user_function(
 # higher derivatives; the second kind is singular at 0 and has that (DLMF 10.6.2, 10.29.2).
 
 
-i0_p: Primitive = _of_scipy("i0", (lambda t, x, y: t * i1(x),), ("x",))
-i1_p: Primitive = _of_scipy("i1", (lambda t, x, y: t * iv_derivative(1, 1, x),), ("x",))
+def _whole(name: str, kind: str, order: int, partial: Any, saves: str) -> Primitive:
+    """A Bessel function of a whole order, at infinity its limit; ``kind`` is that of any order."""
+
+    def function(x: Any) -> Any:
+        if x.dtype.kind == "c":
+            raise TypeError(f"{name}: not defined for complex numbers")
+        return with_limits(kind, order, x, routine(name)(x))
+
+    return elementwise_primitive(
+        name,
+        _plain(function),
+        (partial,),
+        (saves,),
+        "x",
+        abstract_eval=_aval_rule(name, "biuf", False, False),
+        reasons=NO_NATIVE_FORM,
+    )
 
 
 def _i0e_slope(x: Any, y: Any) -> Any:
@@ -573,6 +616,8 @@ def _k1e_slope(x: Any, y: Any) -> Any:
     return ew.where(is_far, slope, y * ((near - 1) / near) - k0e(x))
 
 
+i0_p: Primitive = _whole("i0", "iv", 0, lambda t, x, y: t * i1(x), "x")
+i1_p: Primitive = _whole("i1", "iv", 1, lambda t, x, y: t * iv_derivative(1, 1, x), "x")
 i0e_p: Primitive = _of_scipy("i0e", (lambda t, x, y: t * _i0e_slope(x, y),), ("xy",))
 i1e_p: Primitive = _of_scipy("i1e", (lambda t, x, y: t * _i1e_slope(x, y),), ("xy",))
 
@@ -581,10 +626,17 @@ i1: ArrayFunction = user_function(i1_p, "The modified Bessel function of the fir
 i0e: ArrayFunction = user_function(i0e_p, "``i0(x) * exp(-|x|)``.")
 i1e: ArrayFunction = user_function(i1e_p, "``i1(x) * exp(-|x|)``.")
 
-j0_p: Primitive = _of_scipy("j0", (lambda t, x, y: -t * j1(x),), ("x",))
-j1_p: Primitive = _of_scipy("j1", (lambda t, x, y: t * jv_derivative(1, 1, x),), ("x",))
-y0_p: Primitive = _of_scipy("y0", (lambda t, x, y: -t * y1(x),), ("x",))
-y1_p: Primitive = _of_scipy("y1", (lambda t, x, y: t * (y0(x) - y / x),), ("xy",))
+j0_p: Primitive = _whole("j0", "jv", 0, lambda t, x, y: -t * j1(x), "x")
+j1_p: Primitive = _whole("j1", "jv", 1, lambda t, x, y: t * jv_derivative(1, 1, x), "x")
+y0_p: Primitive = _whole("y0", "yv", 0, lambda t, x, y: -t * y1(x), "x")
+y1_p: Primitive = _whole(
+    "y1",
+    "yv",
+    1,
+    # At 0 the pole of ``y`` alone; not a difference of infinities.
+    lambda t, x, y: t * (y0(ew.where(x == 0, 1, x)) - y / x),
+    "xy",
+)
 k0_p: Primitive = _of_scipy("k0", (lambda t, x, y: -t * k1(x),), ("x",))
 k1_p: Primitive = _of_scipy("k1", (lambda t, x, y: -t * (k0(x) + y / x),), ("xy",))
 k0e_p: Primitive = _of_scipy("k0e", (lambda t, x, y: t * _k0e_slope(x, y),), ("xy",))
@@ -601,7 +653,7 @@ k1e: ArrayFunction = user_function(k1e_p, "``k1(x) * exp(x)``.")
 
 PRIMITIVES = (
     sigmoid_slope_p, sigmoid_tilt_p, sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p,
-    reciprocal_p, erf_p, erfc_p, erfcx_p,
+    reciprocal_p, gaussian_p, erf_p, erfc_p, erfcx_p,
     erfinv_p, ndtr_p, ndtri_p, log_ndtr_p, lgamma_p, digamma_p, zeta_p, gammainc_p, gammaincc_p,
     zeta_s_p, zeta_ss_p, gammainc_a_p, gammainc_aa_p,
     i0_p, i1_p, i0e_p, i1e_p, j0_p, j1_p, y0_p, y1_p, k0_p, k1_p, k0e_p, k1e_p,

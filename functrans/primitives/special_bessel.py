@@ -18,6 +18,7 @@ from typing import Any
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives import special_cylinder as cy
+from functrans.primitives.complex_parts import absolute
 from functrans.primitives.family import user_function
 from functrans.primitives.special import i0, j0, k0, y0
 from functrans.primitives.special_family import refused_derivative, special_primitive
@@ -53,6 +54,9 @@ def _cylinder(
     )
 
 
+_FAR_STRUVE = 10.0
+
+
 def _struve_slope(function: ArrayFunction, sign: int, v: Any, x: Any) -> Any:
     """The derivative of a Struve function: ``(f_{v-1} + s f_{v+1} + term) / 2``.
 
@@ -68,6 +72,17 @@ def _struve_slope(function: ArrayFunction, sign: int, v: Any, x: Any) -> Any:
     below = ew.where(is_zero, above * sign + term, below)
     slope = (below + above * sign + term) * 0.5
     return ew.where(is_below, slope * sign, slope)
+
+
+def _far_struve_slope(v: Any, x: Any, y: Any) -> Any:
+    """That of ``struve``: ``f_{v-1} - v f_v / x`` far out, since ``f_{v+1}`` is the largest there.
+
+    Source: DLMF 11.4.27.
+    """
+    is_far = (absolute(x) > _FAR_STRUVE) & (v > 0)
+    far = ew.where(is_far, x, 1)
+    outer = struve(ew.where(is_far, v, 1) - 1, far) - v * ew.where(is_far, y, 0) / far
+    return ew.where(is_far, outer, _struve_slope(struve, -1, v, ew.where(is_far, 1, x)))
 
 
 jv_p: Primitive = _cylinder("jv", lambda v, x, y: cy.jv_derivative(1, v, x))
@@ -87,11 +102,12 @@ yve_p: Primitive = _cylinder("yve", lambda v, x, y: cy.yv_derivative(1, v, x), k
 
 def _ive_slope(v: Any, x: Any, y: Any) -> Any:
     is_far, slope = cy.scaled_slope("ive", v, x)
-    return ew.where(is_far, slope, cy.ive_derivative(1, v, x) - ew.sign(x) * y)
+    near = cy.ive_derivative(1, v, x) - ew.sign(x) * ew.where(x == 0, 0, y)
+    return ew.where(is_far, slope, near)
 
 
 def _kve_slope(v: Any, x: Any, y: Any) -> Any:
-    near = cy.kve_derivative(1, v, x) + y
+    near = cy.kve_derivative(1, v, x) + ew.where(x == 0, 0, y)
     if dtype_of(x).kind == "c":
         return near
     is_far, slope = cy.scaled_slope("kve", v, x)
@@ -108,7 +124,8 @@ hankel2e_p: Primitive = _cylinder(
 )
 struve_p: Primitive = _cylinder(
     "struve",
-    lambda v, x, y: _struve_slope(struve, -1, v, x),
+    lambda v, x, y: _far_struve_slope(v, x, y),
+    "aby",
     kinds="r",
 )
 modstruve_p: Primitive = _cylinder(
@@ -284,7 +301,7 @@ beip_p: Primitive = _result(
     "beip", "beip", None, lambda x, y: ber(x) - _kelvin_ratio(_BEIP_SERIES, x, y, 1.0)
 )
 kerp_p: Primitive = _result("kerp", "kerp", None, lambda x, y: -kei(x) - y / x)
-keip_p: Primitive = _result("keip", "keip", None, lambda x, y: ker(x) - y / x)
+keip_p: Primitive = _result("keip", "keip", None, lambda x, y: ker(x) - y / ew.where(x == 0, 1, x))
 iti0k0_i_p: Primitive = _result("iti0k0_i", "iti0k0", 0, lambda x, y: i0(x), "x")
 iti0k0_k_p: Primitive = _result("iti0k0_k", "iti0k0", 1, lambda x, y: k0(x), "x")
 itj0y0_j_p: Primitive = _result("itj0y0_j", "itj0y0", 0, lambda x, y: j0(x), "x")

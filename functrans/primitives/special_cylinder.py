@@ -40,10 +40,44 @@ _LIMIT = 1e9
 """Where SciPy's scaled functions of order 2 and more are still exact; NaN from 1.07e9 on."""
 _TINY = 1e-300
 _FINITE_AT_ZERO = ("jv", "iv", "ive")
+_LIMITS = {"jv": 0.0, "yv": 0.0, "iv": math.inf}
+"""The values at infinity."""
+
+
+def with_limits(name: str, order: Any, x: Any, y: Any) -> Any:
+    """Values of a cylinder function, at infinity their limits: SciPy's are NaN there.
+
+    Args:
+      name: SciPy's name of the function of order and argument.
+      order: its order.
+      x: real arguments.
+      y: SciPy's values.
+    """
+    if name not in _LIMITS:
+        return y
+    is_end = np.isinf(x)
+    if name == "iv":  # SciPy's is NaN already before
+        is_end = np.abs(x) > np.finfo(x.dtype).max * x.dtype.type(1e-8)
+    if not is_end.any():
+        return y
+    limit = np.where(x > 0, _LIMITS[name], np.nan)
+    if name in _FINITE_AT_ZERO:
+        is_whole, is_odd = order == np.floor(order), order % 2 == 1
+        left = np.where(is_whole, np.where(is_odd, -1.0, 1.0), np.nan) * _LIMITS[name]
+        limit = np.where(x > 0, limit, left)
+    return np.where(is_end, limit.astype(y.dtype), y)[()]
 
 
 def _value(name: str, order: float, x: np.ndarray) -> Any:
     """A cylinder function of a single order."""
+    y = _value_of_scipy(name, order, x)
+    return with_limits(name, order, x, y) if x.dtype.kind == "f" else y
+
+
+def _value_of_scipy(name: str, order: float, x: np.ndarray) -> Any:
+    if name in ("iv", "ive") and order < 0 and order != math.floor(order) and np.any(x == 0):
+        pole = routine("jv")(order, np.zeros_like(x))  # NaN from SciPy
+        return np.where(x == 0, pole, routine(name)(order, x))
     if order in (0, 1) and name in _LOW_ORDERS and x.dtype.kind == "f":
         return routine(_LOW_ORDERS[name][int(order)])(x)
     if name in _SCALED and x.dtype.kind == "f" and np.any(np.abs(x) > _LIMIT):
@@ -121,15 +155,29 @@ def _of_orders(name: str, sign: int, k: np.ndarray, v: np.ndarray, x: np.ndarray
         weight = routine("binom")(k, j) * 0.5**k * sign**j
         is_term = j <= k
         order = np.where(is_term, v - k + 2 * j, v)
-        total = total + np.where(is_term, routine(name)(order, x) * weight, 0)
+        value = routine(name)(order, x)
+        if x.dtype.kind == "f":
+            value = with_limits(name, order, x, value)
+        total = total + np.where(is_term, value * weight, 0)
     return total
+
+
+def _at_pole(k: Any, v: Any) -> Any:
+    """The derivative of order ``k`` of ``yv`` at 0, where the sum has infinities of both signs."""
+    is_mirrored = (v < 0) & (v == np.floor(v))  # (-1)**v times that of -v
+    sign = np.where((k + np.where(is_mirrored, v, 0)) % 2 == 0, -1.0, 1.0)
+    return np.where((v >= 0) | is_mirrored, sign * math.inf, np.nan)
 
 
 def _summed(name: str, sign: int, phase: int) -> ArrayFunction:
     def function(k: np.ndarray, v: np.ndarray, x: np.ndarray) -> Any:
         if k.ndim == 0 and v.ndim == 0:
-            return _of_one_order(name, sign, int(k), v.item(), x) * phase ** int(k)
-        return _of_orders(name, sign, k, v, x) * np.where(k % 2, phase, 1)
+            total = _of_one_order(name, sign, int(k), v.item(), x) * phase ** int(k)
+        else:
+            total = _of_orders(name, sign, k, v, x) * np.where(k % 2, phase, 1)
+        if name == "yv" and x.dtype.kind == "f" and (is_pole := x == 0).any():
+            return np.where(is_pole, _at_pole(k, v), total).astype(x.dtype)
+        return total
 
     return function
 
@@ -179,10 +227,14 @@ kv_derivative_p: Primitive = _derivative("kv", 1, lambda: kv_derivative, phase=-
 hankel1_derivative_p: Primitive = _derivative("hankel1", -1, lambda: hankel1_derivative)
 hankel2_derivative_p: Primitive = _derivative("hankel2", -1, lambda: hankel2_derivative)
 ive_derivative_p: Primitive = _derivative(
-    "ive", 1, lambda: ive_derivative, rate=lambda x, y: -ew.sign(x) * y, has_complex=False
+    "ive",
+    1,
+    lambda: ive_derivative,
+    rate=lambda x, y: -ew.sign(x) * ew.where(x == 0, 0, y),
+    has_complex=False,
 )
 kve_derivative_p: Primitive = _derivative(
-    "kve", 1, lambda: kve_derivative, phase=-1, rate=lambda x, y: y
+    "kve", 1, lambda: kve_derivative, phase=-1, rate=lambda x, y: ew.where(x == 0, 0, y)
 )
 hankel1e_derivative_p: Primitive = _derivative(
     "hankel1e", -1, lambda: hankel1e_derivative, rate=lambda x, y: -1j * y

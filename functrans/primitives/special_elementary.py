@@ -246,7 +246,12 @@ def _boxcox_slope(log: Any, power: Any) -> Any:
 
 def _inverse_slopes(y: Any, x: Any, power: Any) -> tuple[Any, Any]:
     """The derivatives of ``(1 + power * y)**(1 / power) = x`` in ``y`` and in ``power``."""
-    return x / (1 + power * y), x * (y * y) * log1p_ratio_slope(power * y)
+    # Where it overflows for small powers, so do all derivatives: no difference of infinities.
+    is_over = ew.isinf(x) & (power >= 0) & (power < 0.5)
+    base = 1 + power * y
+    first = ew.where(is_over, 1, x) / ew.where(is_over, 1, base)
+    first = ew.where(is_over, ew.exp(ew.where(is_over, y, 0)), first)
+    return first, x * (y * y) * log1p_ratio_slope(power * y)
 
 
 exprel_p: Primitive = special_primitive("exprel", (lambda t, x, y: t * _exprel_slope(x),), ("x",))

@@ -51,7 +51,9 @@ def _rgamma_slope(x: Any, y: Any) -> Any:
     is_left = x < 0.5
     mirrored = ew.where(is_left, 1 - x, 1)
     left = gamma(mirrored) * ew.cos(math.pi * ew.where(is_left, x, 0)) - digamma(mirrored) * y
-    return ew.where(is_left, left, -digamma(ew.where(is_left, 1, x)) * y)
+    is_end = x == math.inf  # where it is 0
+    right = -digamma(ew.where(is_left | is_end, 1, x)) * ew.where(is_end, 0, y)
+    return ew.where(is_left, left, right)
 
 
 def _poch_slopes(a: Any, b: Any, y: Any) -> tuple[Any, Any]:

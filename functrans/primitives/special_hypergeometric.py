@@ -90,32 +90,46 @@ def _next_lower(a: Any, x: Any, y: Any) -> Any:
 
 
 def sine_ratio(x: Any) -> Any:
-    """``sin(x) / x``, 1 at 0."""
-    return _ratio(ew.sin, x, -1.0)
+    """``sin(x) / x``, 1 at 0 and 0 at infinity."""
+    is_near, is_end = absolute(x) < 0.25, ew.isinf(x)
+    far = ew.where(is_near | is_end, 1, x)
+    outer = ew.where(is_end, 0, ew.sin(far) / far)
+    return ew.where(is_near, _ratio_series(is_near, x, -1.0), outer)
 
 
 def _sinh_ratio(x: Any) -> Any:
-    return _ratio(ew.sinh, x, 1.0)
+    """``sinh(x) / x``, 1 at 0; far out in exponentials, which do not meet as infinities."""
+    is_near = absolute(x) < 1
+    far = ew.where(is_near, 1, x)
+    outer = (exp_over(far) + exp_over(-far)) * 0.5
+    return ew.where(is_near, _ratio_series(is_near, x, 1.0), outer)
 
 
-def _ratio(function: Callable[[Any], Any], x: Any, sign: float) -> Any:
-    """``function(x) / x`` of an odd function; near 0 its series, so that its derivatives hold."""
-    squared = x * x
-    is_near = absolute(x) < 0.25
-    inner = ew.where(is_near, squared, 0) * sign
+def _ratio_series(is_near: Any, x: Any, sign: float) -> Any:
+    """``sin(x) / x`` or ``sinh(x) / x`` near 0 by its series, so that its derivatives hold."""
+    near = ew.where(is_near, x, 0)
+    inner = near * near * sign
     series: Any = 1.0
     for k in range(9, 0, -1):
         series = 1 + inner * series / (2 * k * (2 * k + 1))
-    far = ew.where(is_near, 1, x)
-    return ew.where(is_near, series, function(far) / far)
+    return series
+
+
+def _cosine_over(x: Any) -> Any:
+    """``cos(x) / x``, 0 at infinity; at 0 the pole alone, whose derivatives are infinite."""
+    is_zero, is_end = x == 0, ew.isinf(x)
+    inner = ew.where(is_zero | is_end, 1, x)
+    pole = 1 / ew.where(is_zero, x, 1)
+    return ew.where(is_zero, pole, ew.where(is_end, 0, ew.cos(inner) / inner))
 
 
 def _spence_slope(x: Any) -> Any:
-    """``log(x) / (1 - x)``, -1 at 1."""
-    is_near = absolute(x - 1) < 0.4
+    """``log(x) / (1 - x)``, -1 at 1; at 0 the logarithm alone, whose derivative is infinite."""
+    is_near, is_zero = absolute(x - 1) < 0.4, x == 0
     near = hyp2f1(1.0, 1.0, 2.0, 1 - ew.where(is_near, x, 1))
-    far = ew.where(is_near, 2, x)
-    return ew.where(is_near, -near, ew.log(far) / (1 - far))
+    far = ew.where(is_near | is_zero, 2, x)
+    pole = ew.log(ew.where(is_zero, x, 1))
+    return ew.where(is_near, -near, ew.where(is_zero, pole, ew.log(far) / (1 - far)))
 
 
 expn_p: Primitive = special_primitive(
@@ -125,16 +139,23 @@ expn_p: Primitive = special_primitive(
     parameters="a",
 )
 exp1_p: Primitive = special_primitive(
-    "exp1", (lambda t, x, y: -t * (ew.exp(-x) / x),), ("x",), has_complex=True
+    "exp1", (lambda t, x, y: t * exp_over(-x),), ("x",), has_complex=True
 )
+
+
+def _exp_over_slope(x: Any, y: Any) -> Any:
+    finite = ew.where(ew.isinf(x), 2, x)
+    return y * ((finite - 1) / finite)
+
+
 # The rule of a quotient would be a difference of infinities where it overflows.
 exp_over_p: Primitive = special_primitive(
     "exp_over",
-    (lambda t, x, y: t * (y * ((x - 1) / x)),),
+    (lambda t, x, y: t * _exp_over_slope(x, y),),
     ("xy",),
-    lambda x: np.exp(x) / x,
+    lambda x: np.exp(x) / np.where(np.isinf(x), x.dtype.type(1), x),
     has_complex=True,
-    expansion=lambda x: ew.exp(x) / x,
+    expansion=lambda x: ew.exp(x) / ew.where(ew.isinf(x), 1, x),
 )
 exp_over: ArrayFunction = user_function(exp_over_p, "``exp(x) / x``.")
 expi_p: Primitive = special_primitive(
@@ -144,14 +165,14 @@ sici_s_p: Primitive = special_primitive(
     "sici_s", (lambda t, x, y: t * sine_ratio(x),), ("x",), "sici", output=0, has_complex=True
 )
 sici_c_p: Primitive = special_primitive(
-    "sici_c", (lambda t, x, y: t * (ew.cos(x) / x),), ("x",), "sici", output=1, has_complex=True
+    "sici_c", (lambda t, x, y: t * _cosine_over(x),), ("x",), "sici", output=1, has_complex=True
 )
 shichi_s_p: Primitive = special_primitive(
     "shichi_s", (lambda t, x, y: t * _sinh_ratio(x),), ("x",), "shichi", output=0, has_complex=True
 )
 shichi_c_p: Primitive = special_primitive(
     "shichi_c",
-    (lambda t, x, y: t * (ew.cosh(x) / x),),
+    (lambda t, x, y: t * ((exp_over(x) - exp_over(-x)) * 0.5),),
     ("x",),
     "shichi",
     output=1,
@@ -205,14 +226,21 @@ _STEP = 1e-30
 
 
 def _complex_step(name: str, position: int) -> Callable[..., Any]:
-    """The derivative of a function of SciPy in one operand, on real arrays."""
+    """The derivative of a function of SciPy in one operand, on real arrays.
+
+    At 0 it is infinite, since these integrals vary there as a root or a logarithm; at infinity 0.
+    """
 
     def derivative(*operands: Any) -> Any:
         moved = [x.astype(np.complex128) for x in operands]
         # The step is small against the operand.
-        step = _STEP * np.where(operands[position] == 0, 1, np.abs(operands[position]))
-        moved[position] = operands[position] + 1j * step
-        return routine(name)(*moved).imag / step
+        is_zero, is_infinite = operands[position] == 0, np.isinf(operands[position])
+        x = np.where(is_infinite, 1, operands[position])
+        step = _STEP * np.where(is_zero, 1, np.abs(x))
+        moved[position] = x + 1j * step
+        slope = routine(name)(*moved).imag / step
+        slope = np.where(is_zero & ~np.isnan(slope), -np.inf, slope)
+        return np.where(is_infinite, slope * 0, slope)
 
     return derivative
 

@@ -324,12 +324,11 @@ def hurwitz_derivatives(s: Any, q: Any) -> tuple[Any, Any]:
     for exponents down to 0 it is exact to rounding.
 
     Args:
-      s: exponent, ``f64[...]``; NaN at the pole 1.
+      s: exponent, ``f64[...]``; the limit from above at the pole 1, that at infinity.
       q: shift, positive; NaN elsewhere.
     """
     s, q = np.broadcast_arrays(s, q)
     q = np.where(q > 0, q, np.nan)
-    s = np.where(s == 1, np.nan, s)
     first, second = np.zeros(s.shape), np.zeros(s.shape)
     with np.errstate(all="ignore"):
         for k in range(_TERMS):
@@ -356,7 +355,23 @@ def hurwitz_derivatives(s: Any, q: Any) -> tuple[Any, Any]:
                 factor = _multiply(factor, np.stack((s + shift, one, zero))) / end
             first += coefficient * factor[1]
             second += coefficient * factor[2]
-    return first, second
+    return _with_ends(s, q, first, second)
+
+
+def _with_ends(s: Any, q: Any, first: Any, second: Any) -> tuple[Any, Any]:
+    """The derivatives of Hurwitz's function, at its pole and at infinity their limits.
+
+    Those are the limits for ``1 / (s - 1)`` and for ``q**-s``.
+    """
+    is_pole, is_far = s == 1, (s == math.inf) | ((q == math.inf) & (s > 1))
+    is_end = (is_pole | is_far) & (q > 0)
+    if not is_end.any():
+        return first, second
+    end = np.where(is_pole | (q < 1), math.inf, 0.0)
+    return (
+        np.where(is_end, np.where(is_pole, -end, end), first),
+        np.where(is_end, end, second),
+    )
 
 
 _SHIFTED = 10  # from here on Euler and Maclaurin's formula converges to rounding
@@ -404,10 +419,12 @@ def _near_decrease(s: Any, q: Any, h: Any) -> Any:
 def riemann_derivatives(s: Any) -> tuple[Any, Any]:
     """First and second derivative of Riemann's zeta function; negative numbers by reflection.
 
+    Not those beside 0, of which 1 - s has not all digits.
+
     Source: DLMF 25.4.1, ``zeta(s) = 2 (2 pi)**(s-1) sin(pi s / 2) gamma(1-s) zeta(1-s)``.
     """
     s = np.asarray(s)
-    is_negative = s < 0
+    is_negative = s < -0.05
     first, second = hurwitz_derivatives(np.where(is_negative, 2.0, s), np.ones_like(s))
     if not is_negative.any():
         return first, second

@@ -132,8 +132,16 @@ laplace = Continuous(
     upper_quantile=lambda q: -_laplace_quantile(q),
 )  # fmt: skip
 
+
+def _log_logistic(y: Any) -> Any:
+    """``-2 log(2 cosh(y / 2))``; beside 0 so, where the slopes of logarithms of sigmoids cancel."""
+    is_near = absolute(y) < 1
+    near = -2 * ew.log(ew.cosh(ew.where(is_near, y, 0) * 0.5)) - 2 * math.log(2)
+    return ew.where(is_near, near, sf.log_sigmoid(y) + sf.log_sigmoid(-y))
+
+
 logistic = Continuous(
-    "logistic", (), lambda y: sf.log_sigmoid(y) + sf.log_sigmoid(-y),
+    "logistic", (), _log_logistic,
     distribution=sf.sigmoid,
     survival=lambda y: sf.sigmoid(-y),
     log_distribution=sf.log_sigmoid,

@@ -142,6 +142,7 @@ ROWS: tuple[Row, ...] = (
           draw_int=ints(1, 9)),
     unary(sf.reciprocal_p, None, lambda x: 1 / x, lambda z: 1 / z, signed(0.4, 2),
           lambda r, s: annulus(r, s, 0.5), ints(1, 9)),
+    unary(sf.gaussian_p, None, lambda x: math.exp(-x * x), lambda z: cmath.exp(-z * z)),
     unary(sf.erf_p, None, math.erf, draw_int=integers, kinks=EDGES),
     unary(sf.erfc_p, None, math.erfc, draw_int=integers, kinks=EDGES),
     unary(sf.erfcx_p, None, lambda x: math.exp(x * x) * math.erfc(x), None, span(-1, 2),
