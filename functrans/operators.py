@@ -135,9 +135,11 @@ _power, _reflected_power = _binary(ew.power_p)
 
 def _pow(self: Any, other: Any) -> Any:
     """``self ** other``: NumPy's operator squares booleans as int8, its function as int64."""
-    if type(other) is int and other == 2 and self.dtype.kind == "b":
+    if type(other) is not int:
+        return _power(self, other)
+    if other == 2 and self.dtype.kind == "b":
         self = cast(self, np.dtype(np.int8))
-    return _power(self, other)
+    return elementwise(ew.power_p, self, other)
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:

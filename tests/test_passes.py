@@ -315,6 +315,21 @@ def test_inexact_identities_are_kept(case):
     assert names(simplified(lambda x: [fun(x)], x)) == names(jaxpr)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # 0 times infinity
+@pytest.mark.parametrize("x", [SPECIALS, F32, INTS, np.array([0, 1, 255], np.uint8)])
+def test_two_signs_of_a_real_product_cancel(x):
+    for fun in (
+        lambda x: ew.negative(ew.negative(x) * x[::-1]),
+        lambda x: ew.negative(x[::-1] * ew.negative(x)),
+        lambda x: ew.negative(ew.negative(x * 3) * x[::-1]),
+    ):
+        result = simplified(lambda x, fun=fun: [fun(x)], x)
+        assert "negative" not in names(result)
+        np.testing.assert_array_equal(evaluate(result, [x])[0], fun(x), strict=True)
+    with_zeros = lambda z: ew.negative(ew.negative(z) * z[::-1])  # noqa: E731
+    assert names(simplified(lambda z: [with_zeros(z)], COMPLEX)).count("negative") == 2
+
+
 def test_weak_scalars_stay_weak():
     weak = ShapedArray((), F64, True)
     jaxpr = staged(lambda x: [x * 1, x * np.float64(1), bind(cast_p, x, dtype=F64)[0]], weak)

@@ -51,7 +51,7 @@ class Known(Protocol):
         """Whether nothing that an operand depends on carries an annotation."""
 
 
-Result = Atom | tuple[tuple[Atom, ...], Mapping[str, Any]] | None
+Result = Atom | Equation | tuple[tuple[Atom, ...], Mapping[str, Any]] | None
 Rule = Callable[[Equation, Known], Result]
 
 
@@ -64,9 +64,11 @@ def rewrite_exactly(eqn: Equation, known: Known) -> Atom | Equation | None:
     aval = eqn.outputs[0].aval
     if result is None or isinstance(result, (Var, Literal)):
         return result if result is not None and result.aval == aval else None
-    inputs, params = result
-    made = eqn.primitive.abstract_eval(*[atom.aval for atom in inputs], **params)
-    return replace(eqn, inputs=inputs, params=params) if made == (aval,) else None
+    if not isinstance(result, Equation):
+        inputs, params = result
+        result = replace(eqn, inputs=inputs, params=params)
+    made = result.primitive.abstract_eval(*[a.aval for a in result.inputs], **result.params)
+    return result if made == (aval,) else None
 
 
 # arithmetic -------------------------------------------------------------------------------------
@@ -119,6 +121,20 @@ def _involution(eqn: Equation, known: Known) -> Result:
     """``f(f(x))`` is ``x``."""
     inner = known.maker(eqn.inputs[0])
     return inner.inputs[0] if inner is not None and inner.primitive is eqn.primitive else None
+
+
+def _negative(eqn: Equation, known: Known) -> Result:
+    """``-(-x)`` is ``x``, and ``-(-x * a)`` of real numbers is ``x * a``."""
+    inner = known.maker(eqn.inputs[0])
+    if inner is None or inner.primitive is not multiply_p or not _is_real(eqn):
+        return _involution(eqn, known)
+    for position in (0, 1):
+        factor = known.maker(inner.inputs[position])
+        if factor is not None and factor.primitive is negative_p:
+            inputs = list(inner.inputs)
+            inputs[position] = factor.inputs[0]
+            return replace(eqn, primitive=multiply_p, inputs=tuple(inputs))
+    return None
 
 
 def _where(eqn: Equation, known: Known) -> Result:
@@ -251,7 +267,7 @@ _RULES: Mapping[Primitive, Rule] = {
     power_p: _divide_or_power,
     subtract_p: _subtract,
     add_p: _add,
-    negative_p: _involution,
+    negative_p: _negative,
     conjugate_p: _involution,
     invert_p: _involution,
     logical_not_p: _involution,

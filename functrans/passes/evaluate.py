@@ -27,6 +27,7 @@ from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import resolve
 from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
+from functrans.primitives.elementwise import divide_p
 from functrans.primitives.slicing import slice_p
 from functrans.primitives.structural import cast_p, reduce_sum_p, reshape_p, transpose_p
 from functrans.trace import Tracer, bind, elementwise, innermost_staging, replaying
@@ -277,6 +278,10 @@ def _statement(source: _Source, eqn: Equation) -> str:
         symbol = _OPERATORS.get(family.function)
         if symbol is not None:
             expression = f"{operands[0]} {symbol} {operands[1]}"
+        elif primitive is divide_p and eqn.outputs[0].aval.shape:  # Python's numbers may raise
+            expression = f"{operands[0]} / {operands[1]}"
+        elif family.function is operator.neg:
+            expression = f"-{operands[0]}"
         else:
             expression = f"{source.value(family.function)}({', '.join(operands)})"
         return f"{source.bind(eqn.outputs[0])} = {expression}"

@@ -70,13 +70,15 @@ _INEXACT = (float, complex)
 
 
 def _plain_power(a: Any, b: Any) -> Any:
+    if type(a) is np.ndarray:
+        return np.power(a, b) if a.dtype is _BOOL and type(b) is int and b == 2 else a**b
     if (
         type(a) in PYTHON_SCALARS
         and type(b) in PYTHON_SCALARS
         and (type(a) in _INEXACT or type(b) in _INEXACT)
     ):  # Python gives complex for (-1.0) ** 0.5, and raises for 0.0 ** -1 and 10 ** 400.0
         return np.power(a, b).item()
-    if type(b) is int and b == 2 and getattr(a, "dtype", None) is _BOOL:
+    if type(b) is int and b == 2 and type(a) is np.bool_:
         return np.power(a, b)
     return a**b
 
@@ -163,12 +165,12 @@ def power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
     Elsewhere the slope at ``b`` = 0 is computed, not set: its own derivative in ``b`` is ``1 / a``.
     """
     if type(b) in PYTHON_SCALARS:
+        if b == 2:
+            return t * (2 * a)
         if b == 0:
             return t * 0.0 if dtype_of(t).kind in "fc" else t * 0
         if b == 1:
             return t
-        if b == 2:
-            return t * (2 * a)
         if b in (math.inf, -math.inf) and dtype_of(a).kind != "c":  # a step
             is_flat = (a > -1) & (a < 1) if b > 0 else (a < -1) | (a > 1)
             return mul_strong_zero(t, where(is_flat, 0.0, b * copysign(1.0, a)))
@@ -326,21 +328,53 @@ def _difference_root(x: Any) -> Any:
 
 NEAR_LIMIT = 1 / 256
 """Slopes of tanh and sigmoid below which they are computed from the operand."""
-_FEW = 4096
-"""Elements of an array in cache."""
 
 
-def plain_slope(x: Any, slope: Any, tail: Callable[[Any], Any]) -> Any:
-    """A slope computed from the result, and by ``tail`` of the operand where it is small."""
-    if not np.fmin.reduce(slope, None, initial=1) < NEAR_LIMIT:
+def hump(x: Any, rate: float, height: float) -> Any:
+    """``height * e / (1 + e)**2`` of ``e = exp(-rate * abs(x))``, without overflow."""
+    e = np.exp(-rate * np.abs(x))
+    root = 1 + e
+    return height * e / (root * root)
+
+
+_SINGLE = 4
+"""So many elements are taken one by one: two steps of NumPy on arrays take as long."""
+
+
+def plain_slope(x: Any, slope: Any, rate: float, height: float) -> Any:
+    """A slope computed from the result, and as a ``hump`` of the operand where it is small.
+
+    Args:
+      x: operand.
+      slope: computed of the result; written to.
+      rate: of the hump.
+      height: of the hump.
+    """
+    if not (slope.size and slope.ndim and slope.flags.c_contiguous):
+        is_small = slope < NEAR_LIMIT
+        if is_small.any():
+            with np.errstate(under="ignore"):
+                np.copyto(slope, hump(x, rate, height), where=is_small)
+        return slope[()]
+    place = slope.argmin()
+    least = slope.item(place)
+    if least >= NEAR_LIMIT:
         return slope
-    is_small = slope < NEAR_LIMIT
-    with np.errstate(under="ignore"):
-        if slope.size < _FEW:  # computing all takes less than picking some
-            np.copyto(slope, tail(x), where=is_small)
-        else:
-            slope[is_small] = tail(x[is_small])
-    return slope[()]
+    slopes, operands = slope.reshape(-1), x.reshape(-1)
+    exact: list[tuple[Any, float]] = []
+    while least < NEAR_LIMIT and len(exact) < _SINGLE:  # false of NaN
+        e = math.exp(-rate * abs(operands.item(place)))
+        exact.append((place, height * e / ((1 + e) * (1 + e))))
+        slopes[place] = 1
+        place = slopes.argmin()
+        least = slopes.item(place)
+    if not least >= NEAR_LIMIT:
+        (places,) = (slopes < NEAR_LIMIT).nonzero()
+        with np.errstate(under="ignore"):
+            slopes[places] = hump(operands[places], rate, height)
+    for place, number in exact:
+        slopes[place] = number
+    return slope
 
 
 def met(*operands: Any) -> tuple[np.ndarray, ...]:
@@ -358,14 +392,7 @@ def met(*operands: Any) -> tuple[np.ndarray, ...]:
 def _plain_tanh_slope(x: Any, y: Any) -> Any:
     x, y = met(x, y)
     square = np.asarray(y * y)
-    return plain_slope(x, np.subtract(1, square, out=square), _squared_sech)
-
-
-def _squared_sech(x: Any) -> Any:
-    """``1 / cosh(x)**2`` without overflow."""
-    e = np.exp(-2 * np.abs(x))
-    root = 1 + e
-    return 4 * e / (root * root)
+    return plain_slope(x, np.subtract(1, square, square), 2.0, 4.0)
 
 
 # The result has lost what the slope is made of where it is beside 1 or -1: ``1 - y * y`` is all

@@ -200,20 +200,13 @@ def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
     return plain
 
 
-def _bell(x: Any) -> Any:
-    """``sigmoid(x) * sigmoid(-x)``."""
-    e = np.exp(-np.abs(x))
-    root = 1 + e
-    return e / (root * root)
-
-
 def _plain_sigmoid_slope(x: Any, y: Any) -> Any:
     x, y = ew.met(x, y)
-    rest = np.asarray(1 - y)
-    if not np.fmin.reduce(rest, None, initial=1) < ew.NEAR_LIMIT:
-        return (y * rest)[()]
-    is_tail = rest < ew.NEAR_LIMIT
-    return ew.plain_slope(x, rest, _bell) * np.where(is_tail, 1, y)
+    slope = np.asarray(1 - y)
+    if slope.size and not slope.item(slope.argmin()) >= ew.NEAR_LIMIT:  # or NaN
+        y = np.where(slope < ew.NEAR_LIMIT, 1, y)
+        slope = ew.plain_slope(x, slope, 1.0, 1.0)
+    return (y * slope)[()]
 
 
 def _plain_sigmoid_tilt(x: Any, y: Any) -> Any:

@@ -280,7 +280,8 @@ class RecordingTracer(Tracer):
     @property
     def dtype(self) -> np.dtype:
         """NumPy dtype."""
-        return dtype_of(self._value)
+        value = self._value
+        return value.dtype if type(value) is np.ndarray else dtype_of(value)
 
     def _rebind(self, other: RecordingTracer) -> None:
         self._value = laid_out(other._value, self._value)
