@@ -278,7 +278,7 @@ def register_view(
       index: the index, if it was a basic one.
     """
     if isinstance(view, Tracer) and view._trace is base._trace:
-        if view is base:
+        if view is base or _is_number(base):
             return view
         if base._alias is None:
             base._alias = Alias()
@@ -293,15 +293,26 @@ def register_view(
 _MANY_VIEWS = 16
 
 
+def _is_number(x: Tracer) -> bool:
+    """Whether a tracer stands for a number, without memory: no axes, and not a view of an array."""
+    return not x.shape and (x._alias is None or x._alias.base is None)
+
+
 def _iadd(primitive: Primitive) -> Callable[..., Any]:
-    """The augmented assignment of a primitive: a write into the array, in its own dtype."""
+    """The augmented assignment of a primitive: a write into the array, in its own dtype.
+
+    A number is another one then, as in Python and of NumPy's scalars: no other name of it changes.
+    """
 
     def method(self: Any, other: Any) -> Any:
         if type(other) not in _OPERANDS and not isinstance(other, Tracer):
             other = operator_operand(other)
             if other is NotImplemented:
                 return NotImplemented
-        write(self, elementwise(primitive, self, other), primitive.name)
+        result = elementwise(primitive, self, other)
+        if _is_number(self):
+            return result
+        write(self, result, primitive.name)
         return self
 
     return method
@@ -378,7 +389,7 @@ def getitem(x: Any, index: Any) -> Any:
         (out,) = x._trace.process(slice_p, (x,), {"index": basic})
     else:
         (out,) = bind(slice_p, x, index=basic)
-    if isinstance(x, Tracer) and out.shape:
+    if isinstance(x, Tracer) and (out.shape or (x.shape and Ellipsis in basic.entries)):
         return register_view(
             x,
             out,

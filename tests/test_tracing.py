@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import math
+import operator
 import threading
 import time
 from collections.abc import Callable
@@ -1052,3 +1053,76 @@ def test_tracing_restores_the_stack() -> None:
         assert not inner.is_open
     assert open_traces.get() == ()
     assert not outer.is_open
+
+
+# augmented assignment to numbers ---------------------------------------------------------------
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "argument": lambda x: x,
+    "ufunc": np.sin,
+    "element": lambda x: np.stack([x, 2.0 * x])[1],
+    "reduction": lambda x: np.sum(np.stack([x, x * x])),
+    "item of a list": lambda x: [x * 3.0][0],
+    "product": lambda x: np.stack([x, 1.0]) @ np.array([0.5, 2.0]),
+}
+AUGMENTED: dict[str, Callable[[Any, Any], Any]] = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "/=": operator.itruediv,
+    "//=": operator.ifloordiv,
+    "%=": operator.imod,
+    "**=": operator.ipow,
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("sign", AUGMENTED)
+def test_another_name_of_a_number_keeps_it(number: str, sign: str) -> None:
+    """As Python's and NumPy's numbers; arrays are written to."""
+
+    def f(x: Any) -> Any:
+        first = NUMBERS[number](x)
+        second = first
+        second = AUGMENTED[sign](second, 1.5)
+        third = second
+        third = AUGMENTED[sign](third, first)
+        return first + 10.0 * second + 100.0 * third
+
+    x, h = 1.37, 1e-6
+    value, slope = f(x), (f(x + h) - f(x - h)) / (2 * h)
+    for run in (
+        lambda x: ft.value_and_grad(f)(x),
+        lambda x: ft.jvp(f, (x,), (1.0,)),
+        lambda x: (ft.jit(f)(x), ft.jit(ft.grad(f))(x)),
+        lambda x: [y[0] for y in ft.vmap(ft.value_and_grad(f))(np.array([x]))],
+    ):
+        found = run(x)
+        np.testing.assert_allclose(found[0], value, rtol=1e-14)
+        np.testing.assert_allclose(found[1], slope, rtol=1e-6)
+
+
+def test_a_number_of_an_enclosing_function_is_added_to() -> None:
+    def outer(x: Any) -> Any:
+        total = x * 2.0
+
+        def inner(y: Any) -> Any:
+            own = total
+            own += y * y
+            return own
+
+        return ft.grad(inner)(x) + total
+
+    assert ft.grad(outer)(3.0) == 4.0
+
+
+def test_a_view_without_axes_is_written_to() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        view = y[1:2].reshape(())
+        view += 5.0
+        return y
+
+    x = np.arange(3.0)
+    for run in (f, ft.jit(f), lambda x: ft.vjp(f, x)[0]):
+        np.testing.assert_array_equal(run(x), [0.0, 6.0, 2.0])

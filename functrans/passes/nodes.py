@@ -176,7 +176,8 @@ def detached(part: Any, whole: Any) -> Any:
     row i + 1 could not write in place. The copy has the layout of the view, since a later reshape
     is a view or a copy according to the layout.
     """
-    if type(part) is np.ndarray and part.flags.c_contiguous and _SMALL * part.size <= whole.size:
+    n = getattr(whole, "size", 1)  # a number has none
+    if type(part) is np.ndarray and part.flags.c_contiguous and _SMALL * part.size <= n:
         return part.copy()
     return part
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
 from functrans.ir.lowering import IndexMap, Read, Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives.structural import broadcast_to, moveaxis, reshape, sum_to_shape
@@ -100,7 +100,7 @@ def _entry_text(entry: Any) -> str:
 
 
 def _slice_impl(x: Any, *, index: BasicIndex) -> tuple[Any, ...]:
-    return (x[index.entries],)
+    return ((np.asarray(x) if type(x) in PYTHON_SCALARS else x)[index.entries],)
 
 
 def _slice_aval(x: ShapedArray, *, index: BasicIndex) -> tuple[ShapedArray, ...]:

@@ -35,6 +35,7 @@ CHUNKS = [
     ("derivatives", 0, 15),
     ("derivatives", 15, 15),
     ("slopes", 0, 10),
+    ("writes", 0, 25),
     ("jaxprs", 0, 90),
     ("files", 0, 300),
     ("imperative", 0, 20),
