@@ -137,7 +137,7 @@ class Writes(Kind):
                 expected = total(executed(judged, _arrays(case["given"]), look))
                 moved = {name: v + 1j * STEP * tangents[name] for name, v in given.items()}
                 slope = total(executed(judged, moved)).imag / STEP
-        except Exception:  # statements without some before them
+        except Exception:  # a statement misses one before it, or an array has no axes
             counts["refused by NumPy"] += 1
             return
         if not np.isfinite([expected, slope]).all() or max(abs(expected), abs(slope)) > 1e8:
