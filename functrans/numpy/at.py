@@ -86,8 +86,8 @@ class At:
 class Place:
     """A place of an array, whose methods give the array with something done there.
 
-    Sums, products and extrema are computed in the dtype of the array, which values are converted
-    to; a ``TypeError`` says where their kind would be lost, as that of fractions among integers.
+    Values are converted to the dtype of the array, in which the result is computed; a
+    ``TypeError`` says where their kind would be lost, as that of fractions among integers.
 
     All methods take ``mode`` for integers out of bounds: ``None`` raises as NumPy does, ``"drop"``
     and ``"fill"`` write nothing (``get`` reads ``fill_value``), ``"clip"`` and ``"wrap"`` bring

@@ -1,5 +1,9 @@
 """Indexing by everything NumPy knows: reading, writing, placement of axes, ``at``, selection."""
 
+import itertools
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +12,7 @@ from numpy_cases import Case, assert_same, check
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.numpy.at import At
 
 R = np.random.default_rng(3)
 V = R.standard_normal(6)
@@ -545,3 +550,30 @@ def test_traced_mask_beside_an_integer_names_the_remedy(transform: object) -> No
     x = X[None] if transform is ft.vmap else X
     with pytest.raises(ft.errors.ConcretizationError, match=r"other indices.*np\.where"):
         transform(fun)(x)
+
+
+def _updated_or_refused(update: Callable[..., Any], x: np.ndarray, value: np.ndarray) -> Any:
+    try:
+        return update(x, value)
+    except (TypeError, ValueError):
+        return None
+
+
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power", "min", "max"])
+@pytest.mark.parametrize("index", [np.s_[:1], [0, 0], [True, False]], ids=str)
+def test_integers_are_converted_to_the_dtype_of_the_array(op: str, index: Any) -> None:
+    def update(x: Any, value: Any) -> Any:
+        return getattr(At(x)[index], op)(value)
+
+    jitted = ft.jit(update)
+    for own, other in itertools.product("?bBhHiIqQ", repeat=2):
+        runs = [update, jitted] if own + other in ("hH", "Bh", "qQ") else [update]
+        for number in (3, 100, -2):
+            x, value = np.array([4, 12]).astype(own), np.array([number]).astype(other)
+            expected = _updated_or_refused(update, x, value.astype(own))
+            for run in runs:
+                got = _updated_or_refused(run, x, value)
+                assert (got is None) == (expected is None), (own, other, number)
+                if got is not None:
+                    assert got.dtype == x.dtype
+                    np.testing.assert_array_equal(got, expected, str((own, other, number)))
