@@ -475,8 +475,6 @@ def _written(
 def _converted(value: Any, op: str, dtype: np.dtype) -> Any:
     """A value in the dtype of the array, in which all but the writing of it is computed.
 
-    Quotients and powers of other kinds than integers are computed in the wider of both dtypes.
-
     Raises:
       TypeError: its kind would be lost.
       OverflowError: a Python integer is beyond the dtype.
@@ -484,8 +482,6 @@ def _converted(value: Any, op: str, dtype: np.dtype) -> Any:
     own = dtype_of(value)
     if op == "set" or own == dtype:
         return value
-    if op in ("divide", "power") and (own.kind not in "biu" or dtype.kind not in "biu"):
-        return value  # computed in the wider of both dtypes
     if "fc".find(own.kind) > "fc".find(dtype.kind):
         raise TypeError(
             f"cannot {op} {own} values in an array of {dtype}{here()}; use "

@@ -389,7 +389,7 @@ def getitem(x: Any, index: Any) -> Any:
         (out,) = x._trace.process(slice_p, (x,), {"index": basic})
     else:
         (out,) = bind(slice_p, x, index=basic)
-    if isinstance(x, Tracer) and (out.shape or (x.shape and Ellipsis in basic.entries)):
+    if isinstance(x, Tracer) and (out.shape or Ellipsis in basic.entries):
         return register_view(
             x,
             out,

@@ -71,9 +71,10 @@ def reversed_view(x: Any, axes: Axes) -> Any:
 
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
-    """Reverse the order along axes; a view."""
+    """Reverse the order along axes; a view, or a number of an array without axes."""
     x = as_array(m)
-    return reversed_view(x, listed_axes(axis, len(shape_of(x))))
+    axes = listed_axes(axis, len(shape_of(x)))
+    return reversed_view(x, axes) if shape_of(x) else x[()]
 
 
 @implements(np.flipud)

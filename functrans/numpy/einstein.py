@@ -324,7 +324,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     shapes = tuple([shape_of(x) for x in arrays])
     if len(arrays) == 1 and set(labels[0]) == set(output):
         _extents(labels, shapes)
-        return stored("einsum", _view_of(arrays[0], labels[0], output), out)
+        x = arrays[0]  # without axes, NumPy gives a number
+        return stored("einsum", _view_of(x, labels[0], output) if labels[0] else x[()], out)
     path = tuple(map(_frozen, optimize)) if isinstance(optimize, (list, tuple)) else optimize
     common = np.result_type(*map(dtype_of, arrays))
     arrays = [_in_kind(x, common) for x in arrays]

@@ -219,7 +219,7 @@ def nan_to_num(
     operand = as_array(x)
     dtype = dtype_of(operand)
     if dtype.kind not in "fc":
-        return fresh(operand) if copy else operand
+        return fresh(operand) if copy else operand if shape_of(operand) else operand[()]
     limits = np.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -239,7 +239,7 @@ def nan_to_num(
     if copy or not isinstance(operand, Tracer):
         return result
     assign(operand, result)
-    return operand
+    return operand if shape_of(operand) else operand[()]
 
 
 @implements(np.unwrap)

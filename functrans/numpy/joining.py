@@ -300,7 +300,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
             continue
         start, stop = int(nonzero[:, k].min()), int(nonzero[:, k].max()) + 1
         entries[k] = slice(start if "f" in ends else None, stop if "b" in ends else None)
-    return x[tuple(entries)]
+    return x[(*entries, ...)]
 
 
 # index tricks -----------------------------------------------------------------------------------

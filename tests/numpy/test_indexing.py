@@ -561,15 +561,19 @@ def _updated_or_refused(update: Callable[..., Any], x: np.ndarray, value: np.nda
 
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power", "min", "max"])
 @pytest.mark.parametrize("index", [np.s_[:1], [0, 0], [True, False]], ids=str)
-def test_integers_are_converted_to_the_dtype_of_the_array(op: str, index: Any) -> None:
+@np.errstate(all="ignore")
+def test_values_are_converted_to_the_dtype_of_the_array(op: str, index: Any) -> None:
     def update(x: Any, value: Any) -> Any:
         return getattr(At(x)[index], op)(value)
 
     jitted = ft.jit(update)
-    for own, other in itertools.product("?bBhHiIqQ", repeat=2):
-        runs = [update, jitted] if own + other in ("hH", "Bh", "qQ") else [update]
+    for own, other in itertools.product("?bBhHiIqQefdFD", repeat=2):
+        if not np.can_cast(np.dtype(other).type(1), own, "same_kind") and other in "efdFD":
+            continue  # refused
+        runs = [update, jitted] if own + other in ("hH", "Bh", "qQ", "eH", "fd") else [update]
         for number in (3, 100, -2):
-            x, value = np.array([4, 12]).astype(own), np.array([number]).astype(other)
+            x = np.array([4, 12]).astype(own)
+            value = np.array([number]).astype(other)
             expected = _updated_or_refused(update, x, value.astype(own))
             for run in runs:
                 got = _updated_or_refused(run, x, value)
