@@ -44,12 +44,12 @@ class _Anomaly(Scope):
         self._before = modes.anomaly, modes.check_nan
 
     def __enter__(self) -> None:
-        modes.update(anomaly=self.mode, check_nan=self.check_nan)
+        modes.change({"anomaly": self.mode, "check_nan": self.check_nan})
 
     def __exit__(self, *_: object) -> None:
         """Restore the mode."""
-        anomaly, check = self._before
-        modes.update(anomaly=anomaly, check_nan=check)
+        modes.anomaly, modes.check_nan = self._before
+        modes.update()
 
 
 class detect_anomaly(_Anomaly):  # noqa: N801  # torch's name

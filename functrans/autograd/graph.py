@@ -280,12 +280,13 @@ class saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
         if modes.no_packers is not None:
             raise RuntimeError(modes.no_packers)
         self._before = modes.packers
-        modes.update(packers=(*modes.packers, (self.pack_hook, self.unpack_hook)))
+        modes.change({"packers": (*modes.packers, (self.pack_hook, self.unpack_hook))})
         return None
 
     def __exit__(self, *_: object) -> None:
         """Restore the hooks from before."""
-        modes.update(packers=self._before)
+        modes.packers = self._before
+        modes.update()
 
     def clone(self) -> Any:
         """Another one of the same hooks, for one call of a decorated function."""

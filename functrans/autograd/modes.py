@@ -78,6 +78,21 @@ class Modes(threading.local):
         self.is_watched = bool(self.observers or self.session is not None)
         self.is_special = bool(self.inference or self.packers or self.anomaly or self.observers)
 
+    def change(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Set some of them, or none where an interrupt comes.
+
+        Returns:
+          What they were, by name.
+        """
+        before = {name: getattr(self, name) for name in values}
+        try:
+            self.update(**values)
+        except BaseException:
+            self.__dict__.update(before)
+            self.update()
+            raise
+        return before
+
 
 modes = Modes()
 
@@ -99,8 +114,7 @@ class entered:  # noqa: N801  # used as a function, like contextlib's
         self.values = values
 
     def __enter__(self) -> None:
-        self.before = {name: getattr(modes, name) for name in self.values}
-        modes.update(**self.values)
+        self.before = modes.change(self.values)
 
     def __exit__(self, *_: object) -> None:
         """Restore the modes."""

@@ -179,7 +179,7 @@ class profile:  # noqa: N801  # torch's name
         if self.profile_memory and not tracemalloc.is_tracing():
             tracemalloc.start()
             self._traces = True
-        modes.update(observers=(*modes.observers, self._collector))
+        modes.change({"observers": (*modes.observers, self._collector)})
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -187,7 +187,11 @@ class profile:  # noqa: N801  # torch's name
         if not self.enabled or self._collector is None:
             return
         own = self._collector
-        modes.update(observers=tuple([o for o in modes.observers if o is not own]))
+        observers = list(modes.observers)
+        if own in observers:
+            observers.remove(own)
+        modes.observers = tuple(observers)
+        modes.update()
         if self._traces:
             tracemalloc.stop()
             self._traces = False
@@ -336,7 +340,7 @@ class _Emitter:
             return lambda: (pop(), None)[1]
 
         self._observer = observer
-        modes.update(observers=(*modes.observers, observer))
+        modes.change({"observers": (*modes.observers, observer)})
         return self
 
     def _sequence(self, operands: Any) -> int:
@@ -350,7 +354,11 @@ class _Emitter:
     def __exit__(self, *_: object) -> None:
         """Stop."""
         own = self._observer
-        modes.update(observers=tuple([o for o in modes.observers if o is not own]))
+        observers = list(modes.observers)
+        if own in observers:
+            observers.remove(own)
+        modes.observers = tuple(observers)
+        modes.update()
         self._observer = None
 
 

@@ -214,6 +214,8 @@ class Model:
         moved = np.array(value_of(row.expression, [_deviated(c) for c in cells]))
         if self.is_drawing and not _is_moderate(value):
             raise Unfit
+        if self.is_drawing and "a > b" in row.expression and _is_close(*[c.value for c in cells]):
+            raise Unfit  # rounding to single precision decides
         return value, moved - value
 
     def _op(self, i: int, step: dict[str, Any], row: Row, cells: list[Cell]) -> None:
@@ -332,6 +334,11 @@ def _has_near_ties(value: np.ndarray) -> bool:
         return False
     first, second = np.moveaxis(np.sort(value.real, axis=-1)[..., :-3:-1], -1, 0)
     return bool(np.any(first - second < 1e-4 * np.maximum(1, np.abs(first))))
+
+
+def _is_close(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether numbers that are compared are closer than the rounding of single precision."""
+    return bool(np.any(np.abs(a - b) < 1e-4 * np.maximum(1, np.abs(a))))
 
 
 def _is_moderate(value: np.ndarray) -> bool:
