@@ -119,6 +119,8 @@ def _entry(part: Any) -> Any:
             raise _bad_index(type(part).__name__) from None
     if part.dtype.kind not in "iub":
         raise _bad_index(f"an array of {part.dtype}")
+    if not isinstance(part, Tracer) and type(part) is not np.ndarray:
+        part = plain_array(part)
     if type(part) is np.ndarray and not part.ndim and part.dtype.kind != "b":
         return int(part)
     return part
@@ -514,6 +516,9 @@ def as_value(value: Any) -> Any:
     """A value to write as a tracer, an ndarray or a number."""
     if isinstance(value, (Tracer, np.generic)) or type(value) in PYTHON_SCALARS:
         return value
+    standing = getattr(type(value), "_standing", None)
+    if standing is not None:  # a buffer of plain code, for its tracer or array
+        return standing.__get__(value)
     if isinstance(value, (list, tuple)) and _holds_tracer(value):
         items = [as_value(item) for item in value]
         return stack(items, 0, np.result_type(*{dtype_of(item) for item in items}))

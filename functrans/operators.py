@@ -13,6 +13,7 @@ Layer: ``operators`` (above primitives, below numpy).
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 import weakref
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import AliasedWriteError, UnsupportedOperationError
-from functrans.indexing import as_value, check_storable, fitted, index_value, plain_array, updated
+from functrans.indexing import as_value, check_storable, fitted, index_value, updated
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
 from functrans.primitives import complex_parts
@@ -105,7 +106,7 @@ def as_operand(other: Any) -> Any:
     if isinstance(other, (bool, np.generic)):
         return other
     if isinstance(other, (list, tuple, np.ndarray)):
-        return plain_array(other)
+        return as_value(other)
     kinds: tuple[Any, ...] = (int, float, complex)
     for kind in kinds:  # subclasses: members of an IntEnum, for instance
         if isinstance(other, kind):
@@ -460,7 +461,31 @@ def _to_complex(self: Any) -> complex:
 
 
 def _item(self: Any, *args: Any) -> Any:
+    if is_plain_code(sys._getframe(1)):
+        return element(self, *args)
     return self._concrete(".item()").item(*args)
+
+
+def is_plain_code(frame: Any) -> bool:
+    """Whether a frame is of a function of plain NumPy, whose numbers stay traced (``plain``)."""
+    return hasattr(type(frame.f_globals), "original")
+
+
+def element(x: Any, *args: Any) -> Any:
+    """An element of a traced array, still traced, as ``x.item(*args)`` chooses it.
+
+    Raises:
+      ValueError: there are several, and none is chosen.
+    """
+    shape = shape_of(x)
+    index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if not index:
+        if math.prod(shape) != 1:
+            raise ValueError(f"can only convert an array of size 1 to a Python scalar{here()}")
+        return getitem(x, (0,) * len(shape))
+    if len(index) == 1:
+        index = np.unravel_index(operator.index(index[0]) % max(math.prod(shape), 1), shape)
+    return getitem(x, tuple(map(int, index)))
 
 
 def _format(self: Any, spec: str) -> str:

@@ -221,6 +221,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
             if target is not None and not isinstance(target, Tracer):
                 reject_out(name, target)
     if method != "__call__":
+        inputs = tuple([as_operand(x) if isinstance(x, np.ndarray) else x for x in inputs])
         function = _ufunc_methods.get(method)
         if function is None:
             raise UnsupportedOperationError(f"{name} cannot be traced{here()}")

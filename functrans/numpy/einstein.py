@@ -234,23 +234,30 @@ def _summed(x: Any, labels: list[Any], keep: Any) -> Any:
     return structural.reduce_sum(x, axes)
 
 
-def _without_ones(x: Any, labels: list[Any], other: Any, other_labels: list[Any]) -> Any:
-    """Drop axes of extent 1 whose label has a longer one in the other operand."""
+def _with_extents_of(
+    x: Any, labels: list[Any], other: Any, other_labels: list[Any], keep: Any
+) -> Any:
+    """Axes of extent 1 whose label has a longer one in the other operand: repeated, or dropped.
+
+    An axis that is summed is repeated: a factor before the sum is no infinity times each term.
+    """
     shape = shape_of(x)
     extents = dict(zip(other_labels, shape_of(other), strict=True))
-    kept = [
-        k for k, label in enumerate(labels) if not (shape[k] == 1 and extents.get(label, 1) > 1)
-    ]
-    if len(kept) == len(labels):
+    long = [shape[k] == 1 and extents.get(label, 1) > 1 for k, label in enumerate(labels)]
+    if not any(long):
         return x
+    is_dropped = [is_long and label in keep for is_long, label in zip(long, labels, strict=True)]
+    full = [extents[label] if long[k] else shape[k] for k, label in enumerate(labels)]
+    kept = [k for k in range(len(labels)) if not is_dropped[k]]
     labels[:] = [labels[k] for k in kept]
-    return structural.reshape(x, tuple([shape[k] for k in kept]))
+    x = structural.reshape(x, tuple([shape[k] for k in kept]))
+    return structural.broadcast_to(x, tuple([full[k] for k in kept]))
 
 
 def _contract(x: Any, y: Any, x_labels: list[Any], y_labels: list[Any], keep: Any) -> Any:
     """The product of two operands; ``x_labels`` becomes the labels of the result."""
-    x = _without_ones(x, x_labels, y, y_labels)
-    y = _without_ones(y, y_labels, x, x_labels)
+    x = _with_extents_of(x, x_labels, y, y_labels, keep)
+    y = _with_extents_of(y, y_labels, x, x_labels, keep)
     x = _summed(x, x_labels, keep | set(y_labels))
     y = _summed(y, y_labels, keep | set(x_labels))
     both = [label for label in x_labels if label in y_labels]

@@ -137,6 +137,10 @@ class vectorize:  # noqa: N801  # NumPy's name
         """Apply the function to broadcast arguments."""
         if not has_tracer(args) and not has_tracer(kwargs.values()):
             return self._plain(*args, **kwargs)
+        return self.traced(*args, **kwargs)
+
+    def traced(self, *args: Any, **kwargs: Any) -> Any:
+        """The same where traced values may be arguments, or used by the function otherwise."""
         names = [name for name in kwargs if name not in self.excluded]
         places = [i for i in range(len(args)) if i not in self.excluded]
         arrays = [as_array(args[i]) for i in places] + [as_array(kwargs[n]) for n in names]

@@ -232,7 +232,7 @@ def _front(out: np.ndarray, axes: Axes) -> np.ndarray:
 
 def _is_scalar(index: Any) -> bool:
     """Whether an index is one number: a Python int, a NumPy scalar or a 0-d array."""
-    return type(index) is not np.ndarray or not index.ndim
+    return not isinstance(index, np.ndarray) or not index.ndim
 
 
 def _all_scalar(indices: Indices) -> bool:

@@ -37,7 +37,8 @@ from .reference import DISPATCHED, PLAIN
 
 HIDDEN = re.compile(
     r"abs|hypot|norm|sqrt|svd|eig|\*\*|power|pow|std|cond|sort|max|min|clip|median|quantile"
-    r"|percentile|where\(v\d+( ==|,)"  # a number as the condition: alone at 0
+    r"|percentile|logical_|equal|nonzero|sign|heaviside|isclose"
+    r"|where\(v\d+( ==|,)"  # a number as the condition: alone at 0
 )
 MAX_VALUE = 1e3
 ROUNDING = 1e-8
