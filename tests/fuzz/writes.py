@@ -131,12 +131,15 @@ class Writes(Kind):
         steps, given = case["steps"], _arrays(case["given"])
         tangents = {name: np.full(np.shape(v), TANGENTS[name])[()] for name, v in given.items()}
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
                 judged = without_overlaps(steps)
                 look = refuse_arrays_without_axes
                 expected = total(executed(judged, _arrays(case["given"]), look))
                 moved = {name: v + 1j * STEP * tangents[name] for name, v in given.items()}
                 slope = total(executed(judged, moved)).imag / STEP
+        except FloatingPointError:  # an infinity that is overwritten has slope 0 * inf: NaN
+            counts["beyond the judge"] += 1
+            return
         except Exception:  # a statement misses one before it, or an array has no axes
             counts["refused by NumPy"] += 1
             return
