@@ -1,6 +1,7 @@
 """``jit`` as its users see it: plans, code, reports, donated arguments, errors, caches."""
 
 import gc
+import itertools
 import os
 import signal
 import subprocess
@@ -903,3 +904,19 @@ def test_an_endless_loop_in_a_thread_does_not_stop_the_others() -> None:
         """
     )
     assert done.stdout.split() == ["done"], done.stderr
+
+
+@pytest.mark.parametrize("n", [8, 40, 67])
+@pytest.mark.parametrize("places", [(), (29,), (3, 30), (0, 1, 2, 38)], ids=str)
+def test_stacks_of_prefixes_and_elements_are_compiled(n: int, places: tuple[int, ...]) -> None:
+    def prefixes(x: np.ndarray) -> np.ndarray:
+        parts = list(np.unstack(x))
+        rows = list(itertools.accumulate(parts, np.bitwise_or))
+        for place in places:
+            rows[place % n] = parts[3]
+        return np.stack(rows)
+
+    x = np.arange(n) % 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that it is interpreted
+        np.testing.assert_array_equal(ft.jit(prefixes)(x), prefixes(x))

@@ -197,7 +197,7 @@ class NestWriter:
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
             if isinstance(eqn.primitive.lower, IndexMap):
-                if eqn.outputs[0] not in roots:
+                if eqn.outputs[0] not in roots and eqn.outputs[0] not in self.body.available:
                     return MustStore(eqn.outputs[0])
                 if eqn.primitive.lower.routine is not None:
                     moved.append(eqn)

@@ -132,6 +132,10 @@ def _batched(case: Case, args: list[np.ndarray]) -> tuple[list[np.ndarray], tupl
     return stacked, tuple(case["axes"])
 
 
+_OF_VALUES = ("All-NaN", "negative integer powers")
+"""Words of NumPy's errors that values decide about."""
+
+
 class Programs(Kind):
     """See the module's docstring.
 
@@ -222,10 +226,11 @@ class Programs(Kind):
         except np.linalg.LinAlgError:  # by rounding: what fails in NumPy is no program
             counts[f"refused, {name}: LinAlgError"] += 1
             return
-        except ValueError as error:  # values that NumPy refuses, by what overflowed before
-            if "All-NaN" not in str(error):
+        except ValueError as error:  # values that NumPy refuses, in a lane or after an overflow
+            what = next((text for text in _OF_VALUES if text in str(error)), None)
+            if what is None:
                 raise
-            counts[f"refused, {name}: NaN only"] += 1
+            counts[f"refused, {name}: {what}"] += 1
             return
         counts[f"programs, {name}"] += 1
         for row_args, found in rows:
