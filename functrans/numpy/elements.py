@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ShapeError
-from functrans.indexing import updated
+from functrans.indexing import index_value, updated
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -216,7 +216,7 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     """NaN and infinities replaced by numbers; their derivative is 0."""
-    operand = as_array(x)
+    operand: Any = as_array(x)
     dtype = dtype_of(operand)
     if dtype.kind not in "fc":
         return fresh(operand) if copy else operand if shape_of(operand) else operand[()]
@@ -239,7 +239,7 @@ def nan_to_num(
     if copy or not isinstance(operand, Tracer):
         return result
     assign(operand, result)
-    return operand if shape_of(operand) else operand[()]
+    return operand if shape_of(operand) else index_value(operand, ())
 
 
 @implements(np.unwrap)
