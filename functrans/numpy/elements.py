@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ShapeError
-from functrans.indexing import index_value, updated
+from functrans.indexing import updated
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -30,7 +30,7 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.cumulative import part
 from functrans.numpy.dispatch import implements
-from functrans.operators import assign
+from functrans.operators import assign, getitem
 from functrans.primitives import complex_parts, movement, sorting, structural
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
@@ -239,7 +239,7 @@ def nan_to_num(
     if copy or not isinstance(operand, Tracer):
         return result
     assign(operand, result)
-    return operand if shape_of(operand) else index_value(operand, ())
+    return operand if shape_of(operand) else getitem(operand, ())
 
 
 @implements(np.unwrap)
