@@ -23,7 +23,7 @@ from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.namespaces import listing as _listing
 from functrans.trace import aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import name_of, traced_form
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import vjp
 
@@ -144,7 +144,7 @@ def check_grads(
       >>> check_grads(lambda x, y: np.sin(x) * y, (0.3, 2.0))
       >>> check_grads(lambda x, y: x @ y, (np.ones((2, 3)), np.ones(3)), eps=1.0)
     """
-    check_callable("check_grads", f)
+    f = traced_form("check_grads", f)
     chosen = _checked_modes(modes)
     if not isinstance(args, (tuple, list)):
         raise TypeError(

@@ -81,7 +81,7 @@ from functrans.primitives.structural import broadcast_to, cast
 from functrans.staging import stage
 from functrans.state import batch_axis, current_config
 from functrans.trace import Tracer, aval_of, bind, shape_of
-from functrans.transforms.arguments import canonical, check_callable
+from functrans.transforms.arguments import canonical, traced_form
 
 Branches = tuple[Jaxpr, ...]
 
@@ -601,8 +601,10 @@ def _stage_branches(
     operands: tuple[Any, ...],
 ) -> tuple[list[Body], list[Any]]:
     """The branches staged for their operands, and the leaves of those."""
-    for name, function in zip(names, functions, strict=True):
-        check_callable(f"{who}: {name}", function)
+    functions = [
+        traced_form(f"{who}: {name}", function)
+        for name, function in zip(names, functions, strict=True)
+    ]
     leaves, treedef, paths = flatten_operands(who, operands, "operands")
     avals = [aval_of(leaf) for leaf in leaves]
     bodies = [

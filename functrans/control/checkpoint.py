@@ -43,7 +43,7 @@ from functrans.primitives.convolution import conv_general_p
 from functrans.primitives.dot import dot_general_p
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind
-from functrans.transforms.arguments import check_callable, name_of, named
+from functrans.transforms.arguments import name_of, named, traced_form
 
 # policies ---------------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ def checkpoint(
     """
     if fun is None:
         return functools.partial(checkpoint, policy=policy, static_argnums=static_argnums)
-    check_callable("checkpoint", fun)
+    fun = traced_form("checkpoint", fun)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @named("checkpoint", fun)

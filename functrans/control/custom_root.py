@@ -31,10 +31,10 @@ from functrans.primitives.structural import cast
 from functrans.trace import aval_of, bind
 from functrans.transforms.arguments import (
     canonical,
-    check_callable,
     leaf_description,
     own_array,
     own_arrays,
+    traced_form,
 )
 
 _WHO = "custom_root"
@@ -224,8 +224,9 @@ def custom_root(
       >>> ft.grad(root)(4.0)
       array(0.25)
     """
-    for name, fun in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
-        check_callable(f"{_WHO}: {name}", fun)
+    f = traced_form(f"{_WHO}: f", f)
+    solve = traced_form(f"{_WHO}: solve", solve)
+    tangent_solve = traced_form(f"{_WHO}: tangent_solve", tangent_solve)
     guess, treedef = guess_leaves(_WHO, initial_guess)
     avals = [aval_of(value).strong() for value in guess]
     body = stage_body(f"{_WHO}: f", f, tree.structure((initial_guess,)), avals)

@@ -35,10 +35,10 @@ from functrans.trace import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.transforms.arguments import (
     canonical,
     check_argnums,
-    check_callable,
     leaf_description,
     name_of,
     take_over,
+    traced_form,
 )
 
 # checks -----------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ class _CustomFunction(Wrapper):
         return super().__new__(cls)
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
-        check_callable(self._kind, fun)
+        fun = traced_form(self._kind, fun)
         take_over(self, fun)
         self._fun = fun
         self._label = f"{self._kind} of {name_of(fun)}"
@@ -561,7 +561,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
         Returns:
           ``jvp``, so that this can be used as a decorator.
         """
-        check_callable(f"{self._label}: defjvp", jvp)
+        jvp = traced_form(f"{self._label}: defjvp", jvp)
         self._jvp = jvp
         return jvp
 
@@ -647,8 +647,8 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
             tuple with the cotangent of each differentiated argument. ``None`` stands for zeros, for
             an argument or for any part of it; for integers and booleans there may be anything.
         """
-        check_callable(f"{self._label}: defvjp: fwd", fwd)
-        check_callable(f"{self._label}: defvjp: bwd", bwd)
+        fwd = traced_form(f"{self._label}: defvjp: fwd", fwd)
+        bwd = traced_form(f"{self._label}: defvjp: bwd", bwd)
         self._forward = fwd
         self._backward = bwd
 
@@ -721,7 +721,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
       ... def f(x):
       ...     return x * x, lambda ct: 10.0 * ct
     """
-    check_callable("custom_gradient", fun)
+    fun = traced_form("custom_gradient", fun)
 
     def primal(*args: Any) -> Any:
         return fun(*args)[0]

@@ -56,10 +56,10 @@ from functrans.trace import Tracer, aval_of
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
-    check_callable,
     name_of,
     result_leaf,
     take_over,
+    traced_form,
 )
 
 _MAX_PROGRAMS = 256
@@ -765,7 +765,7 @@ def jit(
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,
         )
-    check_callable("jit", fun)
+    fun = traced_form("jit", fun)
     static = matched(
         fun,
         "static",

@@ -54,7 +54,7 @@ from functrans.primitives.structural import cast
 from functrans.staging import stage
 from functrans.state import batch_axis
 from functrans.trace import aval_of, bind
-from functrans.transforms.arguments import check_callable
+from functrans.transforms.arguments import traced_form
 
 # the primitive ----------------------------------------------------------------------------------
 
@@ -258,10 +258,10 @@ def custom_linear_solve(
       array([0.5  , 0.125])
     """
     who = "custom_linear_solve"
-    for name, fun in (("matvec", matvec), ("solve", solve)):
-        check_callable(f"{who}: {name}", fun)
+    matvec = traced_form(f"{who}: matvec", matvec)
+    solve = traced_form(f"{who}: solve", solve)
     if transpose_solve is not None:
-        check_callable(f"{who}: transpose_solve", transpose_solve)
+        transpose_solve = traced_form(f"{who}: transpose_solve", transpose_solve)
     leaves, b_treedef, paths = flatten_operands(who, b, "b")
     treedef = tree.structure((b,))
     values = []

@@ -43,7 +43,7 @@ from functrans.primitives.structural import cast_p, normalize_axis, reshape
 from functrans.staging import stage
 from functrans.state import current_config
 from functrans.trace import Tracer, aval_of, bind, shape_of
-from functrans.transforms.arguments import canonical, check_callable, leaf_type, name_of
+from functrans.transforms.arguments import canonical, leaf_type, name_of, traced_form
 
 _MAX_ATTEMPTS = 8
 
@@ -212,7 +212,7 @@ def scan(
       >>> scan(lambda total, x: (total + x, total), 0.0, np.arange(4.0))
       (array(6.), array([0., 0., 1., 3.]))
     """
-    check_callable("scan", f)
+    f = traced_form("scan", f)
     turns = _unroll(unroll)
     n_kept = _states("scan", checkpoint)
     init, entries = tree.fold_float0(init), tree.fold_float0(xs, _entry_shape)
@@ -274,7 +274,7 @@ def map(
       >>> map(lambda x: x * x, np.arange(3.0))
       array([0., 1., 4.])
     """
-    check_callable("map", f)
+    f = traced_form("map", f)
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     entries = tree.fold_float0(xs, _entry_shape)
@@ -385,8 +385,8 @@ def while_loop(
       >>> while_loop(lambda x: x < 100.0, lambda x: 2.0 * x, 3.0)
       array(192.)
     """
-    check_callable("while_loop: cond_fun", cond_fun)
-    check_callable("while_loop: body_fun", body_fun)
+    cond_fun = traced_form("while_loop: cond_fun", cond_fun)
+    body_fun = traced_form("while_loop: body_fun", body_fun)
     n_kept = _states("while_loop", checkpoint)
     init_val = tree.fold_float0(init_val)
     leaves, treedef, _ = flatten_operands("while_loop", (init_val,), "init_val")
@@ -475,7 +475,7 @@ def fori_loop(
       >>> fori_loop(0, 5, lambda i, total: total + i, 0)
       array(10)
     """
-    check_callable("fori_loop", body_fun)
+    body_fun = traced_form("fori_loop", body_fun)
     bounds = [_bound(name, value) for name, value in (("lower", lower), ("upper", upper))]
     init_val = tree.fold_float0(init_val)
     init_treedef = tree.structure(init_val)
@@ -564,7 +564,7 @@ def associative_scan(
 
     Reference: Blelloch, Prefix sums and their applications, CMU-CS-90-190 (1990).
     """
-    check_callable("associative_scan", fn)
+    fn = traced_form("associative_scan", fn)
     elems = tree.fold_float0(elems)
     leaves, treedef, paths = flatten_operands("associative_scan", elems, "elems")
     axes = []

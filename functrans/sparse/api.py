@@ -31,7 +31,7 @@ from functrans.sparse.compression import entries_program
 from functrans.sparse.pattern import Call, Found, call_of, find_pattern, is_fixed
 from functrans.sparse.picture import draw
 from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import ShapeDtypeStruct, check_argnums, check_callable
+from functrans.transforms.arguments import ShapeDtypeStruct, check_argnums, traced_form
 from functrans.transforms.forward import jvp
 
 _MAX_PLANS = 32
@@ -342,7 +342,7 @@ def _sparse_function(
     mode: str,
     format: str,
 ) -> SparseFunction:
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     numbers = check_argnums(who, argnums)
     if mode not in _MODES[order]:
         raise ValueError(f"{who}: mode must be one of {tuple(_MODES[order])}, got {mode!r}")

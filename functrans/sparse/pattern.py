@@ -38,11 +38,11 @@ from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
     check_argnums,
-    check_callable,
     differentiable_leaf,
     name_of,
     positions,
     result_leaf,
+    traced_form,
 )
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import grad
@@ -339,7 +339,7 @@ def sparsity_pattern(
 
     Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 7.
     """
-    check_callable("sparsity_pattern", fun)
+    fun = traced_form("sparsity_pattern", fun)
     numbers = check_argnums("sparsity_pattern", argnums)
     if order not in (1, 2):
         raise ValueError(f"sparsity_pattern: order must be 1 or 2, got {order!r}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from functrans import tree
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
 from functrans.ir.source import here
+from functrans.state import current_config, open_traces
 from functrans.trace import Tracer, aval_of, dtype_of, escaped
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -259,6 +261,46 @@ def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
     if tree.is_float0(value):
         return value
     return canonical(value, lambda: leaf_description(label, result, i, "result"), _AS_RESULT)
+
+
+def traced_form(who: str, fun: Function) -> Function:
+    """What a transform calls for a function: the function, or its twin where plain code needs one.
+
+    Raises:
+      TypeError: it is no function.
+    """
+    check_callable(who, fun)
+    if not _may_have_twin(fun):
+        return fun
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_config.get().plain:
+            return called_plain(fun, args, kwargs)
+        return fun(*args, **kwargs)
+
+    return call  # type: ignore[return-value]  # it has the signature of fun
+
+
+def _may_have_twin(fun: Any) -> bool:
+    """Whether a function may be of plain code: not functrans's own, and no twin already."""
+    if type(fun) is MethodType:
+        fun = fun.__func__
+    if type(fun) is FunctionType:
+        names = fun.__globals__
+        return type(names) is dict and not names.get("__name__", "").startswith("functrans.")
+    return not type(fun).__module__.startswith("functrans.")
+
+
+def called_plain(fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function of plain code: by its twin, if it needs one."""
+    from functrans.plain.decide import needs_twin
+
+    if not open_traces.get() or not needs_twin(fun):
+        return fun(*args, **kwargs)
+    from functrans.plain.entry import call_twin
+
+    return call_twin(fun, args, kwargs)
 
 
 def leaf_type(value: Any) -> Any:

@@ -29,7 +29,6 @@ from functrans.traces.watched import pushing_trace
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
-    check_callable,
     check_structure,
     differentiable_leaf,
     leaf_description,
@@ -39,6 +38,7 @@ from functrans.transforms.arguments import (
     private_arrays,
     result_leaf,
     tangent_dtype,
+    traced_form,
 )
 from functrans.transforms.reverse import (
     fit_tangent,
@@ -113,7 +113,7 @@ def push_call(
     who: str, fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """``jvp`` under the name of the transform that uses it."""
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     label = f"{who} of {name_of(fun)}"
     values, pushed, treedef = _pairs(label, primals, tangents)
     trace = pushing_trace(label)
@@ -239,7 +239,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
       >>> transposed(2.0)
       (array(6.),)
     """
-    check_callable("linear_transpose", fun)
+    fun = traced_form("linear_transpose", fun)
     label = f"linear_transpose of {name_of(fun)}"
     leaves, treedef = tree.flatten(primals)
     avals = [leaf_aval(leaf, label) for leaf in leaves]

@@ -19,12 +19,12 @@ import numpy as np
 from functrans import tree
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
-    check_callable,
     check_structure,
     leaf_description,
     name_of,
     own_arrays,
     part_of,
+    traced_form,
 )
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
@@ -196,6 +196,6 @@ def ggn(model: Callable[..., Any], loss: Callable[..., Any]) -> GaussNewton:
 
     Reference: Schraudolph, Neural Computation 14 (2002).
     """
-    check_callable("ggn", model)
-    check_callable("ggn", loss)
+    model = traced_form("ggn", model)
+    loss = traced_form("ggn", loss)
     return GaussNewton(model, loss)

@@ -24,7 +24,7 @@ from functrans.passes.pullback import pull_back
 from functrans.passes.pushforward import push_forward
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.trace import Tracer, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of, part_of
+from functrans.transforms.arguments import name_of, part_of, traced_form
 from functrans.transforms.reverse import grad, record_primals
 
 
@@ -184,7 +184,7 @@ def jacobian_operator(fun: Callable[..., Any], x: Any) -> Any:
       >>> operator @ np.ones(3)
       array([1., 1., 1.])
     """
-    check_callable("jacobian_operator", fun)
+    fun = traced_form("jacobian_operator", fun)
     record = Linearization("jacobian_operator", fun, x)
     plain_point(record.label, [*record.leaves, *record.outs])
     return linear_operator(record.push, record.pull, Layout(record.leaves), Layout(record.outs))
@@ -214,7 +214,7 @@ def hessian_operator(fun: Callable[..., Any], x: Any) -> Any:
       >>> operator @ np.array([1.0, 1.0])
       array([ 6., 12.])
     """
-    check_callable("hessian_operator", fun)
+    fun = traced_form("hessian_operator", fun)
     record = Linearization("hessian_operator", part_of(fun, grad(fun)), x)
     plain_point(record.label, [*record.leaves, *record.outs])
     layout = Layout(record.leaves)

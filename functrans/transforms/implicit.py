@@ -42,12 +42,12 @@ from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
-    check_callable,
     further_arguments,
     leaf_description,
     name_of,
     own_arrays,
     take_over,
+    traced_form,
 )
 from functrans.transforms.forward import linearize
 from functrans.transforms.vectorize import vmap
@@ -435,7 +435,7 @@ class ImplicitFunction(Wrapper):
         out_like: Any,
         tol: float | None,
     ) -> None:
-        check_callable("implicit_diff", solver)
+        solver = traced_form("implicit_diff", solver)
         take_over(self, solver)
         self.label = f"implicit_diff of {name_of(solver)}"
         self.has_aux = has_aux
@@ -588,7 +588,7 @@ def implicit_diff(
     if (optimality_fun is None) == (fixed_point_fun is None):
         raise TypeError("implicit_diff: give either optimality_fun or fixed_point_fun")
     condition: Any = fixed_point_fun if optimality_fun is None else optimality_fun
-    check_callable("implicit_diff", condition)
+    condition = traced_form("implicit_diff", condition)
     check_solver_name("implicit_diff", solve)
 
     def decorate(solver: Callable[..., Any]) -> ImplicitFunction:
@@ -645,7 +645,7 @@ def fixed_point(
     Reference: Walker & Ni, Anderson acceleration for fixed-point iterations, SIAM J. Numer. Anal.
     49 (2011), 1715-1735.
     """
-    check_callable("fixed_point", fun)
+    fun = traced_form("fixed_point", fun)
     if anderson < 0 or maxiter < 1:
         raise ValueError(
             f"fixed_point: anderson must not be negative and maxiter at least 1, got {anderson} "

@@ -21,11 +21,11 @@ from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
-    check_callable,
     name_of,
     named,
     own_arrays,
     result_leaf,
+    traced_form,
 )
 from functrans.transforms.forward import leaf_aval
 
@@ -86,7 +86,7 @@ def make_jaxpr(
       >>> make_jaxpr(lambda x: 2.0 * x)(1.0).eqns[0].primitive.name
       'multiply'
     """
-    check_callable("make_jaxpr", fun)
+    fun = traced_form("make_jaxpr", fun)
     static = _static_positions(static_argnums)
 
     @named("make_jaxpr", fun)
@@ -150,7 +150,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((3, 3), np.float32))
       ShapeDtypeStruct(f32[3,3])
     """
-    check_callable("eval_shape", fun)
+    fun = traced_form("eval_shape", fun)
     jaxpr, out_treedef = _stage_call("eval_shape", fun, args, kwargs, frozenset())
     return _shapes(jaxpr, out_treedef)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from functrans.transforms.arguments import (
     check_argnums,
-    check_callable,
     named,
     part_of,
+    traced_form,
 )
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
@@ -25,7 +25,7 @@ from functrans.transforms.reverse import grad
 def _jacobian_transform(
     who: str, fun: Callable[..., Any], argnums: Any, direction: str, options: dict[str, Any]
 ) -> Callable[..., Any]:
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     numbers = check_argnums(who, argnums)
     has_aux = options["has_aux"]
 
@@ -233,7 +233,7 @@ def hessian(
       array([[ 6.,  0.],
              [ 0., 12.]])
     """
-    check_callable("hessian", fun)
+    fun = traced_form("hessian", fun)
     first = part_of(fun, jacrev(fun, argnums, has_aux, holomorphic))
     options = {
         "has_aux": has_aux,
@@ -273,7 +273,7 @@ def hessian_diag(
       >>> hessian_diag(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
       array([ 6., 12.])
     """
-    check_callable("hessian_diag", fun)
+    fun = traced_form("hessian_diag", fun)
     number = check_argnums("hessian_diag", argnums)
     if not isinstance(number, int):
         raise TypeError(f"hessian_diag: argnums must be one int, got {argnums!r}")

@@ -70,7 +70,6 @@ from functrans.traces.towers import TowerTrace, TowerTracer
 from functrans.transforms.arguments import (
     canonical,
     check_argnums,
-    check_callable,
     differentiable_leaf,
     flatten_call,
     name_of,
@@ -79,6 +78,7 @@ from functrans.transforms.arguments import (
     positions,
     result_leaf,
     split_leaves,
+    traced_form,
     unflatten_call,
 )
 from functrans.transforms.reverse import plain_leaf, split_aux
@@ -709,7 +709,7 @@ class _Call:
 def _forward(
     who: str, fun: Callable[..., Any], argnums: Any, has_aux: bool, weights: Any
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], _Call]:
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     numbers = check_argnums(who, argnums)
     label = f"{who} of {name_of(fun)}"
 

@@ -28,7 +28,7 @@ from functrans.passes.work import program_work
 from functrans.primitives.structural import reduce_sum
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of, part_of
+from functrans.transforms.arguments import name_of, part_of, traced_form
 from functrans.transforms.forward import push_call
 from functrans.transforms.reverse import grad
 
@@ -72,7 +72,7 @@ def vhp(fun: Callable[..., Any], primals: Any, cotangents: Any, *, nesting: str 
 def _hessian_product(
     who: str, fun: Callable[..., Any], primals: Any, tangents: Any, nesting: str
 ) -> Any:
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     if nesting not in NESTINGS:
         raise ValueError(f"{who}: nesting must be one of {NESTINGS}, got {nesting!r}{here()}")
     for name, values in (("primals", primals), ("tangents", tangents)):

@@ -19,7 +19,7 @@ from functrans.ir.avals import ShapedArray, Tape, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr, Literal
 from functrans.ir.source import SourceLine, resolve
 from functrans.passes.simplify import simplify
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import name_of, traced_form
 from functrans.transforms.inspect import make_jaxpr
 
 
@@ -112,7 +112,7 @@ def residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
       >>> residuals(f, x).size_bytes, residuals(ft.checkpoint(f), x).size_bytes
       (8000, 0)
     """
-    check_callable("residuals", fun)
+    fun = traced_form("residuals", fun)
     jaxpr = simplify(inline_calls(make_jaxpr(fun)(*args, **kwargs), jit_p))
     needs = tuple([is_differentiable_dtype(aval.dtype) for aval in jaxpr.in_avals])
     parts = linearize_jaxpr(jaxpr, needs)

@@ -35,7 +35,6 @@ from functrans.traces.watched import recording_trace
 from functrans.transforms.arguments import (
     canonical,
     check_argnums,
-    check_callable,
     check_structure,
     differentiable_leaf,
     flatten_call,
@@ -49,6 +48,7 @@ from functrans.transforms.arguments import (
     private_arrays,
     result_leaf,
     split_leaves,
+    traced_form,
     unflatten_call,
 )
 
@@ -288,7 +288,7 @@ def value_and_grad(
       >>> value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
       (array(5.), array([2., 4.]))
     """
-    check_callable("value_and_grad", fun)
+    fun = traced_form("value_and_grad", fun)
     numbers = check_argnums("value_and_grad", argnums)
 
     @named("value_and_grad", fun)
@@ -334,7 +334,7 @@ def grad(
 
     Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 3.
     """
-    check_callable("grad", fun)
+    fun = traced_form("grad", fun)
     numbers = check_argnums("grad", argnums)
 
     @named("grad", fun)
@@ -352,7 +352,7 @@ def record_primals(
     who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool
 ) -> tuple[Recorded, list[Any], Any]:
     """Record a function of several pytrees."""
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     label = f"{who} of {name_of(fun)}"
     if not primals:
         raise TypeError(f"{label}: give at least one primal to differentiate at{here()}")

@@ -61,7 +61,6 @@ from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind, dtype_of, innermost_staging, shape_of, tracing
 from functrans.traces.towers import TowerTrace, TowerTracer
 from functrans.transforms.arguments import (
-    check_callable,
     differentiable_leaf,
     leaf_description,
     leaf_type,
@@ -70,6 +69,7 @@ from functrans.transforms.arguments import (
     own_arrays,
     result_leaf,
     tangent_dtype,
+    traced_form,
 )
 from functrans.transforms.reverse import fit_tangent, private
 
@@ -552,7 +552,7 @@ def jet(
 
     Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 13.
     """
-    check_callable("jet", fun)
+    fun = traced_form("jet", fun)
     outs, found, treedef = _push(f"jet of {name_of(fun)}", fun, primals, series)
     return tree.unflatten(treedef, outs), tree.unflatten(treedef, found)
 
@@ -706,7 +706,7 @@ def nth_derivative(fun: Callable[..., Any], n: int) -> Callable[..., Any]:
       >>> nth_derivative(lambda x: x**5, 3)(2.0)
       array(240.)
     """
-    check_callable("nth_derivative", fun)
+    fun = traced_form("nth_derivative", fun)
     try:
         order = operator.index(n)
     except TypeError:

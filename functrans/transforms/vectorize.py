@@ -29,12 +29,12 @@ from functrans.state import current_config
 from functrans.trace import aval_of, shape_of
 from functrans.transforms.arguments import (
     canonical,
-    check_callable,
     leaf_type,
     name_of,
     named,
     own_arrays,
     result_leaf,
+    traced_form,
 )
 
 
@@ -71,7 +71,7 @@ def vmap(
       >>> vmap(lambda x, y: x @ y, in_axes=(0, None))(np.eye(2), np.array([1.0, 2.0]))
       array([1., 2.])
     """
-    check_callable("vmap", fun)
+    fun = traced_form("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if chunk_size is not None and chunk_size < 1:

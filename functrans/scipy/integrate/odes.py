@@ -46,7 +46,7 @@ from functrans.scipy.integrate.odes_methods import Method, Tolerances, methods
 from functrans.scipy.integrate.odes_results import MESSAGES, OdeResult, OdeSolution, make_result
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of
+from functrans.transforms.arguments import name_of, traced_form
 
 CHECKPOINTS = 32
 """States kept between two output times in reverse mode."""
@@ -371,7 +371,7 @@ def odeint(
       >>> bool(abs(ft.grad(final)(2.0) + np.exp(-2.0)) < 1e-7)
       True
     """
-    check_callable("odeint", func)
+    func = traced_form("odeint", func)
     chosen = _method("odeint", method)
     times = _array("odeint", "t", t, 1)
     _check_direction("odeint", times)
@@ -503,7 +503,7 @@ def solve_ivp(
 
     Reference: Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, 2nd ed. (1993).
     """
-    check_callable("solve_ivp", fun)
+    fun = traced_form("solve_ivp", fun)
     looked_for = None if events is None else prepare(events)
     for name in options:
         if name in ("jac", "jac_sparsity", "lband", "uband"):

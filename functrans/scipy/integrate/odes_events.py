@@ -28,7 +28,7 @@ from functrans.ir.source import here
 from functrans.numpy.common import is_known, value_of
 from functrans.scipy.integrate.odes_results import OdeSolution
 from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, name_of, own_array
+from functrans.transforms.arguments import name_of, own_array, traced_form
 from functrans.transforms.implicit import implicit_diff
 
 
@@ -80,7 +80,7 @@ def prepare(events: Any) -> tuple[Event, ...]:
     functions = tuple(events) if isinstance(events, Iterable) else (events,)
     found = []
     for function in functions:
-        check_callable("solve_ivp: events", function)
+        function = traced_form("solve_ivp: events", function)
         terminal = getattr(function, "terminal", None)
         is_number = terminal is None or isinstance(terminal, (bool, int, float, np.generic))
         limit = float(terminal or np.inf) if is_number else -1.0

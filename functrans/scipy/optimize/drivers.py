@@ -24,7 +24,7 @@ from functrans.scipy.optimize.arguments import (
     warn_of,
 )
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
-from functrans.transforms.arguments import check_callable, further_arguments
+from functrans.transforms.arguments import further_arguments, traced_form
 from functrans.transforms.reverse import grad
 
 _USES_JAC = frozenset(
@@ -218,7 +218,7 @@ def minimize_scalar(
 
 def _of_number(who: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a vector of one number."""
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
 
     def of_vector(x: Any, *args: Any) -> Any:
         return fun(x[0], *args)

@@ -18,7 +18,7 @@ from functrans.scipy.optimize.arguments import (
     flat_derivative,
 )
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
-from functrans.transforms.arguments import check_callable
+from functrans.transforms.arguments import traced_form
 
 
 def least_squares(
@@ -96,7 +96,7 @@ def least_squares(
     who = "least_squares"
     own = dict(kwargs or {})
     refuse_traced(who, fun, args, own)
-    check_callable(who, fun)
+    fun = traced_form(who, fun)
     bound = functools.partial(fun, **own) if own else fun
     function = ScipyFunction(bound, x0, args, jit=jit, sparse=sparse, who=who)
     if callable(jac):
@@ -173,7 +173,7 @@ def curve_fit(
     import scipy.optimize
 
     who = "curve_fit"
-    check_callable(who, f)
+    f = traced_form(who, f)
     refuse_traced(who, f, xdata, ydata, p0, sigma)
     if p0 is not None:
         p0 = np.asarray(p0)

@@ -25,7 +25,7 @@ from functrans.flatten_util import ravel_pytree
 from functrans.ir.source import here
 from functrans.sparse.api import sparse_hessian, sparse_jacobian
 from functrans.trace import Tracer, aval_of
-from functrans.transforms.arguments import check_callable, further_arguments, name_of
+from functrans.transforms.arguments import further_arguments, name_of, traced_form
 from functrans.transforms.jacobian import hessian, jacobian
 from functrans.transforms.products import hvp
 from functrans.transforms.reverse import value_and_grad
@@ -135,7 +135,7 @@ class ScipyFunction:
         who: str = "as_scipy",
         is_objective: bool = False,
     ) -> None:
-        check_callable(who, f)
+        f = traced_form(who, f)
         args = further_arguments(args)
         if cache_size < 1:
             raise ValueError(f"{who}: cache_size must be at least 1, got {cache_size}")

@@ -25,7 +25,7 @@ from functrans.errors import ConvergenceError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import check_callable, further_arguments, name_of, own_array
+from functrans.transforms.arguments import further_arguments, name_of, own_array, traced_form
 from functrans.transforms.implicit import LinearSolver, implicit_diff
 from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad, value_and_grad
@@ -110,7 +110,7 @@ def newton(
       (array(1.41421356), array(0.25))
     """
     who = f"newton of {name_of(func)}"
-    check_callable("newton", func)
+    func = traced_form("newton", func)
     args = further_arguments(args)
     start = _floating("newton", "x0", x0)
 
@@ -160,7 +160,7 @@ def _bracketed(
 ) -> Any:
     """The root in a bracket, with its derivative."""
     who = f"{name} of {name_of(f)}"
-    check_callable(name, f)
+    f = traced_form(name, f)
     args = further_arguments(args)
     low, high = _floating(name, "a", a), _floating(name, "b", b)
     for what, value in (("a", low), ("b", high)):
@@ -385,7 +385,7 @@ def root_newton(
       (array([1., 1.]), array([0.70710678, 0.70710678]))
     """
     who = f"root_newton of {name_of(fun)}"
-    check_callable("root_newton", fun)
+    fun = traced_form("root_newton", fun)
     args = further_arguments(args)
     start = Space("root_newton", x0, "x0")
     least = max(tol, _resolution(np.zeros(0, start.dtype)))
@@ -518,7 +518,7 @@ def minimize_bfgs(
       (array([1., 1.]), True)
     """
     who = f"minimize_bfgs of {name_of(fun)}"
-    check_callable("minimize_bfgs", fun)
+    fun = traced_form("minimize_bfgs", fun)
     args = further_arguments(args)
     start = Space("minimize_bfgs", x0, "x0")
     if start.dtype.kind == "c":

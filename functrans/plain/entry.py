@@ -1,0 +1,51 @@
+"""When twins run: what a transform calls in place of a user's function.
+
+Here: ``traced_form``, a call of a twin from outside, and the decision which functions need one.
+Not here: twins (``plain.twins``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from functrans import tree
+from functrans.plain import libraries, numbers, twins
+from functrans.plain.memory import settled
+from functrans.plain.twins import Memo, all_views, given_back, memo_of_call, twin
+
+libraries.install()
+numbers.install()
+
+
+def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call the twin of a function, and give back what it wrote."""
+    own = Memo()
+    token = memo_of_call.set(own)
+    try:
+        for view in all_views():
+            view.refresh()
+        result = twin(function)(
+            *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
+        )
+        return tree.map(settled, given_back(result))
+    finally:
+        _give_back(own)
+        memo_of_call.reset(token)
+
+
+def _give_back(memo: Memo) -> None:
+    """Write to globals, closures and objects from outside what the twin wrote."""
+    for view in all_views():
+        view.give_back()
+    for cell, own, first in memo.cells.values():
+        content = twins.contents(own)
+        if content is not first:
+            if content is twins.EMPTY:
+                del cell.cell_contents
+            else:
+                cell.cell_contents = given_back(content)
+    for value in memo.objects:
+        given_back(value.__dict__)

@@ -1,0 +1,524 @@
+"""What stands for NumPy, SciPy and functrans in twins: the same modules with functions that trace.
+
+A module of a library is a ``Proxy``: the names for which functrans has a function are that one, all
+others are the module's own. Functions get what buffers stand for, and give buffers
+(``plain.memory``). Objects that users have made before (a spline, a frozen distribution, a function
+compiled by numba) are remade from what they were made of.
+
+Here: the proxies, functions of libraries, NumPy's types. Not here: Python's own modules
+(``plain.numbers``), user code (``plain.twins``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import functrans.numpy as fnp
+from functrans.plain.memory import (
+    TARGETS,
+    Buffer,
+    call_settled,
+    call_ufunc,
+    given,
+    holds_tracer,
+    settled,
+    write_by,
+)
+from functrans.plain.twins import (
+    makers,
+    makers_by_name,
+    register,
+    registered,
+    twin,
+)
+from functrans.plain.users import is_user_module
+from functrans.trace import Tracer
+
+PROXIED = ("numpy", "scipy", "functrans")
+"""Libraries whose modules are proxied. Others get arrays as they are."""
+
+
+class Proxy:
+    """A module of a library, as twins see it."""
+
+    def __init__(self, module: types.ModuleType, names: dict[str, Any]) -> None:
+        vars(self).update(names)
+        vars(self)["__original__"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        """What has no twin in functrans: the module's own, which gets arrays or tracers."""
+        value = getattr(vars(self)["__original__"], name)
+        replaced = library_twin(value)
+        vars(self)[name] = replaced
+        return replaced
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Written to the module itself."""
+        setattr(vars(self)["__original__"], name, value)
+        vars(self).pop(name, None)
+
+    def __dir__(self) -> list[str]:
+        """Of the module."""
+        return dir(vars(self)["__original__"])
+
+    def __repr__(self) -> str:
+        """Of the module."""
+        return repr(vars(self)["__original__"])
+
+
+def library_twin(value: Any) -> Any:
+    """What stands for a function, class or module of a library."""
+    found = registered(value)
+    if found is not None:
+        return found
+    if isinstance(value, types.ModuleType):
+        return _module(value)
+    if isinstance(value, type) or not callable(value):
+        return value
+    return library(value)
+
+
+def library(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a library for twins: it gets what buffers stand for, and gives buffers."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return call_settled(function, args, kwargs)
+
+    return call
+
+
+def _writing(function: Callable[..., Any], target: str) -> Callable[..., Any]:
+    """A function that writes to its first argument."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return write_by(function, target, args, kwargs)
+
+    return call
+
+
+class Ufunc:
+    """A ufunc, which takes lists of traced values, too.
+
+    Attributes:
+      ufunc: NumPy's or SciPy's.
+    """
+
+    def __init__(self, ufunc: Any) -> None:
+        self.ufunc = ufunc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the ufunc."""
+        if any(type(x) in (list, tuple) and holds_tracer(settled(x)) for x in args):
+            args = tuple([fnp.asarray(settled(x)) if type(x) in (list, tuple) else x for x in args])
+        if "out" in kwargs or len(args) > self.ufunc.nin:
+            outs = kwargs.pop("out", args[self.ufunc.nin :])
+            args = args[: self.ufunc.nin]
+            return call_ufunc(self.ufunc, "__call__", args, {**kwargs, "out": outs})
+        result = self.ufunc(*args, **kwargs)
+        return result.view(Buffer) if type(result) is np.ndarray and result.ndim else result
+
+    def __getattr__(self, name: str) -> Any:
+        """Methods: ``reduce``, ``accumulate``, ``at`` ..."""
+        value = getattr(self.ufunc, name)
+        if callable(value) and name != "at":
+            value = library(value)
+            vars(self)[name] = value
+        return value
+
+    def __repr__(self) -> str:
+        """Of the ufunc."""
+        return repr(self.ufunc)
+
+
+class ScalarType:
+    """A type of NumPy's numbers: called, it converts; elsewhere it is the dtype that it stands for.
+
+    Attributes:
+      kind: NumPy's class.
+      dtype: its dtype.
+    """
+
+    def __init__(self, kind: type[np.generic]) -> None:
+        self.kind = kind
+        self.dtype = np.dtype(kind)
+        self.__name__ = kind.__name__
+
+    def __call__(self, *args: Any) -> Any:
+        """As NumPy's class; of a traced value, the value in this dtype."""
+        args = settled(args)
+        if holds_tracer(args):
+            return fnp.asarray(args[0]).astype(self.dtype)
+        return given(self.kind(*args))
+
+    def __getattr__(self, name: str) -> Any:
+        """Of NumPy's class."""
+        return getattr(self.kind, name)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to NumPy's class."""
+        return other is self.kind or (isinstance(other, ScalarType) and other.kind is self.kind)
+
+    def __hash__(self) -> int:
+        """Of NumPy's class."""
+        return hash(self.kind)
+
+    def __repr__(self) -> str:
+        """Of NumPy's class."""
+        return repr(self.kind)
+
+
+# modules ------------------------------------------------------------------------------------------
+
+_proxies: dict[str, Any] = {}
+
+
+def _module(module: types.ModuleType) -> Any:
+    """What stands for a module."""
+    name = module.__name__
+    found = _proxies.get(name)
+    if found is not None:
+        return found
+    top = name.partition(".")[0]
+    if top not in PROXIED:
+        return module
+    found = _proxies[name] = Proxy(module, {})
+    register(module, found)
+    if top == "numpy":
+        vars(found).update(_of_numpy(module))
+    elif top == "scipy":
+        vars(found).update(_of_scipy(module))
+    return found
+
+
+def _counterpart(name: str, root: str) -> Any:
+    """The module of functrans for one of NumPy or SciPy, or ``None``."""
+    tail = name.partition(".")[2]
+    try:
+        found: Any = importlib.import_module(f"functrans.{root}")
+        for part in tail.split(".") if tail else ():
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+_INDEXED = ("r_", "c_")
+_BY_NUMPY = frozenset({*TARGETS, "may_share_memory", "shares_memory"})
+
+
+def _of_numpy(module: types.ModuleType) -> dict[str, Any]:
+    """Names of a module of NumPy that have twins."""
+    ours = _counterpart(module.__name__, "numpy")
+    names: dict[str, Any] = {}
+    for name in getattr(ours, "__all__", ()):
+        theirs, own = getattr(module, name, None), getattr(ours, name)
+        if theirs is None or isinstance(own, types.ModuleType):
+            continue
+        replaced = registered(theirs)
+        if replaced is None:
+            if name in TARGETS:
+                replaced = _writing(theirs, TARGETS[name])
+            elif name in _OWN:
+                replaced = _OWN[name]
+            elif name in _OF_FUNCTIONS:
+                replaced = library(own.traced)
+            elif name in _INDEXED:
+                replaced = _Indexed(own)
+            elif isinstance(theirs, np.ufunc):
+                replaced = Ufunc(theirs)
+            elif isinstance(theirs, type) and issubclass(theirs, np.generic):
+                if theirs in _ABSTRACT:
+                    continue
+                replaced = ScalarType(theirs)
+            elif callable(own) and not (isinstance(theirs, type) and own is theirs):
+                replaced = library(own)
+            else:
+                continue
+            register(theirs, replaced)
+        names[name] = replaced
+    return names
+
+
+_ABSTRACT = frozenset(
+    {
+        np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact,
+        np.floating, np.complexfloating, np.flexible, np.character, np.object_, np.str_, np.bytes_,
+        np.void, np.datetime64, np.timedelta64,
+    }
+)  # fmt: skip
+
+
+@functools.wraps(np.fromiter)
+def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    items = settled(list(itertools.islice(iter, count) if count >= 0 else iter))
+    if holds_tracer(items):
+        return fnp.asarray(items).astype(dtype)
+    return given(np.fromiter(items, dtype, len(items), **kwargs))
+
+
+class Vectorized(fnp.vectorize):
+    """``np.vectorize``, of a function that may use traced values which are no arguments."""
+
+    def __init__(self, pyfunc: Any = None, *args: Any, **kwargs: Any) -> None:
+        self.options = args, kwargs
+        if pyfunc is not None:
+            super().__init__(lambda *a, **k: settled(pyfunc(*a, **k)), *args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function at each element; of a function, as a decorator with options."""
+        if not hasattr(self, "pyfunc"):
+            return Vectorized(args[0], *self.options[0], **self.options[1])
+        return given(self.traced(*settled(args), **settled(kwargs)))
+
+
+class _Indexed:
+    """``np.r_`` or ``np.c_``, whose items may be buffers."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+    def __getitem__(self, key: Any) -> Any:
+        """The items joined."""
+        return given(self.own[settled(key)])
+
+
+def _reshaping(name: str) -> Callable[..., Any]:
+    """``np.reshape`` or ``np.ravel``: of a buffer, whose layout is known, the method."""
+    plain = library(getattr(fnp, name))
+
+    @functools.wraps(getattr(np, name))
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is Buffer:
+            return getattr(args[0], name)(*args[1:], **kwargs)
+        return plain(*args, **kwargs)
+
+    return call
+
+
+_OWN: dict[str, Any] = {
+    "fromiter": _fromiter,
+    "vectorize": Vectorized,
+    **{name: _reshaping(name) for name in ("reshape", "ravel")},
+}
+_OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "fromfunction"})
+"""Functions of functions, which may use traced values that are no arguments."""
+
+
+def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
+    """Names of a module of SciPy that have twins."""
+    ours = _counterpart(module.__name__, "scipy")
+    names: dict[str, Any] = {}
+    for name in getattr(ours, "__all__", ()):
+        own = getattr(ours, name)
+        if isinstance(own, types.ModuleType):
+            continue
+        theirs = getattr(module, name, None)
+        if theirs is None:
+            continue
+        replaced = registered(theirs)
+        if replaced is None:
+            if isinstance(own, type) and own is theirs:
+                continue
+            is_function = isinstance(own, types.FunctionType | type) or isinstance(theirs, type)
+            if hasattr(theirs, "rvs"):
+                replaced = Distribution(own, theirs)
+            else:
+                replaced = library(own) if is_function else own
+            register(theirs, replaced)
+        names[name] = replaced
+    return names
+
+
+def _find_in_scipy(value: Any) -> Any:
+    """What stands for a function, class or object that came from a module of SciPy by name."""
+    path = (getattr(value, "__module__", None) or type(value).__module__).split(".")
+    for depth in (3, 2):
+        name = ".".join(path[:depth])
+        if len(path) >= depth and not path[depth - 1].startswith("_"):
+            _module(importlib.import_module(name))
+            found = registered(value)
+            if found is not None:
+                return found
+    return None
+
+
+def _by_name(value: Any) -> Any:
+    """The twin of a function or class by the library that it is of."""
+    if isinstance(value, np.ufunc):
+        _module(np)
+        if registered(value) is None:
+            import scipy.special
+
+            _module(scipy.special)
+        found = registered(value)
+        return Ufunc(value) if found is None else found
+    module = getattr(value, "__module__", None) or ""
+    top = module.partition(".")[0]
+    if top == "numpy":
+        for name in ("numpy", "numpy.linalg", "numpy.fft"):
+            _module(importlib.import_module(name))
+    elif top == "scipy":
+        found = _find_in_scipy(value)
+        if found is not None:
+            return found
+    elif top != "functrans":
+        return value
+    return library_twin(value)
+
+
+# objects that were made before ------------------------------------------------------------------
+
+
+class Distribution:
+    """A distribution of SciPy, whose densities and probabilities are functrans's.
+
+    Attributes:
+      own: functrans's distribution.
+      scipy: SciPy's, which has all other methods, for plain parameters.
+    """
+
+    def __init__(self, own: Any, scipy: Any) -> None:
+        self.own, self.scipy = own, scipy
+
+    def __getattr__(self, name: str) -> Any:
+        """A method."""
+        found = getattr(self.own, name, None)
+        return library(getattr(self.scipy, name) if found is None else found)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+        """The distribution with parameters."""
+        return Frozen(self, args, kwargs)
+
+    freeze = __call__
+
+    def __repr__(self) -> str:
+        """Of SciPy's."""
+        return repr(self.scipy)
+
+
+_WITHOUT_ARGUMENT = frozenset(
+    {"mean", "var", "std", "median", "entropy", "support", "stats", "rvs"}
+)
+
+
+class Frozen:
+    """A distribution with parameters, as ``norm(loc=1.0, scale=2.0)`` gives it."""
+
+    def __init__(self, distribution: Distribution, args: Any, kwargs: Any) -> None:
+        self.dist, self.args, self.kwds = distribution, args, kwargs
+
+    def __getattr__(self, name: str) -> Any:
+        """A method, which is given the parameters."""
+        if name == "median":
+            return lambda: self.ppf(0.5)
+        if name == "interval":
+            return lambda confidence: (
+                self.ppf((1 - confidence) / 2),
+                self.ppf((1 + confidence) / 2),
+            )
+        method = getattr(self.dist, name)
+        if name in _WITHOUT_ARGUMENT:
+            return lambda *args, **kwargs: method(*self.args, *args, **self.kwds, **kwargs)
+        return lambda x, *args, **kwargs: method(x, *self.args, *args, **self.kwds, **kwargs)
+
+
+def _distribution(value: Any) -> Any:
+    """A distribution of SciPy, or one that is frozen."""
+    if hasattr(value, "dist") and hasattr(value, "kwds"):
+        found = twin(value.dist)
+        is_ours = isinstance(found, Distribution)
+        return found(*map(twin, value.args), **value.kwds) if is_ours else value
+    found = _find_in_scipy(value)
+    return value if found is None else found
+
+
+def _vectorized(value: Any) -> Any:
+    return Vectorized(
+        twin(value.pyfunc),
+        otypes=value.otypes,
+        excluded=value.excluded,
+        signature=value.signature,
+    )
+
+
+def _piecewise(value: Any) -> Any:
+    """A spline or another piecewise polynomial of SciPy."""
+    import functrans.scipy.interpolate as own
+
+    if hasattr(value, "t"):
+        return library(own.BSpline(value.t, value.c, value.k, value.extrapolate, value.axis))
+    return library(own.PPoly(value.c, value.x, value.extrapolate, value.axis))
+
+
+def _interp1d(value: Any) -> Any:
+    import functrans.scipy.interpolate as own
+
+    return library(
+        own.interp1d(
+            value.x,
+            value.y,
+            kind=value._spline.k if value._kind == "spline" else value._kind,
+            axis=value.axis,
+            bounds_error=value.bounds_error,
+            fill_value=value.fill_value,
+        )
+    )
+
+
+def _dispatcher(value: Any) -> Any:
+    """A function compiled by numba: the function of Python that it was compiled from."""
+    return twin(value.py_func)
+
+
+def install() -> None:
+    """Make the tables."""
+    _module(np)
+    makers[types.ModuleType] = _any_module(makers[types.ModuleType])
+    makers[np.ufunc] = _by_name
+    makers[types.BuiltinFunctionType] = _by_name
+    makers[type(np.sum)] = _by_name  # functions that dispatch
+    makers[type] = _by_name
+    functions = makers[types.FunctionType]
+
+    def function(value: types.FunctionType) -> Any:
+        top = value.__globals__.get("__name__", "").partition(".")[0]
+        return _by_name(value) if top in PROXIED else functions(value)  # type: ignore[misc]
+
+    makers[types.FunctionType] = function
+    makers_by_name.update(
+        {
+            "scipy.stats._distn_infrastructure.rv_generic": _distribution,
+            "scipy.stats._distn_infrastructure.rv_frozen": _distribution,
+            "scipy.stats._multivariate.multi_rv_generic": _distribution,
+            "numpy.vectorize": _vectorized,
+            "scipy.interpolate._interpolate.PPoly": _piecewise,
+            "scipy.interpolate._bsplines.BSpline": _piecewise,
+            "scipy.interpolate._interpolate.interp1d": _interp1d,
+            "numba.core.dispatcher.Dispatcher": _dispatcher,
+        }
+    )
+    for kind in (type(np.r_), type(np.c_)):
+        makers[kind] = library_twin
+
+
+def _any_module(of_users: Any) -> Callable[[types.ModuleType], Any]:
+    def make(module: types.ModuleType) -> Any:
+        return of_users(module) if is_user_module(module.__name__) else _module(module)
+
+    return make
+
+
+def is_traced_number(value: Any) -> bool:
+    """Whether a value is traced, or a buffer that has become so."""
+    return isinstance(value, Tracer) or (type(value) is Buffer and value.traced() is not None)

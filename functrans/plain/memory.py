@@ -1,0 +1,537 @@
+"""Arrays that are real until a traced value is written to them: ``Buffer``.
+
+Code that was written for NumPy makes an array and fills it: ``out = np.zeros(n)``, ``out[i] = x``.
+In traced functions of such code (``plain.twins``) the functions that make arrays give a ``Buffer``,
+which is an ndarray: it indexes, counts and decides as one. The first traced value that is written
+to it, or to a view of it, makes its memory traced: from then on a tracer answers for every
+reference, be it the array, a view made before, an attribute or an item of a list.
+
+Here: the class, the memory that buffers share (``Home``), ``settled`` (values with what buffers
+stand for) and ``given`` (results as buffers). Not here: which functions give buffers
+(``plain.libraries``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.operators import element, register_view
+from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.structural import reshape
+from functrans.state import open_traces
+from functrans.trace import Tracer, aval_of
+
+PLAIN_KINDS = "fciub"
+"""Kinds of dtypes of arrays that may hold numbers."""
+
+
+class Home:
+    """The memory that an array and its views share.
+
+    Attributes:
+      root: the array that owns it.
+      trace: the trace that was innermost when it was made; ``None`` of an array from outside.
+      tracer: what stands for ``root`` since a traced value was written to the memory.
+      is_outside: whether the array came from outside, so that no traced value may be written.
+    """
+
+    __slots__ = ("is_outside", "root", "trace", "tracer")
+
+    def __init__(self, array: np.ndarray, trace: Any = None, *, is_outside: bool = False) -> None:
+        root: Any = array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        self.root = np.ndarray.view(root, np.ndarray)
+        self.is_outside = is_outside or root.base is not None or not root.flags.writeable
+        self.trace = trace
+        self.tracer: Any = None
+
+    def holds(self, array: np.ndarray) -> bool:
+        """Whether an array lies in this memory."""
+        start = _address(self.root)
+        return start <= _address(array) < start + max(self.root.nbytes, 1)
+
+    def become_traced(self) -> None:
+        """Let a tracer stand for the memory from now on.
+
+        Raises:
+          UnsupportedOperationError: the array came from outside.
+          AliasedWriteError: it was made in an enclosing trace.
+          EscapedTracerError: it was made in a trace that is closed.
+        """
+        if self.is_outside:
+            raise UnsupportedOperationError(
+                f"a traced value was written{here()} to an array that came from outside of the "
+                "function; arrays of the caller are never changed. Write to a copy of it (a = "
+                "a.copy())"
+            )
+        stack = open_traces.get()
+        if self.trace is None or not self.trace.is_open:
+            raise EscapedTracerError(
+                f"a traced value was written{here()} to an array that an earlier call made; make "
+                "it anew in each call"
+            )
+        if stack[-1] is not self.trace:
+            raise AliasedWriteError(
+                f"an array made in {self.trace.label} was written to{here()} inside of "
+                f"{stack[-1].label}; the write would be lost or seen twice. Write to a copy made "
+                "there (y = y.copy()) and return it"
+            )
+        root = self.root
+        self.tracer = self.trace.lift(root.copy("K"))
+        # Nothing is to read old numbers behind the back of the tracer.
+        kind = root.dtype.kind
+        if kind in "fc":
+            root[...] = np.nan
+        elif kind in "iu":
+            root[...] = np.iinfo(root.dtype).min if kind == "i" else np.iinfo(root.dtype).max
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+class Buffer(np.ndarray):
+    """See the module's docstring."""
+
+    _home: Home | None
+    _origin: Home | None
+    _trace: Any
+    _tracer: Any
+
+    def __array_finalize__(self, other: Any) -> None:
+        """Remember where it may come from; whether it is a view is asked when it matters."""
+        stack = open_traces.get()
+        self._home = None
+        self._trace = stack[-1] if stack else None
+        self._tracer = None
+        self._origin = None if other is None or type(other) is not Buffer else other.home()
+
+    # what it stands for --------------------------------------------------------------------------
+
+    def home(self) -> Home:
+        """The memory it lies in."""
+        home = self._home
+        if home is None:
+            origin = self._origin
+            home = origin if origin is not None and origin.holds(self) else Home(self, self._trace)
+            self._home, self._origin = home, None
+        return home
+
+    def traced(self) -> Any:
+        """The tracer that stands for it, or ``None``."""
+        home = self._home
+        if home is None:
+            if self._origin is None:
+                return None
+            home = self.home()
+        if home.tracer is None:
+            return None
+        tracer = self._tracer
+        if tracer is None or tracer.shape != self.shape:
+            tracer = self._tracer = _view_of(home, self)
+        return tracer
+
+    def made_traced(self) -> Any:
+        """The tracer that stands for it, from now on if there is none yet."""
+        home = self.home()
+        if home.tracer is None:
+            home.become_traced()
+        return self.traced()
+
+    def plain(self) -> np.ndarray:
+        """The same memory as an ordinary array."""
+        home = self._home
+        if home is not None and home.is_outside and home.root.shape == self.shape:
+            root = home.root
+            if root.strides == self.strides and _address(root) == _address(self):
+                return root  # the same object each time: constants are known by identity
+        return np.ndarray.view(self, np.ndarray)
+
+    # Python ---------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        """``self[index]``."""
+        tracer = self.traced()
+        index = settled_index(index)
+        if tracer is not None:
+            return tracer[index]
+        if holds_tracer(index):
+            return lifted(self)[index]
+        return super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """``self[index] = value``."""
+        index = settled_index(index)
+        if type(value) is Buffer and value.traced() is not None and self._shows(value, index):
+            return  # the end of ``self[index] += value``, which has written to the view
+        value = settled(value)
+        tracer = self.traced()
+        if tracer is None and not (holds_tracer(value) or holds_tracer(index)):
+            super().__setitem__(index, value)
+            return
+        self.check_storable(value)
+        tracer = self.made_traced()
+        tracer[index] = value
+
+    def _shows(self, view: Buffer, index: Any) -> bool:
+        """Whether ``self[index]`` is the memory of a view."""
+        if view.home() is not self.home() or holds_tracer(index):
+            return False
+        own = np.ndarray.__getitem__(self, index)
+        return (
+            isinstance(own, np.ndarray)
+            and own.shape == view.shape
+            and own.strides == view.strides
+            and _address(own) == _address(view)
+        )
+
+    def check_storable(self, value: Any) -> None:
+        """Refuse what NumPy would cut: traced fractions in an array of integers.
+
+        Raises:
+          TypeError: names the dtype of the array.
+        """
+        if self.dtype.kind in "biu" and isinstance(value, Tracer) and value.dtype.kind in "fc":
+            raise TypeError(
+                f"a traced value of {value.dtype} was written to an array of {self.dtype}"
+                f"{here()}; NumPy would cut it to an integer, which has no derivative. Make the "
+                "array of floats: np.zeros(n), np.array([0.0, 1.0])"
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        """The elements along the first axis."""
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        if self.ndim == 1 and self.traced() is None:
+            return iter(self.plain())
+        return (self[i] for i in range(self.shape[0]))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Ufuncs: of the tracer where there is one, and into ``out=``."""
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions, as above."""
+        target = TARGETS.get(func.__name__) if func.__module__ == "numpy" else None
+        if target is not None:
+            return write_by(func, target, args, kwargs)
+        return call_settled(func, args, kwargs)
+
+    def __reduce__(self) -> Any:
+        """As an ordinary array."""
+        return settled(self).__reduce__()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        """A buffer of its own."""
+        return self.copy()
+
+    @property
+    def _standing(self) -> Any:
+        """What operators of traced arrays take it for."""
+        return settled(self)
+
+
+def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a ufunc, or a method of one, on what buffers stand for, and into ``out=``."""
+    if method == "at":
+        return _ufunc_at(ufunc, *inputs)
+    function = getattr(ufunc, method)
+    inputs = tuple([settled(x) for x in inputs])
+    outs = kwargs.get("out")
+    kwargs = {key: settled(value) for key, value in kwargs.items() if key != "out"}
+    if outs is None:
+        return given(function(*inputs, **kwargs))
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    if not any_traced(outs) and not holds_tracer(inputs) and not holds_tracer(kwargs):
+        plain = tuple([x.plain() if type(x) is Buffer else x for x in outs])
+        function(*inputs, out=plain, **kwargs)
+        return outs[0] if len(outs) == 1 else outs
+    where = kwargs.pop("where", True)
+    results = function(*inputs, **kwargs)
+    results = results if isinstance(results, tuple) else (results,)
+    stored = [
+        stored_in(out, result, where, ufunc.__name__)
+        for out, result in zip(outs, results, strict=True)
+    ]
+    return stored[0] if len(stored) == 1 else tuple(stored)
+
+
+def call_settled(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function of a library on what buffers stand for; new arrays are buffers."""
+    args = settled(tuple(args))
+    if not kwargs:
+        return given(func(*args))
+    out = kwargs.get("out")
+    if out is None or type(out) is tuple:
+        return given(func(*args, **settled(kwargs)))
+    kwargs = settled({key: value for key, value in kwargs.items() if key != "out"})
+    if not any_traced((out,)) and not holds_tracer(args) and not holds_tracer(kwargs):
+        func(*args, **kwargs, out=settled(out))
+        return out
+    return stored_in(out, func(*args, **kwargs), True, getattr(func, "__name__", "the function"))
+
+
+def _property(name: str) -> property:
+    plain = getattr(np.ndarray, name)
+
+    def get(self: Buffer) -> Any:
+        tracer = self.traced()
+        return plain.__get__(self) if tracer is None else getattr(tracer, name)
+
+    def put(self: Buffer, value: Any) -> None:
+        getattr(self, name)[...] = value
+
+    return property(get, put if name in ("real", "imag", "flat") else None, None, plain.__doc__)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    plain = getattr(np.ndarray, name)
+
+    def method(self: Buffer, *args: Any, **kwargs: Any) -> Any:
+        tracer = self.traced()
+        if tracer is not None and name in _RESHAPES:  # the layout is known: so is what is shared
+            result = plain(self, *args, **kwargs)
+            if self.home().holds(result):
+                return result
+        if tracer is None and (args or kwargs):
+            args, kwargs = settled(args), settled(kwargs)
+            if holds_tracer(args) or holds_tracer(kwargs):
+                tracer = self.made_traced() if name in _WRITERS else lifted(self)
+        if tracer is not None:
+            return (getattr(tracer, name) if name != "item" else partial(element, tracer))(
+                *args, **kwargs
+            )
+        return plain(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Buffer.{name}"
+    method.__doc__ = plain.__doc__
+    return method
+
+
+_RESHAPES = frozenset({"reshape", "ravel"})
+"""Methods that give a view or a copy, as the layout in memory allows."""
+
+_WRITERS = frozenset({"fill", "put", "sort", "partition"})
+"""Methods that write to the array itself."""
+
+_OF_BITS = frozenset(
+    {"setflags", "setfield", "getfield", "resize", "tofile", "dump", "dumps", "byteswap"}
+)
+"""Methods that a traced array does not have."""
+
+
+def _bits(name: str) -> Callable[..., Any]:
+    plain = getattr(np.ndarray, name)
+
+    def method(self: Buffer, *args: Any, **kwargs: Any) -> Any:
+        if self.traced() is not None:
+            raise UnsupportedOperationError(
+                f"ndarray.{name} of an array that holds traced values{here()}: their bits are not "
+                "known; write the function without it"
+            )
+        return plain(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Buffer.{name}"
+    method.__doc__ = plain.__doc__
+    return method
+
+
+_PYTHON = (
+    "__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__", "__copy__",
+    "__repr__", "__str__", "__format__",
+)  # fmt: skip
+
+
+def _install() -> None:
+    names = [name for name in dir(np.ndarray) if not name.startswith("_")]
+    for name in [*names, *_PYTHON]:
+        if callable(getattr(np.ndarray, name)):
+            setattr(Buffer, name, (_bits if name in _OF_BITS else _method)(name))
+    for name in ("T", "mT", "real", "imag", "flat"):
+        setattr(Buffer, name, _property(name))
+
+
+_install()
+
+TARGETS = {
+    "copyto": "dst", "put": "a", "place": "arr", "putmask": "a", "fill_diagonal": "a",
+    "put_along_axis": "arr",
+}  # fmt: skip
+"""Functions of NumPy that write to their first argument, and its name."""
+
+
+# what others ask ---------------------------------------------------------------------------------
+
+
+def settled(value: Any) -> Any:
+    """A value with tracers or ordinary arrays in place of the buffers in lists, tuples, dicts."""
+    kind = type(value)
+    if kind is Buffer:
+        tracer = value.traced()
+        return value.plain() if tracer is None else tracer
+    if kind is tuple or kind is list:
+        for item in value:
+            if type(item) in _MAY_HOLD:
+                return kind([settled(item) for item in value])
+        return value
+    if kind is dict:
+        return {key: settled(item) for key, item in value.items()}
+    return value
+
+
+_MAY_HOLD = frozenset({Buffer, list, tuple, dict})
+
+
+def run_through(value: Any) -> Any:
+    """The items of an iterator as a list, so that they can be looked at."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def settled_index(index: Any) -> Any:
+    """The same for an index, most of which hold no buffers."""
+    return index if type(index) in (int, slice) else settled(index)
+
+
+def given(result: Any) -> Any:
+    """A result that user code may write to: new arrays are buffers."""
+    kind = type(result)
+    if kind is np.ndarray:
+        return result.view(Buffer) if result.ndim and result.dtype.kind in PLAIN_KINDS else result
+    if kind is tuple or kind is list:
+        return kind([given(item) for item in result])
+    return result
+
+
+def outside(array: np.ndarray) -> Buffer:
+    """An array that came from outside: what is computed from it are buffers, it is none to fill."""
+    result = array.view(Buffer)
+    home = result._home = Home(array, is_outside=True)
+    home.root = array
+    return result
+
+
+def holds_tracer(value: Any) -> bool:
+    """Whether a tracer is a value, or in its lists, tuples and dicts."""
+    if isinstance(value, Tracer):
+        return True
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return any(map(holds_tracer, value))
+    return kind is dict and any(map(holds_tracer, value.values()))
+
+
+def any_traced(values: Any) -> bool:
+    """Whether one of some values is a tracer or a buffer that has become one."""
+    return any(
+        isinstance(x, Tracer) or (type(x) is Buffer and x.traced() is not None) for x in values
+    )
+
+
+def lifted(buffer: Buffer) -> Any:
+    """The numbers of a buffer that stays real as a tracer."""
+    return open_traces.get()[-1].lift(buffer.plain().copy())
+
+
+def stored_in(out: Any, result: Any, where: Any, name: str) -> Any:
+    """Write a result into ``out=``, and give that.
+
+    Raises:
+      UnsupportedOperationError: it is an array from outside.
+      TypeError: the kind of the result would be lost.
+    """
+    if out is None:
+        return result
+    if type(out) is Buffer:
+        tracer = out.made_traced()
+    elif isinstance(out, Tracer):
+        tracer = out
+    else:
+        raise UnsupportedOperationError(
+            f"{name} was asked to write a traced result into an array that came from outside"
+            f"{here()}; arrays of the caller are never changed. Use the result: y = {name}(...)"
+        )
+    dtype = aval_of(result).dtype
+    if not np.can_cast(dtype, tracer.dtype, "same_kind"):
+        raise TypeError(
+            f"Cannot cast ufunc {name!r} output from {dtype!r} to {tracer.dtype!r} with casting "
+            f"rule 'same_kind'{here()}"
+        )
+    tracer[...] = result if where is True else np.where(where, result, tracer)
+    return out
+
+
+def _ufunc_at(ufunc: np.ufunc, target: Any, *rest: Any) -> None:
+    rest = settled(rest)
+    if type(target) is Buffer:
+        if target.traced() is None and not holds_tracer(rest):
+            ufunc.at(target.plain(), *rest)
+            return
+        for value in rest[1:]:
+            target.check_storable(value)
+        target = target.made_traced()
+    ufunc.at(target, *rest)
+
+
+def write_by(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Call a function of NumPy that writes to its first argument, of this name."""
+    args, kwargs = tuple(args), dict(kwargs)
+    target, rest = (args[0], args[1:]) if args else (kwargs.pop(name), ())
+    rest, kwargs = settled(rest), settled(kwargs)
+    if type(target) is Buffer:
+        if target.traced() is None and not holds_tracer(rest) and not holds_tracer(kwargs):
+            return func(target.plain(), *rest, **kwargs)
+        for value in (*rest, *kwargs.values()):
+            target.check_storable(value)
+        target = target.made_traced()
+    return func(target, *rest, **kwargs)
+
+
+# views --------------------------------------------------------------------------------------------
+
+
+def _view_of(home: Home, buffer: Buffer) -> Any:
+    """The tracer of a view of memory that has become traced."""
+    root, base = home.root, home.tracer
+    if buffer.dtype != root.dtype:
+        raise UnsupportedOperationError(
+            f"an array of {root.dtype} seen as one of {buffer.dtype} holds traced values{here()}; "
+            "their bits cannot be traced"
+        )
+    shape = buffer.shape
+    is_start = _address(buffer) == _address(root)
+    if is_start and shape == root.shape and buffer.strides == root.strides:
+        return base
+    is_same_order = root.flags.c_contiguous and buffer.flags.c_contiguous
+    if is_start and buffer.size == root.size and is_same_order:
+        return register_view(
+            base,
+            reshape(base, shape),
+            lambda base: reshape(base, shape),
+            lambda base, view: reshape(view, root.shape),
+        )
+    numbers = np.empty_like(root, np.intp)  # in the same order of axes in memory
+    numbers[...] = np.arange(root.size).reshape(root.shape)
+    places: Any = (_address(buffer) - _address(root)) // root.itemsize
+    for axis, (extent, stride) in enumerate(zip(shape, buffer.strides, strict=True)):
+        steps = np.arange(extent) * (stride // root.itemsize)
+        places = places + steps.reshape((extent,) + (1,) * (len(shape) - axis - 1))
+    places = numbers.ravel(order="K")[places]
+    index = np.unravel_index(places, root.shape)
+    axes = tuple(range(root.ndim))
+    return register_view(
+        base,
+        gather(base, index, axes),
+        lambda base: gather(base, index, axes),
+        lambda base, view: scatter(base, view, index, axes),
+    )

@@ -1,0 +1,375 @@
+"""What stands for Python's numbers in twins: ``math``, ``cmath``, ``statistics``, ``float()``, ...
+
+Every function gives what Python gives for numbers, and for traced values what functrans's function
+of the same meaning gives, so that they stay traced. Where Python needs the number (``int``,
+``range``, an index), a traced value is asked for it, as everywhere.
+
+Here: the functions. Not here: how calls of types are told from types (``plain.twins``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import functools
+import math
+import numbers
+import statistics
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import functrans.numpy as fnp
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.plain.libraries import ScalarType, is_traced_number
+from functrans.plain.memory import Buffer, holds_tracer, run_through, settled
+from functrans.plain.twins import (
+    CALLED_TYPES,
+    Names,
+    builtin_twins,
+    called,
+    original_of,
+    register,
+    twin,
+)
+from functrans.trace import Tracer
+
+
+def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python, which is another one for traced values."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = settled(tuple(map(run_through, args))), settled(kwargs)
+        if holds_tracer(args) or holds_tracer(kwargs):
+            return own(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return call
+
+
+def _number(x: Any) -> Any:
+    """A traced array of one element as a number, as ``float`` takes it.
+
+    Raises:
+      TypeError: it has another number of elements.
+    """
+    if isinstance(x, Tracer) and x.shape:
+        if math.prod(x.shape) != 1:
+            raise TypeError(f"only length-1 arrays can be converted to Python scalars{here()}")
+        return fnp.reshape(x, ())
+    return x
+
+
+def _of_numbers(function: Any) -> Callable[..., Any]:
+    def apply(*args: Any) -> Any:
+        return function(*map(_number, args))
+
+    return apply
+
+
+def _log(x: Any, base: Any = None) -> Any:
+    logarithm = fnp.log(_number(x))
+    return logarithm if base is None else logarithm / fnp.log(_number(base))
+
+
+def _integer(function: Callable[[Any], int]) -> Callable[[Any], int]:
+    def apply(x: Any) -> int:
+        return function(float(_number(x)))
+
+    return apply
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def apply(*args: Any) -> Any:
+        import functrans.scipy.special as special
+
+        return getattr(special, name)(*map(_number, args))
+
+    return apply
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
+    return abs(a - b) <= fnp.maximum(rel_tol * fnp.maximum(abs(a), abs(b)), abs_tol)
+
+
+def _vector(values: Any) -> Any:
+    return fnp.asarray(list(values))
+
+
+def _fsum(values: Any) -> Any:
+    return fnp.sum(_vector(values))
+
+
+def _math_prod(values: Any, *, start: Any = 1) -> Any:
+    return fnp.prod(_vector(values)) * start
+
+
+def _dist(p: Any, q: Any) -> Any:
+    return fnp.linalg.norm(_vector(p) - _vector(q))
+
+
+def _math_hypot(*coordinates: Any) -> Any:
+    return (
+        fnp.linalg.norm(_vector(coordinates)) if len(coordinates) > 2 else fnp.hypot(*coordinates)
+    )
+
+
+def _sumprod(p: Any, q: Any) -> Any:
+    return fnp.dot(_vector(p), _vector(q))
+
+
+_SAME_NAME = (
+    "exp", "expm1", "log1p", "log2", "log10", "sqrt", "cbrt", "exp2", "sin", "cos", "tan", "sinh",
+    "cosh", "tanh", "fabs", "copysign", "degrees", "radians", "isnan", "isinf", "isfinite", "fmod",
+    "modf", "frexp", "ldexp", "nextafter",
+)  # fmt: skip
+_OTHER_NAME = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+    "acosh": "arccosh", "atanh": "arctanh", "pow": "power",
+}  # fmt: skip
+
+MATH: dict[str, Callable[..., Any]] = {
+    **{name: _of_numbers(getattr(fnp, name)) for name in _SAME_NAME},
+    **{name: _of_numbers(getattr(fnp, own)) for name, own in _OTHER_NAME.items()},
+    **{name: _integer(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
+    **{name: _special(name) for name in ("erf", "erfc", "gamma")},
+    "lgamma": _special("gammaln"),
+    "log": _log,
+    "hypot": _math_hypot,
+    "fsum": _fsum,
+    "prod": _math_prod,
+    "dist": _dist,
+    "sumprod": _sumprod,
+    "isclose": _isclose,
+    "fma": lambda x, y, z: x * y + z,
+}
+_OF_COMPLEX = ("exp", "sqrt", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+
+
+def _complex_function(name: str) -> Callable[[Any], Any]:
+    own = getattr(fnp, _OTHER_NAME.get(name, name))
+    return lambda z: own(_number(z) + 0j)
+
+
+CMATH: dict[str, Callable[..., Any]] = {
+    **{name: _complex_function(name) for name in _OF_COMPLEX},
+    **{name: _complex_function(name) for name in _OTHER_NAME if name not in ("atan2", "pow")},
+    "log": lambda z, base=None: _log(_number(z) + 0j, base),
+    "phase": lambda z: fnp.angle(_number(z)),
+    "polar": lambda z: (abs(_number(z)), fnp.angle(_number(z))),
+    "rect": lambda r, phi: _number(r) * fnp.exp(1j * _number(phi)),
+    "isnan": _of_numbers(fnp.isnan),
+    "isinf": _of_numbers(fnp.isinf),
+    "isfinite": _of_numbers(fnp.isfinite),
+    "isclose": _isclose,
+}
+STATISTICS: dict[str, Callable[..., Any]] = {
+    "mean": lambda data: fnp.mean(_vector(data)),
+    "fmean": lambda data, weights=None: fnp.average(
+        _vector(data), weights=None if weights is None else _vector(weights)
+    ),
+    "geometric_mean": lambda data: fnp.exp(fnp.mean(fnp.log(_vector(data)))),
+    "harmonic_mean": lambda data: 1 / fnp.mean(1 / _vector(data)),
+    "median": lambda data: fnp.median(_vector(data)),
+    "variance": lambda data, xbar=None: fnp.var(_vector(data), ddof=1),
+    "stdev": lambda data, xbar=None: fnp.std(_vector(data), ddof=1),
+    "pvariance": lambda data, mu=None: fnp.var(_vector(data)),
+    "pstdev": lambda data, mu=None: fnp.std(_vector(data)),
+    "covariance": lambda x, y: fnp.cov(_vector(x), _vector(y))[0, 1],
+    "correlation": lambda x, y: fnp.corrcoef(_vector(x), _vector(y))[0, 1],
+}
+
+NUMBERS: dict[types.ModuleType, dict[str, Callable[..., Any]]] = {
+    math: MATH,
+    cmath: CMATH,
+    statistics: STATISTICS,
+}
+"""Modules of Python with functions of numbers: what their functions are for traced values."""
+
+
+# builtins -----------------------------------------------------------------------------------------
+
+
+def _float(x: Any = 0.0, /) -> Any:
+    """``float(x)``: a traced number is itself, in double precision."""
+    if is_traced_number(x):
+        x = _number(settled(x))
+        if x.dtype.kind == "c":
+            raise TypeError(f"float() argument must be a real number, not complex{here()}")
+        return x if x.dtype == np.float64 else x.astype(np.float64)
+    return float(x)
+
+
+def _complex(*args: Any, **kwargs: Any) -> Any:
+    """``complex(x, y)``, likewise."""
+    parts = list(map(settled, (*args, *kwargs.values())))
+    if any(map(is_traced_number, parts)):
+        parts = list(map(_number, parts))
+        return parts[0] + 1j * (parts[1] if len(parts) > 1 else 0.0)
+    return complex(*args, **kwargs)
+
+
+def _int(*args: Any, **kwargs: Any) -> Any:
+    """``int(x)``: Python's; of a traced integer that nothing but arithmetic needs, itself."""
+    return int(*map(settled, args), **kwargs)
+
+
+def _bool(x: Any = False, /) -> bool:
+    return bool(x)
+
+
+def _type(*args: Any, **kwargs: Any) -> Any:
+    """``type(x)``: of an object from outside, the class by which twins know it."""
+    if len(args) == 1 and not kwargs:
+        return args[0].__class__ if type(args[0]) not in (Buffer, type) else _kind(args[0])
+    return type(*args, **kwargs)
+
+
+def _kind(value: Any) -> type:
+    return np.ndarray if type(value) is Buffer else type(value)
+
+
+def _extreme(original: Any, own: Any) -> Callable[..., Any]:
+    """``max`` or ``min``: of traced numbers, NumPy's, whose rule at ties is declared."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = settled(list(args[0]) if len(args) == 1 else list(args))
+        is_traced = any(isinstance(x, Tracer) for x in values)
+        if is_traced and kwargs.keys() <= {"default"} and not any(map(np.ndim, values)):
+            return functools.reduce(own, values)
+        if len(args) == 1:
+            return original(values, **kwargs)
+        return original(*values, **kwargs)
+
+    return call
+
+
+_KINDS_OF_NUMBERS: dict[str, tuple[Any, ...]] = {
+    "f": (float, np.floating, np.float64, numbers.Real),
+    "c": (complex, np.complexfloating, np.complex128, numbers.Complex),
+    "i": (int, np.integer, np.int64, numbers.Integral, numbers.Real),
+    "u": (int, np.integer, np.unsignedinteger, numbers.Integral, numbers.Real),
+    "b": (bool, np.bool_),
+}
+
+
+def _plain_kinds(kinds: Any) -> Any:
+    if isinstance(kinds, tuple):
+        return tuple(map(_plain_kinds, kinds))
+    return kinds.kind if isinstance(kinds, ScalarType) else original_of(kinds)
+
+
+def _flat(kinds: Any) -> list[Any]:
+    if isinstance(kinds, tuple):
+        return [kind for part in kinds for kind in _flat(part)]
+    return [kinds]
+
+
+def _isinstance(value: Any, kinds: Any, /) -> bool:
+    """``isinstance``: traced values are of the classes that their values have."""
+    kinds = _plain_kinds(kinds)
+    if isinstance(value, kinds):
+        return True
+    if not isinstance(value, Tracer):
+        return False
+    if value.shape:
+        return np.ndarray in _flat(kinds)
+    own = (*_KINDS_OF_NUMBERS.get(value.dtype.kind, ()), np.generic, np.number, numbers.Number)
+    return any(kind in own for kind in _flat(kinds))
+
+
+def _issubclass(cls: Any, kinds: Any, /) -> bool:
+    return issubclass(_plain_kinds(cls), _plain_kinds(kinds))
+
+
+def _map(function: Any, *iterables: Any) -> Any:
+    """``map``: of a type of Python, its twin."""
+    return map(_CALLED.get(function, function) if _is_hashable(function) else function, *iterables)
+
+
+def _is_hashable(value: Any) -> bool:
+    return type(value).__hash__ is not None
+
+
+def _globals() -> dict[str, Any]:
+    """The globals of the module itself."""
+    own = sys._getframe(1).f_globals
+    return own.original if isinstance(own, Names) else own
+
+
+def _import(
+    name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+) -> Any:
+    """An ``import`` statement in a function: it gives the twin of a module."""
+    if isinstance(globals, Names):
+        globals = globals.original
+    return twin(builtins.__import__(name, globals, locals, fromlist, level))
+
+
+_CALLED: dict[Any, Callable[..., Any]] = {
+    float: _float,
+    complex: _complex,
+    int: _int,
+    bool: _bool,
+    type: _type,
+}
+
+
+def in_plain_code(depth: int = 2) -> bool:
+    """Whether the function that called is a twin."""
+    return type(sys._getframe(depth).f_globals) is Names
+
+
+def refuse_code(name: str) -> Callable[..., Any]:
+    """A function of Python that reads names behind the back of twins."""
+
+    def call(*_: Any, **__: Any) -> Any:
+        raise UnsupportedOperationError(
+            f"{name}() in a traced function{here()}: what it reads are not the names by which the "
+            "function is traced. Write the function without it, or call it outside"
+        )
+
+    return call
+
+
+def install() -> None:
+    """Make the tables."""
+    from functrans.plain.libraries import Proxy
+
+    for module, table in NUMBERS.items():
+        names = {}
+        for name in dir(module):
+            value = getattr(module, name)
+            names[name] = _traced(value, table[name]) if name in table else value
+            if name in table:
+                register(value, names[name])
+        register(module, Proxy(module, names))
+    builtin_twins.update(
+        {
+            "max": _extreme(max, fnp.maximum),
+            "min": _extreme(min, fnp.minimum),
+            "isinstance": _isinstance,
+            "issubclass": _issubclass,
+            "map": _map,
+            "globals": _globals,
+            "__import__": _import,
+            "__build_class__": _build_class,
+            **{called(kind): _CALLED[getattr(builtins, kind)] for kind in CALLED_TYPES},
+        }
+    )
+
+
+def _build_class(*args: Any, **kwargs: Any) -> Any:
+    from functrans.plain.twins import made_by_twins
+
+    result = builtins.__build_class__(*args, **kwargs)
+    made_by_twins.add(result)
+    return result

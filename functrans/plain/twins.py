@@ -1,0 +1,762 @@
+"""Twins of user code: the same functions and classes, whose names stand for what traces.
+
+A *twin* of a user's function is a function of the same code, defaults and closure, whose globals
+are a live view of the original ones (``Names``): ``LOAD_GLOBAL`` asks its ``__missing__``, which
+answers with twins of modules, functions, classes, objects and arrays, and with everything else as
+it is. So are the names of closures, the attributes of objects and the items of containers that
+come from outside. Nothing outside changes while it runs: modules, classes, functions and objects
+are only read. What the function writes to globals, closures and objects is theirs at the end.
+
+Here: ``twin`` of any value, the view of globals, twins of functions, classes, objects and
+containers, and what is given back. Not here: what the names of NumPy, SciPy and Python become
+(``plain.libraries``, ``plain.numbers``), arrays (``plain.memory``), when twins are run
+(``plain.entry``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import dis
+import enum
+import functools
+import types
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from functrans.plain.memory import PLAIN_KINDS, Buffer, holds_tracer, outside, settled
+from functrans.plain.users import is_user_module
+from functrans.trace import Tracer
+
+# what is known during one call --------------------------------------------------------------------
+
+
+class Memo:
+    """What stands for which value from outside, during one call of a twin.
+
+    Attributes:
+      values: by identity of the value: it and its twin.
+      cells: by identity of a closure's cell: it, its twin and what the twin held at first.
+      objects: objects from outside that were seen, to look at what was written to them.
+      classes: classes whose twins are known to be up to date.
+    """
+
+    __slots__ = ("cells", "classes", "objects", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[int, tuple[Any, Any]] = {}
+        self.cells: dict[int, tuple[Any, Any, Any]] = {}
+        self.objects: list[Any] = []
+        self.classes: set[type] = set()
+
+
+memo_of_call: ContextVar[Memo | None] = ContextVar("functrans_plain_memo", default=None)
+
+
+def memo() -> Memo:
+    """The memo of the call at hand; one of its own in a thread or task that outlives it."""
+    found = memo_of_call.get()
+    if found is None:
+        found = Memo()
+        memo_of_call.set(found)
+    return found
+
+
+# globals ----------------------------------------------------------------------------------------
+
+_MODULE_NAMES = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
+
+_LASTING = (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, type, np.ufunc)
+"""Kinds of values whose twins stay right as long as the name has the same value."""
+
+
+class Names(dict[str, Any]):
+    """Globals of twins: twins that were asked for, and on demand what the original module has.
+
+    Attributes:
+      original: the globals of the module.
+      sources: by name: the value there, and its twin here.
+      functions: twins of functions without closure.
+    """
+
+    __slots__ = ("functions", "original", "sources")
+
+    def __init__(self, original: dict[str, Any]) -> None:
+        self.original = original
+        self.sources: dict[str, tuple[Any, Any]] = {}
+        self.functions: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        for name in _MODULE_NAMES:
+            if name in original:
+                self[name] = original[name]
+                self.sources[name] = original[name], original[name]
+        self["__builtins__"] = Builtins(self)
+
+    def __missing__(self, name: str) -> Any:
+        """The twin of what the module has under a name (a ``KeyError``: of the builtins, then)."""
+        value = self.original[name]
+        if type(value) in ATOMS:
+            return value
+        replaced = twin(value)
+        if replaced is not value:
+            self.sources[name] = value, replaced
+            self[name] = replaced
+        return replaced
+
+    def refresh(self) -> None:
+        """Forget twins of values that the module no longer has, and of those that may change."""
+        for name, (value, replaced) in list(self.sources.items()):
+            if name in _MODULE_NAMES:
+                continue
+            if self.original.get(name) is not value or not isinstance(value, _LASTING):
+                del self.sources[name]
+                if self.get(name) is replaced:
+                    del self[name]
+
+    def give_back(self) -> None:
+        """Write to the module what ``global`` statements wrote."""
+        if len(self) == len(self.sources) + 1 and all(
+            self.get(name) is replaced for name, (_, replaced) in self.sources.items()
+        ):
+            return
+        for name, value in list(self.items()):
+            known = self.sources.get(name)
+            if name != "__builtins__" and (known is None or known[1] is not value):
+                self.original[name] = given_back(value)
+                self.sources.pop(name, None)
+                del self[name]
+        for name in [name for name in self.sources if name not in self]:
+            del self.sources[name]
+            self.original.pop(name, None)
+
+
+class Builtins(dict[str, Any]):
+    """Builtins of twins. ``LOAD_NAME`` in class bodies comes here, past ``Names.__missing__``."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.update(builtin_twins)
+
+    def __missing__(self, name: str) -> Any:
+        """What the module has under a name, or Python."""
+        if name in self.names.original:
+            return self.names[name]
+        return builtins.__dict__[name]
+
+
+builtin_twins: dict[str, Any] = {}
+"""Twins of Python's own functions, by name; filled by ``plain.numbers``."""
+
+_views: collections.OrderedDict[int, Names] = collections.OrderedDict()
+_N_VIEWS = 512
+
+
+def names_of(module_globals: dict[str, Any]) -> Names:
+    """The view of a module's globals: one for all twins of its functions."""
+    found = _views.get(id(module_globals))
+    if found is None or found.original is not module_globals:
+        found = _views[id(module_globals)] = Names(module_globals)
+        if len(_views) > _N_VIEWS:  # of namespaces made by exec, which nobody else may hold
+            _views.popitem(last=False)
+    return found
+
+
+def all_views() -> list[Names]:
+    """The views of all modules of which a twin has run."""
+    return list(_views.values())
+
+
+# twins ------------------------------------------------------------------------------------------
+
+ATOMS = frozenset(
+    {int, float, complex, bool, str, bytes, type(None), type(...), slice, range, np.float64}
+)
+"""Types of values that are their own twins."""
+
+_table: dict[int, tuple[Any, Any]] = {}
+
+
+def register(original: Any, replacement: Any) -> None:
+    """Let a value stand for an object of a library, by identity."""
+    _table[id(original)] = original, replacement
+
+
+def registered(value: Any) -> Any:
+    """What stands for an object of a library, or ``None``."""
+    found = _table.get(id(value))
+    return found[1] if found is not None and found[0] is value else None
+
+
+def twin(value: Any) -> Any:
+    """What stands for a value from outside inside of a twin."""
+    kind = type(value)
+    if kind in ATOMS or isinstance(value, Tracer):
+        return value
+    found = _table.get(id(value))
+    if found is not None and found[0] is value:
+        return found[1]
+    known = memo().values.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    make: Any
+    if isinstance(value, type):
+        make = twin_class if is_user_module(value.__module__) else makers[type]
+    elif kind in makers:
+        make = makers[kind]
+    else:
+        make = twin_object if is_user_module(kind.__module__) else _library_maker(kind)
+    if make is None:
+        return value
+    replaced = make(value)
+    if replaced is not value:
+        memo().values[id(value)] = value, replaced
+    return replaced
+
+
+def _library_maker(kind: type) -> Callable[[Any], Any] | None:
+    """How objects of a library's class are twinned, for classes known by name."""
+    for base in kind.__mro__:
+        make = makers_by_name.get(f"{base.__module__}.{base.__qualname__}")
+        if make is not None:
+            return make
+    return None
+
+
+def original_of(value: Any) -> Any:
+    """The value that a twin stands for; others are themselves."""
+    if isinstance(value, type):
+        return value.__dict__.get(_ORIGINAL, value)
+    if type(value) is types.FunctionType:
+        reference = _originals.get(value)
+        return value if reference is None else reference() or value
+    return value
+
+
+def given_back(value: Any) -> Any:
+    """A value of a twin as the world outside gets it: arrays, functions and classes as they were.
+
+    Objects of twins of classes become objects of the classes.
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is Buffer:
+        return settled(value)
+    if kind in (list, tuple):
+        items = [given_back(item) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        if kind is tuple:
+            return tuple(items)
+        value[:] = items
+        return value
+    if kind in (SeenList, SeenDict):
+        return value.original
+    if isinstance(value, dict):
+        for key, item in value.items():
+            new = given_back(item)
+            if new is not item:
+                value[key] = new
+        return value
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return kind._make(given_back(item) for item in value)
+    if _OUTSIDE in kind.__dict__:
+        return object.__getattribute__(value, "__dict__").get(_OUTSIDE) or _origin_of(value)
+    original = kind.__dict__.get(_ORIGINAL)
+    if original is not None:
+        attributes = getattr(value, "__dict__", None)
+        try:
+            object.__setattr__(value, "__class__", original)
+        except TypeError:  # it stays of the class of the twin, which is a subclass
+            return value
+        if attributes is not None:
+            given_back(attributes)
+        return value
+    return original_of(value)
+
+
+# functions ----------------------------------------------------------------------------------------
+
+_originals: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def is_twin(function: Any) -> bool:
+    """Whether a function is a twin, or was made by one."""
+    return type(getattr(function, "__globals__", None)) is Names
+
+
+def twin_function(function: types.FunctionType) -> Any:
+    """A function of the same code whose names are resolved to twins."""
+    if is_twin(function):
+        return function
+    if not is_user_module(function.__globals__.get("__name__")):
+        return _twin_wrapper(function)
+    names = names_of(function.__globals__)
+    lasting = names.functions.get(function)
+    state = function.__code__, function.__defaults__, function.__kwdefaults__
+    if lasting is not None and all(a is b for a, b in zip(lasting[1], state, strict=True)):
+        return lasting[0]
+    result = _copied(function, names)
+    if function.__closure__ is None and not function.__defaults__ and not function.__kwdefaults__:
+        names.functions[function] = result, state
+    return result
+
+
+def _twin_wrapper(function: types.FunctionType) -> Any:
+    """A library's function around a user's (``contextmanager``): the same around its twin."""
+    if not function.__closure__ or not hasattr(function, "__wrapped__"):
+        return function
+    held = map(contents, function.__closure__)
+    if not any(type(value) is types.FunctionType and _is_users(value) for value in held):
+        return function
+    return _copied(function, function.__globals__)
+
+
+def _is_users(function: types.FunctionType) -> bool:
+    return is_user_module(function.__globals__.get("__name__"))
+
+
+def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
+    """A function with other globals, whose closure and defaults are twins."""
+    code = function.__code__
+    if type(names) is Names:
+        code = with_calls_marked(code)
+    cells = function.__closure__ and tuple(map(_twin_cell, function.__closure__))
+    result: Any = types.FunctionType(code, names, function.__name__, None, cells)
+    memo().values[id(function)] = function, result  # it may stand in its own closure
+    _originals[result] = weakref.ref(function)
+    for cell in function.__closure__ or ():
+        _fill(cell)
+    if function.__defaults__:
+        result.__defaults__ = tuple(map(twin, function.__defaults__))
+    if function.__kwdefaults__:
+        result.__kwdefaults__ = {key: twin(x) for key, x in function.__kwdefaults__.items()}
+    result.__qualname__ = function.__qualname__
+    result.__module__ = function.__module__
+    result.__doc__ = function.__doc__
+    result.__annotations__ = function.__annotations__
+    result.__dict__ = function.__dict__
+    return result
+
+
+def _twin_cell(cell: Any) -> Any:
+    """The one twin of a closure's cell during a call; the cell itself where a number stands."""
+    known = memo().cells.get(id(cell))
+    if known is not None:
+        return known[1]
+    content = contents(cell)
+    if content is EMPTY or type(content) in ATOMS or isinstance(content, Tracer):
+        return cell
+    new = types.CellType()
+    memo().cells[id(cell)] = cell, new, EMPTY
+    return new
+
+
+def _fill(cell: Any) -> None:
+    """Write the twin of a cell's contents to its twin."""
+    known = memo().cells.get(id(cell))
+    if known is not None and known[2] is EMPTY:
+        replaced = twin(cell.cell_contents)
+        if memo().cells[id(cell)][2] is EMPTY:
+            known[1].cell_contents = replaced
+            memo().cells[id(cell)] = cell, known[1], replaced
+
+
+EMPTY = object()
+"""What an empty cell has."""
+
+
+def contents(cell: Any) -> Any:
+    """What a closure's cell holds, or ``EMPTY``."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return EMPTY
+
+
+# calls of types -----------------------------------------------------------------------------------
+
+CALLED_TYPES = ("float", "complex", "int", "bool", "type")
+"""Types of Python of which a call has a twin; elsewhere in the code they stay the types."""
+
+
+def called(name: str) -> str:
+    """The name under which a call of a type looks for its twin."""
+    return f"{name}()"
+
+
+@functools.lru_cache(maxsize=8192)
+def with_calls_marked(code: types.CodeType) -> types.CodeType:
+    """The code, in which ``float(...)`` loads another name than ``float`` alone does.
+
+    CPython marks a global that is loaded to be called by the low bit of its argument.
+    """
+    consts = tuple(
+        [with_calls_marked(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
+    )
+    is_changed = any(new is not old for new, old in zip(consts, code.co_consts, strict=True))
+    names = list(code.co_names)
+    raw = bytearray(code.co_code)
+    if any(name in names for name in CALLED_TYPES):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname != "LOAD_GLOBAL" or instruction.argval not in CALLED_TYPES:
+                continue
+            if not (instruction.arg or 0) & 1:
+                continue
+            marked = called(instruction.argval)
+            if marked not in names:
+                names.append(marked)
+            place = names.index(marked)
+            if place < 128:  # the argument fits into one byte
+                raw[instruction.offset + 1] = place << 1 | 1
+                is_changed = True
+    if not is_changed:
+        return code
+    return code.replace(co_code=bytes(raw), co_names=tuple(names), co_consts=consts)
+
+
+# classes ------------------------------------------------------------------------------------------
+
+_ORIGINAL = "__functrans_original__"
+_OUTSIDE = "__functrans_outside__"
+_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+made_by_twins: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes whose statements ran in twins, so that their methods are."""
+
+_KEPT = frozenset(
+    {
+        "__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "__slots__",
+        "__init_subclass__", "__abstractmethods__", "__classcell__", "__subclasshook__",
+        "__annotations__", "__static_attributes__", "__firstlineno__", "_abc_impl", _ORIGINAL,
+    }
+)  # fmt: skip
+"""What a twin of a class does not copy."""
+
+
+class _Quiet:
+    """First base of twins of classes: making them runs no hook of the user's."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_: Any) -> None:
+        """Nothing."""
+
+
+def twin_class(cls: type) -> type:
+    """A subclass of a user's class whose methods are twins; the class itself of others."""
+    if _ORIGINAL in cls.__dict__ or cls in made_by_twins or not _may_have_twin(cls):
+        return cls
+    result = _classes.get(cls)
+    if result is None:
+        result = _empty_twin(cls)
+        if "<locals>" not in cls.__qualname__:
+            _classes[cls] = result
+    memo().values[id(cls)] = cls, result
+    memo().classes.add(cls)
+    for name, value in list(cls.__dict__.items()):
+        if name in _KEPT or isinstance(value, types.MemberDescriptorType):
+            continue
+        replaced = _member(value)
+        if result.__dict__.get(name, EMPTY) is not replaced:
+            type.__setattr__(result, name, replaced)
+    return result
+
+
+def _empty_twin(cls: type) -> type:
+    bases = [twin_class(base) for base in cls.__bases__ if base is not object]
+    own = [base for base in bases if _ORIGINAL in base.__dict__]
+    namespace: dict[str, Any] = {
+        _ORIGINAL: cls,
+        "__slots__": (),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
+    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
+    first = own or ([_Quiet] if has_hook else [])
+    result = type.__new__(type(cls), cls.__name__, (*first, cls), namespace)
+    abstract = getattr(cls, "__abstractmethods__", None)
+    if abstract:
+        result.__abstractmethods__ = abstract  # type: ignore[attr-defined]  # an attribute of ABCs
+    return result
+
+
+def _may_have_twin(cls: type) -> bool:
+    if not is_user_module(cls.__module__) or getattr(cls, "_is_protocol", False):
+        return False
+    return not issubclass(cls, (enum.Enum, BaseException, tuple, type)) and not is_node(cls)
+
+
+is_node: Callable[[type], bool] = lambda cls: False  # noqa: E731  # set by plain.entry
+
+
+def _member(value: Any) -> Any:
+    """The twin of what stands in a class: functions, static and class methods, properties."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        return twin_function(value)
+    if kind in (staticmethod, classmethod):
+        function = _member(value.__func__)
+        return value if function is value.__func__ else kind(function)
+    if kind is property:
+        read, write, delete = (f and _member(f) for f in (value.fget, value.fset, value.fdel))
+        return property(read, write, delete, value.__doc__)
+    if kind is functools.cached_property:
+        result: Any = functools.cached_property(_member(value.func))
+        result.attrname = value.attrname
+        return result
+    return value if kind in ATOMS else twin(value)
+
+
+# objects ------------------------------------------------------------------------------------------
+
+
+def twin_object(value: Any) -> Any:
+    """An object that shares the attributes of another one, whose class is the twin of its class."""
+    cls = type(value)
+    if _ORIGINAL in cls.__dict__ or cls.__module__ == "builtins":
+        return value
+    theirs = twin_class(cls)
+    if theirs is cls or not hasattr(value, "__dict__") or _has_slots(cls):
+        return value
+    result: Any
+    try:
+        result = object.__new__(_outside_class(theirs))
+    except TypeError:  # a class of C's below it, whose memory cannot be shared
+        return value
+    object.__setattr__(result, "__dict__", value.__dict__)
+    memo().objects.append(value)
+    return result
+
+
+def _has_slots(cls: type) -> bool:
+    return any(base.__dict__.get("__slots__") for base in cls.__mro__ if base is not object)
+
+
+def _origin_of(seen: Any) -> Any:
+    """The object from outside that another one shares its attributes with."""
+    attributes = object.__getattribute__(seen, "__dict__")
+    for value in memo().objects:
+        if value.__dict__ is attributes:
+            return value
+    return seen
+
+
+_outside_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+
+
+def _outside_class(theirs: type) -> type:
+    """The class of objects that came from outside: what they hold are twins, too."""
+    found = _outside_classes.get(theirs)
+    if found is not None:
+        return found
+    inherited: Any = theirs.__getattribute__
+
+    def attribute(self: Any, name: str) -> Any:
+        value = inherited(self, name)
+        kind = type(value)
+        if kind in ATOMS or kind is types.MethodType or name == "__dict__":
+            return value
+        return theirs if name == "__class__" else twin(value)
+
+    namespace: dict[str, Any] = {
+        _ORIGINAL: theirs.__dict__[_ORIGINAL],
+        _OUTSIDE: None,
+        "__slots__": (),
+        "__getattribute__": attribute,
+        "__module__": theirs.__module__,
+        "__qualname__": theirs.__qualname__,
+    }
+    if "__eq__" not in _attributes(theirs):  # the twin is to be found where the object is a key
+        namespace.update(__eq__=_is_same, __hash__=_hash)
+    elif theirs.__hash__ is None:
+        namespace["__hash__"] = None
+    found = type.__new__(type(theirs), theirs.__name__, (theirs,), namespace)
+    _outside_classes[theirs] = found
+    return found
+
+
+def _attributes(cls: type) -> set[str]:
+    """What a class and its bases define, without ``object``."""
+    return {name for base in cls.__mro__[:-1] for name in base.__dict__}
+
+
+def _is_same(self: Any, other: object) -> bool:
+    return _identity(self) == _identity(other)
+
+
+def _hash(self: Any) -> int:
+    return object.__hash__(_origin_of(self))
+
+
+def _identity(value: Any) -> int:
+    return id(getattr(value, "__dict__", value))
+
+
+# containers ---------------------------------------------------------------------------------------
+
+
+class SeenList(list):  # type: ignore[type-arg]
+    """A list from outside with the twins of its items; what is written reaches the list itself."""
+
+    __slots__ = ("original",)
+    original: list[Any]
+
+
+class SeenDict(dict):  # type: ignore[type-arg]
+    """A dictionary from outside with the twins of its values; writes reach the dictionary."""
+
+    __slots__ = ("original",)
+    original: dict[Any, Any]
+
+
+def _writes_to_both(cls: type, base: type, names: tuple[str, ...]) -> None:
+    for name in names:
+        plain = getattr(base, name)
+
+        def method(self: Any, *args: Any, plain: Any = plain, **kwargs: Any) -> Any:
+            result = plain(self, *args, **kwargs)
+            plain(self.original, *args, **kwargs)
+            return self if result is self else result
+
+        method.__name__ = name
+        setattr(cls, name, method)
+
+
+_writes_to_both(
+    SeenList,
+    list,
+    (
+        "__delitem__", "__iadd__", "__imul__", "__setitem__", "append", "clear", "extend",
+        "insert", "pop", "remove", "reverse", "sort",
+    ),
+)  # fmt: skip
+_writes_to_both(
+    SeenDict,
+    dict,
+    ("__delitem__", "__ior__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update"),
+)
+
+
+def _twin_list(value: list[Any]) -> Any:
+    items = list(map(twin, value))
+    if all(new is old for new, old in zip(items, value, strict=True)):
+        return value
+    result = SeenList(items)
+    result.original = value
+    return result
+
+
+def _twin_dict(value: dict[Any, Any]) -> Any:
+    items = {key: twin(item) for key, item in value.items()}
+    if all(items[key] is item for key, item in value.items()):
+        return value
+    result = SeenDict(items)
+    result.original = value
+    return result
+
+
+def _twin_tuple(value: tuple[Any, ...]) -> Any:
+    items = list(map(twin, value))
+    if all(new is old for new, old in zip(items, value, strict=True)):
+        return value
+    return tuple(items)
+
+
+# other values -------------------------------------------------------------------------------------
+
+
+def _twin_method(method: types.MethodType) -> Any:
+    function, owner = twin(method.__func__), twin(method.__self__)
+    if function is method.__func__ and owner is method.__self__:
+        return method
+    if isinstance(owner, type):
+        return types.MethodType(function, owner)
+    bound = getattr(type(owner), method.__func__.__name__, None)
+    return types.MethodType(bound if type(bound) is types.FunctionType else function, owner)
+
+
+def _twin_partial(value: functools.partial[Any]) -> Any:
+    function, args = twin(value.func), tuple(map(twin, value.args))
+    return functools.partial(function, *args, **{k: twin(v) for k, v in value.keywords.items()})
+
+
+def _twin_cached(value: Any) -> Any:
+    """A function with a cache: what is given tracers is computed past it."""
+    inner = twin(value.__wrapped__)
+
+    @functools.wraps(value)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = settled(args), settled(kwargs)
+        if holds_tracer(args) or holds_tracer(kwargs):
+            return inner(*args, **kwargs)
+        return twin(value(*args, **kwargs))
+
+    return call
+
+
+def _twin_array(value: np.ndarray) -> Any:
+    return outside(value) if value.dtype.kind in PLAIN_KINDS and value.ndim else value
+
+
+def _twin_module(module: types.ModuleType) -> Any:
+    """A proxy of a module of user code, whose attributes are twins."""
+    return UserModule(module) if is_user_module(module.__name__) else module
+
+
+class UserModule:
+    """A module of user code, as twins see it."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self.__dict__["__original__"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        """The twin of what the module has."""
+        module = self.__dict__["__original__"]
+        names = names_of(module.__dict__)
+        try:
+            return names[name]
+        except KeyError:
+            return twin(getattr(module, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Written to the module itself."""
+        setattr(self.__dict__["__original__"], name, given_back(value))
+
+    def __dir__(self) -> list[str]:
+        """Of the module."""
+        return dir(self.__dict__["__original__"])
+
+    def __repr__(self) -> str:
+        """Of the module."""
+        return repr(self.__dict__["__original__"])
+
+
+makers: dict[type, Callable[[Any], Any] | None] = {
+    types.FunctionType: twin_function,
+    types.MethodType: _twin_method,
+    functools.partial: _twin_partial,
+    type(functools.lru_cache(lambda: None)): _twin_cached,
+    types.ModuleType: _twin_module,
+    np.ndarray: _twin_array,
+    list: _twin_list,
+    dict: _twin_dict,
+    tuple: _twin_tuple,
+    type: None,
+}
+"""How values of a type are twinned; those of ``None`` are their own twins."""
+makers.update(
+    dict.fromkeys(
+        (Buffer, set, frozenset, types.BuiltinFunctionType, np.ufunc, SeenList, SeenDict), None
+    )
+)
+
+makers_by_name: dict[str, Callable[[Any], Any]] = {}
+"""The same for classes of libraries, by module and name: of SciPy and numba."""

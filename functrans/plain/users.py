@@ -1,0 +1,27 @@
+"""Whose code is left alone: the standard library's and that of a declared set of packages.
+
+Layer: ``plain`` (first module).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+LIBRARIES = frozenset(
+    {
+        "IPython", "_pytest", "autograd", "casadi", "cupy", "cvxpy", "dask", "functrans",
+        "hypothesis", "ipykernel", "jax", "jaxlib", "llvmlite", "matplotlib", "ml_dtypes", "mpmath",
+        "networkx", "numba", "numexpr", "numpy", "optree", "pandas", "plotly", "pluggy", "polars",
+        "pyarrow", "pytest", "scipy", "skimage", "sklearn", "statsmodels", "sympy", "tensorflow",
+        "torch", "traitlets", "xarray", "xdist",
+    }
+)  # fmt: skip
+"""Packages whose functions are called as they are, as the standard library's are."""
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_module(name: str | None) -> bool:
+    """Whether the functions of a module are user code."""
+    top = (name or "__main__").partition(".")[0]
+    return top == "__main__" or (top not in LIBRARIES and top not in sys.stdlib_module_names)
