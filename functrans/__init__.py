@@ -22,6 +22,7 @@ from functrans.state import named_scope as named_scope
 from functrans.trace import install_lazy_methods as _install_lazy_methods
 from functrans.trace import install_operators as _install_operators
 from functrans.transforms.arguments import ShapeDtypeStruct as ShapeDtypeStruct
+from functrans.transforms.arguments import install_plain as _install_plain
 from functrans.transforms.dense import install_scan as _install_scan
 from functrans.transforms.forward import jvp as jvp
 from functrans.transforms.forward import linear_transpose as linear_transpose
@@ -256,4 +257,8 @@ _install_lazy_methods(
 _install_conversion_error(lambda: _import_module("functrans.conversion").conversion_error)
 _install_jaxpr_methods(lambda: _import_module("functrans.tables").jaxpr_methods())
 _install_scan(lambda: _import_module("functrans.control.scanning").scan)
+_install_plain(
+    needs_twin=lambda: _import_module("functrans.plain.decide").needs_twin,
+    call_twin=lambda: _import_module("functrans.plain.entry").call_twin,
+)
 _install_sparse(lambda: _import_module("functrans.sparse.api").jacobian_of_sparsity)

@@ -37,6 +37,7 @@ lax debug flatten_util
 numpy
 scipy
 random
+plain
 functional testing
 autograd
 compat
@@ -104,6 +105,13 @@ curvature periods pullback pushforward taylor work
 costs repeats
 pages
 rolling
+""",
+    "plain": """
+users memory
+decide twins
+libraries
+numbers
+entry
 """,
     "traces": """
 common

@@ -14,15 +14,16 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import types
 from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 
 import functrans.numpy as fnp
+import functrans.scipy
 from functrans.plain.memory import (
     TARGETS,
     Buffer,
@@ -203,13 +204,9 @@ def _module(module: types.ModuleType) -> Any:
 
 def _counterpart(name: str, root: str) -> Any:
     """The module of functrans for one of NumPy or SciPy, or ``None``."""
-    tail = name.partition(".")[2]
-    try:
-        found: Any = importlib.import_module(f"functrans.{root}")
-        for part in tail.split(".") if tail else ():
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
-        return None
+    found: Any = getattr(functrans, root)
+    for part in name.split(".")[1:]:
+        found = getattr(found, part, None)
     return found
 
 
@@ -346,7 +343,7 @@ def _find_in_scipy(value: Any) -> Any:
     for depth in (3, 2):
         name = ".".join(path[:depth])
         if len(path) >= depth and not path[depth - 1].startswith("_"):
-            _module(importlib.import_module(name))
+            _module(resolve_name(name))
             found = registered(value)
             if found is not None:
                 return found
@@ -358,16 +355,14 @@ def _by_name(value: Any) -> Any:
     if isinstance(value, np.ufunc):
         _module(np)
         if registered(value) is None:
-            import scipy.special
-
-            _module(scipy.special)
+            _module(resolve_name("scipy.special"))
         found = registered(value)
         return Ufunc(value) if found is None else found
     module = getattr(value, "__module__", None) or ""
     top = module.partition(".")[0]
     if top == "numpy":
         for name in ("numpy", "numpy.linalg", "numpy.fft"):
-            _module(importlib.import_module(name))
+            _module(resolve_name(name))
     elif top == "scipy":
         found = _find_in_scipy(value)
         if found is not None:
@@ -454,16 +449,14 @@ def _vectorized(value: Any) -> Any:
 
 def _piecewise(value: Any) -> Any:
     """A spline or another piecewise polynomial of SciPy."""
-    import functrans.scipy.interpolate as own
-
+    own = functrans.scipy.interpolate
     if hasattr(value, "t"):
         return library(own.BSpline(value.t, value.c, value.k, value.extrapolate, value.axis))
     return library(own.PPoly(value.c, value.x, value.extrapolate, value.axis))
 
 
 def _interp1d(value: Any) -> Any:
-    import functrans.scipy.interpolate as own
-
+    own = functrans.scipy.interpolate
     return library(
         own.interp1d(
             value.x,

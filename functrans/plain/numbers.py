@@ -25,15 +25,16 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans.errors import UnsupportedOperationError
+import functrans.scipy
 from functrans.ir.source import here
-from functrans.plain.libraries import ScalarType, is_traced_number
+from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
 from functrans.plain.memory import Buffer, holds_tracer, run_through, settled
 from functrans.plain.twins import (
     CALLED_TYPES,
     Names,
     builtin_twins,
     called,
+    made_by_twins,
     original_of,
     register,
     twin,
@@ -88,9 +89,7 @@ def _integer(function: Callable[[Any], int]) -> Callable[[Any], int]:
 
 def _special(name: str) -> Callable[..., Any]:
     def apply(*args: Any) -> Any:
-        import functrans.scipy.special as special
-
-        return getattr(special, name)(*map(_number, args))
+        return getattr(functrans.scipy.special, name)(*map(_number, args))
 
     return apply
 
@@ -305,13 +304,16 @@ def _globals() -> dict[str, Any]:
     return own.original if isinstance(own, Names) else own
 
 
+_python_import = builtins.__import__
+
+
 def _import(
     name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
 ) -> Any:
     """An ``import`` statement in a function: it gives the twin of a module."""
     if isinstance(globals, Names):
         globals = globals.original
-    return twin(builtins.__import__(name, globals, locals, fromlist, level))
+    return twin(_python_import(name, globals, locals, fromlist, level))
 
 
 _CALLED: dict[Any, Callable[..., Any]] = {
@@ -323,27 +325,8 @@ _CALLED: dict[Any, Callable[..., Any]] = {
 }
 
 
-def in_plain_code(depth: int = 2) -> bool:
-    """Whether the function that called is a twin."""
-    return type(sys._getframe(depth).f_globals) is Names
-
-
-def refuse_code(name: str) -> Callable[..., Any]:
-    """A function of Python that reads names behind the back of twins."""
-
-    def call(*_: Any, **__: Any) -> Any:
-        raise UnsupportedOperationError(
-            f"{name}() in a traced function{here()}: what it reads are not the names by which the "
-            "function is traced. Write the function without it, or call it outside"
-        )
-
-    return call
-
-
 def install() -> None:
     """Make the tables."""
-    from functrans.plain.libraries import Proxy
-
     for module, table in NUMBERS.items():
         names = {}
         for name in dir(module):
@@ -368,8 +351,6 @@ def install() -> None:
 
 
 def _build_class(*args: Any, **kwargs: Any) -> Any:
-    from functrans.plain.twins import made_by_twins
-
     result = builtins.__build_class__(*args, **kwargs)
     made_by_twins.add(result)
     return result

@@ -275,8 +275,8 @@ def traced_form(who: str, fun: Function) -> Function:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_config.get().plain:
-            return called_plain(fun, args, kwargs)
+        if current_config.get().plain and open_traces.get() and _loaded("needs_twin")(fun):
+            return _loaded("call_twin")(fun, args, kwargs)
         return fun(*args, **kwargs)
 
     return call  # type: ignore[return-value]  # it has the signature of fun
@@ -292,15 +292,22 @@ def _may_have_twin(fun: Any) -> bool:
     return not type(fun).__module__.startswith("functrans.")
 
 
-def called_plain(fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function of plain code: by its twin, if it needs one."""
-    from functrans.plain.decide import needs_twin
+_plain: dict[str, Callable[[], Callable[..., Any]]] = {}
 
-    if not open_traces.get() or not needs_twin(fun):
-        return fun(*args, **kwargs)
-    from functrans.plain.entry import call_twin
 
-    return call_twin(fun, args, kwargs)
+def install_plain(**loads: Callable[[], Callable[..., Any]]) -> None:
+    """Hand over how functions of plain code are called (``plain``), to be loaded when one is.
+
+    Args:
+      **loads: ``needs_twin`` gives the function that says so of a function; ``call_twin`` that of
+        function, arguments and keywords which calls it.
+    """
+    _plain.update(loads)
+
+
+@functools.cache
+def _loaded(name: str) -> Callable[..., Any]:
+    return _plain[name]()
 
 
 def leaf_type(value: Any) -> Any:
