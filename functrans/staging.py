@@ -43,9 +43,13 @@ class StagingTrace(Trace):
       axes: named axes of ``vmap`` being traced, name to size.
       const_of: by ``id`` of a captured object its position among the constants.
       contents: by position of a captured array that may change, its elements when it was captured.
+      answers: what Python gets that asks a tracer for its value, from the tracer and what was
+        asked; ``None`` where values are not known.
     """
 
-    __slots__ = ("axes", "const_of", "consts", "constvars", "contents", "eqns", "var_names")
+    __slots__ = (
+        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "var_names",
+    )  # fmt: skip
     is_staging = True
 
     def __init__(self, label: str, axes: Mapping[str, int] | None = None) -> None:
@@ -57,6 +61,7 @@ class StagingTrace(Trace):
         self.contents: dict[int, bytes] = {}
         self.var_names: dict[Var, str] = {}
         self.axes: Mapping[str, int] = axes or {}
+        self.answers: Callable[[StagingTracer, str], Any] | None = None
 
     def argument(self, aval: Aval, name: str = "") -> StagingTracer:
         """A tracer for a new argument."""
@@ -198,7 +203,10 @@ class StagingTracer(Tracer):
         return f" (computed from {', '.join(names)})" if names else ""
 
     def _concrete(self, what: str) -> Any:
-        """Refuse to give a Python value."""
+        """The value, where the trace knows it; else refuse."""
+        answers = self._trace.answers
+        if answers is not None:
+            return answers(self, what)
         raise ConcretizationError(
             f"{what} of {self._describe()} was asked{here()}, but {self._trace.label} traces with "
             f"shapes and dtypes only, without values. {_REMEDY.get(what, _DEFAULT_REMEDY)}"
@@ -241,6 +249,13 @@ def trace_origins(trace: StagingTrace, var: Var, limit: int = 4) -> list[str]:
         elif current in maker:
             pending.extend(a for a in maker[current].inputs if isinstance(a, Var))
     return sorted(names)
+
+
+def has_answer(value: Any) -> bool:
+    """Whether a traced value stands on one of which the trace can tell the plain value."""
+    while isinstance(value, Tracer) and type(value) is not StagingTracer:
+        value = getattr(value, "_value", None)
+    return type(value) is StagingTracer and value._trace.answers is not None
 
 
 def stage(

@@ -34,6 +34,8 @@ class Config:
         interpreted until it has run for as long.
       jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
         is evaluated in chunks, and what the result may occupy before it is refused.
+      specialize: ``jit`` lets Python ask for values of traced arguments, as if each were called
+        with ``specialize=True``.
       nan_watch: what looks for NaN; set by ``debug_nans``.
     """
 
@@ -45,6 +47,7 @@ class Config:
     native: bool = True
     compile_budget_s: float = 10.0
     compiler_math: bool = False
+    specialize: bool = False
     nan_watch: Any = None
 
 

@@ -1,0 +1,479 @@
+"""Programs of one path through a Python function, with what decides that path.
+
+Here: ``stage_path``, tracing with values, and ``plan_steps``, which cuts the program of a path into
+steps. Not here: the paths of a function and how one of them is found (``control.specialize``).
+
+While a function is traced with values, each question that Python asks of a traced value (a truth, an
+integer, an index, a mask) becomes a *guard*: integers that the program computes, which must be what
+they were for the same path to be taken again. A question is answered from the values of the call at
+hand; only what it depends on is evaluated, when it is asked.
+
+Nothing after a guard may be seen by the user if the guard fails. Most equations cannot be seen: they
+neither fail nor take long, so that they run ahead of the guards, in one program with what comes
+before. An equation that may raise or run for ever (a decomposition, an index, a loop without a
+bound, a callback), or that takes longer than a call of another program, waits for the guards before
+it: the program is cut there into steps, and guards are compared between them. Effects wait for all
+guards of the path, so that they happen once, in order, and for no path but the one that is taken.
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ConcretizationError, FunctransError, PathLimitError
+from functrans.ir.avals import ShapedArray
+from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.ir.lowering import IndexMap, Pointwise, Reduction
+from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.source import Captured, capture, here, resolve
+from functrans.passes.evaluate import evaluate
+from functrans.passes.simplify import dce, simplify
+from functrans.passes.work import equation_work
+from functrans.primitives import elementwise as ew
+from functrans.primitives.complex_parts import absolute
+from functrans.primitives.movement import concatenate
+from functrans.primitives.structural import cast, reshape
+from functrans.staging import StagingTrace, StagingTracer, stage
+from functrans.trace import Tracer, tracing
+from functrans.traces.common import plain_value
+
+_MAX_QUESTIONS = 1000
+"""How often one line may ask within one path."""
+_MAX_SPECULATED_WORK = 20_000
+"""Work (``passes.work``) of an equation that is not worth starting before a guard is known: about
+10 us, some calls of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A question of Python's and its answer.
+
+    Attributes:
+      what: how Python asked: ``bool()``.
+      source: the user's line.
+      outcome: the integers of the answer.
+      answer: the answer as text.
+    """
+
+    what: str
+    source: Captured | None
+    outcome: bytes
+    answer: str
+
+    @property
+    def line(self) -> str:
+        """``model.py:12 (loss)``; empty where there is no line of a user's."""
+        line = resolve(self.source)
+        return "" if line is None else str(line)
+
+
+# tracing with values ----------------------------------------------------------------------------
+
+
+def _guard_impl(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+guard_p = Primitive(
+    "guard",
+    impl=_guard_impl,
+    abstract_eval=_guard_impl,
+    jvp=nondifferentiable,
+    effects=frozenset({"guard"}),
+    reasons=(
+        ("transpose", "it has no results"),
+        ("batch", "it marks a place in a program that is never batched"),
+        ("lower", "it marks a place in a program, and is taken out before the program runs"),
+    ),
+)
+"""Marks where a guard was asked for; its operand are the integers. Never run."""
+
+
+class _Answers:
+    """Answers Python's questions about traced values and notes them as guards."""
+
+    def __init__(self, trace: StagingTrace, values: dict[Var, Any]) -> None:
+        self.trace = trace
+        self.values = values
+        self.guards: list[Guard] = []
+        self._known: dict[tuple[Var, bool], Any] = {}
+        self._maker: dict[Var, int] = {}
+        self._n_seen = 0
+        self._counts: dict[Any, int] = {}
+
+    def __call__(self, tracer: StagingTracer, what: str) -> Any:
+        """The plain value of a tracer."""
+        var = tracer._var
+        as_truth = what == "bool()"
+        if (var, as_truth) in self._known:
+            return self._known[var, as_truth]
+        kind = tracer.dtype.kind
+        if kind in "fc" and what not in ("bool()", "int()", "index()"):
+            raise ConcretizationError(_float_text(tracer, what))
+        value = self._value(tracer, var, what)
+        integers = _integers(tracer, value, what)
+        if integers is not None:
+            asked, outcome = integers
+            self._note(asked, outcome, value, what)
+        self._known[var, as_truth] = value
+        return value
+
+    def _note(self, asked: Any, outcome: np.ndarray, value: Any, what: str) -> None:
+        """Append a guard to the program."""
+        source = capture()
+        count = self._counts[source] = self._counts.get(source, 0) + 1
+        if count > _MAX_QUESTIONS:
+            raise PathLimitError(
+                f"{self.trace.label}: {what} was asked {_MAX_QUESTIONS} times{here()} in one call; "
+                "a loop that ends by values (while error > tolerance) has one program for each "
+                "number of rounds, as long as the rounds are many: use ft.lax.while_loop"
+            )
+        self.trace.process(guard_p, (asked,), {})
+        truth = bool(value) if what == "bool()" else value
+        answer = str(truth) if np.ndim(truth) == 0 else f"an array of shape {np.shape(truth)}"
+        self.guards.append(Guard(what, source, outcome.tobytes(), answer))
+
+    def _value(self, tracer: StagingTracer, var: Var, what: str) -> Any:
+        """Evaluate what a variable depends on, as far as it was not before."""
+        eqns = self.trace.eqns
+        for i in range(self._n_seen, len(eqns)):
+            self._maker.update(dict.fromkeys(eqns[i].outputs, i))
+        self._n_seen = len(eqns)
+        needed: set[int] = set()
+        pending = [var]
+        while pending:
+            current = pending.pop()
+            if current in self.values:
+                continue
+            i = self._maker.get(current, -1)
+            if i < 0:
+                self.values[current] = self._captured(current, tracer, what)
+            elif i not in needed:
+                needed.add(i)
+                pending.extend([atom for atom in eqns[i].inputs if type(atom) is Var])
+        with np.errstate(all="ignore"):
+            for i in sorted(needed):
+                self._evaluate(eqns[i], tracer, what)
+        return self.values[var]
+
+    def _evaluate(self, eqn: Equation, tracer: StagingTracer, what: str) -> None:
+        if eqn.effects:
+            raise ConcretizationError(
+                f"{what} of {tracer._describe()} was asked{here()}, and the value depends on the "
+                f"result of {eqn.primitive.name}, which has an effect: {self.trace.label} performs "
+                "effects when the path through the function is known, so that no choice of Python's "
+                "can depend on one. Choose with ft.lax.cond or np.where, or use ft.pure_callback"
+            )
+        operands = [a.value if type(a) is Literal else self.values[a] for a in eqn.inputs]  # type: ignore[index]  # no literal
+        outs = eqn.primitive.impl(*operands, **eqn.params)
+        self.values.update(zip(eqn.outputs, outs, strict=True))
+
+    def _captured(self, var: Var, tracer: StagingTracer, what: str) -> Any:
+        """The plain value of something that the function refers to."""
+        value = self.trace.consts[self.trace.constvars.index(var)]
+        plain = plain_value(value)
+        if isinstance(value, Tracer) and plain is None:
+            raise ConcretizationError(
+                f"{what} of {tracer._describe()} was asked{here()}, and the value depends on "
+                f"{value._describe()} of {value._trace.label}, which traces without values; pass "
+                "it as an argument, or use np.where, ft.lax.cond or ft.lax.while_loop"
+            )
+        return plain
+
+
+def _float_text(tracer: StagingTracer, what: str) -> str:
+    """What to say of a question for a number that is no integer."""
+    remedy = {
+        "format()": "print with ft.debug.print, which prints when the program runs",
+        "a value-dependent shape": "give a mask of booleans: np.nonzero(x != 0)",
+    }.get(
+        what,
+        "use array operations (np.sin instead of math.sin; np.zeros(n, like=x) for a buffer), or "
+        "ask for what the choice depends on: x > c, int(np.floor(x))",
+    )
+    return (
+        f"{what} of {tracer._describe()} was asked{here()}: {tracer._trace.label} makes a program "
+        "for each answer, and of the values of a float there is no end. Truths, integers and "
+        f"indices can be asked for; {remedy}. Where each value is to have its program, make the "
+        "argument static: static_argnums"
+    )
+
+
+def _integers(tracer: StagingTracer, value: Any, what: str) -> tuple[Any, np.ndarray] | None:
+    """The integers that an answer depends on: traced, and their values.
+
+    ``None`` where Python raises whatever the value is.
+    """
+    kind = tracer.dtype.kind
+    if what == "bool()":
+        if np.size(value) != 1:
+            return None
+        traced: Any = tracer if kind == "b" else ew.not_equal(tracer, 0)
+        plain = np.asarray(value) != 0
+    elif what == "int()" and kind == "f":
+        if np.size(value) != 1:
+            return None
+        return _whole_part(tracer, value, what)
+    elif kind in "fc":
+        return None
+    else:
+        traced, plain = tracer, np.asarray(value)
+    return reshape(cast(traced, np.int64), (plain.size,)), plain.astype(np.int64).reshape(-1)
+
+
+_TWO_63 = 2.0**63
+
+
+def _whole_part(x: StagingTracer, value: Any, what: str) -> tuple[Any, np.ndarray]:
+    """Two integers for ``int(x)`` of a float: of which kind it is, and its whole part.
+
+    Raises:
+      ConcretizationError: it is larger than 64-bit integers are.
+    """
+    number = float(np.asarray(value).reshape(())[()])
+    is_small = abs(number) < _TWO_63
+    if not is_small and np.isfinite(number):
+        raise ConcretizationError(
+            f"{what} of {number!r} was asked{here()}: {x._trace.label} keeps programs for integers "
+            "of 64 bits only"
+        )
+    small = ew.less(absolute(x), _TWO_63)
+    whole = cast(ew.where(small, x, cast(0.0, x.dtype)), np.int64)
+    sort = cast(ew.isnan(x), np.int64) - cast(ew.isinf(x), np.int64)
+    parts = [reshape(cast(part, np.int64), (1,)) for part in (small, sort, whole)]
+    plain = [is_small, int(np.isnan(number)) - int(np.isinf(number)), number if is_small else 0]
+    return concatenate(parts), np.array([int(part) for part in plain], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPath:
+    """What a call of a function with values left.
+
+    Attributes:
+      jaxpr: the program, with an equation ``guard`` where each guard was asked for.
+      guards: in order.
+    """
+
+    jaxpr: Jaxpr
+    guards: tuple[Guard, ...]
+
+
+def stage_path(
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    values: Sequence[Any],
+    label: str,
+    *,
+    name: str,
+    arg_names: Sequence[str],
+) -> StagedPath:
+    """Trace a function of flat arguments into the program of the path that it takes.
+
+    A function that raises has had the effects that came before; they are performed.
+
+    Args:
+      fun: takes one tracer per aval, returns a flat sequence of arrays.
+      avals: shapes and dtypes of the arguments.
+      values: plain arrays and numbers, one per argument.
+      label: what is traced, for messages.
+      name: name of the program.
+      arg_names: key path of each argument.
+
+    Raises:
+      ConcretizationError: the function asks for a float, or for what depends on an effect.
+      PathLimitError: one line asks again and again.
+    """
+    trace = StagingTrace(label)
+    invars: list[Var] = []
+    try:
+        with tracing(trace):
+            arguments = [
+                trace.argument(aval, arg) for aval, arg in zip(avals, arg_names, strict=True)
+            ]
+            invars.extend([argument._var for argument in arguments])
+            answers = _Answers(trace, dict(zip(invars, values, strict=True)))
+            trace.answers = answers
+            outs = fun(*arguments)
+            jaxpr = trace.jaxpr(invars, outs, name, arg_names)
+    except FunctransError:
+        raise
+    except Exception:
+        if any(eqn.effects - guard_p.effects for eqn in trace.eqns):
+            evaluate(simplify(unmarked(trace.jaxpr(invars, (), name, arg_names))), values)
+        raise
+    finally:
+        trace.answers = None
+    return StagedPath(jaxpr, tuple(answers.guards))
+
+
+def unmarked(jaxpr: Jaxpr) -> Jaxpr:
+    """A program without the places of guards."""
+    eqns = tuple([eqn for eqn in jaxpr.eqns if eqn.primitive is not guard_p])
+    return dce(replace(jaxpr, eqns=eqns, cache={}), (True,) * len(jaxpr.outvars))
+
+
+# steps ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A program that runs when all guards before it hold.
+
+    Attributes:
+      jaxpr: ``inputs -> (integers of the guards, *outputs)``, without the first if there are none.
+      inputs: arguments of the path, or outputs of earlier steps.
+      outputs: what later steps, or the results, need.
+      expected: what the integers are on this path; ``None`` without guards.
+      places: per guard that is decided here its number and where its integers are.
+    """
+
+    jaxpr: Jaxpr
+    inputs: tuple[Var, ...]
+    outputs: tuple[Var, ...]
+    expected: bytes | None
+    places: tuple[tuple[int, slice], ...]
+
+    def first_difference(self, integers: np.ndarray) -> tuple[int, bytes]:
+        """The first guard that does not hold, by its number, and its integers."""
+        assert self.expected is not None
+        differs = integers != np.frombuffer(self.expected, np.int64)
+        place = int(differs.argmax())
+        for number, part in self.places:
+            if place < part.stop:
+                return number, integers[part].tobytes()
+        raise AssertionError("the integers are as expected")
+
+
+_AFTER_ALL = 1 << 40
+
+
+def plan_steps(jaxpr: Jaxpr, guards: Sequence[Guard], with_results: bool) -> tuple[Step, ...]:
+    """Cut the program of a path into steps.
+
+    Args:
+      jaxpr: the program, with equations ``guard``, without constants.
+      guards: its guards.
+      with_results: whether the results are computed, and effects performed, or guards only.
+    """
+    level: dict[Any, int] = {}
+    level_of_guard: list[int] = []
+    asked: list[Atom] = []
+    kept: list[tuple[int, Equation]] = []
+    decided = -1  # the step in which the guards so far are known
+    for eqn in jaxpr.eqns:
+        own = max([level.get(atom, 0) for atom in eqn.inputs], default=0)
+        if eqn.primitive is guard_p:
+            decided = max(decided, own)
+            level_of_guard.append(decided)
+            asked.append(eqn.inputs[0])
+            continue
+        if eqn.effects:
+            own = _AFTER_ALL
+        elif decided >= 0 and own <= decided and _waits(eqn):
+            own = decided + 1
+        level.update(dict.fromkeys(eqn.outputs, own))
+        kept.append((own, eqn))
+    results = jaxpr.outvars if with_results else ()
+    live: set[Any] = {*results, *asked}
+    needed = []
+    for own, eqn in reversed(kept):
+        if (with_results and eqn.effects) or any(var in live for var in eqn.outputs):
+            needed.append((min(own, decided + 1), eqn))
+            live.update(eqn.inputs)
+    needed.reverse()
+    steps = []
+    for number in range(decided + 2):
+        eqns = [eqn for own, eqn in needed if own == number]
+        later = {atom for own, eqn in needed if own > number for atom in eqn.inputs}
+        later.update(results)
+        later.update(
+            [atom for own, atom in zip(level_of_guard, asked, strict=True) if own > number]
+        )
+        here_asked = [i for i, own in enumerate(level_of_guard) if own == number]
+        if eqns or here_asked:
+            steps.append(_step(jaxpr, eqns, later, here_asked, asked, guards))
+    return tuple(steps)
+
+
+def _step(
+    jaxpr: Jaxpr,
+    eqns: Sequence[Equation],
+    later: set[Any],
+    numbers: Sequence[int],
+    asked: Sequence[Atom],
+    guards: Sequence[Guard],
+) -> Step:
+    """The step of some equations and guards."""
+    made = {var: None for eqn in eqns for var in eqn.outputs}
+    read = {atom: None for eqn in eqns for atom in eqn.inputs if type(atom) is Var}
+    read.update({asked[i]: None for i in numbers if type(asked[i]) is Var})  # type: ignore[misc]  # a Var
+    inputs = tuple([var for var in read if var not in made])
+    outputs = tuple([var for var in made if var in later])
+    part = replace(
+        jaxpr,
+        invars=inputs,
+        eqns=tuple(eqns),
+        outvars=(*[asked[i] for i in numbers], *outputs),
+        arg_names=(),
+        cache={},
+    )
+    if not numbers:
+        return Step(simplify(part), inputs, outputs, None, ())
+    n = len(numbers)
+
+    def joined(*args: Any) -> list[Any]:
+        outs = evaluate(part, args)
+        return [concatenate(outs[:n]) if n > 1 else outs[0], *outs[n:]]
+
+    places = []
+    start = 0
+    for i in numbers:
+        stop = start + len(guards[i].outcome) // 8
+        places.append((i, slice(start, stop)))
+        start = stop
+    expected = b"".join([guards[i].outcome for i in numbers])
+    staged = stage(joined, [var.aval for var in inputs], f"a step of {jaxpr.name}", name=jaxpr.name)
+    return Step(simplify(staged), inputs, outputs, expected, tuple(places))
+
+
+def _waits(eqn: Equation) -> bool:
+    """Whether an equation runs only when the guards before it hold."""
+    return not _is_total(eqn) or equation_work(eqn) > _MAX_SPECULATED_WORK
+
+
+_POWERS = frozenset({"power", "torch_power"})
+_TOTAL = frozenset(
+    {
+        "overwritten", "logsumexp", "dynamic_slice", "dynamic_embed", "dynamic_update_slice",
+        "argmax", "argmin", "linear_recurrence", "cumsum", "cumprod", "cummax", "cummin",
+        "cumlogsumexp", "sort", "argsort", "top_k", "lexsort", "searchsorted", "argpartition",
+        "dot_general", "conv_general", "fft_c2c", "rfft", "irfft", "threefry2x32", "jit", "cond",
+        "scan", "checkpoint", "custom_jvp", "custom_vjp",
+    }
+)  # fmt: skip
+"""Primitives that neither fail nor run for ever, if the programs in their parameters do not."""
+
+
+def _is_total(eqn: Equation) -> bool:
+    """Whether an equation gives a result for all values of its operands."""
+    primitive = eqn.primitive
+    if primitive.effects:
+        return False
+    if primitive.name in _POWERS:
+        return all(_is_floating(var.aval) for var in eqn.outputs)
+    is_plain = primitive.elementwise is not None or isinstance(
+        primitive.lower, (Pointwise, IndexMap, Reduction)
+    )
+    if not is_plain and primitive.name not in _TOTAL:
+        return False
+    return all(_is_total(inner) for sub in subjaxprs(eqn.params) for inner in sub.eqns)
+
+
+def _is_floating(aval: Any) -> bool:
+    return type(aval) is ShapedArray and aval.dtype.kind in "fc"
