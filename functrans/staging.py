@@ -45,10 +45,13 @@ class StagingTrace(Trace):
       contents: by position of a captured array that may change, its elements when it was captured.
       answers: what Python gets that asks a tracer for its value, from the tracer and what was
         asked; ``None`` where values are not known.
+      lanes: what would answer for all elements of the batch that ``vmap`` traces one of, inside of
+        functions that are specialised; ``None`` where that is not known.
     """
 
     __slots__ = (
-        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "var_names",
+        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "lanes",
+        "var_names",
     )  # fmt: skip
     is_staging = True
 
@@ -62,6 +65,7 @@ class StagingTrace(Trace):
         self.var_names: dict[Var, str] = {}
         self.axes: Mapping[str, int] = axes or {}
         self.answers: Callable[[StagingTracer, str], Any] | None = None
+        self.lanes: Callable[[StagingTracer, str], Any] | None = None
 
     def argument(self, aval: Aval, name: str = "") -> StagingTracer:
         """A tracer for a new argument."""
@@ -266,6 +270,7 @@ def stage(
     name: str = "",
     arg_names: Sequence[str] = (),
     axes: Mapping[str, int] | None = None,
+    lanes: Callable[[Any, str], Any] | None = None,
 ) -> Jaxpr:
     """Trace a function of flat arguments into a Jaxpr.
 
@@ -276,11 +281,13 @@ def stage(
       name: name of the program.
       arg_names: key path of each argument, for messages.
       axes: named axes that collectives inside may use.
+      lanes: see ``StagingTrace``.
 
     Returns:
       The program; captured arrays and outer tracers are its ``consts``.
     """
     trace = StagingTrace(label, axes)
+    trace.lanes = lanes
     names = list(arg_names) or [""] * len(avals)
     with tracing(trace):
         arguments = [trace.argument(aval, arg) for aval, arg in zip(avals, names, strict=True)]

@@ -36,7 +36,7 @@ from functrans.compiler.interop import CFunction
 from functrans.control import shared
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
-from functrans.control.guards import StagedPath, stage_path, unmarked
+from functrans.control.guards import StagedPath, answering, stage_path, unmarked
 from functrans.control.hidden_state import global_generator, warn_of_draws
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered, LoweredStep
@@ -379,7 +379,9 @@ class JitFunction:
 
     def _call_within(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the function as a part of what is being traced around it."""
-        result = self._fun(*args, **kwargs)
+        staging = innermost_staging()
+        with answering(staging):
+            result = self._fun(*args, **kwargs)
         outs, treedef = tree.flatten_folded(result)
         leaves = [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
         return tree.unflatten(treedef, leaves)
