@@ -484,7 +484,7 @@ class Step:
 
     jaxpr: Jaxpr
     inputs: tuple[Var, ...]
-    outputs: tuple[Var, ...]
+    outputs: tuple[Atom, ...]
     expected: bytes | None
     places: tuple[tuple[int, slice], ...]
 
@@ -536,44 +536,44 @@ def plan_steps(jaxpr: Jaxpr, guards: Sequence[Guard], with_results: bool) -> tup
             needed.append((min(own, decided + 1), eqn))
             live.update(eqn.inputs)
     needed.reverse()
-    steps = []
-    for number in range(decided + 2):
-        eqns = [eqn for own, eqn in needed if own == number]
-        later = {atom for own, eqn in needed if own > number for atom in eqn.inputs}
-        later.update(results)
-        later.update(
-            [atom for own, atom in zip(level_of_guard, asked, strict=True) if own > number]
+    by_level: dict[int, list[Equation]] = {}
+    for own, eqn in needed:
+        by_level.setdefault(own, []).append(eqn)
+    asked_at: dict[int, list[int]] = {}
+    for i, own in enumerate(level_of_guard):
+        asked_at.setdefault(own, []).append(i)
+    steps: list[Step] = []
+    later: set[Any] = set(results)
+    for number in reversed(range(decided + 2)):
+        eqns, numbers = by_level.get(number, []), asked_at.get(number, [])
+        if not eqns and not numbers:
+            continue
+        own_asked = [asked[i] for i in numbers]
+        made = {var: None for eqn in eqns for var in eqn.outputs}
+        read = [atom for eqn in eqns for atom in eqn.inputs] + own_asked
+        inputs = tuple(dict.fromkeys([a for a in read if type(a) is Var and a not in made]))
+        outputs: tuple[Atom, ...] = tuple([var for var in made if var in later])
+        if len(by_level.keys() | asked_at.keys()) == 1 and with_results:  # all of it
+            inputs, outputs = jaxpr.invars, results
+        part = replace(
+            jaxpr,
+            invars=inputs,
+            eqns=tuple(eqns),
+            outvars=(*own_asked, *outputs),
+            arg_names=(),
+            cache={},
         )
-        here_asked = [i for i, own in enumerate(level_of_guard) if own == number]
-        if eqns or here_asked:
-            steps.append(_step(jaxpr, eqns, later, here_asked, asked, guards))
-    return tuple(steps)
+        steps.append(_step(part, outputs, numbers, guards))
+        later.update(read)
+    return tuple(reversed(steps))
 
 
 def _step(
-    jaxpr: Jaxpr,
-    eqns: Sequence[Equation],
-    later: set[Any],
-    numbers: Sequence[int],
-    asked: Sequence[Atom],
-    guards: Sequence[Guard],
+    part: Jaxpr, outputs: tuple[Atom, ...], numbers: Sequence[int], guards: Sequence[Guard]
 ) -> Step:
-    """The step of some equations and guards."""
-    made = {var: None for eqn in eqns for var in eqn.outputs}
-    read = {atom: None for eqn in eqns for atom in eqn.inputs if type(atom) is Var}
-    read.update({asked[i]: None for i in numbers if type(asked[i]) is Var})  # type: ignore[misc]  # a Var
-    inputs = tuple([var for var in read if var not in made])
-    outputs = tuple([var for var in made if var in later])
-    part = replace(
-        jaxpr,
-        invars=inputs,
-        eqns=tuple(eqns),
-        outvars=(*[asked[i] for i in numbers], *outputs),
-        arg_names=(),
-        cache={},
-    )
+    """The step of a program whose first results are the integers of guards."""
     if not numbers:
-        return Step(simplify(part), inputs, outputs, None, ())
+        return Step(simplify(part), part.invars, outputs, None, ())
     n = len(numbers)
 
     def joined(*args: Any) -> list[Any]:
@@ -587,8 +587,8 @@ def _step(
         places.append((i, slice(start, stop)))
         start = stop
     expected = b"".join([guards[i].outcome for i in numbers])
-    staged = stage(joined, [var.aval for var in inputs], f"a step of {jaxpr.name}", name=jaxpr.name)
-    return Step(simplify(staged), inputs, outputs, expected, tuple(places))
+    staged = stage(joined, part.in_avals, f"a step of {part.name}", name=part.name)
+    return Step(simplify(staged), part.invars, outputs, expected, tuple(places))
 
 
 def _waits(eqn: Equation) -> bool:

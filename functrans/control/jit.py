@@ -34,6 +34,8 @@ from functrans.compiler.compiled import Compiled, native_error
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control import shared
+from functrans.control.captured import for_compiler as for_compiler
+from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
 from functrans.control.guards import StagedPath, answering, stage_path, unmarked
@@ -45,14 +47,13 @@ from functrans.control.native import as_compiled, call_program
 from functrans.control.native import jit_p as jit_p
 from functrans.control.native import run as run
 from functrans.control.programs import hoist
-from functrans.control.reroll import reroll
 from functrans.control.signatures import matched, names_of, numbers_of
 from functrans.control.specialize import Path, Paths, facts_of
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, aval_of_plain
-from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.simplify import exact_key, simplify
-from functrans.staging import may_change, stage
+from functrans.staging import stage
 from functrans.state import Config, config, current_config, open_traces
 from functrans.trace import Tracer, aval_of, innermost_staging
 from functrans.traces.common import plain_value
@@ -152,38 +153,6 @@ def _axes() -> Hashable:
     return tuple(
         item for trace in open_traces.get() if trace.is_staging for item in trace.axes.items()
     )
-
-
-def _constants(jaxpr: Jaxpr, captured: Sequence[Any]) -> dict[Var, np.ndarray]:
-    """Captured arrays that nobody can change: planning may read them."""
-    return {
-        var: value
-        for var, value in zip(jaxpr.invars, captured, strict=False)
-        if type(value) is np.ndarray and not may_change(value)
-    }
-
-
-def _in_order(value: Any) -> Any:
-    """A captured array that nobody can change, laid out as machine code reads it."""
-    if type(value) is np.ndarray and not may_change(value):
-        ordered = np.asarray(value, order="C")  # ascontiguousarray makes 0-d arrays 1-d
-        ordered.flags.writeable = False  # it is a copy, or was so before
-        return ordered
-    return value
-
-
-def for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """A program with captured arrays as arguments, and these arrays; repeated code as loops."""
-    hoisted, captured = hoist(jaxpr)
-    _roll(hoisted)
-    return hoisted, tuple(map(_in_order, captured))
-
-
-def _roll(jaxpr: Jaxpr) -> None:
-    """Keep the form with loops with the program, unless it is the program itself: no cycles."""
-    rolled = reroll(jaxpr)
-    if rolled is not jaxpr:
-        jaxpr.cache["rolled"] = rolled
 
 
 class JitFunction:
@@ -296,7 +265,7 @@ class JitFunction:
             outs = list(run(program.jaxpr, operands))  # an axis index is traced all the same
         else:
             outs = call_program(program.jaxpr, operands, self._name, program.donated)
-        if not axes:  # a program that needs none of them is right among any
+        if not axes and settings is _DEFAULT_CONFIG:  # one without axes is right among any
             direct = direct_call(program, treedef, static)
             is_flat = direct is not None and direct.result is None and treedef == len(args)
             self._direct = direct
@@ -370,7 +339,7 @@ class JitFunction:
         result = paths.call(leaves, values, trace)
         if result is NotImplemented:
             return tensors.call(self, args, kwargs)  # type: ignore[union-attr]  # they were found
-        if paths.has_quick():
+        if current_config.get() is _DEFAULT_CONFIG and paths.has_quick():
             treedef, static = key[:2]
             is_flat = treedef == len(args) and not kwargs
             self._direct = Direct(paths.quick, treedef, static, None)
@@ -575,12 +544,8 @@ class JitFunction:
         start = time.perf_counter()
         closed, treedef = self._stage_closed(args, kwargs)
         jaxpr, captured = hoist(closed)
-        captured = tuple(map(_in_order, captured))
-        if current_config.get().native:
-            _roll(jaxpr)
-            constants = _constants(jaxpr, captured)
-            for staged in (jaxpr, jaxpr.cache.get("rolled", jaxpr)):
-                staged.cache["constants"] = constants
+        captured = tuple(map(in_order, captured))
+        prepare_to_compile(jaxpr, captured)
         donated = tuple([len(captured) + i for i in self._donated(args, kwargs)])
         staging_s = time.perf_counter() - start
         program = _Program(

@@ -30,6 +30,7 @@ from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import Compiled
+from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.explanations import Origin
 from functrans.control.guards import Guard, StagedPath, Step, plan_steps, unmarked
 from functrans.control.native import call_program
@@ -63,8 +64,10 @@ class Path:
     )  # fmt: skip
 
     def __init__(self, staged: StagedPath, treedef: Any, origin: Origin) -> None:
-        self._marked, self.captured = hoist(staged.jaxpr)
+        self._marked, captured = hoist(staged.jaxpr)
+        self.captured = tuple(map(in_order, captured))
         self.whole = simplify(unmarked(self._marked))
+        prepare_to_compile(self.whole, self.captured)
         self.treedef = treedef
         self.guards = staged.guards
         self.origin = origin
@@ -83,8 +86,15 @@ class Path:
     def steps(self) -> tuple[Step, ...]:
         """The program in steps, with guards."""
         if self._steps is None:
-            self._steps = plan_steps(self._marked, self.guards, with_results=True)
+            self._steps = self._plan(with_results=True)
         return self._steps
+
+    def _plan(self, with_results: bool) -> tuple[Step, ...]:
+        steps = plan_steps(self._marked, self.guards, with_results)
+        known = dict(zip(self._marked.invars, self.captured, strict=False))
+        for step in steps:
+            prepare_to_compile(step.jaxpr, [known.get(var) for var in step.inputs])
+        return steps
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -117,7 +127,7 @@ class Path:
     def decide(self, leaves: Sequence[Any], name: str) -> Decided | None:
         """The first guard that does not hold; nothing but guards is computed."""
         if self._decisions is None:
-            self._decisions = plan_steps(self._marked, self.guards, with_results=False)
+            self._decisions = self._plan(with_results=False)
         operands = (*self.captured, *leaves)
         return self._run_steps(self._decisions, operands, name, False)[1]
 
@@ -144,10 +154,7 @@ class Path:
         if self._direct is None and self._steps is not None and len(self._steps) == 1:
             (step,) = self._steps
             native = step.jaxpr.cache.get("native")
-            n_operands = len(self._marked.invars)
-            is_whole = step.inputs == self._marked.invars[len(self._marked.invars) - n_operands :]
-            returned = step.outputs == self._marked.outvars
-            if native is not None and native.direct is not None and is_whole and returned:
+            if native is not None and native.direct is not None:
                 self._direct = _Direct(native.direct.call, self.captured, step, self.treedef)
         return self._direct
 
