@@ -1,19 +1,13 @@
-"""Programs of one path through a Python function, with what decides that path.
+"""Tracing with values: the program of one path through a Python function, and what decides for it.
 
-Here: ``stage_path``, tracing with values, and ``plan_steps``, which cuts the program of a path into
-steps. Not here: the paths of a function and how one of them is found (``control.specialize``).
+Here: ``stage_path``, and ``LaneAnswers`` for the elements of a batch. Not here: how the program of a
+path is cut into steps (``control.steps``), the paths of a function and how one of them is found
+(``control.specialize``).
 
 While a function is traced with values, each question that Python asks of a traced value (a truth, an
 integer, an index, a mask) becomes a *guard*: integers that the program computes, which must be what
 they were for the same path to be taken again. A question is answered from the values of the call at
 hand; only what it depends on is evaluated, when it is asked.
-
-Nothing after a guard may be seen by the user if the guard fails. Most equations cannot be seen: they
-neither fail nor take long, so that they run ahead of the guards, in one program with what comes
-before. An equation that may raise or run for ever (a decomposition, an index, a loop without a
-bound, a callback), or that takes longer than a call of another program, waits for the guards before
-it: the program is cut there into steps, and guards are compared between them. Effects wait for all
-guards of the path, so that they happen once, in order, and for no path but the one that is taken.
 
 Layer: ``control``.
 """
@@ -28,28 +22,22 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ConcretizationError, FunctransError, PathLimitError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction
+from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import Captured, capture, here, resolve
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import dce, simplify
-from functrans.passes.work import equation_work
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.movement import concatenate
 from functrans.primitives.structural import cast, reshape
-from functrans.staging import StagingTrace, StagingTracer, stage
+from functrans.staging import StagingTrace, StagingTracer
 from functrans.trace import Tracer, tracing
 from functrans.traces.common import plain_value
 
 _MAX_QUESTIONS = 1000
 """How often one line may ask within one path."""
-_MAX_SPECULATED_WORK = 20_000
-"""Work (``passes.work``) of an equation that is not worth starting before a guard is known: about
-10 us, some calls of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,164 +453,3 @@ class LaneAnswers:
             if group.any():
                 raise LanesDiffer(self, [np.flatnonzero(group == g) for g in range(max(group) + 1)])
         return lanes[0]
-
-
-# steps ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """A program that runs when all guards before it hold.
-
-    Attributes:
-      jaxpr: ``inputs -> (integers of the guards, *outputs)``, without the first if there are none.
-      inputs: arguments of the path, or outputs of earlier steps.
-      outputs: what later steps, or the results, need.
-      expected: what the integers are on this path; ``None`` without guards.
-      places: per guard that is decided here its number and where its integers are.
-    """
-
-    jaxpr: Jaxpr
-    inputs: tuple[Var, ...]
-    outputs: tuple[Atom, ...]
-    expected: bytes | None
-    places: tuple[tuple[int, slice], ...]
-
-    def first_difference(self, integers: np.ndarray) -> tuple[int, bytes]:
-        """The first guard that does not hold, by its number, and its integers."""
-        assert self.expected is not None
-        differs = integers != np.frombuffer(self.expected, np.int64)
-        place = int(differs.argmax())
-        for number, part in self.places:
-            if place < part.stop:
-                return number, integers[part].tobytes()
-        raise AssertionError("the integers are as expected")
-
-
-_AFTER_ALL = 1 << 40
-
-
-def plan_steps(jaxpr: Jaxpr, guards: Sequence[Guard], with_results: bool) -> tuple[Step, ...]:
-    """Cut the program of a path into steps.
-
-    Args:
-      jaxpr: the program, with equations ``guard``, without constants.
-      guards: its guards.
-      with_results: whether the results are computed, and effects performed, or guards only.
-    """
-    level: dict[Any, int] = {}
-    level_of_guard: list[int] = []
-    asked: list[Atom] = []
-    kept: list[tuple[int, Equation]] = []
-    decided = -1  # the step in which the guards so far are known
-    for eqn in jaxpr.eqns:
-        own = max([level.get(atom, 0) for atom in eqn.inputs], default=0)
-        if eqn.primitive is guard_p:
-            decided = max(decided, own)
-            level_of_guard.append(decided)
-            asked.append(eqn.inputs[0])
-            continue
-        if eqn.effects:
-            own = _AFTER_ALL
-        elif decided >= 0 and own <= decided and _waits(eqn):
-            own = decided + 1
-        level.update(dict.fromkeys(eqn.outputs, own))
-        kept.append((own, eqn))
-    results = jaxpr.outvars if with_results else ()
-    live: set[Any] = {*results, *asked}
-    needed = []
-    for own, eqn in reversed(kept):
-        if (with_results and eqn.effects) or any(var in live for var in eqn.outputs):
-            needed.append((min(own, decided + 1), eqn))
-            live.update(eqn.inputs)
-    needed.reverse()
-    by_level: dict[int, list[Equation]] = {}
-    for own, eqn in needed:
-        by_level.setdefault(own, []).append(eqn)
-    asked_at: dict[int, list[int]] = {}
-    for i, own in enumerate(level_of_guard):
-        asked_at.setdefault(own, []).append(i)
-    steps: list[Step] = []
-    later: set[Any] = set(results)
-    for number in reversed(range(decided + 2)):
-        eqns, numbers = by_level.get(number, []), asked_at.get(number, [])
-        if not eqns and not numbers:
-            continue
-        own_asked = [asked[i] for i in numbers]
-        made = {var: None for eqn in eqns for var in eqn.outputs}
-        read = [atom for eqn in eqns for atom in eqn.inputs] + own_asked
-        inputs = tuple(dict.fromkeys([a for a in read if type(a) is Var and a not in made]))
-        outputs: tuple[Atom, ...] = tuple([var for var in made if var in later])
-        if len(by_level.keys() | asked_at.keys()) == 1 and with_results:  # all of it
-            inputs, outputs = jaxpr.invars, results
-        part = replace(
-            jaxpr,
-            invars=inputs,
-            eqns=tuple(eqns),
-            outvars=(*own_asked, *outputs),
-            arg_names=(),
-            cache={},
-        )
-        steps.append(_step(part, outputs, numbers, guards))
-        later.update(read)
-    return tuple(reversed(steps))
-
-
-def _step(
-    part: Jaxpr, outputs: tuple[Atom, ...], numbers: Sequence[int], guards: Sequence[Guard]
-) -> Step:
-    """The step of a program whose first results are the integers of guards."""
-    if not numbers:
-        return Step(simplify(part), part.invars, outputs, None, ())
-    n = len(numbers)
-
-    def joined(*args: Any) -> list[Any]:
-        outs = evaluate(part, args)
-        return [concatenate(outs[:n]) if n > 1 else outs[0], *outs[n:]]
-
-    places = []
-    start = 0
-    for i in numbers:
-        stop = start + len(guards[i].outcome) // 8
-        places.append((i, slice(start, stop)))
-        start = stop
-    expected = b"".join([guards[i].outcome for i in numbers])
-    staged = stage(joined, part.in_avals, f"a step of {part.name}", name=part.name)
-    return Step(simplify(staged), part.invars, outputs, expected, tuple(places))
-
-
-def _waits(eqn: Equation) -> bool:
-    """Whether an equation runs only when the guards before it hold."""
-    return not _is_total(eqn) or equation_work(eqn) > _MAX_SPECULATED_WORK
-
-
-_POWERS = frozenset({"power", "torch_power"})
-_TOTAL = frozenset(
-    {
-        "overwritten", "logsumexp", "dynamic_slice", "dynamic_embed", "dynamic_update_slice",
-        "argmax", "argmin", "linear_recurrence", "cumsum", "cumprod", "cummax", "cummin",
-        "cumlogsumexp", "sort", "argsort", "top_k", "lexsort", "searchsorted", "argpartition",
-        "dot_general", "conv_general", "fft_c2c", "rfft", "irfft", "threefry2x32", "jit", "cond",
-        "scan", "checkpoint", "custom_jvp", "custom_vjp",
-    }
-)  # fmt: skip
-"""Primitives that neither fail nor run for ever, if the programs in their parameters do not."""
-
-
-def _is_total(eqn: Equation) -> bool:
-    """Whether an equation gives a result for all values of its operands."""
-    primitive = eqn.primitive
-    if primitive.effects:
-        return False
-    if primitive.name in _POWERS:
-        return all(_is_floating(var.aval) for var in eqn.outputs)
-    is_plain = primitive.elementwise is not None or isinstance(
-        primitive.lower, (Pointwise, IndexMap, Reduction)
-    )
-    if not is_plain and primitive.name not in _TOTAL:
-        return False
-    return all(_is_total(inner) for sub in subjaxprs(eqn.params) for inner in sub.eqns)
-
-
-def _is_floating(aval: Any) -> bool:
-    return type(aval) is ShapedArray and aval.dtype.kind in "fc"

@@ -1,8 +1,8 @@
 """The paths that a function takes by the values of its arguments: ``jit(f, specialize=True)``.
 
 Here: ``Path``, the program of one path, and ``Paths``, the tree of those that are known for one
-kind of arguments. Not here: how a path is traced and cut into steps (``control.guards``), the
-cache of a jitted function (``control.jit``).
+kind of arguments. Not here: how a path is traced (``control.guards``) and cut into steps
+(``control.steps``), the cache of a jitted function (``control.jit``).
 
 A call runs the path that was taken last and compares its guards with what they were. The first that
 differs tells where in the tree the call belongs: to a path that is known, which is run in turn, or
@@ -32,9 +32,10 @@ from functrans import tree
 from functrans.compiler.compiled import Compiled
 from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.explanations import Origin
-from functrans.control.guards import Guard, StagedPath, Step, plan_steps, unmarked
+from functrans.control.guards import Guard, StagedPath, unmarked
 from functrans.control.native import call_program
 from functrans.control.programs import hoist
+from functrans.control.steps import Step, plan_steps
 from functrans.errors import PathLimitError
 from functrans.ir.jaxpr import Jaxpr, Literal
 from functrans.passes.simplify import simplify
