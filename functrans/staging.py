@@ -229,8 +229,9 @@ _REMEDY = {
     "float()": "Use array operations (np.sin instead of math.sin; a buffer made with like=x, as "
     "np.zeros(n, like=x), for buffer[i] = x), or keep the argument out: static_argnums of jit, "
     "in_axes=None of vmap.",
-    "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, or "
-    "keep the argument out of the trace: static_argnums of jit, in_axes=None of vmap.",
+    "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, let "
+    "each path have a program (jit with specialize=True), or keep the argument out of the trace: "
+    "static_argnums of jit, in_axes=None of vmap.",
     "a value-dependent shape": "Use np.where with a mask, a static argument, or what the function "
     "of functrans.numpy takes for the extent (size=, length= of bincount), so that the shape of "
     "the result does not depend on values.",

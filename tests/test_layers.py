@@ -107,7 +107,7 @@ rolling
 """,
     "traces": """
 common
-pushing recording towers
+answers pushing recording towers
 watched
 """,
     "compiler": """
@@ -184,8 +184,8 @@ custom_calls
 branches linear_solve
 loops
 reroll while_loop
-reversal
-revolve
+captured reversal steps
+revolve specialize
 jit scanning
 closures
 caches checkpoint custom_root custom_rules

@@ -38,7 +38,7 @@ from functrans.control.captured import for_compiler as for_compiler
 from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
-from functrans.control.guards import StagedPath, answering, stage_path, unmarked
+from functrans.control.guards import StagedPath, stage_path, unmarked
 from functrans.control.hidden_state import global_generator, warn_of_draws
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered, LoweredStep
@@ -56,6 +56,7 @@ from functrans.passes.simplify import exact_key, simplify
 from functrans.staging import stage
 from functrans.state import Config, config, current_config, open_traces
 from functrans.trace import Tracer, aval_of, innermost_staging
+from functrans.traces.answers import answering
 from functrans.traces.common import plain_value
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
@@ -331,10 +332,9 @@ class JitFunction:
         def trace() -> Path | None:
             if tensors is None:
                 return self._trace_path(args, kwargs, values)
-            path = None
             with tensors.looking_for_tensors(self):
-                path = self._trace_path(args, kwargs, values)
-            return path
+                return self._trace_path(args, kwargs, values)
+            return None  # there were some
 
         result = paths.call(leaves, values, trace)
         if result is NotImplemented:

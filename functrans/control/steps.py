@@ -3,12 +3,13 @@
 Here: ``plan_steps``. Not here: where guards come from (``control.guards``), who runs the steps
 (``control.specialize``).
 
-Nothing after a guard may be seen by the user if the guard fails. Most equations cannot be seen: they
-neither fail nor take long, so that they run ahead of the guards, in one program with what comes
-before. An equation that may raise or run for ever (a decomposition, an index, a loop without a
-bound, a callback), or that takes longer than a call of another program, waits for the guards before
-it: the program is cut there into steps, and guards are compared between them. Effects wait for all
-guards of the path, so that they happen once, in order, and for no path but the one that is taken.
+Nothing after a guard may be seen by the user if the guard fails. Most equations cannot be seen:
+they neither fail nor take long, so that they run ahead of the guards, in one program with what
+comes before. An equation that may raise or run for ever (a decomposition, an index, a loop without
+a bound, a callback), or that takes longer than a call of another program, waits for the guards
+before it: the program is cut there into steps, and guards are compared between them. Effects wait
+for all guards of the path, so that they happen once, in order, and for no path but the one that is
+taken.
 
 Guards leave a step as one array of integers, which is compared with bytes; truths, of which loops
 have many, are packed as bits, so that a step with a hundred of them has two integers.

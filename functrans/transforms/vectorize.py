@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.control.guards import LaneAnswers, LanesDiffer
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.indexing import index_value
 from functrans.ir.avals import ShapedArray
@@ -29,6 +28,7 @@ from functrans.primitives.structural import broadcast_to, moveaxis
 from functrans.staging import stage
 from functrans.state import current_config
 from functrans.trace import aval_of, shape_of
+from functrans.traces.answers import LaneAnswers, LanesDiffer
 from functrans.traces.common import plain_value
 from functrans.transforms.arguments import (
     canonical,
@@ -67,7 +67,9 @@ def vmap(
     Raises:
       ShapeError: a mapped axis does not exist, or extents differ; names the key path.
       TreeMismatchError: ``in_axes`` or ``out_axes`` is no tree prefix.
-      ConcretizationError: ``fun`` asks for the value of a mapped array (``if x > 0``).
+      ConcretizationError: ``fun`` asks for the value of a mapped array (``if x > 0``), outside of
+        functions that are specialised (``jit(f, specialize=True)``). In these, elements whose
+        answers differ are evaluated one group after the other.
 
     Example:
       >>> import numpy as np
@@ -103,7 +105,6 @@ def vmap(
                 values[i] = np.zeros(np.delete(values[i].shape, axes.pop(position)), tree.FLOAT0)
         structure: list[Any] = []
         constant: dict[int, Any] = {}
-
         plain = [plain_value(values[i]) for i in mapped]
         is_known = size > 0 and all(value is not None for value in plain)
         lanes = LaneAnswers(size, plain, axes) if is_known else None
@@ -140,22 +141,15 @@ def vmap(
         except LanesDiffer as error:
             if error.lanes is not lanes:  # those of a vmap around this one
                 raise
+            filled = [leaves[i] if i in numberless else value for i, value in enumerate(values)]
             groups = error.groups
         else:
-            groups = []
+            groups = ()
         if groups:
-            if axis_name is not None:
-                raise UnsupportedOperationError(
-                    f"{label}{here()}: elements take different paths through a function that is "
-                    f"specialised, so that not all take part in collectives over {axis_name!r}; "
-                    "choose with np.where or ft.lax.cond"
-                )
-            filled = [leaves[i] if i in numberless else value for i, value in enumerate(values)]
+            _refuse_axis(label, axis_name)
             parts = []
             for group in groups:
-                own = [x if dim is None else _lanes_of(x, dim, group)
-                       for x, dim in zip(filled, dims, strict=True)]  # fmt: skip
-                own_args, own_kwargs = tree.unflatten(treedef, own)
+                own_args, own_kwargs = tree.unflatten(treedef, _some_lanes(filled, dims, group))
                 part = vmap(fun, in_axes, 0, None, len(group), chunk_size)
                 parts.append(tree.flatten(part(*own_args, **own_kwargs)))
             return _joined(label, groups, parts, out_axes, size)
@@ -182,10 +176,33 @@ def vmap(
     return vmapped
 
 
-def _lanes_of(value: Any, axis: int, lanes: np.ndarray) -> Any:
-    """Some lanes of a mapped argument."""
-    index = (*[slice(None)] * (axis % value.ndim), lanes)
-    return value[index] if tree.is_float0(value) else index_value(value, index)
+# elements that take different paths ---------------------------------------------------------------
+
+
+def _refuse_axis(label: str, axis_name: str | None) -> None:
+    """Refuse a named axis of which not all elements would be there.
+
+    Raises:
+      UnsupportedOperationError: the axis has a name.
+    """
+    if axis_name is not None:
+        raise UnsupportedOperationError(
+            f"{label}{here()}: elements take different paths through a function that is "
+            f"specialised, so that not all take part in collectives over {axis_name!r}; "
+            "choose with np.where or ft.lax.cond"
+        )
+
+
+def _some_lanes(values: Sequence[Any], dims: Sequence[Any], lanes: np.ndarray) -> list[Any]:
+    """The arguments with some lanes of those that are mapped."""
+    picked = []
+    for value, dim in zip(values, dims, strict=True):
+        if dim is None:
+            picked.append(value)
+            continue
+        index = (*[slice(None)] * (dim % value.ndim), lanes)
+        picked.append(value[index] if tree.is_float0(value) else index_value(value, index))
+    return picked
 
 
 def _joined(
@@ -207,9 +224,10 @@ def _joined(
             treedef, other, f"{label}{here()}", "result of some elements", "result of others"
         )
     order = np.argsort(np.concatenate(groups))
-    specs = _out_specs(label, out_axes, treedef, len(parts[0][0]))
+    columns = list(zip(*[own for own, _ in parts], strict=True))
+    specs = _out_specs(label, out_axes, treedef, len(columns))
     outs = []
-    for i, (column, spec) in enumerate(zip(zip(*[own for own, _ in parts], strict=True), specs, strict=True)):  # fmt: skip
+    for i, (column, spec) in enumerate(zip(columns, specs, strict=True)):
         shapes = {shape_of(out)[1:] for out in column}
         if len(shapes) > 1:
             raise ShapeError(
@@ -222,6 +240,9 @@ def _joined(
             whole = index_value(concatenate(column, 0), (order,))
         outs.append(_place(label, i, whole, 0, spec, size))
     return tree.unflatten(treedef, outs)
+
+
+# arguments and results ----------------------------------------------------------------------------
 
 
 class _LazyPaths:

@@ -400,8 +400,7 @@ def test_too_many_paths_name_the_line(fun, arguments, line, advice):
     special = ft.jit(fun, specialize=True, max_paths=4)
     where = rf"test_specialize.py:{line}" if line else "test_specialize.py"
     with pytest.raises(PathLimitError, match=rf"4 paths(?s:.*){where}(?s:.*){advice}"):
-        for argument in arguments:
-            special(argument)
+        list(map(special, arguments))
     assert special.cache_size == 4
     assert np.allclose(special(arguments[0]), fun(arguments[0]))
     special.clear_cache()
