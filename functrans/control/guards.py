@@ -20,7 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import ConcretizationError, FunctransError, PathLimitError
+from functrans.errors import (
+    ConcretizationError,
+    FunctransError,
+    PathLimitError,
+    UnsupportedOperationError,
+)
 from functrans.ir.jaxpr import Jaxpr, Var
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import Captured, capture, here, resolve
@@ -228,6 +233,32 @@ def stage_path(
     finally:
         trace.answers = None
     return StagedPath(jaxpr, tuple(answers.guards))
+
+
+def of_one_path(staged: StagedPath) -> Jaxpr:
+    """The program of a path without guards, to look at; marked if there are other paths."""
+    jaxpr = simplify(unmarked(staged.jaxpr))
+    if staged.guards:
+        jaxpr.cache["is_one_path"] = True
+    return jaxpr
+
+
+def check_all_paths(jaxpr: Jaxpr, what: str) -> None:
+    """Refuse to run a program that is right for one path only.
+
+    Args:
+      jaxpr: the program.
+      what: what would run it, for messages.
+
+    Raises:
+      UnsupportedOperationError: it is that of one path of a function.
+    """
+    if "is_one_path" in jaxpr.cache:
+        raise UnsupportedOperationError(
+            f"{what} of {jaxpr.name or 'a function'}: the program is that of one path through the "
+            "function, and would be wrong for arguments that lead along another one. Write the "
+            "choices as np.where, ft.lax.cond or ft.lax.while_loop"
+        )
 
 
 def unmarked(jaxpr: Jaxpr) -> Jaxpr:

@@ -38,7 +38,7 @@ from functrans.control.captured import for_compiler as for_compiler
 from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
-from functrans.control.guards import StagedPath, stage_path, unmarked
+from functrans.control.guards import StagedPath, check_all_paths, of_one_path, stage_path
 from functrans.control.hidden_state import global_generator, warn_of_draws
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered, LoweredStep
@@ -586,7 +586,7 @@ class JitFunction:
             values = list(map(plain_value, leaves))
             if all(value is not None for value in values):
                 path, out_treedef = self._stage_path(args, kwargs, values)
-                return simplify(unmarked(path.jaxpr)), out_treedef
+                return of_one_path(path), out_treedef
         flat, structure = self._flat(args, kwargs, treedef)
         generator = global_generator()
         jaxpr = stage(
@@ -737,7 +737,8 @@ class JitFunction:
 
         Raises:
           CompilationError: llvmlite is missing.
-          UnsupportedOperationError: a part of the function has no native form.
+          UnsupportedOperationError: a part of the function has no native form, or it is specialised
+            and takes several paths.
 
         Example:
           >>> from scipy.integrate import quad
@@ -754,6 +755,7 @@ class JitFunction:
                 f"{self._label} works on tensors, which a C function cannot; write it as a "
                 "function of arrays"
             )
+        check_all_paths(staged[0], "as_cfunc")
         jaxpr, captured = for_compiler(staged[0])
         return CFunction(as_compiled(jaxpr), captured, self._name)
 

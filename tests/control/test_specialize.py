@@ -620,7 +620,12 @@ def test_inspection_is_of_the_path_of_the_arguments():
     assert "sin" in str(special.jaxpr(1.5))
     assert "exp" in str(special.jaxpr(-1.5))
     assert "guard" not in str(special.jaxpr(1.5))
-    assert special.lower(1.5).compile()(1.5) == special(1.5)
+    assert "sin" in str(special.plan(1.5))
+    for run in (special.lower(1.5).compile, functools.partial(special.as_cfunc, 1.5)):
+        with pytest.raises(ft.errors.UnsupportedOperationError, match="one path"):
+            run()
+    straight = ft.jit(lambda x: x * 2.0, specialize=True)
+    assert straight.lower(1.5).compile()(1.5) == 3.0
     with pytest.raises(ConcretizationError):
         special.jaxpr(ft.ShapeDtypeStruct((), np.float64))
 
