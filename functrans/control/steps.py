@@ -14,6 +14,11 @@ taken.
 Guards leave a step as one array of integers, which is compared with bytes; truths, of which loops
 have many, are packed as bits, so that a step with a hundred of them has two integers.
 
+Steps and not a nest of ``cond``, each in the branch of the one before where its guard holds: a nest
+takes the same time where all guards hold (40 of them: 1.3 us both) and saves 0.8 us where the first
+fails, but is as deep as there are guards, so that a loop of 100 rounds would not fit into Python's
+stack, nor be made a loop again (``control.reroll``).
+
 Layer: ``control``.
 """
 
