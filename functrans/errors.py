@@ -37,6 +37,29 @@ class ConcretizationError(FunctransError, TypeError):
     """
 
 
+class PathLimitError(FunctransError, RuntimeError):
+    """A function that is specialised takes too many paths, or one that is too long.
+
+    Fails::
+
+        @ft.jit(specialize=True)
+        def halvings(x):
+            n = 0
+            while x > 1:          # one program for each number of rounds
+                x, n = x / 2, n + 1
+            return n
+
+        [halvings(2.0**k) for k in range(1000)]
+
+    Repaired::
+
+        @ft.jit
+        def halvings(x):
+            step = lambda state: (state[0] / 2, state[1] + 1)
+            return ft.lax.while_loop(lambda state: state[0] > 1, step, (x, 0))[1]
+    """
+
+
 class EscapedTracerError(FunctransError, RuntimeError):
     """A traced value was used after the transformed function had returned.
 
@@ -244,7 +267,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 __all__ = [
     "AliasedWriteError", "CacheFormatError", "CompilationError", "ConcretizationError",
     "ConvergenceError", "EscapedTracerError", "FunctransError", "JaxprTypeError",
-    "NestingError", "NonDifferentiableError", "NonFiniteError", "ShapeError", "TensorShapeError",
-    "TreeMismatchError", "UnsupportedOperationError", "shape_text",
+    "NestingError", "NonDifferentiableError", "NonFiniteError", "PathLimitError", "ShapeError",
+    "TensorShapeError", "TreeMismatchError", "UnsupportedOperationError", "shape_text",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -43,9 +43,16 @@ class StagingTrace(Trace):
       axes: named axes of ``vmap`` being traced, name to size.
       const_of: by ``id`` of a captured object its position among the constants.
       contents: by position of a captured array that may change, its elements when it was captured.
+      answers: what Python gets that asks a tracer for its value, from the tracer and what was
+        asked; ``None`` where values are not known.
+      lanes: what would answer for all elements of the batch that ``vmap`` traces one of, inside of
+        functions that are specialised; ``None`` where that is not known.
     """
 
-    __slots__ = ("axes", "const_of", "consts", "constvars", "contents", "eqns", "var_names")
+    __slots__ = (
+        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "lanes",
+        "var_names",
+    )  # fmt: skip
     is_staging = True
 
     def __init__(self, label: str, axes: Mapping[str, int] | None = None) -> None:
@@ -57,6 +64,8 @@ class StagingTrace(Trace):
         self.contents: dict[int, bytes] = {}
         self.var_names: dict[Var, str] = {}
         self.axes: Mapping[str, int] = axes or {}
+        self.answers: Callable[[StagingTracer, str], Any] | None = None
+        self.lanes: Callable[[StagingTracer, str], Any] | None = None
 
     def argument(self, aval: Aval, name: str = "") -> StagingTracer:
         """A tracer for a new argument."""
@@ -198,7 +207,10 @@ class StagingTracer(Tracer):
         return f" (computed from {', '.join(names)})" if names else ""
 
     def _concrete(self, what: str) -> Any:
-        """Refuse to give a Python value."""
+        """The value, where the trace knows it; else refuse."""
+        answers = self._trace.answers
+        if answers is not None:
+            return answers(self, what)
         raise ConcretizationError(
             f"{what} of {self._describe()} was asked{here()}, but {self._trace.label} traces with "
             f"shapes and dtypes only, without values. {_REMEDY.get(what, _DEFAULT_REMEDY)}"
@@ -217,8 +229,9 @@ _REMEDY = {
     "float()": "Use array operations (np.sin instead of math.sin; a buffer made with like=x, as "
     "np.zeros(n, like=x), for buffer[i] = x), or keep the argument out: static_argnums of jit, "
     "in_axes=None of vmap.",
-    "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, or "
-    "keep the argument out of the trace: static_argnums of jit, in_axes=None of vmap.",
+    "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, let "
+    "each path have a program (jit with specialize=True), or keep the argument out of the trace: "
+    "static_argnums of jit, in_axes=None of vmap.",
     "a value-dependent shape": "Use np.where with a mask, a static argument, or what the function "
     "of functrans.numpy takes for the extent (size=, length= of bincount), so that the shape of "
     "the result does not depend on values.",
@@ -243,6 +256,13 @@ def trace_origins(trace: StagingTrace, var: Var, limit: int = 4) -> list[str]:
     return sorted(names)
 
 
+def has_answer(value: Any) -> bool:
+    """Whether a traced value stands on one of which the trace can tell the plain value."""
+    while isinstance(value, Tracer) and type(value) is not StagingTracer:
+        value = getattr(value, "_value", None)
+    return type(value) is StagingTracer and value._trace.answers is not None
+
+
 def stage(
     fun: Callable[..., Sequence[Any]],
     avals: Sequence[Any],
@@ -251,6 +271,7 @@ def stage(
     name: str = "",
     arg_names: Sequence[str] = (),
     axes: Mapping[str, int] | None = None,
+    lanes: Callable[[Any, str], Any] | None = None,
 ) -> Jaxpr:
     """Trace a function of flat arguments into a Jaxpr.
 
@@ -261,11 +282,13 @@ def stage(
       name: name of the program.
       arg_names: key path of each argument, for messages.
       axes: named axes that collectives inside may use.
+      lanes: see ``StagingTrace``.
 
     Returns:
       The program; captured arrays and outer tracers are its ``consts``.
     """
     trace = StagingTrace(label, axes)
+    trace.lanes = lanes
     names = list(arg_names) or [""] * len(avals)
     with tracing(trace):
         arguments = [trace.argument(aval, arg) for aval, arg in zip(avals, names, strict=True)]

@@ -36,6 +36,8 @@ class Config:
         is evaluated in chunks, and what the result may occupy before it is refused.
       plain: functions written for plain NumPy are traced by twins, in which the names of NumPy,
         SciPy and Python's numbers stand for what traces; see ``functrans.plain``.
+      specialize: ``jit`` lets Python ask for values of traced arguments, as if each were called
+        with ``specialize=True``.
       nan_watch: what looks for NaN; set by ``debug_nans``.
     """
 
@@ -48,6 +50,7 @@ class Config:
     compile_budget_s: float = 10.0
     compiler_math: bool = False
     plain: bool = True
+    specialize: bool = False
     nan_watch: Any = None
 
 

@@ -115,7 +115,7 @@ entry
 """,
     "traces": """
 common
-pushing recording towers
+answers pushing recording towers
 watched
 """,
     "compiler": """
@@ -192,8 +192,8 @@ custom_calls
 branches linear_solve
 loops
 reroll while_loop
-reversal
-revolve
+captured reversal steps
+revolve specialize
 jit scanning
 closures
 caches checkpoint custom_root custom_rules

@@ -131,7 +131,9 @@ class StepPrograms:
             function = self._function()
             label = repr(function)[1:-1]
             programs = sorted(known, key=lambda step: step.origin.number)
-            report = explain(label, [(p.origin, p.jaxpr) for p in programs], current_config.get())
+            report = explain(
+                label, [(p.origin, p.jaxpr, None) for p in programs], current_config.get()
+            )
             warnings.warn(
                 f"{label} was compiled {_MANY_PROGRAMS} times for the same kinds of arguments; the "
                 f"last time because of {'; '.join(report[-1].changes) or 'replaced state'}. A "

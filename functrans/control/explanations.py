@@ -98,6 +98,7 @@ class ProgramReport:
       is_compiled: whether calls run machine code.
       reason: how calls run, and why.
       host_calls: equations that NumPy evaluates between native parts, with the user's lines.
+      taken: how often the path was taken, of a function that is specialised; else ``None``.
     """
 
     arguments: Mapping[str, str]
@@ -109,6 +110,7 @@ class ProgramReport:
     is_compiled: bool
     reason: str
     host_calls: tuple[str, ...]
+    taken: int | None = None
 
     def __str__(self) -> str:
         """Some lines of text."""
@@ -123,6 +125,8 @@ class ProgramReport:
             changes = changes or "it was dropped from the cache, or forgotten"
             lines.append(f"  unlike program {self.nearest + 1}: {changes}")
         lines.append(f"  staged in {1e3 * self.staging_s:.1f} ms; {self.reason}")
+        if self.taken is not None:
+            lines.append(f"  taken {self.taken} time{'' if self.taken == 1 else 's'}")
         for text, count in Counter(self.host_calls).items():
             lines.append(f"  NumPy call: {text}" + (f" ({count} times)" if count > 1 else ""))
         return "\n".join(lines)
@@ -162,11 +166,13 @@ class Explanation(Sequence[ProgramReport]):
     __repr__ = __str__
 
 
-def explain(label: str, programs: Sequence[tuple[Origin, Jaxpr]], settings: Config) -> Explanation:
-    """The report on programs, the oldest first."""
+def explain(
+    label: str, programs: Sequence[tuple[Origin, Jaxpr, int | None]], settings: Config
+) -> Explanation:
+    """The report on programs, the oldest first, each with how often its path was taken."""
     reports: list[ProgramReport] = []
-    for number, (source, jaxpr) in enumerate(programs):
-        earlier = [_changes(other, source) for other, _ in programs[:number]]
+    for number, (source, jaxpr, taken) in enumerate(programs):
+        earlier = [_changes(other, source) for other, _, _ in programs[:number]]
         nearest = min(range(number), key=lambda k: (_distance(earlier[k]), -k), default=None)
         cache = jaxpr.cache
         native: Compiled | None = cache.get("donating") or cache.get("native")
@@ -181,6 +187,7 @@ def explain(label: str, programs: Sequence[tuple[Origin, Jaxpr]], settings: Conf
                 native is not None,
                 _how_it_runs(jaxpr, native, settings),
                 tuple(host_calls(native.parts)) if native is not None else (),
+                taken,
             )
         )
     return Explanation(label, reports)
@@ -218,6 +225,8 @@ def _in_words(change: str) -> str:
     before, _, after = rest.partition(" -> ")
     if name.startswith("config("):
         return f"{change.replace('absent', 'default')} (another setting)"
+    if "() at " in name or name.startswith("a value-dependent shape at "):
+        return f"{change} (another path)"
     if name.startswith("axis "):
         return f"{change} (another vmap around it)"
     if "static " in rest:

@@ -34,8 +34,11 @@ from functrans.compiler.compiled import Compiled, native_error
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control import shared
+from functrans.control.captured import for_compiler as for_compiler
+from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.direct import Direct, direct_call, structured
 from functrans.control.explanations import Explanation, Origin, explain, origin
+from functrans.control.guards import StagedPath, check_all_paths, of_one_path, stage_path
 from functrans.control.hidden_state import global_generator, warn_of_draws
 from functrans.control.inline import inline_calls
 from functrans.control.lowered import CallKind, Lowered, LoweredStep
@@ -44,15 +47,17 @@ from functrans.control.native import as_compiled, call_program
 from functrans.control.native import jit_p as jit_p
 from functrans.control.native import run as run
 from functrans.control.programs import hoist
-from functrans.control.reroll import reroll
 from functrans.control.signatures import matched, names_of, numbers_of
+from functrans.control.specialize import Path, Paths, facts_of
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS, aval_of_plain
-from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.simplify import exact_key, simplify
-from functrans.staging import may_change, stage
+from functrans.staging import stage
 from functrans.state import Config, config, current_config, open_traces
-from functrans.trace import Tracer, aval_of
+from functrans.trace import Tracer, aval_of, innermost_staging
+from functrans.traces.answers import answering
+from functrans.traces.common import plain_value
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
@@ -63,6 +68,8 @@ from functrans.transforms.arguments import (
 )
 
 _MAX_PROGRAMS = 256
+MAX_PATHS = 64
+"""Paths of a function that is specialised, per kind of arguments."""
 
 
 # the cache --------------------------------------------------------------------------------------
@@ -149,38 +156,6 @@ def _axes() -> Hashable:
     )
 
 
-def _constants(jaxpr: Jaxpr, captured: Sequence[Any]) -> dict[Var, np.ndarray]:
-    """Captured arrays that nobody can change: planning may read them."""
-    return {
-        var: value
-        for var, value in zip(jaxpr.invars, captured, strict=False)
-        if type(value) is np.ndarray and not may_change(value)
-    }
-
-
-def _in_order(value: Any) -> Any:
-    """A captured array that nobody can change, laid out as machine code reads it."""
-    if type(value) is np.ndarray and not may_change(value):
-        ordered = np.asarray(value, order="C")  # ascontiguousarray makes 0-d arrays 1-d
-        ordered.flags.writeable = False  # it is a copy, or was so before
-        return ordered
-    return value
-
-
-def for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """A program with captured arrays as arguments, and these arrays; repeated code as loops."""
-    hoisted, captured = hoist(jaxpr)
-    _roll(hoisted)
-    return hoisted, tuple(map(_in_order, captured))
-
-
-def _roll(jaxpr: Jaxpr) -> None:
-    """Keep the form with loops with the program, unless it is the program itself: no cycles."""
-    rolled = reroll(jaxpr)
-    if rolled is not jaxpr:
-        jaxpr.cache["rolled"] = rolled
-
-
 class JitFunction:
     """A function that is staged once per kind of arguments and then run as a program.
 
@@ -194,6 +169,8 @@ class JitFunction:
         static_argnames: frozenset[str],
         donate_argnums: tuple[int, ...],
         donate_argnames: frozenset[str],
+        specialize: bool = False,
+        max_paths: int = MAX_PATHS,
     ) -> None:
         take_over(self, fun)
         self._fun = fun
@@ -203,8 +180,14 @@ class JitFunction:
         self._static_argnames = static_argnames
         self._donate_argnums = donate_argnums
         self._donate_argnames = donate_argnames
-        self._options = (static_argnums, static_argnames, donate_argnums, donate_argnames)
+        self._specialize = specialize
+        self._max_paths = max_paths
+        self._options = (
+            static_argnums, static_argnames, donate_argnums, donate_argnames, specialize, max_paths,
+        )  # fmt: skip
         self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
+        self._specialized: OrderedDict[Hashable, Paths] = OrderedDict()
+        """The paths of calls that are specialised, by kind of call."""
         self._lock = Lock()
         self._direct: Direct | None = None
         """The machine code of the last call, if that is all there is to do."""
@@ -264,6 +247,8 @@ class JitFunction:
             None if settings is _DEFAULT_CONFIG else _unwatched(settings),
             axes,
         )
+        if self._specialize or settings.specialize:
+            return self._call_specialized(key, leaves, args, kwargs)
         program = self._programs.get(key) or self._find_shared(key)
         if program is None:
             if tensors is None:
@@ -281,7 +266,7 @@ class JitFunction:
             outs = list(run(program.jaxpr, operands))  # an axis index is traced all the same
         else:
             outs = call_program(program.jaxpr, operands, self._name, program.donated)
-        if not axes:  # a program that needs none of them is right among any
+        if not axes and settings is _DEFAULT_CONFIG:  # one without axes is right among any
             direct = direct_call(program, treedef, static)
             is_flat = direct is not None and direct.result is None and treedef == len(args)
             self._direct = direct
@@ -295,13 +280,7 @@ class JitFunction:
 
     def with_function(self, fun: Callable[..., Any]) -> JitFunction:
         """Another function jitted in the same way."""
-        return JitFunction(
-            fun,
-            self._static_argnums,
-            self._static_argnames,
-            self._donate_argnums,
-            self._donate_argnames,
-        )
+        return JitFunction(fun, *self._options)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance, as functions in a class do."""
@@ -319,8 +298,7 @@ class JitFunction:
             place = getattr(place, part, None)
         if place is self:
             return name
-        options = self._static_argnums, self._static_argnames
-        return JitFunction, (self._fun, *options, self._donate_argnums, self._donate_argnames)
+        return JitFunction, (self._fun, *self._options)
 
     def _find_shared(self, key: Any) -> _Program | None:
         """The program that another ``jit`` of the function staged for such a call."""
@@ -336,6 +314,91 @@ class JitFunction:
         with self._lock:
             if key in self._programs:
                 self._programs.move_to_end(key)
+
+    # paths
+
+    def _call_specialized(
+        self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call the function along the path that the values of the arguments lead."""
+        values = list(map(plain_value, leaves))
+        staging = innermost_staging()
+        is_answered = staging is not None and staging.answers is not None
+        if is_answered or key[-1] or any(value is None for value in values):
+            return self._call_within(args, kwargs)
+        paths = self._specialized.get(key) or self._new_paths(key)
+        tensors = _tensors[0] if _tensors else None
+
+        def trace() -> Path | None:
+            if tensors is None:
+                return self._trace_path(args, kwargs, values)
+            with tensors.looking_for_tensors(self):
+                return self._trace_path(args, kwargs, values)
+            return None  # there were some
+
+        result = paths.call(leaves, values, trace)
+        if result is NotImplemented:
+            return tensors.call(self, args, kwargs)  # type: ignore[union-attr]  # they were found
+        if current_config.get() is _DEFAULT_CONFIG and paths.has_quick():
+            treedef, static = key[:2]
+            is_flat = treedef == len(args) and not kwargs
+            self._direct = Direct(paths.quick, treedef, static, None)
+            self._positional = paths.quick if is_flat else None
+        return result
+
+    def _call_within(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call the function as a part of what is being traced around it."""
+        staging = innermost_staging()
+        with answering(staging):
+            result = self._fun(*args, **kwargs)
+        outs, treedef = tree.flatten_folded(result)
+        leaves = [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
+        return tree.unflatten(treedef, leaves)
+
+    def _new_paths(self, key: Any) -> Paths:
+        """The paths of a kind of call; those of another ``jit`` of the function, if there are."""
+        shares = not key[1]  # static values might hold the function, and so keep it alive
+        found = shared.find(self._fun, (self._options, key)) if shares else None
+        with self._lock:
+            paths = self._specialized.get(key)
+            if paths is not None:
+                return paths
+            paths = found or Paths(self._label, self._name, self._max_paths)
+            self._specialized[key] = paths
+            if len(self._specialized) > _MAX_PROGRAMS:
+                self._specialized.popitem(last=False)
+        if shares and found is None:
+            shared.keep(self._fun, (self._options, key), paths)
+        return paths
+
+    def _trace_path(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], values: Sequence[Any]
+    ) -> Path:
+        """Trace the path of a call."""
+        start = time.perf_counter()
+        staged, treedef = self._stage_path(args, kwargs, values)
+        staging_s = time.perf_counter() - start
+        source = self._origin(staged.jaxpr, args, kwargs, staging_s)
+        facts = {**source.facts, **facts_of(staged.guards)}
+        return Path(staged, treedef, replace(source, facts=facts))
+
+    def _stage_path(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], values: Sequence[Any]
+    ) -> tuple[StagedPath, Any]:
+        """The simplified program of the path of a call, with guards, and its structure."""
+        leaves, treedef, _ = self.split(args, kwargs)
+        flat, structure = self._flat(args, kwargs, treedef)
+        generator = global_generator()
+        staged = stage_path(
+            flat,
+            list(map(aval_of, self._canonical(leaves, args, kwargs))),
+            values,
+            self._label,
+            name=name_of(self._fun),
+            arg_names=self._paths(args, kwargs),
+        )
+        warn_of_draws(self._label, generator)
+        return replace(staged, jaxpr=simplify(inline_calls(staged.jaxpr, jit_p))), structure[0]
 
     # arguments
 
@@ -481,12 +544,8 @@ class JitFunction:
         start = time.perf_counter()
         closed, treedef = self._stage_closed(args, kwargs)
         jaxpr, captured = hoist(closed)
-        captured = tuple(map(_in_order, captured))
-        if current_config.get().native:
-            _roll(jaxpr)
-            constants = _constants(jaxpr, captured)
-            for staged in (jaxpr, jaxpr.cache.get("rolled", jaxpr)):
-                staged.cache["constants"] = constants
+        captured = tuple(map(in_order, captured))
+        prepare_to_compile(jaxpr, captured)
         donated = tuple([len(captured) + i for i in self._donated(args, kwargs)])
         staging_s = time.perf_counter() - start
         program = _Program(
@@ -523,14 +582,12 @@ class JitFunction:
             leaves[i] = 0.0
         leaves = self._canonical(leaves, args, kwargs)
         avals = [structs[i].aval if i in structs else aval_of(x) for i, x in enumerate(leaves)]
-        structure: list[Any] = []
-
-        def flat(*tracers: Any) -> list[Any]:
-            result = self.call_with(args, kwargs, treedef, tracers)
-            outs, out_treedef = tree.flatten_folded(result)
-            structure.append(out_treedef)
-            return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
-
+        if not structs and (self._specialize or current_config.get().specialize):
+            values = list(map(plain_value, leaves))
+            if all(value is not None for value in values):
+                path, out_treedef = self._stage_path(args, kwargs, values)
+                return of_one_path(path), out_treedef
+        flat, structure = self._flat(args, kwargs, treedef)
         generator = global_generator()
         jaxpr = stage(
             flat,
@@ -541,6 +598,20 @@ class JitFunction:
         )
         warn_of_draws(self._label, generator)
         return simplify(inline_calls(jaxpr, jit_p)), structure[0]
+
+    def _flat(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any
+    ) -> tuple[Callable[..., list[Any]], list[Any]]:
+        """The function of leaves, and where it leaves the structure of its result."""
+        structure: list[Any] = []
+
+        def flat(*tracers: Any) -> list[Any]:
+            result = self.call_with(args, kwargs, treedef, tracers)
+            outs, out_treedef = tree.flatten_folded(result)
+            structure.append(out_treedef)
+            return [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
+
+        return flat, structure
 
     # inspection
 
@@ -650,7 +721,8 @@ class JitFunction:
         # Uses change the order of the cache; programs are told in the order in which they came.
         found: list[Any] = [*self.kept_programs(), *self._steps()]
         programs = sorted(found, key=lambda program: program.origin.number)
-        return explain(self._label, [(p.origin, p.jaxpr) for p in programs], current_config.get())
+        told = [(p.origin, p.jaxpr, getattr(p, "taken", None)) for p in programs]
+        return explain(self._label, told, current_config.get())
 
     def _steps(self) -> list[Any]:
         """The programs of a function that works on tensors."""
@@ -665,7 +737,8 @@ class JitFunction:
 
         Raises:
           CompilationError: llvmlite is missing.
-          UnsupportedOperationError: a part of the function has no native form.
+          UnsupportedOperationError: a part of the function has no native form, or it is specialised
+            and takes several paths.
 
         Example:
           >>> from scipy.integrate import quad
@@ -682,18 +755,24 @@ class JitFunction:
                 f"{self._label} works on tensors, which a C function cannot; write it as a "
                 "function of arrays"
             )
+        check_all_paths(staged[0], "as_cfunc")
         jaxpr, captured = for_compiler(staged[0])
         return CFunction(as_compiled(jaxpr), captured, self._name)
 
-    def kept_programs(self) -> list[_Program]:
-        """The programs in the cache."""
+    def kept_programs(self) -> list[_Program | Path]:
+        """The programs in the cache, one per path of calls that are specialised."""
         with self._lock:
-            return list(self._programs.values())
+            programs: list[_Program | Path] = list(self._programs.values())
+            kinds = list(self._specialized.values())
+        for paths in kinds:
+            programs.extend(paths.kept())
+        return programs
 
     def clear_cache(self) -> None:
         """Forget all programs."""
         with self._lock:
             self._programs.clear()
+            self._specialized.clear()
             self._direct = self._positional = None
         shared.forget(self._fun)
         if _tensors:
@@ -702,7 +781,7 @@ class JitFunction:
     @property
     def cache_size(self) -> int:
         """Number of programs kept."""
-        return len(self._programs) + len(self._steps())
+        return len(self.kept_programs()) + len(self._steps())
 
 
 _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
@@ -725,6 +804,8 @@ def jit(
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
+    specialize: bool = False,
+    max_paths: int = MAX_PATHS,
 ) -> Any:
     """Stage a function into a program once per kind of arguments, compile it, and run that.
 
@@ -739,13 +820,20 @@ def jit(
         their arrays, whose contents are not specified afterwards. All other arrays stay as they
         are.
       donate_argnames: names of such arguments, completed as above.
+      specialize: whether Python may ask for truths, integers and indices of traced arguments
+        (``if x > 0``, ``while error > tolerance``, ``range(int(n))``). The function runs once for
+        each path that values lead through it, and each path has a program.
+      max_paths: how many paths there may be for one kind of arguments.
     Returns:
       Function with the arguments of ``fun``; results are arrays that share no memory with
       arguments that are not given away. ``.lower(*args)``, ``.jaxpr(*args)``, ``.plan(*args)``,
       ``.llvm(*args)``, ``.asm(*args)``, ``.explain()``, ``.clear_cache()`` and ``.cache_size`` look
       inside; ``.as_cfunc(*args)`` is a C function. Without ``fun``, a decorator.
     Raises:
-      ConcretizationError: (when called) ``fun`` asks for the value of a traced argument.
+      ConcretizationError: (when called) ``fun`` asks for the value of a traced argument; with
+        ``specialize`` for a float.
+      PathLimitError: (when called) the function takes more than ``max_paths`` paths; names the line
+        at which they part.
       TypeError: (when called) a static argument cannot be hashed.
 
     Example:
@@ -756,6 +844,9 @@ def jit(
       >>> x = np.zeros(2)
       >>> step(x, np.ones(2)) is x
       True
+      >>> root = jit(lambda x: np.sqrt(x) if x > 0 else -np.sqrt(-x), specialize=True)
+      >>> root(4.0), root(-4.0), root(9.0), root.cache_size
+      (array(2.), array(-2.), array(3.), 2)
     """
     if fun is None:
         return functools.partial(
@@ -764,7 +855,11 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,
+            specialize=specialize,
+            max_paths=max_paths,
         )
+    if isinstance(max_paths, bool) or not isinstance(max_paths, int) or max_paths < 1:
+        raise ValueError(f"jit: max_paths must be an integer from 1 on, got {max_paths!r}")
     fun = traced_form("jit", fun)
     static = matched(
         fun,
@@ -781,7 +876,12 @@ def jit(
     both = [*(str(i) for i in donated[0] if i in static[0]), *sorted(donated[1] & static[1])]
     if both:
         raise ValueError(f"jit: argument {both[0]} is static, so that it cannot be donated")
-    return JitFunction(fun, *static, *donated)
+    if specialize and any(donated):
+        raise ValueError(
+            "jit: arguments cannot be donated with specialize=True: they are needed again where "
+            "values lead along another path than in the last call"
+        )
+    return JitFunction(fun, *static, *donated, bool(specialize), max_paths)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from functrans import tree
 from functrans.compiler.compiled import Compiled
 from functrans.compiler.inspect import Plan, assembly_text, llvm_text, plan
+from functrans.control.guards import check_all_paths
 from functrans.control.native import as_compiled, call_program, compile_now
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr
@@ -133,7 +134,11 @@ class Lowered(_Staged):
 
         Returns:
           The function for arguments of this kind only.
+
+        Raises:
+          UnsupportedOperationError: the function is specialised, and takes several paths.
         """
+        check_all_paths(self.jaxpr, "compile")
         donated = tuple([len(self._captured) + i for i in self._kind.donated])
         return Executable(self, donated, compile_now(self._hoisted, donated))
 

@@ -12,6 +12,7 @@ from functrans.control import (
     collectives,
     custom_calls,
     external,
+    guards,
     jit,
     linear_solve,
     loops,
@@ -33,4 +34,5 @@ PRIMITIVES = (
     *callbacks.PRIMITIVES,
     *external.PRIMITIVES,
     *collectives.PRIMITIVES,
+    *guards.PRIMITIVES,
 )

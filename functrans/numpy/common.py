@@ -25,6 +25,7 @@ from functrans.operators import fresh as fresh
 from functrans.operators import register_view
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
+from functrans.staging import has_answer
 from functrans.trace import Tracer, dtype_of, shape_of
 from functrans.traces.common import plain_value
 
@@ -122,8 +123,8 @@ def value_of(x: Any, what: str = "a value-dependent shape") -> Any:
 
 
 def is_known(x: Any) -> bool:
-    """Whether an operand has a value, as in recording and pushing."""
-    return not isinstance(x, Tracer) or layout_of(x) is not None
+    """Whether an operand has a value, as in recording and pushing, or its trace can tell it."""
+    return not isinstance(x, Tracer) or layout_of(x) is not None or has_answer(x)
 
 
 def needs_size(name: str, x: Any, keyword: str = "size") -> ConcretizationError:

@@ -44,10 +44,11 @@ def _size(aval: Any) -> int:
 
 def program_work(jaxpr: Jaxpr) -> float:
     """The work of one run of a program."""
-    return sum(map(_equation_work, jaxpr.eqns))
+    return sum(map(equation_work, jaxpr.eqns))
 
 
-def _equation_work(eqn: Equation) -> float:
+def equation_work(eqn: Equation) -> float:
+    """The work of one equation; of a loop without a known length, that of some rounds."""
     programs = [program_work(jaxpr) for jaxpr in subjaxprs(eqn.params)]
     if programs:
         if "branches" in eqn.params:

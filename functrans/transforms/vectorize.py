@@ -10,13 +10,14 @@ Layer: ``transforms``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans import tree
-from functrans.errors import ShapeError, TreeMismatchError
+from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
+from functrans.indexing import index_value
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.source import here
@@ -27,6 +28,8 @@ from functrans.primitives.structural import broadcast_to, moveaxis
 from functrans.staging import stage
 from functrans.state import current_config
 from functrans.trace import aval_of, shape_of
+from functrans.traces.answers import LaneAnswers, LanesDiffer
+from functrans.traces.common import plain_value
 from functrans.transforms.arguments import (
     canonical,
     leaf_type,
@@ -64,7 +67,9 @@ def vmap(
     Raises:
       ShapeError: a mapped axis does not exist, or extents differ; names the key path.
       TreeMismatchError: ``in_axes`` or ``out_axes`` is no tree prefix.
-      ConcretizationError: ``fun`` asks for the value of a mapped array (``if x > 0``).
+      ConcretizationError: ``fun`` asks for the value of a mapped array (``if x > 0``), outside of
+        functions that are specialised (``jit(f, specialize=True)``). In these, elements whose
+        answers differ are evaluated one group after the other.
 
     Example:
       >>> import numpy as np
@@ -100,8 +105,13 @@ def vmap(
                 values[i] = np.zeros(np.delete(values[i].shape, axes.pop(position)), tree.FLOAT0)
         structure: list[Any] = []
         constant: dict[int, Any] = {}
+        plain = [plain_value(values[i]) for i in mapped]
+        is_known = size > 0 and all(value is not None for value in plain)
+        lanes = LaneAnswers(size, plain, axes) if is_known else None
 
         def flat(*tracers: Any) -> list[Any]:
+            if lanes is not None:
+                lanes.begin(tracers)
             filled = list(values)
             for i, tracer in zip(mapped, tracers, strict=True):
                 filled[i] = tracer
@@ -118,14 +128,31 @@ def vmap(
             shape = shape_of(values[i])
             aval = aval_of(values[i])
             avals.append(ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype))
-        jaxpr = stage(
-            flat,
-            avals,
-            label,
-            name=name_of(fun),
-            arg_names=[paths[i] for i in mapped],
-            axes={axis_name: size} if axis_name is not None else None,
-        )
+        try:
+            jaxpr = stage(
+                flat,
+                avals,
+                label,
+                name=name_of(fun),
+                arg_names=[paths[i] for i in mapped],
+                axes={axis_name: size} if axis_name is not None else None,
+                lanes=lanes,
+            )
+        except LanesDiffer as error:
+            if error.lanes is not lanes:  # those of a vmap around this one
+                raise
+            filled = [leaves[i] if i in numberless else value for i, value in enumerate(values)]
+            groups = error.groups
+        else:
+            groups = ()
+        if groups:
+            _refuse_axis(label, axis_name)
+            parts = []
+            for group in groups:
+                own_args, own_kwargs = tree.unflatten(treedef, _some_lanes(filled, dims, group))
+                part = vmap(fun, in_axes, 0, None, len(group), chunk_size)
+                parts.append(tree.flatten(part(*own_args, **own_kwargs)))
+            return _joined(label, groups, parts, out_axes, size)
         (out_treedef,) = structure
         arrays = [values[i] for i in mapped]
         step = size if chunk_size is None else chunk_size
@@ -147,6 +174,75 @@ def vmap(
         return tree.unflatten(out_treedef, own_arrays(placed, [*leaves, *jaxpr.consts]))
 
     return vmapped
+
+
+# elements that take different paths ---------------------------------------------------------------
+
+
+def _refuse_axis(label: str, axis_name: str | None) -> None:
+    """Refuse a named axis of which not all elements would be there.
+
+    Raises:
+      UnsupportedOperationError: the axis has a name.
+    """
+    if axis_name is not None:
+        raise UnsupportedOperationError(
+            f"{label}{here()}: elements take different paths through a function that is "
+            f"specialised, so that not all take part in collectives over {axis_name!r}; "
+            "choose with np.where or ft.lax.cond"
+        )
+
+
+def _some_lanes(values: Sequence[Any], dims: Sequence[Any], lanes: np.ndarray) -> list[Any]:
+    """The arguments with some lanes of those that are mapped."""
+    picked = []
+    for value, dim in zip(values, dims, strict=True):
+        if dim is None:
+            picked.append(value)
+            continue
+        index = (*[slice(None)] * (dim % value.ndim), lanes)
+        picked.append(value[index] if tree.is_float0(value) else index_value(value, index))
+    return picked
+
+
+def _joined(
+    label: str,
+    groups: Sequence[np.ndarray],
+    parts: Sequence[tuple[list[Any], Any]],
+    out_axes: Any,
+    size: int,
+) -> Any:
+    """The results of all lanes from those of groups of them.
+
+    Raises:
+      TreeMismatchError: two groups have results of different structures.
+      ShapeError: their shapes differ.
+    """
+    _, treedef = parts[0]
+    for _, other in parts[1:]:
+        tree.check_same(
+            treedef, other, f"{label}{here()}", "result of some elements", "result of others"
+        )
+    order = np.argsort(np.concatenate(groups))
+    columns = list(zip(*[own for own, _ in parts], strict=True))
+    specs = _out_specs(label, out_axes, treedef, len(columns))
+    outs = []
+    for i, (column, spec) in enumerate(zip(columns, specs, strict=True)):
+        shapes = {shape_of(out)[1:] for out in column}
+        if len(shapes) > 1:
+            raise ShapeError(
+                f"{label}{here()}: result {i} has the shapes {sorted(shapes)} for elements that "
+                "take different paths through a function that is specialised"
+            )
+        if tree.is_float0(column[0]):
+            whole: Any = np.zeros((size, *column[0].shape[1:]), tree.FLOAT0)
+        else:
+            whole = index_value(concatenate(column, 0), (order,))
+        outs.append(_place(label, i, whole, 0, spec, size))
+    return tree.unflatten(treedef, outs)
+
+
+# arguments and results ----------------------------------------------------------------------------
 
 
 class _LazyPaths:

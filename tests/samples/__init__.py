@@ -53,6 +53,7 @@ NOT_SAMPLED = {
     "tape_reshape": "its operand is a tape, not an array: tests/test_tapes.py",
     "debug_callback": "it has an effect and no results: tests/test_callbacks.py",
     "io_callback": "it has an effect, whose order counts: tests/test_callbacks.py",
+    "guard": "it is never run: tests/control/test_specialize.py",
     "psum": "it needs a named axis around it: tests/test_collectives.py",
     "pmax": "it needs a named axis around it: tests/test_collectives.py",
     "pmin": "it needs a named axis around it: tests/test_collectives.py",

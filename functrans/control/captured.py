@@ -1,0 +1,62 @@
+"""Arrays that a function refers to, as arguments of its program, and what planning knows of them.
+
+Here: the form of a program that goes to the compiler. Not here: how captured arrays become
+arguments (``control.programs.hoist``), the caches of programs (``control.jit``,
+``control.specialize``).
+
+Layer: ``control``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.control.programs import hoist
+from functrans.control.reroll import reroll
+from functrans.ir.jaxpr import Jaxpr
+from functrans.staging import may_change
+from functrans.state import current_config
+
+
+def in_order(value: Any) -> Any:
+    """A captured array that nobody can change, laid out as machine code reads it."""
+    if type(value) is np.ndarray and not may_change(value):
+        ordered = np.asarray(value, order="C")  # ascontiguousarray makes 0-d arrays 1-d
+        ordered.flags.writeable = False  # it is a copy, or was so before
+        return ordered
+    return value
+
+
+def for_compiler(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """A program with captured arrays as arguments, and these arrays; repeated code as loops."""
+    hoisted, captured = hoist(jaxpr)
+    _roll(hoisted)
+    return hoisted, tuple(map(in_order, captured))
+
+
+def _roll(jaxpr: Jaxpr) -> None:
+    """Keep the form with loops with the program, unless it is the program itself: no cycles."""
+    rolled = reroll(jaxpr)
+    if rolled is not jaxpr:
+        jaxpr.cache["rolled"] = rolled
+
+
+def prepare_to_compile(jaxpr: Jaxpr, captured: Sequence[Any]) -> None:
+    """Leave with a program its form with loops, and what its first arguments will always be.
+
+    Args:
+      jaxpr: the program; nothing is done where it will be interpreted.
+      captured: what its first arguments will be; planning may read arrays that nobody can change.
+    """
+    if not current_config.get().native:
+        return
+    _roll(jaxpr)
+    for program in (jaxpr, jaxpr.cache.get("rolled", jaxpr)):
+        program.cache["constants"] = {
+            var: value
+            for var, value in zip(program.invars, captured, strict=False)
+            if type(value) is np.ndarray and not may_change(value)
+        }
