@@ -61,6 +61,7 @@ from functrans.traces.common import plain_value
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
+    check_callable,
     name_of,
     result_leaf,
     take_over,
@@ -174,6 +175,7 @@ class JitFunction:
     ) -> None:
         take_over(self, fun)
         self._fun = fun
+        self._form = traced_form("jit", fun)
         self._name = name_of(fun)
         self._label = f"jit of {self._name}"
         self._static_argnums = static_argnums
@@ -207,7 +209,7 @@ class JitFunction:
                     raise self._error_of(positional, result)
                 return result
         if not settings.jit:
-            return self._fun(*args, **kwargs)
+            return self._form(*args, **kwargs)
         if not kwargs and not self._static_argnums and all(map(_is_leaf, args)):
             leaves: list[Any] = list(args)
             treedef: Any = len(args)
@@ -229,7 +231,7 @@ class JitFunction:
         tensors = _tensors[0] if _tensors else None
         if tensors is not None:
             if tensors.is_staging:  # a part of the step around it
-                return self._fun(*args, **kwargs)
+                return self._form(*args, **kwargs)
             if tensors.is_known(self) or any(map(tensors.is_tensor, leaves)):
                 return tensors.call(self, args, kwargs)
         keys = [_leaf_key(leaf) for leaf in leaves]
@@ -350,7 +352,7 @@ class JitFunction:
         """Call the function as a part of what is being traced around it."""
         staging = innermost_staging()
         with answering(staging):
-            result = self._fun(*args, **kwargs)
+            result = self._form(*args, **kwargs)
         outs, treedef = tree.flatten_folded(result)
         leaves = [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
         return tree.unflatten(treedef, leaves)
@@ -434,7 +436,7 @@ class JitFunction:
     ) -> Any:
         """Call the function itself, with other leaves in place of those that ``split`` gave."""
         full, named, _ = self.arguments_with(args, kwargs, treedef, leaves)
-        return self._fun(*full, **named)
+        return self._form(*full, **named)
 
     def arguments_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]
@@ -860,7 +862,7 @@ def jit(
         )
     if isinstance(max_paths, bool) or not isinstance(max_paths, int) or max_paths < 1:
         raise ValueError(f"jit: max_paths must be an integer from 1 on, got {max_paths!r}")
-    fun = traced_form("jit", fun)
+    check_callable("jit", fun)
     static = matched(
         fun,
         "static",
