@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from functrans.control.linear_solve import custom_linear_solve as custom_linear_solve
     from functrans.control.watching import debug_nans as debug_nans
     from functrans.ir.check import check_jaxpr as check_jaxpr
+    from functrans.plain.explain import explain_names as explain_names
     from functrans.sparse.api import sparse_hessian as sparse_hessian
     from functrans.sparse.api import sparse_jacobian as sparse_jacobian
     from functrans.sparse.pattern import sparsity_pattern as sparsity_pattern
@@ -223,6 +224,7 @@ _NAMES = {
     "pure_callback": "functrans.control.callbacks",
     "remat": "functrans.control.checkpoint",
     "residuals": "functrans.transforms.residuals",
+    "explain_names": "functrans.plain.explain",
     "set_num_threads": "functrans.compiler.threads",
     "sparse_hessian": "functrans.sparse.api",
     "sparse_jacobian": "functrans.sparse.api",

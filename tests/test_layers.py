@@ -112,6 +112,7 @@ decide twins
 libraries
 numbers
 entry
+explain
 """,
     "traces": """
 common

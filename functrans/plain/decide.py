@@ -17,6 +17,8 @@ import dis
 import functools
 import types
 import weakref
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ _CALLED = frozenset({"float", "complex"})
 
 _NUMBERS = frozenset({"math", "cmath", "statistics"})
 
-_MAKES_ARRAYS = frozenset(
+MAKES_ARRAYS = frozenset(
     {
         "apply_along_axis", "apply_over_axes", "arange", "array", "asanyarray", "asarray",
         "ascontiguousarray", "asfarray", "asfortranarray", "block", "c_", "copy", "copyto", "diag",
@@ -45,187 +47,221 @@ _MAKES_ARRAYS = frozenset(
 )  # fmt: skip
 """Names of NumPy that do not dispatch on traced values, or make arrays that code may fill."""
 
-_WRITES = frozenset({"STORE_SUBSCR", "IMPORT_NAME"})
+_WRITES = {"STORE_SUBSCR": "a[...] = ...", "IMPORT_NAME": "import"}
 _LISTS = frozenset({"BUILD_LIST", "LIST_APPEND", "LIST_EXTEND"})
 _METHODS = frozenset({"copy", "item", "tolist"})
 """Methods of arrays whose meaning is another one in twins."""
 
 
-class _Look:
+class Look:
     """What the code of a function says, without what its names stand for.
 
     Attributes:
-      chains: names with their attributes: ``("np", "linalg", "solve")``.
-      is_sure: whether what it does needs a twin whatever the names are.
+      chains: names with their attributes: ``("np", "linalg", "solve")``, and the line of each.
+      reason: what needs a twin whatever the names are, and its line; empty if nothing does.
       has_lists: whether it makes lists.
       codes: the code of functions inside.
     """
 
-    __slots__ = ("chains", "codes", "has_lists", "is_sure")
+    __slots__ = ("chains", "codes", "has_lists", "reason")
 
     def __init__(self, code: types.CodeType) -> None:
-        chains: dict[tuple[str, ...], None] = {}
+        self.chains: dict[tuple[str, ...], int] = {}
+        self.reason = ""
+        self.has_lists = False
+        line = code.co_firstlineno
         chain: list[str] = []
-        self.is_sure = self.has_lists = False
         for instruction in dis.get_instructions(code):
             name = instruction.opname
-            if name in ("LOAD_ATTR", "LOAD_METHOD"):
+            if name in _ATTRIBUTES:
                 if chain:
                     chain.append(instruction.argval)
                 elif not _is_of_arrays(instruction.argval):
-                    self.is_sure = True
+                    self._note(f".{instruction.argval}", line)
+                self.has_lists |= instruction.argval in ("append", "extend", "insert")
                 continue
             if chain:
-                chains[tuple(chain)] = None
+                self.chains.setdefault(tuple(chain), line)
                 chain = []
-            if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
+            line = instruction.starts_line or line
+            if name in _NAMES:
                 if instruction.argval in _CALLED and not (instruction.arg or 0) & 1:
                     continue  # the type itself
                 chain = [instruction.argval]
-            self.is_sure |= name in _WRITES
+            elif name in _WRITES:
+                self._note(_WRITES[name], line)
             self.has_lists |= name in _LISTS
         if chain:
-            chains[tuple(chain)] = None
-        self.chains = list(chains)
+            self.chains.setdefault(tuple(chain), line)
         self.codes = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+
+    def _note(self, what: str, line: int) -> None:
+        self.reason = self.reason or f"{what} (line {line})"
+
+
+_NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
 @functools.lru_cache(maxsize=1)
 def _names_of_arrays() -> frozenset[str]:
-    return frozenset(dir(np.ndarray)) - _METHODS | {"at"}
+    names = {name for kind in (np.ndarray, list, tuple, dict, set, str) for name in dir(kind)}
+    return frozenset(names) - _METHODS | {"at"}
 
 
 def _is_of_arrays(name: str) -> bool:
-    """Whether an attribute is one that arrays have, and that means the same of traced ones."""
+    """Whether an attribute is one of arrays or containers, and means the same of traced values."""
     return name in _names_of_arrays()
 
 
-_looks: weakref.WeakKeyDictionary[types.CodeType, _Look] = weakref.WeakKeyDictionary()
-_decided: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+_looks: weakref.WeakKeyDictionary[types.CodeType, Look] = weakref.WeakKeyDictionary()
+_reasons: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
-def needs_twin(function: Any) -> bool:
-    """Whether a function is traced by a twin."""
-    try:
-        found = _decided.get(function)
-    except TypeError:  # it cannot be hashed, or referred to
-        return _decide(function, set())
+def look_at(code: types.CodeType) -> Look:
+    """What a code says; looked at once."""
+    found = _looks.get(code)
     if found is None:
-        found = _decided[function] = _decide(function, set())
+        found = _looks[code] = Look(code)
     return found
 
 
-def _decide(value: Any, seen: set[int]) -> bool:
-    """Whether what a name stands for needs a twin, or calls what needs one."""
+def needs_twin(function: Any, args: Iterable[Any] = ()) -> bool:
+    """Whether a function is traced by a twin, when it is called with these arguments."""
+    if reason_for_twin(function):
+        return True
+    return any(type(x) in _FUNCTIONS and reason_for_twin(x) for x in args)
+
+
+_FUNCTIONS = frozenset({types.FunctionType, types.MethodType, functools.partial})
+
+
+def reason_for_twin(function: Any) -> str:
+    """The first thing found for which a function needs a twin; empty if it needs none."""
+    try:
+        found = _reasons.get(function)
+    except TypeError:  # it cannot be hashed, or referred to
+        return _reason(function, set())
+    if found is None:
+        found = _reasons[function] = _reason(function, set())
+    return found
+
+
+def _reason(value: Any, seen: set[int]) -> str:
+    """Why what a name stands for needs a twin, or calls what needs one."""
     if id(value) in seen:
-        return False
+        return ""
     seen.add(id(value))
     kind = type(value)
     if kind is types.FunctionType:
         return _of_function(value, seen)
     if kind is types.MethodType:
-        return _decide(value.__func__, seen) or _decide(value.__self__, seen)
+        return _reason(value.__func__, seen) or _reason(value.__self__, seen)
     if kind is functools.partial:
-        parts = (value.func, *value.args, *value.keywords.values())
-        return any(_decide(part, seen) for part in parts)
+        return _first((value.func, *value.args, *value.keywords.values()), seen)
     if isinstance(value, type):
-        return is_user_module(value.__module__) and _of_class(value, seen)
+        return _of_class(value, seen) if is_user_module(value.__module__) else ""
     if isinstance(value, types.ModuleType):
-        return is_user_module(value.__name__)
+        return value.__name__ if is_user_module(value.__name__) else ""
     if kind in (list, tuple):
-        return any(callable(item) and _decide(item, seen) for item in value[:100])
+        return _first(filter(callable, value[:_MANY]), seen)
     if kind is dict:
-        return any(callable(item) and _decide(item, seen) for item in list(value.values())[:100])
+        return _first(filter(callable, list(value.values())[:_MANY]), seen)
     if kind is np.vectorize or kind.__module__.partition(".")[0] in ("scipy", "numba"):
-        return True
+        return f"an object of {kind.__module__}.{kind.__qualname__}"
     if hasattr(value, "__wrapped__"):
-        return _decide(value.__wrapped__, seen)
+        return _reason(value.__wrapped__, seen)
     if isinstance(value, (Tracer, np.ndarray)) or not is_user_module(kind.__module__):
-        return False
-    return _decide(kind, seen)
+        return ""
+    return _reason(kind, seen)
 
 
-def _of_class(cls: type, seen: set[int]) -> bool:
+_MANY = 100
+"""Items of a list or dictionary that are looked at."""
+
+
+def _first(values: Iterable[Any], seen: set[int]) -> str:
+    return next(filter(None, (_reason(value, seen) for value in values)), "")
+
+
+def _of_class(cls: type, seen: set[int]) -> str:
     for base in cls.__mro__:
         if not is_user_module(base.__module__):
             continue
         for member in base.__dict__.values():
             inner = getattr(member, "__func__", member)
             inner = getattr(inner, "fget", None) or getattr(inner, "func", None) or inner
-            if type(inner) is types.FunctionType and _of_function(inner, seen):
-                return True
-    return False
+            if type(inner) is types.FunctionType and (reason := _of_function(inner, seen)):
+                return reason
+    return ""
 
 
-def _of_function(function: types.FunctionType, seen: set[int]) -> bool:
+def _of_function(function: types.FunctionType, seen: set[int]) -> str:
     if not is_user_module(function.__globals__.get("__name__")):
         wrapped = getattr(function, "__wrapped__", None)
-        return wrapped is not None and _decide(wrapped, seen)
-    code = function.__code__
+        return "" if wrapped is None else _reason(wrapped, seen)
+    return _of_code(function.__code__, names_in(function), seen)
+
+
+def names_in(function: types.FunctionType) -> Mapping[str, Any]:
+    """What the names in a function's code stand for: its closure's, then those of its module."""
     cells: dict[str, Any] = {}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             cells[name] = cell.cell_contents
         except ValueError:
             continue
-    return _of_code(code, cells, function.__globals__, seen)
+    return ChainMap(cells, function.__globals__)
 
 
-def _of_code(
-    code: types.CodeType, cells: dict[str, Any], names: dict[str, Any], seen: set[int]
-) -> bool:
-    look = _looks.get(code)
-    if look is None:
-        look = _looks[code] = _Look(code)
-    if look.is_sure:
-        return True
-    if any(_of_chain(chain, look, cells, names, seen) for chain in look.chains):
-        return True
-    return any(_of_code(inner, cells, names, seen) for inner in look.codes)
+def _of_code(code: types.CodeType, names: Mapping[str, Any], seen: set[int]) -> str:
+    look = look_at(code)
+    if look.reason:
+        return f"{look.reason} of {code.co_qualname}"
+    for chain, line in look.chains.items():
+        reason = _of_chain(chain, look, names, seen)
+        if reason:
+            return f"{reason} (line {line}) of {code.co_qualname}" if "(" not in reason else reason
+    return next(filter(None, (_of_code(inner, names, seen) for inner in look.codes)), "")
 
 
-_MISSING = object()
+MISSING = object()
+"""What a name stands for that is not known."""
 
 
-def _of_chain(
-    chain: tuple[str, ...],
-    look: _Look,
-    cells: dict[str, Any],
-    names: dict[str, Any],
-    seen: set[int],
-) -> bool:
-    first = chain[0]
-    value = cells.get(first, names.get(first, _MISSING))
-    if value is _MISSING:
-        is_builtin = hasattr(builtins, first)
-        return (first in _BUILTINS or first in _CALLED) if is_builtin else False
-    for name in chain[1:]:
-        if isinstance(value, types.ModuleType):
-            if value.__name__ in _NUMBERS:
-                return True
-            value = getattr(value, name, _MISSING)
-        elif isinstance(value, np.ndarray):
-            return not _is_of_arrays(name)
-        else:
-            break
-    if value is _MISSING:
-        return False
-    return _of_library(value, look) or _decide(value, seen)
+def meaning(chain: tuple[str, ...], names: Mapping[str, Any]) -> tuple[Any, int]:
+    """What a name stands for with those of its attributes that modules have, and how many."""
+    value = names.get(chain[0], MISSING)
+    n = 1
+    while n < len(chain) and isinstance(value, types.ModuleType):
+        value = getattr(value, chain[n], MISSING)
+        n += 1
+    return value, n
 
 
-def _of_library(value: Any, look: _Look) -> bool:
+def _of_chain(chain: tuple[str, ...], look: Look, names: Mapping[str, Any], seen: set[int]) -> str:
+    value, n = meaning(chain, names)
+    if value is MISSING:
+        is_twin = n == 1 and hasattr(builtins, chain[0]) and chain[0] in _BUILTINS | _CALLED
+        return chain[0] if is_twin else ""
+    if isinstance(value, np.ndarray) and not all(map(_is_of_arrays, chain[n:])):
+        return ".".join(chain)
+    return ".".join(chain[:n]) if _of_library(value, look) else _reason(value, seen)
+
+
+def _of_library(value: Any, look: Look) -> bool:
     """Whether a function of a library is another one in twins."""
     if isinstance(value, np.ufunc):
         return look.has_lists
     module = getattr(value, "__module__", None) or type(value).__module__
     top = module.partition(".")[0]
     if top in _NUMBERS or top == "scipy":
-        return True
+        return callable(value)
     if top == "numpy" or type(value).__module__ == "numpy":
         name = getattr(value, "__name__", None)
         if name is None:  # np.r_, np.c_, an array
             return not isinstance(value, (np.ndarray, np.generic, np.dtype))
         if isinstance(value, type) and issubclass(value, np.generic):
             return True
-        return look.has_lists or name in _MAKES_ARRAYS
+        return look.has_lists or name in MAKES_ARRAYS
     return False

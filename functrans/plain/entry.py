@@ -1,7 +1,7 @@
 """When twins run: what a transform calls in place of a user's function.
 
-Here: ``traced_form``, a call of a twin from outside, and the decision which functions need one.
-Not here: twins (``plain.twins``).
+Here: a call of a twin from outside, with the tables of twins made. Not here: twins
+(``plain.twins``), which functions need one (``plain.decide``).
 
 Layer: ``plain``.
 """
@@ -14,7 +14,8 @@ from typing import Any
 from functrans import tree
 from functrans.plain import libraries, numbers, twins
 from functrans.plain.memory import settled
-from functrans.plain.twins import Memo, all_views, given_back, memo_of_call, twin
+from functrans.plain.twins import Memo, all_views, given_back, memo_of_call
+from functrans.plain.twins import twin as twin
 
 libraries.install()
 numbers.install()

@@ -290,7 +290,9 @@ def _property(name: str) -> property:
     def put(self: Buffer, value: Any) -> None:
         getattr(self, name)[...] = value
 
-    return property(get, put if name in ("real", "imag", "flat") else None, None, plain.__doc__)
+    return property(
+        get, put if name in ("real", "imag", "flat") else None, None, f"``ndarray.{name}``."
+    )
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -314,7 +316,7 @@ def _method(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"Buffer.{name}"
-    method.__doc__ = plain.__doc__
+    method.__doc__ = f"``ndarray.{name}``."
     return method
 
 
@@ -343,7 +345,7 @@ def _bits(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"Buffer.{name}"
-    method.__doc__ = plain.__doc__
+    method.__doc__ = f"``ndarray.{name}``."
     return method
 
 

@@ -354,3 +354,8 @@ def _build_class(*args: Any, **kwargs: Any) -> Any:
     result = builtins.__build_class__(*args, **kwargs)
     made_by_twins.add(result)
     return result
+
+
+def has_twin(name: str) -> bool:
+    """Whether a function of Python, or a call of one of its types, is another one in twins."""
+    return name in builtin_twins or called(name) in builtin_twins

@@ -275,7 +275,7 @@ def traced_form(who: str, fun: Function) -> Function:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_config.get().plain and open_traces.get() and _loaded("needs_twin")(fun):
+        if current_config.get().plain and open_traces.get() and _loaded("needs_twin")(fun, args):
             return _loaded("call_twin")(fun, args, kwargs)
         return fun(*args, **kwargs)
 

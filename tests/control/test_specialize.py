@@ -359,7 +359,10 @@ def test_an_error_leaves_nothing_behind():
 
 @pytest.mark.parametrize("ask", [float, complex, lambda x: x.item(), lambda x: f"{x:.2f}"])
 def test_the_value_of_a_float_is_refused(ask):
-    with ft.config(plain=False), pytest.raises(ConcretizationError, match=r"test_specialize.py:\d+.*of a float"):
+    with (
+        ft.config(plain=False),
+        pytest.raises(ConcretizationError, match=r"test_specialize.py:\d+.*of a float"),
+    ):
         ft.jit(lambda x: x * len(str(ask(x))), specialize=True)(1.5)
 
 
