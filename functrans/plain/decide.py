@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.plain.users import is_user_module
+from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
 _BUILTINS = frozenset({"max", "min", "isinstance", "issubclass", "map", "globals"})
@@ -197,7 +197,7 @@ def _of_class(cls: type, seen: set[int]) -> str:
 
 
 def _of_function(function: types.FunctionType, seen: set[int]) -> str:
-    if not is_user_module(function.__globals__.get("__name__")):
+    if not is_user_function(function):
         wrapped = getattr(function, "__wrapped__", None)
         return "" if wrapped is None else _reason(wrapped, seen)
     return _of_code(function.__code__, names_in(function), seen)

@@ -41,7 +41,7 @@ from functrans.plain.twins import (
     registered,
     twin,
 )
-from functrans.plain.users import is_user_module
+from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
 PROXIED = ("numpy", "scipy", "functrans")
@@ -486,7 +486,8 @@ def install() -> None:
 
     def function(value: types.FunctionType) -> Any:
         top = value.__globals__.get("__name__", "").partition(".")[0]
-        return _by_name(value) if top in PROXIED else functions(value)  # type: ignore[misc]
+        is_library = top in PROXIED and not is_user_function(value)
+        return _by_name(value) if is_library else functions(value)  # type: ignore[misc]
 
     makers[types.FunctionType] = function
     makers_by_name.update(

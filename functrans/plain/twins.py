@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from functrans.plain.memory import PLAIN_KINDS, Buffer, holds_tracer, outside, settled
-from functrans.plain.users import is_user_module
+from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
 # what is known during one call --------------------------------------------------------------------
@@ -296,7 +296,7 @@ def twin_function(function: types.FunctionType) -> Any:
     """A function of the same code whose names are resolved to twins."""
     if is_twin(function):
         return function
-    if not is_user_module(function.__globals__.get("__name__")):
+    if not is_user_function(function):
         return _twin_wrapper(function)
     names = names_of(function.__globals__)
     lasting = names.functions.get(function)
@@ -314,13 +314,9 @@ def _twin_wrapper(function: types.FunctionType) -> Any:
     if not function.__closure__ or not hasattr(function, "__wrapped__"):
         return function
     held = map(contents, function.__closure__)
-    if not any(type(value) is types.FunctionType and _is_users(value) for value in held):
+    if not any(type(value) is types.FunctionType and is_user_function(value) for value in held):
         return function
     return _copied(function, function.__globals__)
-
-
-def _is_users(function: types.FunctionType) -> bool:
-    return is_user_module(function.__globals__.get("__name__"))
 
 
 def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:

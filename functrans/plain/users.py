@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from typing import Any
 
 LIBRARIES = frozenset(
     {
@@ -25,3 +26,10 @@ def is_user_module(name: str | None) -> bool:
     """Whether the functions of a module are user code."""
     top = (name or "__main__").partition(".")[0]
     return top == "__main__" or (top not in LIBRARIES and top not in sys.stdlib_module_names)
+
+
+def is_user_function(function: Any) -> bool:
+    """Whether a function is user code; examples in docstrings are, whose names they see or not."""
+    if function.__code__.co_filename.startswith("<doctest"):
+        return True
+    return is_user_module(function.__globals__.get("__name__"))
