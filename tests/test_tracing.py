@@ -216,7 +216,8 @@ def test_an_error_that_numpy_wrapped_comes_out_as_ours() -> None:
         return x
 
     for transform in LEAKS.values():
-        with pytest.raises(ConcretizationError, match=r"float\(\).*fun"):
+        refused = pytest.raises(ConcretizationError, match=r"float\(\).*fun")
+        with ft.config(plain=False), refused:
             transform(fun)
 
 
@@ -350,8 +351,8 @@ def test_python_values_of_traced_ones(name: str) -> None:
         assert f"{x:.2f}" == "2.50"
         assert f"{x}" == "2.5"
         assert "abc"[int(x)] == "c"
-        assert max(x, 1.0) is x
-        assert min(x * 2, x) is x
+        assert max(x, 1.0) == x
+        assert min(x * 2, x) == x
         assert divmod(x, 2.0)[0] == 1
         for _ in range(int(x)):
             x = x * 2
@@ -367,8 +368,9 @@ def test_conversions_that_lose_the_derivative_raise(name: str) -> None:
     conversions: list[Callable[[Any], Any]] = [
         float, complex, math.sin, math.floor, np.asarray, np.array, lambda x: x.item(), np.float64,
     ]  # fmt: skip
+    refused = pytest.raises(ConcretizationError, match=r"test_tracing\.py|lose")
     for convert in conversions:
-        with pytest.raises(ConcretizationError, match=r"test_tracing\.py|lose"):
+        with ft.config(plain=False), refused:
             DERIVATIVES[name](lambda x, convert=convert: x * convert(x))(2.5)
 
 
@@ -1009,7 +1011,7 @@ def test_copies_can_be_switched_off() -> None:
         assert y._node.saved[1] is X
         return np.sum(y)
 
-    with ft.config(copy_residuals=False):
+    with ft.config(copy_residuals=False, plain=False):
         np.testing.assert_array_equal(ft.grad(fun)(X), X)
 
 

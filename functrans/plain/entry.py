@@ -27,7 +27,7 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     token = memo_of_call.set(own)
     try:
         for view in all_views():
-            view.refresh()
+            view.refresh(own)
         result = twin(function)(
             *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
         )
@@ -50,3 +50,5 @@ def _give_back(memo: Memo) -> None:
                 cell.cell_contents = given_back(content)
     for value in memo.objects:
         given_back(value.__dict__)
+    for container in memo.containers:
+        twins.give_back_items(*container)

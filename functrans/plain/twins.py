@@ -43,15 +43,17 @@ class Memo:
     Attributes:
       values: by identity of the value: it and its twin.
       cells: by identity of a closure's cell: it, its twin and what the twin held at first.
+      containers: lists and dictionaries from outside, their twins and what these held at first.
       objects: objects from outside that were seen, to look at what was written to them.
       classes: classes whose twins are known to be up to date.
     """
 
-    __slots__ = ("cells", "classes", "objects", "values")
+    __slots__ = ("cells", "classes", "containers", "objects", "values")
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Any, Any]] = {}
         self.cells: dict[int, tuple[Any, Any, Any]] = {}
+        self.containers: list[tuple[Any, Any, Any]] = []
         self.objects: list[Any] = []
         self.classes: set[type] = set()
 
@@ -108,8 +110,11 @@ class Names(dict[str, Any]):
             self[name] = replaced
         return replaced
 
-    def refresh(self) -> None:
-        """Forget twins of values that the module no longer has, and of those that may change."""
+    def refresh(self, memo: Memo) -> None:
+        """Forget twins of values that the module no longer has, and of those that may change.
+
+        The others are those of the values wherever else they are met in the call.
+        """
         for name, (value, replaced) in list(self.sources.items()):
             if name in _MODULE_NAMES:
                 continue
@@ -117,6 +122,8 @@ class Names(dict[str, Any]):
                 del self.sources[name]
                 if self.get(name) is replaced:
                     del self[name]
+            else:
+                memo.values[id(value)] = value, replaced
 
     def give_back(self) -> None:
         """Write to the module what ``global`` statements wrote."""
@@ -181,11 +188,13 @@ ATOMS = frozenset(
 """Types of values that are their own twins."""
 
 _table: dict[int, tuple[Any, Any]] = {}
+_reverse: dict[int, tuple[Any, Any]] = {}
 
 
 def register(original: Any, replacement: Any) -> None:
     """Let a value stand for an object of a library, by identity."""
     _table[id(original)] = original, replacement
+    _reverse[id(replacement)] = replacement, original
 
 
 def registered(value: Any) -> Any:
@@ -231,6 +240,9 @@ def _library_maker(kind: type) -> Callable[[Any], Any] | None:
 
 def original_of(value: Any) -> Any:
     """The value that a twin stands for; others are themselves."""
+    found = _reverse.get(id(value))
+    if found is not None and found[0] is value:
+        return found[1]
     if isinstance(value, type):
         return value.__dict__.get(_ORIGINAL, value)
     if type(value) is types.FunctionType:
@@ -257,8 +269,6 @@ def given_back(value: Any) -> Any:
             return tuple(items)
         value[:] = items
         return value
-    if kind in (SeenList, SeenDict):
-        return value.original
     if isinstance(value, dict):
         for key, item in value.items():
             new = given_back(item)
@@ -599,64 +609,36 @@ def _identity(value: Any) -> int:
 # containers ---------------------------------------------------------------------------------------
 
 
-class SeenList(list):  # type: ignore[type-arg]
-    """A list from outside with the twins of its items; what is written reaches the list itself."""
-
-    __slots__ = ("original",)
-    original: list[Any]
-
-
-class SeenDict(dict):  # type: ignore[type-arg]
-    """A dictionary from outside with the twins of its values; writes reach the dictionary."""
-
-    __slots__ = ("original",)
-    original: dict[Any, Any]
-
-
-def _writes_to_both(cls: type, base: type, names: tuple[str, ...]) -> None:
-    for name in names:
-        plain = getattr(base, name)
-
-        def method(self: Any, *args: Any, plain: Any = plain, **kwargs: Any) -> Any:
-            result = plain(self, *args, **kwargs)
-            plain(self.original, *args, **kwargs)
-            return self if result is self else result
-
-        method.__name__ = name
-        setattr(cls, name, method)
-
-
-_writes_to_both(
-    SeenList,
-    list,
-    (
-        "__delitem__", "__iadd__", "__imul__", "__setitem__", "append", "clear", "extend",
-        "insert", "pop", "remove", "reverse", "sort",
-    ),
-)  # fmt: skip
-_writes_to_both(
-    SeenDict,
-    dict,
-    ("__delitem__", "__ior__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update"),
-)
-
-
 def _twin_list(value: list[Any]) -> Any:
     items = list(map(twin, value))
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
-    result = SeenList(items)
-    result.original = value
-    return result
+    memo().containers.append((value, items, list(items)))
+    return items
 
 
 def _twin_dict(value: dict[Any, Any]) -> Any:
     items = {key: twin(item) for key, item in value.items()}
     if all(items[key] is item for key, item in value.items()):
         return value
-    result = SeenDict(items)
-    result.original = value
-    return result
+    memo().containers.append((value, items, dict(items)))
+    return items
+
+
+def give_back_items(container: Any, twin: Any, first: Any) -> None:
+    """Write to a list or dictionary from outside what was written to its twin."""
+    keys: Any = range(len(twin)) if type(twin) is list else twin
+    known = range(len(first)) if type(first) is list else first
+    if len(twin) == len(first) and all(k in known and twin[k] is first[k] for k in keys):
+        return
+    if type(twin) is list:
+        olds = {id(new): old for new, old in zip(first, container, strict=True)}
+        container[:] = [olds.get(id(item), given_back(item)) for item in twin]
+        return
+    kept = {k: container[k] for k in keys if k in first and twin[k] is first[k]}
+    new = {k: kept[k] if k in kept else given_back(twin[k]) for k in keys}
+    container.clear()
+    container.update(new)
 
 
 def _twin_tuple(value: tuple[Any, ...]) -> Any:
@@ -748,11 +730,7 @@ makers: dict[type, Callable[[Any], Any] | None] = {
     type: None,
 }
 """How values of a type are twinned; those of ``None`` are their own twins."""
-makers.update(
-    dict.fromkeys(
-        (Buffer, set, frozenset, types.BuiltinFunctionType, np.ufunc, SeenList, SeenDict), None
-    )
-)
+makers.update(dict.fromkeys((Buffer, set, frozenset, types.BuiltinFunctionType, np.ufunc), None))
 
 makers_by_name: dict[str, Callable[[Any], Any]] = {}
 """The same for classes of libraries, by module and name: of SciPy and numba."""

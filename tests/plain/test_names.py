@@ -680,3 +680,39 @@ def test_a_patched_module_is_asked_each_time(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(ft.grad(f)(POINT), 5 * math.cos(POINT))
     monkeypatch.undo()
     np.testing.assert_allclose(ft.grad(f)(POINT), first)
+
+
+KEPT: dict[str, Any] = {"law": math.exp, "list": [math.sin], "weights": np.ones(2)}
+
+
+def test_containers_from_outside_are_written_to() -> None:
+    def f(x: Any) -> Any:
+        KEPT["count"] = KEPT.get("count", 0) + 1
+        KEPT["list"].append(math.cos)
+        KEPT["scratch"] = np.zeros(2)
+        return KEPT["law"](x) + sum(g(x) for g in KEPT["list"]) + KEPT["weights"].sum()
+
+    try:
+        value = ft.vjp(f, POINT)[0]
+        np.testing.assert_allclose(value, math.exp(POINT) + math.sin(POINT) + math.cos(POINT) + 2)
+        assert KEPT["count"] == 1
+        assert KEPT["law"] is math.exp
+        assert KEPT["list"] == [math.sin, math.cos]
+        assert type(KEPT["scratch"]) is np.ndarray
+        assert type(KEPT["weights"]) is np.ndarray
+    finally:
+        KEPT["list"][:] = [math.sin]
+
+
+def test_pytrees_stay_what_they_are() -> None:
+    weights = {"w": np.ones(2), "b": [np.zeros(2)]}
+
+    def f(x: Any, weights: Any) -> Any:
+        doubled = ft.tree.map(lambda leaf: 2 * leaf, weights)
+        out = np.zeros(2)
+        out[0] = x
+        return (out * doubled["w"] + doubled["b"][0]).sum()
+
+    assert ft.grad(f)(POINT, weights) == 2.0
+    gradient = ft.grad(f, argnums=1)(POINT, weights)
+    np.testing.assert_array_equal(gradient["w"], [2 * POINT, 0.0])
