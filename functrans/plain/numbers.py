@@ -147,6 +147,8 @@ MATH: dict[str, Callable[..., Any]] = {
     "dist": _dist,
     "sumprod": _sumprod,
     "isclose": _isclose,
+    "remainder": lambda x, y: _number(x) - _number(y) * fnp.rint(_number(x) / _number(y)),
+    "ulp": _of_numbers(fnp.spacing),
     "fma": lambda x, y, z: x * y + z,
 }
 _OF_COMPLEX = ("exp", "sqrt", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
@@ -322,6 +324,7 @@ _CALLED: dict[Any, Callable[..., Any]] = {
     int: _int,
     bool: _bool,
     type: _type,
+    super: lambda cls, *args: super(original_of(cls), *args),
 }
 
 

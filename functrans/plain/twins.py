@@ -22,6 +22,7 @@ import collections
 import dis
 import enum
 import functools
+import itertools
 import types
 import weakref
 from collections.abc import Callable
@@ -334,7 +335,9 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     code = function.__code__
     if type(names) is Names:
         code = with_calls_marked(code)
-    cells = function.__closure__ and tuple(map(_twin_cell, function.__closure__))
+    closure = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    own = tuple([cell if name == "__class__" else _twin_cell(cell) for name, cell in closure])
+    cells = own if function.__closure__ else None
     result: Any = types.FunctionType(code, names, function.__name__, None, cells)
     memo().values[id(function)] = function, result  # it may stand in its own closure
     _originals[result] = weakref.ref(function)
@@ -389,8 +392,11 @@ def contents(cell: Any) -> Any:
 
 # calls of types -----------------------------------------------------------------------------------
 
-CALLED_TYPES = ("float", "complex", "int", "bool", "type")
-"""Types of Python of which a call has a twin; elsewhere in the code they stay the types."""
+CALLED_TYPES = ("float", "complex", "int", "bool", "type", "super")
+"""Types of Python of which a call has a twin; elsewhere in the code they stay the types.
+
+``super()`` without arguments is Python's own, which looks at its caller.
+"""
 
 
 def called(name: str) -> str:
@@ -411,17 +417,21 @@ def with_calls_marked(code: types.CodeType) -> types.CodeType:
     names = list(code.co_names)
     raw = bytearray(code.co_code)
     if any(name in names for name in CALLED_TYPES):
-        for instruction in dis.get_instructions(code):
+        for instruction, following in itertools.pairwise(dis.get_instructions(code)):
             if instruction.opname != "LOAD_GLOBAL" or instruction.argval not in CALLED_TYPES:
                 continue
-            if not (instruction.arg or 0) & 1:
+            is_called = (instruction.arg or 0) & 1
+            if instruction.argval == "super":
+                if following.opname in ("PRECALL", "CALL") or following.argval == "__class__":
+                    continue
+            elif not is_called:
                 continue
             marked = called(instruction.argval)
             if marked not in names:
                 names.append(marked)
             place = names.index(marked)
             if place < 128:  # the argument fits into one byte
-                raw[instruction.offset + 1] = place << 1 | 1
+                raw[instruction.offset + 1] = place << 1 | is_called
                 is_changed = True
     if not is_changed:
         return code
@@ -446,19 +456,25 @@ _KEPT = frozenset(
 """What a twin of a class does not copy."""
 
 
-class _Quiet:
-    """First base of twins of classes: making them runs no hook of the user's."""
+def _quiet() -> type:
+    """A first base of a twin of a class with a hook for subclasses, which does not run for it."""
 
-    __slots__ = ()
+    class Quiet:
+        __slots__ = ()
 
-    def __init_subclass__(cls, **_: Any) -> None:
-        """Nothing."""
+        def __init_subclass__(cls, **_: Any) -> None:
+            """Nothing."""
+
+    return Quiet
 
 
 def twin_class(cls: type) -> type:
     """A subclass of a user's class whose methods are twins; the class itself of others."""
     if _ORIGINAL in cls.__dict__ or cls in made_by_twins or not _may_have_twin(cls):
         return cls
+    if cls in memo().classes:
+        known: type = memo().values[id(cls)][1]
+        return known
     result = _classes.get(cls)
     if result is None:
         result = _empty_twin(cls)
@@ -475,9 +491,14 @@ def twin_class(cls: type) -> type:
     return result
 
 
-def _empty_twin(cls: type) -> type:
-    bases = [twin_class(base) for base in cls.__bases__ if base is not object]
-    own = [base for base in bases if _ORIGINAL in base.__dict__]
+def _empty_twin(cls: type) -> Any:
+    """A twin of a class without its methods; making it runs no hook of the user's.
+
+    It looks for attributes in the class, the twin of its first base, that base, and so on: so
+    ``super()`` in a method, whose ``__class__`` stays the class, goes on to the twin of the base.
+    """
+    bases = [other for base in cls.__bases__ if (other := twin_class(base)) is not base]
+    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
     namespace: dict[str, Any] = {
         _ORIGINAL: cls,
         "__slots__": (),
@@ -485,12 +506,11 @@ def _empty_twin(cls: type) -> type:
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
     }
-    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
-    first = own or ([_Quiet] if has_hook else [])
-    result = type.__new__(type(cls), cls.__name__, (*first, cls), namespace)
+    first = (_quiet(),) if has_hook else ()
+    result: Any = type.__new__(type(cls), cls.__name__, (*first, cls, *bases), namespace)
     abstract = getattr(cls, "__abstractmethods__", None)
     if abstract:
-        result.__abstractmethods__ = abstract  # type: ignore[attr-defined]  # an attribute of ABCs
+        result.__abstractmethods__ = abstract
     return result
 
 
@@ -591,7 +611,7 @@ def _outside_class(theirs: type) -> type:
 
 def _attributes(cls: type) -> set[str]:
     """What a class and its bases define, without ``object``."""
-    return {name for base in cls.__mro__[:-1] for name in base.__dict__}
+    return {name for base in cls.__mro__ if base is not object for name in base.__dict__}
 
 
 def _is_same(self: Any, other: object) -> bool:

@@ -18,7 +18,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from math import exp as exponential
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import numpy as np
@@ -316,6 +316,65 @@ class Square(Shape):
         return super().area + 1
 
 
+class Counted:
+    """A class that counts how often it is made, in two ways of calling a base."""
+
+    made: ClassVar[list[str]] = []
+
+    def __init__(self, x: Any) -> None:
+        super().__init__()
+        self.made.append("base")
+        self.x = x
+
+    def __init_subclass__(cls) -> None:
+        Counted.made.append(cls.__name__)
+
+    def law(self) -> Any:
+        """To be extended."""
+        return math.exp(self.x)
+
+
+class Explicit(Counted):
+    """Names the class in ``super``."""
+
+    def __init__(self, x: Any) -> None:
+        super(Explicit, self).__init__(x)  # noqa: UP008
+        self.made.append("explicit")
+
+    def law(self) -> Any:
+        """See the base."""
+        return super(Explicit, self).law() * self.x  # noqa: UP008
+
+
+class Old(Explicit):
+    """Calls the base by its name."""
+
+    def __init__(self, x: Any) -> None:
+        Explicit.__init__(self, x)
+        self.made.append("old")
+
+
+class Pair(np.ndarray):
+    """A subclass of arrays."""
+
+    def __new__(cls, x: Any) -> Any:
+        """Makes one."""
+        self = super(Pair, cls).__new__(cls, (2,), float)  # noqa: UP008
+        self[:] = 1.0
+        return self
+
+    def total(self, x: Any) -> Any:
+        """Of its numbers."""
+        return math.exp(x) * np.asarray(self).sum()
+
+
+def _bases(x: Any) -> Any:
+    Counted.made.clear()
+    old = Old(x)
+    assert Counted.made == ["base", "explicit", "old"]
+    return old.law() + Pair(x).total(x)
+
+
 @dataclasses.dataclass
 class Record:
     """A dataclass."""
@@ -483,7 +542,7 @@ def _threads(x: Any) -> Any:
 
 
 LANGUAGE = [
-    _classes, _objects_from_outside, _inner_functions, _generators, _coroutines, _decorated,
+    _classes, _bases, _objects_from_outside, _inner_functions, _generators, _coroutines, _decorated,
     _recursive, _exceptions, _matched, _threads,
 ]  # fmt: skip
 
