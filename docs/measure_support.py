@@ -417,7 +417,8 @@ def _first(path: str, name: str) -> str:
 def found(names: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
     """What is known of names: path of a module to name to facts."""
     traced = traced_functions()
-    measured = measure()
+    with ft.config(plain=False):  # names as they are
+        measured = measure()
     return {
         path: {
             name: {"status": status(path, name, traced)}

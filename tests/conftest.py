@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import functrans as ft
 from functrans import state, tables
 
 # Users reach printing and files by way of Jaxpr's methods, which hand the tables over at first use;
@@ -56,3 +57,10 @@ def no_state_left_behind() -> Iterator[None]:
     assert state.name_scope.get() == "", "a name scope is open"
     assert state.batch_axis.get() is None, "a batch axis is open"
     assert np.geterr() == errors, "NumPy's error state was changed"
+
+
+@pytest.fixture
+def names_as_they_are() -> Iterator[None]:
+    """No twins of functions of plain code: what is refused without them."""
+    with ft.config(plain=False):
+        yield

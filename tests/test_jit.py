@@ -146,6 +146,7 @@ def test_wrong_static_arguments_raise_when_jitted() -> None:
         ft.jit(3)
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 def test_value_of_a_traced_argument_names_its_path() -> None:
     @ft.jit
     def f(params: Any, *rest: Any) -> Any:

@@ -304,6 +304,7 @@ def test_a_function_without_derivative_is_named() -> None:
         ft.laplacian(opaque)(X)
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 def test_values_do_not_leave_the_trace() -> None:
     with pytest.raises(ft.errors.ConcretizationError, match="float"):
         ft.laplacian(lambda x: float(x[0]) * x)(X)

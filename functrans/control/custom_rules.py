@@ -33,8 +33,10 @@ from functrans.staging import stage
 from functrans.state import open_traces
 from functrans.trace import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.transforms.arguments import (
+    call_traced,
     canonical,
     check_argnums,
+    check_callable,
     leaf_description,
     name_of,
     take_over,
@@ -156,7 +158,8 @@ class _UserJvpCall(JvpCall):
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The function."""
         fun, _, nondiff = self.signature.template.fill(closed)
-        return self.signature.results(fun(*self.signature.arguments(nondiff, args)))
+        result = call_traced(fun, *self.signature.arguments(nondiff, args))
+        return self.signature.results(result)
 
     def jvp(
         self, closed: Sequence[Any], args: Sequence[Any], tangents: Sequence[Any]
@@ -168,7 +171,8 @@ class _UserJvpCall(JvpCall):
             np.zeros(aval_of(x).shape, tree.FLOAT0) if t is None else t
             for t, x in zip(tangents, args, strict=True)
         ]
-        result = rule(
+        result = call_traced(
+            rule,
             *nondiff,
             tree.unflatten(signature.treedef, args),
             tree.unflatten(signature.treedef, filled),
@@ -204,7 +208,8 @@ class _UserVjpCall(VjpCall):
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The function."""
         fun, _, _, nondiff = self.signature.template.fill(closed)
-        return self.signature.results(fun(*self.signature.arguments(nondiff, args)))
+        result = call_traced(fun, *self.signature.arguments(nondiff, args))
+        return self.signature.results(result)
 
     def forward(
         self, closed: Sequence[Any], args: Sequence[Any]
@@ -212,7 +217,7 @@ class _UserVjpCall(VjpCall):
         """The user's forward function; its residuals are the leaves that are arrays."""
         signature = self.signature
         _, fwd, _, nondiff = signature.template.fill(closed)
-        result = fwd(*signature.arguments(nondiff, args))
+        result = call_traced(fwd, *signature.arguments(nondiff, args))
         out, residuals = _pair(self.label, "fwd", result, "(out, residuals)")
         expected = signature.out[0] if signature.out else None
         outs = signature.results(out)
@@ -289,8 +294,8 @@ class _UserPullback(Pullback):
             np.zeros(aval.shape, tree.FLOAT0) if ct is None else ct
             for ct, aval in zip(cts, self.out_avals, strict=True)
         ]
-        result = bwd(
-            *nondiff, self._structured(residuals), tree.unflatten(signature.out[0], filled)
+        result = call_traced(
+            bwd, *nondiff, self._structured(residuals), tree.unflatten(signature.out[0], filled)
         )
         return self._checked(result)
 
@@ -400,7 +405,7 @@ class _CustomFunction(Wrapper):
         return super().__new__(cls)
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
-        fun = traced_form(self._kind, fun)
+        check_callable(self._kind, fun)
         take_over(self, fun)
         self._fun = fun
         self._label = f"{self._kind} of {name_of(fun)}"
@@ -428,7 +433,7 @@ class _CustomFunction(Wrapper):
             template, tracers = make_template((self._fun, *rules, fixed))
             leaves, treedef = tree.flatten(rest)
             if not tracers and not any(isinstance(leaf, Tracer) for leaf in leaves):
-                return self._fun(*full)
+                return call_traced(self._fun, *full)
             values = [self._array(leaf, rest, i) for i, leaf in enumerate(leaves)]
             signature = _Signature(self._label, template, nondiff, len(full), treedef)
             call = self._call(signature, _refusals(tracers, fixed))
@@ -561,7 +566,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
         Returns:
           ``jvp``, so that this can be used as a decorator.
         """
-        jvp = traced_form(f"{self._label}: defjvp", jvp)
+        check_callable(f"{self._label}: defjvp", jvp)
         self._jvp = jvp
         return jvp
 
@@ -647,8 +652,8 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
             tuple with the cotangent of each differentiated argument. ``None`` stands for zeros, for
             an argument or for any part of it; for integers and booleans there may be anything.
         """
-        fwd = traced_form(f"{self._label}: defvjp: fwd", fwd)
-        bwd = traced_form(f"{self._label}: defvjp: bwd", bwd)
+        check_callable(f"{self._label}: defvjp: fwd", fwd)
+        check_callable(f"{self._label}: defvjp: bwd", bwd)
         self._forward = fwd
         self._backward = bwd
 

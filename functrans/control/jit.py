@@ -60,12 +60,12 @@ from functrans.traces.answers import answering
 from functrans.traces.common import plain_value
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
+    call_traced,
     canonical,
     check_callable,
     name_of,
     result_leaf,
     take_over,
-    traced_form,
 )
 
 _MAX_PROGRAMS = 256
@@ -175,7 +175,6 @@ class JitFunction:
     ) -> None:
         take_over(self, fun)
         self._fun = fun
-        self._form = traced_form("jit", fun)
         self._name = name_of(fun)
         self._label = f"jit of {self._name}"
         self._static_argnums = static_argnums
@@ -209,7 +208,7 @@ class JitFunction:
                     raise self._error_of(positional, result)
                 return result
         if not settings.jit:
-            return self._form(*args, **kwargs)
+            return call_traced(self._fun, *args, **kwargs)
         if not kwargs and not self._static_argnums and all(map(_is_leaf, args)):
             leaves: list[Any] = list(args)
             treedef: Any = len(args)
@@ -231,7 +230,7 @@ class JitFunction:
         tensors = _tensors[0] if _tensors else None
         if tensors is not None:
             if tensors.is_staging:  # a part of the step around it
-                return self._form(*args, **kwargs)
+                return call_traced(self._fun, *args, **kwargs)
             if tensors.is_known(self) or any(map(tensors.is_tensor, leaves)):
                 return tensors.call(self, args, kwargs)
         keys = [_leaf_key(leaf) for leaf in leaves]
@@ -352,7 +351,7 @@ class JitFunction:
         """Call the function as a part of what is being traced around it."""
         staging = innermost_staging()
         with answering(staging):
-            result = self._form(*args, **kwargs)
+            result = call_traced(self._fun, *args, **kwargs)
         outs, treedef = tree.flatten_folded(result)
         leaves = [result_leaf(out, self._label, result, i) for i, out in enumerate(outs)]
         return tree.unflatten(treedef, leaves)
@@ -436,7 +435,7 @@ class JitFunction:
     ) -> Any:
         """Call the function itself, with other leaves in place of those that ``split`` gave."""
         full, named, _ = self.arguments_with(args, kwargs, treedef, leaves)
-        return self._form(*full, **named)
+        return call_traced(self._fun, *full, **named)
 
     def arguments_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]

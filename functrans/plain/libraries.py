@@ -37,6 +37,7 @@ from functrans.plain.memory import (
 from functrans.plain.twins import (
     makers,
     makers_by_name,
+    original_of,
     register,
     registered,
     twin,
@@ -76,6 +77,26 @@ class Proxy:
         return repr(vars(self)["__original__"])
 
 
+def _own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of functrans for twins: it makes the twins of functions that it is given itself.
+
+    So programs hold functions that can be found by name.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args = tuple([_by_itself(arg) for arg in args])
+        return call_settled(function, args, {k: _by_itself(arg) for k, arg in kwargs.items()})
+
+    return call
+
+
+def _by_itself(value: Any) -> Any:
+    if type(value) is types.FunctionType and value.__closure__ is None:
+        return original_of(value)
+    return value
+
+
 def library_twin(value: Any) -> Any:
     """What stands for a function, class or module of a library."""
     found = registered(value)
@@ -85,7 +106,8 @@ def library_twin(value: Any) -> Any:
         return _module(value)
     if isinstance(value, type) or not callable(value):
         return value
-    return library(value)
+    is_own = (getattr(value, "__module__", None) or "").startswith("functrans.")
+    return _own(value) if is_own else library(value)
 
 
 def library(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -312,8 +334,14 @@ _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "
 """Functions of functions, which may use traced values that are no arguments."""
 
 
+_SCIPYS_OWN = frozenset({"scipy.sparse"})
+"""Modules whose names in functrans take other arguments."""
+
+
 def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
     """Names of a module of SciPy that have twins."""
+    if module.__name__ in _SCIPYS_OWN:
+        return {}
     ours = _counterpart(module.__name__, "scipy")
     names: dict[str, Any] = {}
     for name in getattr(ours, "__all__", ()):
@@ -389,7 +417,10 @@ class Distribution:
     def __getattr__(self, name: str) -> Any:
         """A method."""
         found = getattr(self.own, name, None)
-        return library(getattr(self.scipy, name) if found is None else found)
+        if found is None:
+            return library(getattr(self.scipy, name))
+        is_multivariate = not hasattr(self.scipy, "ppf")
+        return library(_without_ones(found) if is_multivariate else found)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with parameters."""
@@ -400,6 +431,11 @@ class Distribution:
     def __repr__(self) -> str:
         """Of SciPy's."""
         return repr(self.scipy)
+
+
+def _without_ones(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose results have no axes of one element, as SciPy's of several variables."""
+    return lambda *args, **kwargs: fnp.squeeze(method(*args, **kwargs))
 
 
 _WITHOUT_ARGUMENT = frozenset(

@@ -72,13 +72,15 @@ class MultivariateNormal:
 
     __slots__ = ()
 
-    def logpdf(self, x: Any, mean: Any = 0, cov: Any = 1) -> Any:
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The logarithm of the density.
 
         Args:
           x: points ``[..., n]``; of one variable also ``[m]``.
-          mean: ``[n]`` or a number.
+          mean: ``[n]`` or a number; by default 0.
           cov: positive definite ``[n, n]``; a diagonal ``[n]`` or a number times the identity.
+          allow_singular: accepted for ``cov`` that is not: one that is raises all the same, since
+            its pseudo-inverse has no derivative.
 
         Returns:
           Array ``[...]``.
@@ -87,13 +89,14 @@ class MultivariateNormal:
           ShapeError: the shapes do not fit.
           LinAlgError: ``cov`` is not positive definite.
         """
+        mean = 0.0 if mean is None else mean
         x, mean, cov = as_floating(*map(as_operand, (x, mean, cov)))
         log_det, distance, n = _log_det_and_distance(x, mean, cov)
         return (distance + log_det + n * math.log(2 * math.pi)) * -0.5
 
-    def pdf(self, x: Any, mean: Any = 0, cov: Any = 1) -> Any:
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The density; see ``logpdf``."""
-        return ew.exp(self.logpdf(x, mean, cov))
+        return ew.exp(self.logpdf(x, mean, cov, allow_singular))
 
     def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
         """The differential entropy; ``mean`` does not matter."""

@@ -275,11 +275,17 @@ def traced_form(who: str, fun: Function) -> Function:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_config.get().plain and open_traces.get() and _loaded("needs_twin")(fun, args):
-            return _loaded("call_twin")(fun, args, kwargs)
-        return fun(*args, **kwargs)
+        return call_traced(fun, *args, **kwargs)
 
     return call  # type: ignore[return-value]  # it has the signature of fun
+
+
+def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function, or its twin where plain code needs one."""
+    is_on = current_config.get().plain and open_traces.get()
+    if is_on and _may_have_twin(fun) and _loaded("needs_twin")(fun, args):
+        return _loaded("call_twin")(fun, args, kwargs)
+    return fun(*args, **kwargs)
 
 
 def _may_have_twin(fun: Any) -> bool:

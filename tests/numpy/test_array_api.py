@@ -483,6 +483,7 @@ def test_what_the_namespace_says():
     assert set(info.capabilities()) >= {"boolean indexing", "data-dependent shapes"}
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 def test_what_traced_arrays_say():
     def fun(x):
         assert x.__array_namespace__() is xp

@@ -12,6 +12,8 @@ from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.numpy.dispatch import array_functions
 from functrans.numpy.tables import REPLACEMENTS
 
+pytestmark = pytest.mark.usefixtures("names_as_they_are")
+
 BUFFER = np.zeros(3)
 ARRAY = np.arange(12.0).reshape(3, 4)
 

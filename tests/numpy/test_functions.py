@@ -124,6 +124,7 @@ def test_nan_to_num_in_place() -> None:
     np.testing.assert_array_equal(ft.vjp(f, N)[0], np.nan_to_num(N))
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 def test_comparisons_give_bools_when_values_are_known() -> None:
     def f(x):
         assert np.allclose(x, X)

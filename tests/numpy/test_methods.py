@@ -117,6 +117,7 @@ def test_every_method_of_ndarray_is_there_or_refused_for_a_reason() -> None:
     assert {name for name in names if not hasattr(type(tracers[0]), name)} == refused
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 @pytest.mark.parametrize("use", [lambda x: x.item(), lambda x: x.tolist(), float, complex])
 def test_python_numbers_are_refused(use) -> None:
     with pytest.raises(ft.errors.ConcretizationError):

@@ -231,6 +231,7 @@ def test_unary_ufunc_at_applies_once_per_index() -> None:
     check(Case("sin.at", f, V))
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 def test_ufunc_at_on_plain_array_raises() -> None:
     buffer = np.zeros(3)
     with pytest.raises(ft.errors.UnsupportedOperationError, match=r"add\.at"):

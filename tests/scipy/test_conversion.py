@@ -18,6 +18,8 @@ import functrans as ft
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from scipy import stats
 
+pytestmark = pytest.mark.usefixtures("names_as_they_are")
+
 X = np.array([0.5, 1.0, 2.0])
 MATRIX = np.diag([2.0, 3.0, 4.0])
 SPLINE = scipy.interpolate.CubicSpline(np.arange(4.0), np.arange(4.0) ** 2)

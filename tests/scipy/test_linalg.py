@@ -290,6 +290,7 @@ def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
         ft.vjp(lambda a: call(ft.scipy.linalg, a), A)
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 def test_plain_scipy_on_traced_arrays_names_the_replacement() -> None:
     with pytest.raises(ConcretizationError, match=r"functrans\.scipy\.linalg\.expm"):
         ft.grad(lambda a: np.sum(scipy.linalg.expm(a)))(A)

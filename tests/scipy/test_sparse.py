@@ -218,6 +218,7 @@ ERRORS: dict[str, tuple[Callable[[Any, Any], Any], type[Exception], str]] = {
 }
 
 
+@pytest.mark.usefixtures("names_as_they_are")
 @pytest.mark.parametrize("label", ERRORS)
 def test_errors_say_what_to_do(label: str) -> None:
     of, error, match = ERRORS[label]
