@@ -16,14 +16,13 @@ Layer: ``plain``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.operators import element, register_view
+from functrans.operators import element, elements, register_view
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import reshape
 from functrans.state import open_traces
@@ -309,9 +308,9 @@ def _method(name: str) -> Callable[..., Any]:
             if holds_tracer(args) or holds_tracer(kwargs):
                 tracer = self.made_traced() if name in _WRITERS else lifted(self)
         if tracer is not None:
-            return (getattr(tracer, name) if name != "item" else partial(element, tracer))(
-                *args, **kwargs
-            )
+            if name in _TO_PYTHON:
+                return _TO_PYTHON[name](tracer, *args)
+            return getattr(tracer, name)(*args, **kwargs)
         return plain(self, *args, **kwargs)
 
     method.__name__ = name
@@ -319,6 +318,9 @@ def _method(name: str) -> Callable[..., Any]:
     method.__doc__ = f"``ndarray.{name}``."
     return method
 
+
+_TO_PYTHON: dict[str, Callable[..., Any]] = {"item": element, "tolist": elements}
+"""Methods that give Python's numbers, of which traced ones stay traced."""
 
 _RESHAPES = frozenset({"reshape", "ravel"})
 """Methods that give a view or a copy, as the layout in memory allows."""
