@@ -471,11 +471,11 @@ def is_plain_code(frame: Any) -> bool:
     return hasattr(type(frame.f_globals), "original")
 
 
-def elements(x: Any) -> Any:
+def nested_elements(x: Any) -> Any:
     """The elements of a traced array, still traced, in lists as ``x.tolist()`` gives them."""
     if not shape_of(x):
         return getitem(x, ())
-    return list(map(elements, iterate(x)))
+    return list(map(nested_elements, iterate(x)))
 
 
 def element(x: Any, *args: Any) -> Any:

@@ -34,7 +34,7 @@ from functrans.numpy import (
 )
 from functrans.numpy.at import At
 from functrans.numpy.common import as_operand, fresh, view
-from functrans.operators import assign, elements, is_plain_code, write
+from functrans.operators import assign, nested_elements, is_plain_code, write
 from functrans.primitives import complex_parts, structural
 from functrans.primitives.structural import cast
 from functrans.trace import dtype_of, shape_of
@@ -221,7 +221,7 @@ def _compress(self: Any, condition: Any, axis: Any = None, out: Any = None) -> A
 def _tolist(self: Any) -> Any:
     """Refused outside of plain code: Python numbers would lose the derivative."""
     if is_plain_code(sys._getframe(1)):
-        return elements(self)
+        return nested_elements(self)
     return self._concrete(".tolist()").tolist()
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.operators import element, elements, register_view
+from functrans.operators import element, nested_elements, register_view
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import reshape
 from functrans.state import open_traces
@@ -319,7 +319,7 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-_TO_PYTHON: dict[str, Callable[..., Any]] = {"item": element, "tolist": elements}
+_TO_PYTHON: dict[str, Callable[..., Any]] = {"item": element, "tolist": nested_elements}
 """Methods that give Python's numbers, of which traced ones stay traced."""
 
 _RESHAPES = frozenset({"reshape", "ravel"})
