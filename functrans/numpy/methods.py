@@ -34,7 +34,7 @@ from functrans.numpy import (
 )
 from functrans.numpy.at import At
 from functrans.numpy.common import as_operand, fresh, view
-from functrans.operators import assign, nested_elements, is_plain_code, write
+from functrans.operators import assign, is_plain_code, nested_elements, write
 from functrans.primitives import complex_parts, structural
 from functrans.primitives.structural import cast
 from functrans.trace import dtype_of, shape_of

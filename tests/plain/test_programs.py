@@ -1,4 +1,4 @@
-"""The programs of ``programs/``, as plain NumPy runs them: that they have derivatives to be found.
+"""The programs of ``programs/``: differentiated and compiled as they stand, against differences.
 
 Ordinary programs as scientists and engineers write them, of no library but NumPy, SciPy and
 Python's own. Each has ``main``, the figure of merit at ``POINT``; ``outputs``, several results of
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import functrans as ft
+from functrans.errors import FunctransError
 from plain import programs
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(programs.__path__))
@@ -54,3 +56,83 @@ def test_a_program_is_smooth_at_its_point(name: str) -> None:
         sizes = np.maximum(np.abs(wide), np.abs(narrow))
         assert np.all(np.abs(wide - narrow) <= tolerance * sizes + floor * np.abs(value))
     np.testing.assert_array_equal(program.POINT, before)
+
+
+REFUSED = {
+    ("beam_fem", "main"): "sparse matrices with traced entries",
+    ("beam_fem", "outputs"): "sparse matrices with traced entries",
+    ("logistic_fit", "main"): "minimize of a function with traced values",
+    ("logistic_fit", "outputs"): "minimize of a function with traced values",
+    ("arm_kinematics", "outputs"): "fsolve",
+    ("seir_ages", "outputs"): "root of a function with traced values",
+    ("planck_adaptive", "outputs"): "quad of a function that decides by values",
+}
+"""What is not yet differentiated: it raises."""
+
+FUNCTIONS = [(name, kind) for name in NAMES for kind in ("main", "outputs")]
+TRACED = [one for one in FUNCTIONS if one not in REFUSED]
+COMPILED = [name for name in NAMES if (name, "main") not in REFUSED and name != "pr_flash"]
+
+
+def _scaled(derivative: Any, point: Any, axes: int = 1) -> np.ndarray:
+    """A derivative in relative changes of the coordinates, as rows of them."""
+    size = np.abs(np.atleast_1d(np.asarray(point, float)))
+    size = np.where(size == 0, 1.0, size)
+    found = np.asarray(derivative, float)
+    for axis in range(axes):
+        shape = [1] * found.ndim if np.ndim(point) else []
+        if shape:
+            shape[found.ndim - 1 - axis] = len(size)
+        found = found * size.reshape(shape)
+    return found
+
+
+@pytest.mark.parametrize(("name", "kind"), TRACED)
+def test_derivatives_are_those_of_differences(name: str, kind: str) -> None:
+    program = _program(name)
+    function, point = getattr(program, kind), program.POINT
+    transform = ft.grad if kind == "main" else ft.jacobian
+    found = _scaled(transform(function)(np.asarray(point, float)), point)
+    wide, narrow = (_differences(function, point, step) for step in STEPS)
+    found = found.T if np.ndim(point) else np.expand_dims(found, 0)
+    value = np.abs(np.asarray(function(point), float))
+    allowed = 1e-4 * np.maximum(np.abs(narrow), np.abs(wide)) + 3 * np.abs(wide - narrow)
+    is_known = np.broadcast_to(np.isfinite(narrow), found.shape)
+    wrong = is_known & ~(np.abs(found - narrow) <= allowed + 1e-6 * value)
+    assert not np.any(wrong), (found[wrong], np.broadcast_to(narrow, found.shape)[wrong])
+
+
+@pytest.mark.parametrize(("name", "kind"), REFUSED)
+def test_what_is_not_differentiated_is_refused(name: str, kind: str) -> None:
+    program = _program(name)
+    with pytest.raises((FunctransError, TypeError)):
+        ft.jacobian(getattr(program, kind))(np.asarray(program.POINT, float))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in TRACED if kind == "main"])
+def test_second_derivatives_are_those_of_gradients(name: str) -> None:
+    program = _program(name)
+    point = np.asarray(program.POINT, float)
+    direction = np.cos(np.arange(point.size) + 1).reshape(point.shape) * np.where(
+        point == 0, 1.0, np.abs(point)
+    )
+    found = _scaled(
+        ft.hessian(program.main)(point) @ direction
+        if point.ndim
+        else ft.hessian(program.main)(point) * direction,
+        point,
+    )
+    ends = [ft.grad(program.main)(point + step * direction) for step in (1e-5, -1e-5)]
+    expected = _scaled((np.asarray(ends[0]) - np.asarray(ends[1])) / 2e-5, point)
+    np.testing.assert_allclose(found, expected, 1e-4, 1e-4 * np.max(np.abs(expected)) + 1e-12)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_programs_give_the_same(name: str) -> None:
+    program = _program(name)
+    compiled = ft.jit(program.main, specialize=program.DECIDES)
+    expected = program.main(program.POINT)
+    # to the tolerance of the integrators of SciPy and functrans, which differ
+    np.testing.assert_allclose(compiled(program.POINT), expected, 1e-7)
+    moved = np.asarray(program.POINT, float) * (1 + 1e-9)
+    np.testing.assert_allclose(compiled(moved), expected, 1e-6)
