@@ -126,6 +126,7 @@ __all__ = [
     "errors",
     "eval_jaxpr",
     "eval_shape",
+    "explain_names",
     "external",
     "fixed_point",
     "flatten_util",
