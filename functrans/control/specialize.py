@@ -332,11 +332,11 @@ class Paths:
         """The error for one path more than are kept; names the line at which most of them part."""
         splits: Counter[str] = Counter()
         longest: Counter[str] = Counter()
-        whats: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         for node in {node for path in self._paths.values() for node in path.nodes}:
             if node.guard is not None:
                 splits[node.guard.line] += len(node.children) - 1
-                whats[node.guard.line] = node.guard.what
+                kinds[node.guard.line] = node.guard.what
         for path in self._paths.values():
             for line, count in Counter(guard.line for guard in path.guards).items():
                 longest[line] = max(longest[line], count)
@@ -347,11 +347,11 @@ class Paths:
                 "each sequence of answers. If it is a loop that ends by values, write it as "
                 "ft.lax.while_loop; a choice in each round as np.where or ft.lax.cond"
             )
-        elif whats[line] == "bool()":
+        elif kinds[line] == "bool()":
             why = "together with the others; write the choices as np.where or ft.lax.cond"
         else:
             why = (
-                f"by the values of {whats[line]}: each has a program of its own. Use array "
+                f"by the values of {kinds[line]}: each has a program of its own. Use array "
                 "operations, ft.lax.switch or ft.lax.fori_loop, or a static argument"
             )
         return PathLimitError(
