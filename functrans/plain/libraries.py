@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-import functrans.scipy
 from functrans.plain.memory import (
     TARGETS,
     Buffer,
@@ -44,6 +43,7 @@ from functrans.plain.twins import (
 )
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
+from functrans.transforms.arguments import loaded
 
 PROXIED = ("numpy", "scipy", "functrans")
 """Libraries whose modules are proxied. Others get arrays as they are."""
@@ -226,7 +226,7 @@ def _module(module: types.ModuleType) -> Any:
 
 def _counterpart(name: str, root: str) -> Any:
     """The module of functrans for one of NumPy or SciPy, or ``None``."""
-    found: Any = getattr(functrans, root)
+    found: Any = fnp if root == "numpy" else loaded("scipy")
     for part in name.split(".")[1:]:
         found = getattr(found, part, None)
     return found
@@ -485,14 +485,14 @@ def _vectorized(value: Any) -> Any:
 
 def _piecewise(value: Any) -> Any:
     """A spline or another piecewise polynomial of SciPy."""
-    own = functrans.scipy.interpolate
+    own = loaded("scipy").interpolate
     if hasattr(value, "t"):
         return library(own.BSpline(value.t, value.c, value.k, value.extrapolate, value.axis))
     return library(own.PPoly(value.c, value.x, value.extrapolate, value.axis))
 
 
 def _interp1d(value: Any) -> Any:
-    own = functrans.scipy.interpolate
+    own = loaded("scipy").interpolate
     return library(
         own.interp1d(
             value.x,

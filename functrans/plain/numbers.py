@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-import functrans.scipy
 from functrans.ir.source import here
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
 from functrans.plain.memory import Buffer, holds_tracer, run_through, settled
@@ -40,6 +39,7 @@ from functrans.plain.twins import (
     twin,
 )
 from functrans.trace import Tracer
+from functrans.transforms.arguments import loaded
 
 
 def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +89,7 @@ def _integer(function: Callable[[Any], int]) -> Callable[[Any], int]:
 
 def _special(name: str) -> Callable[..., Any]:
     def apply(*args: Any) -> Any:
-        return getattr(functrans.scipy.special, name)(*map(_number, args))
+        return getattr(loaded("scipy").special, name)(*map(_number, args))
 
     return apply
 

@@ -283,8 +283,8 @@ def traced_form(who: str, fun: Function) -> Function:
 def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, or its twin where plain code needs one."""
     is_on = current_config.get().plain and open_traces.get()
-    if is_on and _may_have_twin(fun) and _loaded("needs_twin")(fun, args):
-        return _loaded("call_twin")(fun, args, kwargs)
+    if is_on and _may_have_twin(fun) and loaded("needs_twin")(fun, args):
+        return loaded("call_twin")(fun, args, kwargs)
     return fun(*args, **kwargs)
 
 
@@ -300,21 +300,22 @@ def _may_have_twin(fun: Any) -> bool:
     return not type(fun).__module__.startswith("functrans.")
 
 
-_plain: dict[str, Callable[[], Callable[..., Any]]] = {}
+_plain: dict[str, Callable[[], Any]] = {}
 
 
-def install_plain(**loads: Callable[[], Callable[..., Any]]) -> None:
+def install_plain(**loads: Callable[[], Any]) -> None:
     """Hand over how functions of plain code are called (``plain``), to be loaded when one is.
 
     Args:
       **loads: ``needs_twin`` gives the function that says so of a function; ``call_twin`` that of
-        function, arguments and keywords which calls it.
+        function, arguments and keywords which calls it; ``scipy`` the namespace of SciPy's twins.
     """
     _plain.update(loads)
 
 
 @functools.cache
-def _loaded(name: str) -> Callable[..., Any]:
+def loaded(name: str) -> Any:
+    """What was handed over under a name."""
     return _plain[name]()
 
 
