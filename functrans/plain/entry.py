@@ -50,5 +50,7 @@ def _give_back(memo: Memo) -> None:
                 cell.cell_contents = given_back(content)
     for value in memo.objects:
         given_back(value.__dict__)
+    for cls, members in list(memo.classes.items()):
+        twins.give_back_members(cls, members)
     for container in memo.containers:
         twins.give_back_items(*container)

@@ -149,7 +149,11 @@ class Ufunc:
             args = args[: self.ufunc.nin]
             return call_ufunc(self.ufunc, "__call__", args, {**kwargs, "out": outs})
         result = self.ufunc(*args, **kwargs)
-        return result.view(Buffer) if type(result) is np.ndarray and result.ndim else result
+        if type(result) is not np.ndarray or not result.ndim:
+            return result
+        buffer = result.view(Buffer)
+        buffer._is_own = True
+        return buffer
 
     def __getattr__(self, name: str) -> Any:
         """Methods: ``reduce``, ``accumulate``, ``at`` ..."""

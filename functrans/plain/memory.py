@@ -15,6 +15,8 @@ Layer: ``plain``.
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,26 +34,30 @@ PLAIN_KINDS = "fciub"
 """Kinds of dtypes of arrays that may hold numbers."""
 
 
+_homes: weakref.WeakValueDictionary[int, Home] = weakref.WeakValueDictionary()
+"""The memories that are known, by identity of the arrays that own them."""
+
+
 class Home:
     """The memory that an array and its views share.
 
     Attributes:
-      root: the array that owns it.
+      owner: the array that owns it.
+      root: the same as an ordinary array.
       trace: the trace that was innermost when it was made; ``None`` of an array from outside.
       tracer: what stands for ``root`` since a traced value was written to the memory.
-      is_outside: whether the array came from outside, so that no traced value may be written.
+      is_outside: whether others may see the memory, so that no traced value may be written.
     """
 
-    __slots__ = ("is_outside", "root", "trace", "tracer")
+    __slots__ = ("__weakref__", "is_outside", "owner", "root", "trace", "tracer")
 
-    def __init__(self, array: np.ndarray, trace: Any = None, *, is_outside: bool = False) -> None:
-        root: Any = array
-        while isinstance(root.base, np.ndarray):
-            root = root.base
-        self.root = np.ndarray.view(root, np.ndarray)
-        self.is_outside = is_outside or root.base is not None or not root.flags.writeable
+    def __init__(self, owner: np.ndarray, trace: Any, *, is_outside: bool) -> None:
+        self.owner = owner
+        self.root = np.ndarray.view(owner, np.ndarray)
+        self.is_outside = is_outside or owner.base is not None or not owner.flags.writeable
         self.trace = trace
         self.tracer: Any = None
+        _homes[id(owner)] = self
 
     def holds(self, array: np.ndarray) -> bool:
         """Whether an array lies in this memory."""
@@ -94,6 +100,13 @@ class Home:
             root[...] = np.iinfo(root.dtype).min if kind == "i" else np.iinfo(root.dtype).max
 
 
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array that owns the memory of another one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def _address(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])
 
@@ -102,17 +115,20 @@ class Buffer(np.ndarray):
     """See the module's docstring."""
 
     _home: Home | None
+    _is_own: bool
     _origin: Home | None
     _trace: Any
     _tracer: Any
+    _array: np.ndarray
 
     def __array_finalize__(self, other: Any) -> None:
         """Remember where it may come from; whether it is a view is asked when it matters."""
         stack = open_traces.get()
         self._home = None
+        self._is_own = False
         self._trace = stack[-1] if stack else None
         self._tracer = None
-        self._origin = None if other is None or type(other) is not Buffer else other.home()
+        self._origin = other.home() if type(other) is Buffer else None
 
     # what it stands for --------------------------------------------------------------------------
 
@@ -120,18 +136,25 @@ class Buffer(np.ndarray):
         """The memory it lies in."""
         home = self._home
         if home is None:
-            origin = self._origin
-            home = origin if origin is not None and origin.holds(self) else Home(self, self._trace)
-            self._home, self._origin = home, None
+            home, self._origin = self._found_home(), None
+            self._home = home
         return home
+
+    def _found_home(self) -> Home:
+        """That of the array it is a view of, also where a function of a library made the view."""
+        origin = self._origin
+        if origin is not None and origin.holds(self):
+            return origin
+        owner = _owner(self)
+        known = _homes.get(id(owner))
+        if known is not None and known.owner is owner:
+            return known
+        is_own = self._is_own or origin is not None  # what arrays make is theirs, or their view
+        return Home(owner, self._trace, is_outside=not is_own)
 
     def traced(self) -> Any:
         """The tracer that stands for it, or ``None``."""
-        home = self._home
-        if home is None:
-            if self._origin is None:
-                return None
-            home = self.home()
+        home = self._home or self.home()
         if home.tracer is None:
             return None
         tracer = self._tracer
@@ -148,12 +171,8 @@ class Buffer(np.ndarray):
 
     def plain(self) -> np.ndarray:
         """The same memory as an ordinary array."""
-        home = self._home
-        if home is not None and home.is_outside and home.root.shape == self.shape:
-            root = home.root
-            if root.strides == self.strides and _address(root) == _address(self):
-                return root  # the same object each time: constants are known by identity
-        return np.ndarray.view(self, np.ndarray)
+        array = self.__dict__.get("_array")  # the same each time: constants are known by identity
+        return np.ndarray.view(self, np.ndarray) if array is None else array
 
     # Python ---------------------------------------------------------------------------------------
 
@@ -407,21 +426,67 @@ def settled_index(index: Any) -> Any:
     return index if type(index) in (int, slice) else settled(index)
 
 
-def given(result: Any) -> Any:
-    """A result that user code may write to: new arrays are buffers."""
+def given(result: Any, depth: int = 0) -> Any:
+    """A result that user code may write to: new arrays are buffers.
+
+    An array that somebody else holds, too, is taken for one from outside.
+    """
     kind = type(result)
     if kind is np.ndarray:
-        return result.view(Buffer) if result.ndim and result.dtype.kind in PLAIN_KINDS else result
+        if not result.ndim or result.dtype.kind not in PLAIN_KINDS:
+            return result
+        is_own = _is_sole(result, depth)
+        buffer = result.view(Buffer)
+        owner = _owner(result)
+        known = _homes.get(id(owner))
+        if known is not None and known.owner is owner:
+            buffer._home = known  # of a buffer among the arguments
+        elif is_own:
+            buffer._is_own = True
+        return buffer
     if kind is tuple or kind is list:
-        return kind([given(item) for item in result])
+        return kind([given(item, 1) for item in result])
+    if isinstance(result, tuple) and hasattr(kind, "_make"):
+        return kind._make([given(item, 1) for item in result])
     return result
+
+
+def _is_sole(result: Any, depth: int) -> bool:
+    """Whether nobody but the caller holds the memory of a result."""
+    owner = result
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    limit: int = _OF_RESULT[depth] if owner is result else _OF_BASE
+    return sys.getrefcount(owner) <= limit
+
+
+def _references(result: Any, depth: int = 0) -> Any:
+    """How often new arrays are held where ``_is_sole`` looks: by the same steps as there."""
+    if type(result) is tuple:
+        return next(_references(item, 1) for item in result)
+    return _counted(result, depth)
+
+
+def _counted(result: Any, depth: int) -> int:
+    owner = result
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return sys.getrefcount(owner)
+
+
+_OF_RESULT = (_references(np.zeros(2)), _references((np.zeros(2),)))
+_OF_BASE = _references(np.zeros(2)[:1])
 
 
 def outside(array: np.ndarray) -> Buffer:
     """An array that came from outside: what is computed from it are buffers, it is none to fill."""
     result = array.view(Buffer)
-    home = result._home = Home(array, is_outside=True)
-    home.root = array
+    owner = _owner(array)
+    home = _homes.get(id(owner))
+    if home is None or home.owner is not owner:
+        home = Home(owner, None, is_outside=True)
+    result._home = home
+    result._array = array
     return result
 
 

@@ -17,6 +17,7 @@ Layer: ``plain``.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import dis
@@ -46,7 +47,7 @@ class Memo:
       cells: by identity of a closure's cell: it, its twin and what the twin held at first.
       containers: lists and dictionaries from outside, their twins and what these held at first.
       objects: objects from outside that were seen, to look at what was written to them.
-      classes: classes whose twins are known to be up to date.
+      classes: classes whose twins are up to date, and what these hold.
     """
 
     __slots__ = ("cells", "classes", "containers", "objects", "values")
@@ -56,7 +57,7 @@ class Memo:
         self.cells: dict[int, tuple[Any, Any, Any]] = {}
         self.containers: list[tuple[Any, Any, Any]] = []
         self.objects: list[Any] = []
-        self.classes: set[type] = set()
+        self.classes: dict[type, dict[str, Any]] = {}
 
 
 memo_of_call: ContextVar[Memo | None] = ContextVar("functrans_plain_memo", default=None)
@@ -481,14 +482,26 @@ def twin_class(cls: type) -> type:
         if "<locals>" not in cls.__qualname__:
             _classes[cls] = result
     memo().values[id(cls)] = cls, result
-    memo().classes.add(cls)
+    members = memo().classes[cls] = {}
     for name, value in list(cls.__dict__.items()):
         if name in _KEPT or isinstance(value, types.MemberDescriptorType):
             continue
-        replaced = _member(value)
+        replaced = members[name] = _member(value)
         if result.__dict__.get(name, EMPTY) is not replaced:
             type.__setattr__(result, name, replaced)
     return result
+
+
+def give_back_members(cls: type, members: dict[str, Any]) -> None:
+    """Write to a class what was written to its twin."""
+    own = memo().values[id(cls)][1]
+    for name, value in list(own.__dict__.items()):
+        if name not in _KEPT and name not in _OF_TWINS and members.get(name, EMPTY) is not value:
+            setattr(cls, name, given_back(value))
+            delattr(own, name)
+
+
+_OF_TWINS = frozenset({"__hash__", "__eq__", "__getattribute__", "__parameters__"})
 
 
 def _empty_twin(cls: type) -> Any:
@@ -517,10 +530,10 @@ def _empty_twin(cls: type) -> Any:
 def _may_have_twin(cls: type) -> bool:
     if not is_user_module(cls.__module__) or getattr(cls, "_is_protocol", False):
         return False
-    return not issubclass(cls, (enum.Enum, BaseException, tuple, type)) and not is_node(cls)
-
-
-is_node: Callable[[type], bool] = lambda cls: False  # noqa: E731  # set by plain.entry
+    meta = type(cls)
+    if meta is not type and meta is not abc.ABCMeta and not is_user_module(meta.__module__):
+        return False  # a library's way of making classes
+    return not issubclass(cls, (enum.Enum, BaseException, tuple, type))
 
 
 def _member(value: Any) -> Any:

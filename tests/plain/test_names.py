@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import functrans as ft
-from functrans.errors import AliasedWriteError, UnsupportedOperationError
+from functrans.errors import AliasedWriteError, FunctransError, UnsupportedOperationError
 from functrans.plain.decide import needs_twin
 from scipy import special, stats
 
@@ -413,7 +413,9 @@ class Slotted:
 
 
 def _classes(x: Any) -> Any:
+    made = Square.made
     square = Square.of(x)
+    assert Square.made == made + 1
     assert isinstance(square, Shape)
     assert type(square) is Square
     assert issubclass(Square, Shape)
@@ -657,6 +659,68 @@ def test_arrays_of_the_caller_are_not_changed() -> None:
     with pytest.raises(UnsupportedOperationError, match=r"test_names\.py:\d+ .*a = a\.copy\(\)"):
         ft.grad(f)(POINT)
     np.testing.assert_array_equal(outside, [1.0, 2.0])
+
+
+class Held:
+    """An object that has no twin, and an array."""
+
+    __slots__ = ("data",)
+
+    def __init__(self) -> None:
+        self.data = np.array([1.0, 2.0])
+
+
+HELD = Held()
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "as it is": lambda a: a,
+    "asarray": np.asarray,
+    "a view": lambda a: np.asarray(a)[:],
+    "reshape": lambda a: np.reshape(a, (1, 2))[0],
+    "atleast_2d": lambda a: np.atleast_2d(a)[0],
+    "split": lambda a: np.split(a, 1)[0],
+    "array without copy": lambda a: np.array(a, copy=None),
+    "broadcast": lambda a: np.broadcast_arrays(a)[0],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("where", ["global", "slot"])
+def test_memory_of_the_caller_is_not_changed_by_any_way_to_it(way: str, where: str) -> None:
+    def f(x: Any) -> Any:
+        a = WAYS[way](OUTSIDE if where == "global" else HELD.data)
+        a[0] = x
+        return a.sum()
+
+    before = OUTSIDE.copy(), HELD.data.copy()
+    with pytest.raises((FunctransError, TypeError, ValueError)):
+        ft.grad(f)(POINT)
+    np.testing.assert_array_equal(OUTSIDE, before[0])
+    np.testing.assert_array_equal(HELD.data, before[1])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_own_memory_is_one_by_any_way_to_it(way: str) -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(2)
+        b = WAYS[way](a)
+        c = WAYS[way](a)
+        b[0] = x
+        c[1] = x * x
+        return (a * [1.0, 2.0]).sum() + b.sum() + c[0]
+
+    check(f, jit=False)
+
+
+def test_arrays_that_functions_make_may_be_filled() -> None:
+    def f(x: Any) -> Any:
+        values, vectors = np.linalg.eigh(np.diag(OUTSIDE))
+        first, second = np.split(np.zeros(4), 2)
+        grid, _ = np.meshgrid(OUTSIDE, OUTSIDE)
+        for a in (values, vectors[0], first, second, grid[1]):
+            a[0] = x * a[1]
+        return values.sum() + vectors.sum() + first.sum() + grid.sum()
+
+    check(f, jit=False)
 
 
 def test_arrays_of_integers_take_no_fractions() -> None:
