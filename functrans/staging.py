@@ -29,7 +29,7 @@ from functrans.trace import Trace, Tracer, aval_of, tracing
 
 def may_change(value: Any) -> bool:
     """Whether a value is an array whose elements its owner can write to, if only through a base."""
-    while type(value) is np.ndarray:
+    while isinstance(value, np.ndarray):
         if value.flags.writeable:
             return True
         value = value.base
