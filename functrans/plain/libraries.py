@@ -106,6 +106,8 @@ def library_twin(value: Any) -> Any:
         return _module(value)
     if isinstance(value, type) or not callable(value):
         return value
+    if isinstance(getattr(type(value), "__call__", None), types.FunctionType):  # noqa: B004
+        return value  # an object, which has other methods, too
     is_own = (getattr(value, "__module__", None) or "").startswith("functrans.")
     return _own(value) if is_own else library(value)
 
