@@ -7,7 +7,7 @@ at no cost but this look, once for a function.
 
 Here: the look. Not here: what is replaced (``plain.libraries``, ``plain.numbers``).
 
-Layer: ``plain`` (its first module: it imports nothing of it).
+Layer: ``plain`` (after ``users``: it is loaded without the tables of twins).
 """
 
 from __future__ import annotations

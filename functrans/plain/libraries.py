@@ -239,7 +239,6 @@ def _counterpart(name: str, root: str) -> Any:
 
 
 _INDEXED = ("r_", "c_")
-_BY_NUMPY = frozenset({*TARGETS, "may_share_memory", "shares_memory"})
 
 
 def _of_numpy(module: types.ModuleType) -> dict[str, Any]:

@@ -453,9 +453,7 @@ def given(result: Any, depth: int = 0) -> Any:
 
 def _is_sole(result: Any, depth: int) -> bool:
     """Whether nobody but the caller holds the memory of a result."""
-    owner = result
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = _owner(result)
     limit: int = _OF_RESULT[depth] if owner is result else _OF_BASE
     return sys.getrefcount(owner) <= limit
 
@@ -468,9 +466,7 @@ def _references(result: Any, depth: int = 0) -> Any:
 
 
 def _counted(result: Any, depth: int) -> int:
-    owner = result
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = _owner(result)
     return sys.getrefcount(owner)
 
 

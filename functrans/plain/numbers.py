@@ -217,15 +217,6 @@ def _complex(*args: Any, **kwargs: Any) -> Any:
     return complex(*args, **kwargs)
 
 
-def _int(*args: Any, **kwargs: Any) -> Any:
-    """``int(x)``: Python's; of a traced integer that nothing but arithmetic needs, itself."""
-    return int(*map(settled, args), **kwargs)
-
-
-def _bool(x: Any = False, /) -> bool:
-    return bool(x)
-
-
 def _type(*args: Any, **kwargs: Any) -> Any:
     """``type(x)``: of an object from outside, the class by which twins know it."""
     if len(args) == 1 and not kwargs:
@@ -321,8 +312,6 @@ def _import(
 _CALLED: dict[Any, Callable[..., Any]] = {
     float: _float,
     complex: _complex,
-    int: _int,
-    bool: _bool,
     type: _type,
     super: lambda cls, *args: super(original_of(cls), *args),
 }

@@ -280,7 +280,7 @@ def given_back(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return kind._make(given_back(item) for item in value)
     if _OUTSIDE in kind.__dict__:
-        return object.__getattribute__(value, "__dict__").get(_OUTSIDE) or _origin_of(value)
+        return _origin_of(value)
     original = kind.__dict__.get(_ORIGINAL)
     if original is not None:
         attributes = getattr(value, "__dict__", None)
@@ -393,7 +393,7 @@ def contents(cell: Any) -> Any:
 
 # calls of types -----------------------------------------------------------------------------------
 
-CALLED_TYPES = ("float", "complex", "int", "bool", "type", "super")
+CALLED_TYPES = ("float", "complex", "type", "super")
 """Types of Python of which a call has a twin; elsewhere in the code they stay the types.
 
 ``super()`` without arguments is Python's own, which looks at its caller.
