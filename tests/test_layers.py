@@ -109,6 +109,8 @@ rolling
     "plain": """
 users memory
 decide twins
+sparse
+sparse_names
 libraries
 numbers
 entry

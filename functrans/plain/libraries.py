@@ -24,6 +24,7 @@ import numpy as np
 
 import functrans.numpy as fnp
 import functrans.scipy
+from functrans.plain import sparse_names
 from functrans.plain.memory import (
     TARGETS,
     Buffer,
@@ -312,10 +313,16 @@ _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "
 """Functions of functions, which may use traced values that are no arguments."""
 
 
+OWN_NAMES = {**sparse_names.NAMES}
+"""Modules of SciPy whose names have twins of their own, beside those of functrans."""
+
+
 def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
     """Names of a module of SciPy that have twins."""
     ours = _counterpart(module.__name__, "scipy")
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = OWN_NAMES[module.__name__]() if module.__name__ in OWN_NAMES else {}
+    for name, replaced in names.items():
+        register(getattr(module, name), replaced)
     for name in getattr(ours, "__all__", ()):
         own = getattr(ours, name)
         if isinstance(own, types.ModuleType):
@@ -502,6 +509,8 @@ def install() -> None:
             "numba.core.dispatcher.Dispatcher": _dispatcher,
         }
     )
+    makers_by_name.update(sparse_names.OBJECTS)
+    sparse_names.register_container()
     for kind in (type(np.r_), type(np.c_)):
         makers[kind] = library_twin
 

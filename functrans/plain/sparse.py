@@ -1,0 +1,1173 @@
+"""Sparse matrices of plain code: SciPy's until a traced value meets them, then ``TracedSparse``.
+
+SciPy's constructors give SciPy's matrices in twins too, of subclasses (``SparseInTwins``) whose
+operators know traced operands. With traced entries they give a ``TracedSparse``: rows and columns
+that are known, and a traced vector of entries. Whatever only moves entries (slices, transposes,
+conversions) is done by SciPy on a matrix of the same format whose entries are *position numbers*
+1, 2, ... of that vector; in the result they say which entry went where. Sums merge triplets,
+products of two sparse matrices are expanded, and products with dense arrays and systems are those
+of ``functrans.scipy.sparse``.
+
+Here: the classes. Not here: constructors, functions of matrices, solvers (``plain.sparse_names``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import functrans.numpy as fnp
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.plain.memory import given, holds_tracer, settled
+from functrans.plain.twins import _ORIGINAL
+from functrans.primitives.gather_scatter import accumulate_p
+from functrans.sparse_arrays import SparseArray, compressed, matmul
+from functrans.trace import Tracer, bind, dtype_of, shape_of
+
+FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+KINDS = ("matrix", "array")
+_STORE_FORMATS = frozenset({"lil", "dok"})
+
+
+def scipy_class(kind: str, layout: str) -> Any:
+    """SciPy's class of a kind (``"matrix"``, ``"array"``) and format."""
+    return getattr(scipy.sparse, f"{layout}_{kind}")
+
+
+def kind_of(matrix: Any) -> str:
+    """``"array"`` or ``"matrix"``, of which ``*`` is the matrix product."""
+    if isinstance(matrix, TracedSparse):
+        return matrix.kind
+    return "array" if isinstance(matrix, scipy.sparse.sparray) else "matrix"
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse matrix."""
+    return isinstance(value, TracedSparse) or scipy.sparse.issparse(value)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a tracer or a sparse matrix with traced entries, or holds one."""
+    if isinstance(value, (TracedSparse, TracedDense)):
+        return True
+    if type(value) in (tuple, list):
+        return any(map(is_traced, value))
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return any(map(is_traced, value.flat))
+    return holds_tracer(value)
+
+
+def refused(what: str, advice: str) -> UnsupportedOperationError:
+    """The error for an operation of traced sparse matrices that is not supported."""
+    return UnsupportedOperationError(
+        f"{what} of a sparse matrix with traced entries{here()} is not supported; {advice}"
+    )
+
+
+def array_of(value: Any) -> Any:
+    """Numbers as an array, traced or not."""
+    value = settled(value)
+    if isinstance(value, TracedDense):
+        return value.array
+    if isinstance(value, Tracer):
+        return value
+    return fnp.asarray(value) if holds_tracer(value) else np.asarray(value)
+
+
+def pooled(arrays: list[Any]) -> Any:
+    """Some vectors in one."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if not any(isinstance(x, Tracer) for x in arrays):
+        return np.concatenate(arrays)
+    return fnp.concatenate(arrays)
+
+
+def accumulated(values: Any, places: np.ndarray, n: int) -> Any:
+    """Sums of the values with the same place, for the places ``0 ... n - 1``."""
+    return bind(accumulate_p, values, places, shape=(n,), axes=(0,), mode="clip")[0]
+
+
+def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
+    """What SciPy made of position numbers, with the entries of a pool in their place.
+
+    Args:
+      result: sparse matrix, array or number of positions, which are 0 where no entry is.
+      pool: vector of entries.
+      kind: of the matrix, in place of the result's.
+    """
+    if scipy.sparse.issparse(result):
+        coo = result.tocoo()
+        numbers = np.asarray(coo.data).astype(np.intp)
+        kept = numbers > 0
+        coords = tuple([np.asarray(c)[kept].astype(np.intp) for c in coo.coords])
+        entries = pool[numbers[kept] - 1]
+        kind = kind or kind_of(result)
+        return TracedSparse(kind, result.format, tuple(map(int, result.shape)), coords, entries)
+    numbers = np.asarray(result).astype(np.intp)
+    if numbers.ndim == 0:
+        return pool[int(numbers) - 1] if numbers > 0 else np.zeros((), dtype_of(pool))[()]
+    if not numbers.any():
+        return np.zeros(numbers.shape, dtype_of(pool))
+    return np.where(numbers > 0, pool[np.maximum(numbers, 1) - 1], np.zeros((), dtype_of(pool)))
+
+
+def merged(coords: tuple[np.ndarray, ...], shape: tuple[int, ...], data: Any) -> tuple[Any, Any]:
+    """Coordinates that are all different, and sums of the entries."""
+    flat = np.ravel_multi_index(coords, shape) if len(coords[0]) else np.zeros(0, np.intp)
+    places, inverse = np.unique(flat, return_inverse=True)
+    if len(places) == len(flat):
+        return coords, data
+    data = accumulated(data, inverse.astype(np.intp), len(places))
+    return tuple([c.astype(np.intp) for c in np.unravel_index(places, shape)]), data
+
+
+def positions(matrix: TracedSparse, start: int = 1) -> Any:
+    """SciPy's matrix of the same format with position numbers for entries (all different)."""
+    n = len(matrix.coords[0])
+    numbers = np.arange(start, start + n, dtype=np.int64)
+    container = scipy_class(matrix.kind, "coo")
+    return container((numbers, matrix.coords), shape=matrix.shape).asformat(matrix.format)
+
+
+def from_triplets(
+    kind: str, layout: str, shape: tuple[int, ...], coords: tuple[np.ndarray, ...], data: Any
+) -> TracedSparse:
+    """The matrix of a format with these entries; those at the same place add up."""
+    coords, data = merged(coords, shape, data)
+    own = TracedSparse(kind, "coo", shape, coords, data)
+    result: TracedSparse = read_off(positions(own).asformat(layout), data)
+    return result
+
+
+def traced_form(matrix: Any) -> TracedSparse:
+    """A sparse matrix as a ``TracedSparse``, whose entries may be plain."""
+    if isinstance(matrix, TracedSparse):
+        return matrix
+    coo = matrix.tocoo()
+    coords = tuple([np.asarray(c).astype(np.intp) for c in coo.coords])
+    shape = tuple(map(int, matrix.shape))
+    return TracedSparse(kind_of(matrix), matrix.format, shape, coords, np.asarray(coo.data))
+
+
+# entries that are written one by one ------------------------------------------------------------
+
+
+class _Written:
+    """Entries by place, while they are written: numbers in a list of vectors.
+
+    Attributes:
+      numbers: by row and column, the number of the entry.
+      pieces: vectors of entries, and where their numbers start.
+    """
+
+    __slots__ = ("numbers", "pieces", "starts", "total")
+
+    def __init__(self, coords: tuple[np.ndarray, ...], data: Any) -> None:
+        keys = zip(*(c.tolist() for c in coords), strict=True)
+        self.numbers: dict[tuple[int, ...], int] = {key: i for i, key in enumerate(keys)}
+        self.pieces = [data]
+        self.starts = [0]
+        self.total = len(self.numbers)
+
+    def add(self, piece: Any) -> int:
+        """Add a vector of entries; the number of its first one."""
+        start = self.total
+        self.pieces.append(piece)
+        self.starts.append(start)
+        self.total += shape_of(piece)[0]
+        return start
+
+    def take(self, numbers: np.ndarray) -> Any:
+        """The entries of some numbers."""
+        of_piece = np.searchsorted(self.starts, numbers, side="right") - 1
+        needed, inverse = np.unique(of_piece, return_inverse=True)
+        sizes = [shape_of(self.pieces[i])[0] for i in needed]
+        offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
+        local = numbers - np.asarray(self.starts, np.intp)[of_piece] + offsets[inverse]
+        return pooled([self.pieces[i] for i in needed])[local]
+
+
+# the matrix -------------------------------------------------------------------------------------
+
+
+class Places:
+    """Kind, format, shape and places of the entries of a matrix: all but the entries."""
+
+    __slots__ = ("coords", "format", "kind", "shape")
+
+    def __init__(self, kind: str, layout: str, shape: Any, coords: Any) -> None:
+        self.kind, self.format, self.shape, self.coords = kind, layout, shape, coords
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all are the same."""
+        return isinstance(other, Places) and (
+            (self.kind, self.format, self.shape) == (other.kind, other.format, other.shape)
+            and all(map(np.array_equal, self.coords, other.coords))
+        )
+
+    def __hash__(self) -> int:
+        """Of what is not an array."""
+        return hash((self.kind, self.format, self.shape, len(self.coords[0])))
+
+
+class TracedSparse:
+    """A sparse matrix with traced entries, with the operators and methods of SciPy's.
+
+    ``nnz`` and the pattern count every place that may have an entry: unlike SciPy's sums, sums keep
+    places where entries cancel.
+
+    Attributes:
+      kind: ``"matrix"`` or ``"array"``.
+      format: as SciPy's.
+      shape: likewise.
+    """
+
+    __array_ufunc__ = None  # so that NumPy's operators leave the word to this class
+    __array_priority__ = 20.0
+
+    kind: str
+    format: str
+    shape: tuple[int, ...]
+    _coords: tuple[np.ndarray, ...]
+    _entries: Any
+    _written: _Written | None
+
+    def __init__(self, kind: str, layout: str, shape: Any, coords: Any, entries: Any) -> None:
+        self._become(kind, layout, shape, coords, entries)
+
+    def _become(self, kind: str, layout: str, shape: Any, coords: Any, entries: Any) -> None:
+        self.kind, self.format, self.shape = kind, layout, shape
+        self._coords, self._entries, self._written = coords, entries, None
+        self._dtype = getattr(entries, "dtype", None)  # pytrees hold other things for a while
+
+    def _become_like(self, other: TracedSparse) -> None:
+        self._become(other.kind, other.format, other.shape, other.coords, other.entries)
+
+    def __repr__(self) -> str:
+        """Kind, dtype, shape and number of entries."""
+        name = f"{self.format}_{self.kind}"
+        return f"<traced {name} of {self.dtype}, shape={self.shape}, nnz={self.nnz}>"
+
+    # entries --------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        written = self._written
+        if written is None:
+            return
+        self._written = None
+        n = len(written.numbers)
+        keys = np.array(list(written.numbers), np.intp).reshape(n, len(self.shape))
+        numbers = np.fromiter(written.numbers.values(), np.intp, n)
+        entries = written.take(numbers) if n else np.zeros(0, self._dtype)
+        coords = tuple(keys.T)
+        own = TracedSparse(self.kind, "coo", self.shape, coords, entries)
+        self._become_like(read_off(positions(own).asformat(self.format), entries))
+
+    @property
+    def coords(self) -> tuple[np.ndarray, ...]:
+        """Rows and columns of the entries, in the order in which they are stored."""
+        self._settle()
+        return self._coords
+
+    @property
+    def entries(self) -> Any:
+        """The entries, in that order."""
+        self._settle()
+        return self._entries
+
+    @property
+    def places(self) -> Places:
+        """All but the entries."""
+        return Places(self.kind, self.format, self.shape, self.coords)
+
+    def _distinct(self) -> TracedSparse:
+        """The same matrix without two entries at one place."""
+        coords, data = merged(self.coords, self.shape, self.entries)
+        if coords is self.coords:
+            return self
+        if self.format == "coo":
+            return TracedSparse(self.kind, "coo", self.shape, coords, data)
+        own = TracedSparse(self.kind, "coo", self.shape, coords, data)
+        result: TracedSparse = read_off(positions(own).asformat(self.format), data)
+        return result
+
+    def _with(self, entries: Any) -> TracedSparse:
+        return TracedSparse(self.kind, self.format, self.shape, self.coords, entries)
+
+    def _moved(self, change: Callable[[Any], Any]) -> Any:
+        """The result of an operation of SciPy's that only moves entries."""
+        own = self._distinct()
+        return read_off(change(positions(own)), own.entries)
+
+    # what SciPy's have ----------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the entries."""
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries."""
+        return len(self.coords[0]) if self._written is None else len(self._written.numbers)
+
+    size = nnz
+
+    def getnnz(self, axis: int | None = None) -> Any:
+        """Number of stored entries, of the matrix or along an axis."""
+        if axis is None:
+            return self.nnz
+        other = 1 - axis % 2
+        return np.bincount(self.coords[other], minlength=self.shape[other])
+
+    def get_shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.shape
+
+    def getformat(self) -> str:
+        """The format."""
+        return self.format
+
+    @property
+    def data(self) -> Any:
+        """The entries in the order in which they are stored."""
+        if self.format not in ("csr", "csc", "coo"):
+            raise refused(f".data in the format {self.format}", "convert it first: A.tocsr().data")
+        return self.entries
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        value = array_of(value)
+        if self.format not in ("csr", "csc", "coo") or shape_of(value) != (self.nnz,):
+            raise refused(
+                f".data = ... of shape {shape_of(value)}", f"it has {self.nnz} entries in rows"
+            )
+        self._become(self.kind, self.format, self.shape, self.coords, value)
+
+    @property
+    def row(self) -> np.ndarray:
+        """Rows of the entries of a matrix of triplets."""
+        return self._of("coo", "row", self.coords[0])
+
+    @property
+    def col(self) -> np.ndarray:
+        """Columns of the entries of a matrix of triplets."""
+        return self._of("coo", "col", self.coords[-1])
+
+    def _of(self, layout: str, name: str, value: Any) -> Any:
+        if self.format not in (layout, None):
+            raise AttributeError(f"a matrix of the format {self.format} has no attribute {name!r}")
+        return value
+
+    @property
+    def indices(self) -> np.ndarray:
+        """Columns (rows) of the entries of a matrix by rows (columns)."""
+        if self.format not in ("csr", "csc"):
+            raise AttributeError(f"a matrix of the format {self.format} has no indices of entries")
+        return self.coords[1 if self.format == "csr" else 0]
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """Where the rows (columns) of a matrix by rows (columns) begin."""
+        if self.format not in ("csr", "csc"):
+            raise AttributeError(f"a matrix of the format {self.format} has no starts of rows")
+        axis = 0 if self.format == "csr" else 1
+        counts = np.bincount(self.coords[axis], minlength=self.shape[axis])
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+
+    def copy(self) -> TracedSparse:
+        """A matrix of its own."""
+        return self._with(self.entries.copy())
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> TracedSparse:
+        """Entries of another dtype."""
+        dtype = getattr(dtype, "dtype", dtype)
+        own = self._distinct()
+        return own._with(own.entries.astype(dtype))
+
+    def asfptype(self) -> TracedSparse:
+        """Entries in floating point."""
+        return self if self.dtype.kind in "fc" else self.astype(np.float64)
+
+    def asformat(self, format: str | None, copy: bool = False) -> TracedSparse:
+        """The same matrix in another format."""
+        if format is None or format == self.format:
+            return self.copy() if copy else self
+        result: TracedSparse = self._moved(lambda own: own.asformat(format))
+        return result
+
+    @property
+    def T(self) -> TracedSparse:  # noqa: N802  # SciPy's name
+        """The transpose."""
+        return self.transpose()
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> TracedSparse:
+        """The transpose."""
+        result: TracedSparse = self._moved(lambda own: own.transpose(axes))
+        return result
+
+    def reshape(self, *args: Any, **kwargs: Any) -> TracedSparse:
+        """Another shape."""
+        result: TracedSparse = self._moved(lambda own: own.reshape(*args, **kwargs))
+        return result
+
+    def getrow(self, i: int) -> TracedSparse:
+        """A row, as a matrix."""
+        result: TracedSparse = self._moved(lambda own: own.getrow(i))
+        return result
+
+    def getcol(self, j: int) -> TracedSparse:
+        """A column, as a matrix."""
+        result: TracedSparse = self._moved(lambda own: own.getcol(j))
+        return result
+
+    def diagonal(self, k: int = 0) -> Any:
+        """A diagonal, as a vector."""
+        return self._moved(lambda own: own.diagonal(k))
+
+    def trace(self, offset: int = 0) -> Any:
+        """The sum of a diagonal."""
+        return self.diagonal(offset).sum()
+
+    def toarray(self, order: str | None = None, out: Any = None) -> Any:
+        """The dense array."""
+        if out is not None:
+            raise refused(".toarray(out=...)", "use its result")
+        entries = self.entries
+        return bind(accumulate_p, entries, *self.coords, shape=self.shape,
+                    axes=tuple(range(self.ndim)), mode="clip")[0]  # fmt: skip
+
+    def todense(self, order: str | None = None, out: Any = None) -> Any:
+        """The dense array; of a matrix, with the operators of ``np.matrix``."""
+        return self._dense(self.toarray(order, out))
+
+    def _dense(self, array: Any) -> Any:
+        return TracedDense(array) if self.kind == "matrix" else array
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """The sum of all entries, of rows or of columns."""
+        if out is not None:
+            raise refused(".sum(out=...)", "use its result")
+        entries = self.entries if dtype is None else self.entries.astype(dtype)
+        if axis is None or self.ndim == 1:
+            return entries.sum()
+        if isinstance(axis, tuple):
+            if len(axis) == 2:
+                return entries.sum()
+            (axis,) = axis
+        axis = range(-2, 2)[axis + 2] % 2
+        total = accumulated(entries, self.coords[1 - axis], self.shape[1 - axis])
+        if self.kind == "array":
+            return total
+        return TracedDense(total[None, :] if axis == 0 else total[:, None])
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """The mean of all places, of rows or of columns."""
+        whole = axis is None or (isinstance(axis, tuple) and len(axis) == 2)
+        axis = axis[0] if isinstance(axis, tuple) and not whole else axis
+        n = int(np.prod(self.shape)) if whole else self.shape[axis]
+        return self.sum(axis, dtype, out) / n
+
+    def conj(self, copy: bool = True) -> TracedSparse:
+        """Complex conjugate entries."""
+        return self._with(np.conj(self.entries))
+
+    conjugate = conj
+
+    def getH(self) -> TracedSparse:  # noqa: N802  # SciPy's name
+        """The adjoint."""
+        return self.conj().transpose()
+
+    H = property(getH)
+
+    @property
+    def real(self) -> TracedSparse:
+        """Real parts."""
+        return self._with(np.real(self.entries))
+
+    @property
+    def imag(self) -> TracedSparse:
+        """Imaginary parts."""
+        return self._with(np.imag(self.entries))
+
+    # what changes it ------------------------------------------------------------------------------
+
+    def sum_duplicates(self) -> None:
+        """Add up entries at the same place."""
+        self._become_like(self._distinct())
+
+    def sort_indices(self) -> None:
+        """Order the entries of rows (columns)."""
+        own = self._distinct()
+        numbers = positions(own)
+        numbers.sort_indices()
+        self._become_like(read_off(numbers, own.entries))
+
+    def eliminate_zeros(self) -> None:
+        """Nothing: which entries are zero is not asked."""
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Write a diagonal."""
+        values = array_of(values)
+        m, n = self.shape
+        length = min(m + min(k, 0), n - max(k, 0))
+        if length <= 0:
+            raise ValueError("k exceeds array dimensions")
+        if shape_of(values):
+            length = min(length, shape_of(values)[0])
+            values = values[:length]
+        steps = np.arange(length)
+        self._write(steps - min(k, 0), steps + max(k, 0), values)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """``A[i, j] = value``."""
+        rows, cols = self._addressed(key)
+        if is_sparse(value):
+            value = value.toarray()
+        value = array_of(value)
+        while len(shape_of(value)) > rows.ndim:
+            value = value[0] if shape_of(value)[0] == 1 else value[..., 0]
+        self._write(rows, cols, value)
+
+    def _addressed(self, key: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the places of an index."""
+        key = settled(key)
+        if holds_tracer(key):
+            raise refused("an index that is traced", "rows and columns must be known")
+        if self.ndim != 2:
+            raise refused("writing to a row", "write to the matrix: A[i, j] = v")
+        if type(key) is tuple:
+            key = tuple([k.toarray() if scipy.sparse.issparse(k) else k for k in key])
+        elif scipy.sparse.issparse(key):
+            key = key.toarray()
+        m, n = self.shape
+        rows = np.broadcast_to(np.arange(m)[:, None], (m, n))[key]
+        cols = np.broadcast_to(np.arange(n), (m, n))[key]
+        return np.asarray(rows), np.asarray(cols)
+
+    def _write(self, rows: np.ndarray, cols: np.ndarray, value: Any) -> None:
+        self._check_storable(value)
+        if self._written is None:
+            own = self._distinct()
+            self._written = _Written(own.coords, own.entries)
+        written = self._written
+        keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
+        shape = shape_of(value)
+        local = np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), rows.shape)
+        keep = np.ones(rows.size, bool)
+        if not isinstance(value, Tracer):
+            keep = np.broadcast_to(np.asarray(value) != 0, rows.shape).ravel()
+            value = np.asarray(value).astype(self.dtype)
+        elif value.dtype != self.dtype:
+            value = value.astype(self.dtype)
+        start = written.add(value.reshape(-1))
+        for key, number, is_entry in zip(
+            keys, local.ravel().tolist(), keep.tolist(), strict=True
+        ):
+            if is_entry:
+                written.numbers[key] = start + number
+            else:
+                written.numbers.pop(key, None)
+
+    def _check_storable(self, value: Any) -> None:
+        order = "biufc"
+        if order.index(dtype_of(value).kind) > max(order.index(self.dtype.kind), 2):
+            raise TypeError(
+                f"values of {dtype_of(value)} were written to a sparse matrix of {self.dtype}"
+                f"{here()}; make it of floats, or of complex numbers: dtype=..."
+            )
+        if isinstance(value, Tracer) and self.dtype.kind in "biu" and value.dtype.kind in "fc":
+            raise TypeError(
+                f"a traced value of {value.dtype} was written to a sparse matrix of {self.dtype}"
+                f"{here()}; make it of floats: dtype=float"
+            )
+
+    def __getitem__(self, key: Any) -> Any:
+        """``A[i, j]``, rows, columns or parts."""
+        key = settled(key)
+        if holds_tracer(key):
+            raise refused("an index that is traced", "rows and columns must be known")
+        if self._written is not None:
+            found = self._read_written(key)
+            if found is not None:
+                return found
+        return self._moved(lambda own: own[key])
+
+    def _read_written(self, key: Any) -> Any:
+        """An entry or a small part while entries are written; ``None`` of larger parts."""
+        written = self._written
+        assert written is not None
+        if type(key) is tuple and len(key) == 2 and all(isinstance(k, (int, np.integer)) for k in key):
+            i, j = (int(k) + n * (k < 0) for k, n in zip(key, self.shape, strict=True))
+            if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
+                raise IndexError(f"index {key} is out of bounds for shape {self.shape}")
+            number = written.numbers.get((i, j))
+            if number is None:
+                return np.zeros((), self.dtype)[()]
+            return written.take(np.array([number]))[0]
+        rows, cols = self._addressed(key)
+        if rows.size > 4 * len(written.numbers) + 64:
+            return None
+        like = scipy_class(self.kind, "csr")(self.shape)[key]
+        if not scipy.sparse.issparse(like):
+            return None
+        keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
+        numbers = np.array([written.numbers.get(own, -1) for own in keys], np.intp)
+        at = np.flatnonzero(numbers >= 0)
+        shape = tuple(map(int, like.shape))
+        coords = tuple([c.astype(np.intp) for c in np.unravel_index(at, shape)])
+        entries = written.take(numbers[at]) if len(at) else np.zeros(0, self.dtype)
+        layout = "coo" if len(shape) == 1 else self.format
+        return TracedSparse(self.kind, layout, shape, coords, entries)
+
+    # arithmetic -----------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        """Not one truth value, as SciPy's."""
+        raise ValueError("The truth value of an array with more than one element is ambiguous.")
+
+    def __len__(self) -> int:
+        """Not one length, as SciPy's."""
+        raise TypeError("sparse array length is ambiguous; use getnnz()")
+
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> TracedSparse:
+        """Negative entries."""
+        return self._with(-self.entries)
+
+    def __pos__(self) -> TracedSparse:
+        """A copy."""
+        return self.copy()
+
+    def __abs__(self) -> TracedSparse:
+        """Absolute values."""
+        own = self._distinct()
+        return own._with(abs(own.entries))
+
+    def __round__(self, ndigits: int = 0) -> TracedSparse:
+        """Rounded entries."""
+        own = self._distinct()
+        return own._with(np.round(own.entries, ndigits))
+
+    def _sum(self, other: Any, sign: int, own_sign: int = 1) -> Any:
+        """``own_sign * self + sign * other``."""
+        other = settled(other)
+        if is_sparse(other):
+            if tuple(self.shape) != tuple(other.shape):
+                raise ValueError(f"inconsistent shapes {self.shape} and {other.shape}{here()}")
+            a, b = self._distinct(), traced_form(other)._distinct()
+            like = _ones(a) + _ones(b)
+            coords = tuple(map(np.concatenate, zip(a.coords, b.coords, strict=True)))
+            left = a.entries if own_sign > 0 else -a.entries
+            dtype = np.result_type(a.dtype, b.dtype)
+            right = b.entries if sign > 0 else -b.entries
+            data = pooled([x.astype(dtype) for x in (left, right)])
+            return from_triplets(kind_of(like), like.format, self.shape, coords, data)
+        if isinstance(other, TracedDense):
+            other = other.array
+        if not np.shape(other):
+            if not isinstance(other, Tracer) and other == 0:
+                return self.copy() if own_sign > 0 else -self
+            raise NotImplementedError(
+                f"adding a nonzero number to a sparse matrix is not supported{here()}; use "
+                "A.toarray() + c"
+            )
+        dense = self.toarray() if own_sign > 0 else -self.toarray()
+        other = array_of(other)
+        return self._dense(dense + (other if sign > 0 else -other))
+
+    def __add__(self, other: Any) -> Any:
+        """``self + other``."""
+        return self._sum(other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        """``self - other``."""
+        return self._sum(other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        """``other - self``."""
+        return self._sum(other, 1, -1)
+
+    def _scaled(self, factor: Any) -> TracedSparse:
+        return self._with(self.entries * factor)
+
+    def multiply(self, other: Any) -> Any:
+        """The product element by element, with a number, an array or a sparse matrix."""
+        other = settled(other)
+        if isinstance(other, TracedDense):
+            other = other.array
+        if not is_sparse(other):
+            other = array_of(other)
+            if not shape_of(other):
+                return self._scaled(other)
+            return self._times_dense(other, lambda a, b: a * b)
+        a, b = self._distinct(), traced_form(other)._distinct()
+        at_a = positions(a).multiply(_ones(b))
+        at_b = _ones(a).multiply(positions(b))
+        return _paired(at_a, at_b, a.entries, b.entries)
+
+    def _times_dense(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
+        """The entries combined with those of a dense array at the same places."""
+        own = self._distinct()
+        pattern = positions(own).multiply(np.ones(shape_of(other), np.int64))
+        if not scipy.sparse.issparse(pattern):
+            pattern = scipy_class(self.kind, "coo")(pattern)
+        moved = read_off(pattern, own.entries)
+        shape = (1,) * (len(moved.shape) - len(shape_of(other))) + shape_of(other)
+        index = tuple(
+            [c if n > 1 else np.zeros_like(c) for c, n in zip(moved.coords, shape, strict=True)]
+        )
+        return moved._with(combine(moved.entries, other.reshape(shape)[index]))
+
+    def __mul__(self, other: Any) -> Any:
+        """The product: with a number; of a matrix, the matrix product; of an array, elementwise."""
+        other = settled(other)
+        if not is_sparse(other) and not np.shape(other):
+            return self._scaled(array_of(other))
+        return self.multiply(other) if self.kind == "array" else self._product(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        """The product, in the other order."""
+        other = settled(other)
+        if not is_sparse(other) and not np.shape(other):
+            return self._scaled(array_of(other))
+        return self.multiply(other) if self.kind == "array" else self._product_of(other)
+
+    def __truediv__(self, other: Any) -> Any:
+        """The quotient by a number or a dense array."""
+        other = settled(other)
+        if is_sparse(other):
+            raise refused("the quotient by a sparse matrix", "divide by .toarray()")
+        other = array_of(other)
+        if not shape_of(other):
+            return self._with(self.entries / other)
+        return self._times_dense(other, lambda a, b: a / b)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        """Refused, as by SciPy."""
+        return NotImplemented
+
+    def power(self, n: Any, dtype: Any = None) -> TracedSparse:
+        """Powers of the entries."""
+        own = self._distinct() if dtype is None else self.astype(dtype)
+        if not np.isscalar(n) or n <= 0:
+            raise NotImplementedError("the exponent must be a positive number")
+        return own._with(own.entries**n)
+
+    def __pow__(self, n: Any) -> Any:
+        """Powers: of a matrix, matrix powers; of an array, those of the entries."""
+        if self.kind == "array":
+            return self.power(n)
+        if not isinstance(n, (int, np.integer)) or n < 0:
+            raise refused(f"the power {n!r}", "matrix powers are natural numbers")
+        if n == 0:
+            return in_twins(scipy.sparse.eye(self.shape[0], format=self.format))
+        result = self
+        for _ in range(int(n) - 1):
+            result = result @ self
+        return result
+
+    # matrix products ------------------------------------------------------------------------------
+
+    def compressed(self) -> SparseArray:
+        """The matrix of ``functrans.scipy.sparse`` of the same entries, by rows or columns."""
+        layout = self.format if self.format in ("csr", "csc") else "csr"
+        own = self.asformat(layout)
+        return compressed((own.entries, own.indices, own.indptr), own.shape, layout)
+
+    def _product(self, other: Any) -> Any:
+        """``self @ other``."""
+        other = settled(other)
+        if is_sparse(other):
+            if self.ndim == 1 or len(other.shape) == 1:
+                raise refused("a product with a sparse vector", "use .toarray() of it")
+            return _sparse_product(self, traced_form(other))
+        is_matrix = isinstance(other, TracedDense)
+        dense = array_of(other)
+        if self.ndim == 1:
+            return self.toarray() @ dense
+        result = matmul(self.compressed(), dense)
+        return TracedDense(result) if is_matrix else result
+
+    def _product_of(self, other: Any) -> Any:
+        """``other @ self``."""
+        other = settled(other)
+        if is_sparse(other):
+            return traced_form(other)._product(self)
+        is_matrix = isinstance(other, TracedDense)
+        dense = array_of(other)
+        if self.ndim == 1:
+            return dense @ self.toarray()
+        result = matmul(dense, self.compressed())
+        return TracedDense(result) if is_matrix else result
+
+    def __matmul__(self, other: Any) -> Any:
+        """The matrix product."""
+        if not is_sparse(other) and not np.shape(settled(other)):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        return self._product(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """The matrix product, in the other order."""
+        if not is_sparse(other) and not np.shape(settled(other)):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        return self._product_of(other)
+
+    def dot(self, other: Any) -> Any:
+        """The matrix product, or the product with a number."""
+        if not is_sparse(other) and not np.shape(settled(other)):
+            return self._scaled(array_of(other))
+        return self._product(other)
+
+    def __getattr__(self, name: str) -> Any:
+        """What SciPy's matrices have and these have not."""
+        if name.startswith("_") or not hasattr(scipy_class("matrix", "csr"), name):
+            raise AttributeError(f"a sparse matrix with traced entries has no attribute {name!r}")
+        raise refused(f".{name}", "compute with A.tocoo(): .data, .row and .col, or A.toarray()")
+
+
+def _converting(layout: str) -> Callable[..., Any]:
+    def convert(self: TracedSparse, copy: bool = False, **kwargs: Any) -> Any:
+        if kwargs:
+            return self._moved(lambda own: getattr(own, f"to{layout}")(**kwargs))
+        return self.asformat(layout, copy)
+
+    convert.__doc__ = f"The matrix in the format {layout}."
+    return convert
+
+
+def _elementwise(name: str) -> Callable[..., Any]:
+    def apply(self: TracedSparse) -> Any:
+        own = self._distinct()
+        return own._with(getattr(np, name)(own.entries))
+
+    apply.__doc__ = f"``np.{name}`` of the entries."
+    return apply
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(self: Any, other: Any) -> Any:
+        raise refused(f"{name}", "compare the entries: A.tocoo().data, or A.toarray()")
+
+    refuse.__doc__ = "Refused."
+    return refuse
+
+
+_ELEMENTWISE = (
+    "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "rint", "sign",
+    "expm1", "log1p", "deg2rad", "rad2deg", "floor", "ceil", "trunc", "sqrt",
+)  # fmt: skip
+_COMPARISONS = ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__")
+
+for _layout in FORMATS:
+    setattr(TracedSparse, f"to{_layout}", _converting(_layout))
+for _name in _ELEMENTWISE:
+    setattr(TracedSparse, _name, _elementwise(_name))
+for _name in _COMPARISONS:
+    setattr(TracedSparse, _name, _refusing(_name))
+
+
+class _TracedDict(TracedSparse, dict):  # type: ignore[type-arg]  # SciPy's dok_matrix is a dict
+    """A ``TracedSparse`` that was SciPy's matrix of keys before."""
+
+    __hash__ = object.__hash__
+
+
+def _ones(matrix: TracedSparse) -> Any:
+    """SciPy's matrix of the same places, of ones."""
+    result = positions(matrix)
+    return result.sign() if hasattr(result, "sign") else (result != 0).astype(np.int64)
+
+
+def _paired(at_a: Any, at_b: Any, a: Any, b: Any) -> Any:
+    """Products of the entries that two matrices of positions with the same pattern name."""
+    layout = at_a.format
+    left, right = at_a.tocsr(), at_b.tocsr()
+    left.sum_duplicates()
+    right.sum_duplicates()
+    entries = a[left.data.astype(np.intp) - 1] * b[right.data.astype(np.intp) - 1]
+    left.data = np.arange(1, left.nnz + 1)
+    return read_off(left.asformat(layout), entries)
+
+
+def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
+    """The product of two sparse matrices: all products of entries, added up by place."""
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"matmul: shapes {a.shape} and {b.shape} do not fit{here()}")
+    a, b = a._distinct(), b._distinct()
+    like = _ones(a) @ _ones(b)
+    order = np.argsort(b.coords[0], kind="stable")
+    counts = np.bincount(b.coords[0], minlength=b.shape[0])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    times = counts[a.coords[1]]
+    of_a = np.repeat(np.arange(len(times)), times)
+    within = np.arange(len(of_a)) - np.repeat(np.cumsum(times) - times, times)
+    of_b = order[starts[a.coords[1][of_a]] + within]
+    coords = (a.coords[0][of_a], b.coords[1][of_b])
+    data = a.entries[of_a] * b.entries[of_b]
+    shape = (a.shape[0], b.shape[1])
+    return from_triplets(kind_of(like), like.format, shape, coords, data)
+
+
+class TracedDense:
+    """What ``np.matrix`` is for traced values: a dense matrix whose ``*`` is the matrix product.
+
+    Attributes:
+      array: traced, of two axes.
+    """
+
+    __array_ufunc__ = None
+    __array_priority__ = 30.0
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def _standing(self) -> Any:
+        """What functions of arrays take it for."""
+        return self.array
+
+    A = property(lambda self: self.array, doc="The array.")
+    A1 = property(lambda self: self.array.reshape(-1), doc="The elements as a vector.")
+    T = property(lambda self: TracedDense(self.array.T), doc="The transpose.")
+    shape = property(lambda self: self.array.shape, doc="The extents.")
+    dtype = property(lambda self: self.array.dtype, doc="The dtype.")
+    size = property(lambda self: int(np.prod(self.array.shape)), doc="Number of elements.")
+    ndim = 2
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.array.shape[0])
+
+    def __neg__(self) -> TracedDense:
+        """Negative elements."""
+        return TracedDense(-self.array)
+
+    def _elementwise(self, other: Any, combine: Callable[[Any, Any], Any]) -> TracedDense:
+        return TracedDense(combine(self.array, array_of(other)))
+
+    def __add__(self, other: Any) -> Any:
+        """``self + other``."""
+        if is_sparse(other):
+            other = other.toarray()
+        return self._elementwise(other, lambda a, b: a + b)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        """``self - other``."""
+        if is_sparse(other):
+            other = other.toarray()
+        return self._elementwise(other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Any:
+        """``other - self``."""
+        return self._elementwise(other, lambda a, b: b - a)
+
+    def __truediv__(self, other: Any) -> Any:
+        """``self / other``."""
+        return self._elementwise(other, lambda a, b: a / b)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        """``other / self``."""
+        return self._elementwise(other, lambda a, b: b / a)
+
+    def __mul__(self, other: Any) -> Any:
+        """The matrix product, or the product with a number."""
+        if is_sparse(other):
+            return TracedDense(traced_form(other)._product_of(self.array))
+        other = array_of(other)
+        if not shape_of(other):
+            return TracedDense(self.array * other)
+        # a vector is a row to np.matrix
+        return TracedDense(self.array @ (other[None, :] if len(shape_of(other)) == 1 else other))
+
+    def __rmul__(self, other: Any) -> Any:
+        """The matrix product, in the other order."""
+        other = array_of(other)
+        if not shape_of(other):
+            return TracedDense(self.array * other)
+        return TracedDense((other[None, :] if len(shape_of(other)) == 1 else other) @ self.array)
+
+    def __matmul__(self, other: Any) -> Any:
+        """The matrix product."""
+        if is_sparse(other):
+            return TracedDense(traced_form(other)._product_of(self.array))
+        other = array_of(other)
+        result = self.array @ other
+        return TracedDense(result if len(shape_of(other)) == 2 else result[None, :])
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """The matrix product, in the other order."""
+        other = array_of(other)
+        result = other @ self.array
+        return TracedDense(result if len(shape_of(other)) == 2 else result[None, :])
+
+    def __getitem__(self, key: Any) -> Any:
+        """An element; of more, ``np.asarray(x)[...]``."""
+        if type(key) is tuple and len(key) == 2 and all(np.ndim(k) == 0 for k in key):
+            if not any(isinstance(k, slice) for k in key):
+                return self.array[key]
+        raise self._refused("indexing")
+
+    def __getattr__(self, name: str) -> Any:
+        """What ``np.matrix`` has and this has not."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._refused(f".{name}")
+
+    @staticmethod
+    def _refused(what: str) -> UnsupportedOperationError:
+        return UnsupportedOperationError(
+            f"{what} of a traced np.matrix{here()} (the result of .todense(), .sum(axis) or A + B "
+            "of a spmatrix) is not supported; make it an array: np.asarray(x)"
+        )
+
+
+# SciPy's matrices in twins ----------------------------------------------------------------------
+
+
+class SparseInTwins:
+    """First base of the classes of SciPy's matrices in twins: operators know traced operands."""
+
+    _is_from_outside = False
+
+    def __reduce__(self) -> Any:
+        """As SciPy's."""
+        return in_world(self).__reduce__()
+
+
+def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
+    return any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))
+
+
+def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = settled(args), settled(kwargs)
+        if _is_for_traced(self, args, kwargs):
+            return getattr(traced_form(self), name)(*args, **kwargs)
+        return given(plain(self, *args, **kwargs))
+
+    return method
+
+
+def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = settled(args), settled(kwargs)
+        if self._is_from_outside:
+            raise UnsupportedOperationError(
+                f"a sparse matrix that came from outside of the function is changed{here()}; "
+                "matrices of the caller are never changed. Change a copy of it (A = A.copy())"
+            )
+        if _is_for_traced(self, args, kwargs):
+            own = traced_form(self)
+            self.__dict__.clear()
+            self.__class__ = _TracedDict if isinstance(self, dict) else TracedSparse
+            self._become_like(own)
+            return getattr(self, name)(*args, **kwargs)
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+_OPERATORS = (
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__matmul__",
+    "__rmatmul__", "__truediv__", "__rtruediv__", "__pow__", "__lt__", "__le__", "__gt__",
+    "__ge__", "__eq__", "__ne__", "multiply", "dot", "power", "maximum", "minimum", "toarray",
+    "todense", "diagonal", "sum", "mean",
+)  # fmt: skip
+_WRITERS = ("__setitem__", "setdiag")
+_IN_PLACE = {"__iadd__": "__add__", "__isub__": "__sub__", "__imul__": "__mul__",
+             "__itruediv__": "__truediv__"}  # fmt: skip
+
+
+def _in_place(name: str, plain: Any) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        other = settled(other)
+        if is_traced(other) or self._is_from_outside or plain is None:
+            return getattr(self, name)(other)
+        result = plain(self, other)
+        return getattr(self, name)(other) if result is NotImplemented else result
+
+    return method
+
+
+def _class_in_twins(kind: str, layout: str) -> type:
+    base = scipy_class(kind, layout)
+    names: dict[str, Any] = {
+        _ORIGINAL: base,
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__doc__": base.__doc__,
+        "__array_ufunc__": None,
+        "__hash__": base.__hash__,
+    }
+    for name in _OPERATORS:
+        if hasattr(base, name):
+            names[name] = _operator(name, getattr(base, name))
+    for name in _WRITERS:
+        if hasattr(base, name):
+            names[name] = _writer(name, getattr(base, name))
+    for name, other in _IN_PLACE.items():
+        names[name] = _in_place(other, getattr(base, name, None))
+    for other in FORMATS:
+        names[f"_{other}_container"] = property(_container(kind, other))
+    return type(base.__name__, (SparseInTwins, base), names)
+
+
+def _container(kind: str, layout: str) -> Callable[[Any], type]:
+    return lambda self: classes_in_twins()[kind, layout]
+
+
+@functools.lru_cache(maxsize=1)
+def classes_in_twins() -> dict[tuple[str, str], type]:
+    """The classes of SciPy's matrices in twins, by kind and format."""
+    return {(kind, layout): _class_in_twins(kind, layout) for kind in KINDS for layout in FORMATS}
+
+
+def in_twins(matrix: Any) -> Any:
+    """A sparse matrix of SciPy as twins see it: of the same arrays; other values as they are."""
+    if not scipy.sparse.issparse(matrix) or isinstance(matrix, SparseInTwins):
+        return matrix
+    found = classes_in_twins().get((kind_of(matrix), matrix.format))
+    if found is None or type(matrix) is not found.__dict__[_ORIGINAL]:
+        return matrix
+    result = found.__new__(found)
+    result.__dict__.update(matrix.__dict__)
+    return result
+
+
+def in_world(matrix: Any) -> Any:
+    """A sparse matrix of twins as SciPy's own."""
+    if not isinstance(matrix, SparseInTwins):
+        return matrix
+    original = type(matrix).__dict__[_ORIGINAL]
+    result = original.__new__(original)
+    result.__dict__.update(matrix.__dict__)
+    return result
+
+
+def from_outside(matrix: Any) -> Any:
+    """A sparse matrix of the caller's as twins see it: it is not changed."""
+    result = in_twins(matrix)
+    if result is not matrix:
+        result._is_from_outside = True
+    return result
