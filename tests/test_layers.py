@@ -109,7 +109,9 @@ rolling
     "plain": """
 users memory
 decide twins
+sparse_dense
 sparse
+sparse_in_twins
 sparse_names
 libraries
 numbers

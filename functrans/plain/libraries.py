@@ -307,6 +307,7 @@ def _reshaping(name: str) -> Callable[..., Any]:
 _OWN: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": Vectorized,
+    **sparse_names.OF_NUMPY,
     **{name: _reshaping(name) for name in ("reshape", "ravel")},
 }
 _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "fromfunction"})

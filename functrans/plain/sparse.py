@@ -1,14 +1,13 @@
 """Sparse matrices of plain code: SciPy's until a traced value meets them, then ``TracedSparse``.
 
-SciPy's constructors give SciPy's matrices in twins too, of subclasses (``SparseInTwins``) whose
-operators know traced operands. With traced entries they give a ``TracedSparse``: rows and columns
-that are known, and a traced vector of entries. Whatever only moves entries (slices, transposes,
-conversions) is done by SciPy on a matrix of the same format whose entries are *position numbers*
-1, 2, ... of that vector; in the result they say which entry went where. Sums merge triplets,
-products of two sparse matrices are expanded, and products with dense arrays and systems are those
-of ``functrans.scipy.sparse``.
+SciPy's constructors give SciPy's matrices in twins too (``plain.sparse_in_twins``). With traced
+entries they give a ``TracedSparse``: rows and columns that are known, and a traced vector of
+entries. Whatever only moves entries (slices, transposes, conversions) is done by SciPy on a matrix
+of the same format whose entries are *position numbers* 1, 2, ... of that vector; in the result they
+say which entry went where. Sums merge triplets, products of two sparse matrices are expanded, and
+products with dense arrays and systems are those of ``functrans.scipy.sparse``.
 
-Here: the classes. Not here: constructors, functions of matrices, solvers (``plain.sparse_names``).
+Here: that class. Not here: constructors, functions of matrices, solvers (``plain.sparse_names``).
 
 Layer: ``plain``.
 """
@@ -16,41 +15,48 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 import functrans.numpy as fnp
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.plain.memory import given, holds_tracer, settled
-from functrans.plain.twins import _ORIGINAL
+from functrans.plain.memory import holds_tracer, settled
+from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 KINDS = ("matrix", "array")
-_STORE_FORMATS = frozenset({"lil", "dok"})
+
+
+@functools.lru_cache(maxsize=1)
+def sparse_library() -> Any:
+    """SciPy's module, which is imported when it is needed."""
+    import scipy.sparse.linalg
+
+    return scipy.sparse
 
 
 def scipy_class(kind: str, layout: str) -> Any:
     """SciPy's class of a kind (``"matrix"``, ``"array"``) and format."""
-    return getattr(scipy.sparse, f"{layout}_{kind}")
+    return getattr(sparse_library(), f"{layout}_{kind}")
 
 
 def kind_of(matrix: Any) -> str:
     """``"array"`` or ``"matrix"``, of which ``*`` is the matrix product."""
     if isinstance(matrix, TracedSparse):
         return matrix.kind
-    return "array" if isinstance(matrix, scipy.sparse.sparray) else "matrix"
+    return "array" if isinstance(matrix, sparse_library().sparray) else "matrix"
 
 
 def is_sparse(value: Any) -> bool:
     """Whether a value is a sparse matrix."""
-    return isinstance(value, TracedSparse) or scipy.sparse.issparse(value)
+    return isinstance(value, TracedSparse) or sparse_library().issparse(value)
 
 
 def is_traced(value: Any) -> bool:
@@ -69,16 +75,6 @@ def refused(what: str, advice: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"{what} of a sparse matrix with traced entries{here()} is not supported; {advice}"
     )
-
-
-def array_of(value: Any) -> Any:
-    """Numbers as an array, traced or not."""
-    value = settled(value)
-    if isinstance(value, TracedDense):
-        return value.array
-    if isinstance(value, Tracer):
-        return value
-    return fnp.asarray(value) if holds_tracer(value) else np.asarray(value)
 
 
 def pooled(arrays: list[Any]) -> Any:
@@ -103,7 +99,7 @@ def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
       pool: vector of entries.
       kind: of the matrix, in place of the result's.
     """
-    if scipy.sparse.issparse(result):
+    if sparse_library().issparse(result):
         coo = result.tocoo()
         numbers = np.asarray(coo.data).astype(np.intp)
         kept = numbers > 0
@@ -218,7 +214,7 @@ class Places:
         return hash((self.kind, self.format, self.shape, len(self.coords[0])))
 
 
-class TracedSparse:
+class TracedSparse(Sparse):
     """A sparse matrix with traced entries, with the operators and methods of SciPy's.
 
     ``nnz`` and the pattern count every place that may have an entry: unlike SciPy's sums, sums keep
@@ -301,6 +297,11 @@ class TracedSparse:
 
     def _with(self, entries: Any) -> TracedSparse:
         return TracedSparse(self.kind, self.format, self.shape, self.coords, entries)
+
+    def _mapped(self, of_scipy: Callable[[Any], Any], change: Callable[[Any], Any]) -> TracedSparse:
+        """Other entries, in the format of what SciPy makes of a matrix."""
+        own = self._distinct()
+        return own._with(change(own.entries)).asformat(of_scipy(_ones(own)).format)
 
     def _moved(self, change: Callable[[Any], Any]) -> Any:
         """The result of an operation of SciPy's that only moves entries."""
@@ -550,8 +551,8 @@ class TracedSparse:
         if self.ndim != 2:
             raise refused("writing to a row", "write to the matrix: A[i, j] = v")
         if type(key) is tuple:
-            key = tuple([k.toarray() if scipy.sparse.issparse(k) else k for k in key])
-        elif scipy.sparse.issparse(key):
+            key = tuple([k.toarray() if sparse_library().issparse(k) else k for k in key])
+        elif sparse_library().issparse(key):
             key = key.toarray()
         m, n = self.shape
         rows = np.broadcast_to(np.arange(m)[:, None], (m, n))[key]
@@ -574,25 +575,21 @@ class TracedSparse:
         elif value.dtype != self.dtype:
             value = value.astype(self.dtype)
         start = written.add(value.reshape(-1))
-        for key, number, is_entry in zip(
-            keys, local.ravel().tolist(), keep.tolist(), strict=True
-        ):
+        for key, number, is_entry in zip(keys, local.ravel().tolist(), keep.tolist(), strict=True):
             if is_entry:
                 written.numbers[key] = start + number
             else:
                 written.numbers.pop(key, None)
 
     def _check_storable(self, value: Any) -> None:
-        order = "biufc"
-        if order.index(dtype_of(value).kind) > max(order.index(self.dtype.kind), 2):
+        kind, own = dtype_of(value).kind, self.dtype.kind
+        if (own in "biu" and kind in "fc" and isinstance(value, Tracer)) or (
+            own != "c" and kind == "c"
+        ):
+            needed = "complex" if kind == "c" else "float"
             raise TypeError(
                 f"values of {dtype_of(value)} were written to a sparse matrix of {self.dtype}"
-                f"{here()}; make it of floats, or of complex numbers: dtype=..."
-            )
-        if isinstance(value, Tracer) and self.dtype.kind in "biu" and value.dtype.kind in "fc":
-            raise TypeError(
-                f"a traced value of {value.dtype} was written to a sparse matrix of {self.dtype}"
-                f"{here()}; make it of floats: dtype=float"
+                f"{here()}; make it with dtype={needed}"
             )
 
     def __getitem__(self, key: Any) -> Any:
@@ -610,7 +607,11 @@ class TracedSparse:
         """An entry or a small part while entries are written; ``None`` of larger parts."""
         written = self._written
         assert written is not None
-        if type(key) is tuple and len(key) == 2 and all(isinstance(k, (int, np.integer)) for k in key):
+        if (
+            type(key) is tuple
+            and len(key) == 2
+            and all(isinstance(k, (int, np.integer)) for k in key)
+        ):
             i, j = (int(k) + n * (k < 0) for k, n in zip(key, self.shape, strict=True))
             if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
                 raise IndexError(f"index {key} is out of bounds for shape {self.shape}")
@@ -622,7 +623,7 @@ class TracedSparse:
         if rows.size > 4 * len(written.numbers) + 64:
             return None
         like = scipy_class(self.kind, "csr")(self.shape)[key]
-        if not scipy.sparse.issparse(like):
+        if not sparse_library().issparse(like):
             return None
         keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
         numbers = np.array([written.numbers.get(own, -1) for own in keys], np.intp)
@@ -647,7 +648,7 @@ class TracedSparse:
 
     def __neg__(self) -> TracedSparse:
         """Negative entries."""
-        return self._with(-self.entries)
+        return self._mapped(operator.neg, lambda entries: -entries)
 
     def __pos__(self) -> TracedSparse:
         """A copy."""
@@ -655,13 +656,11 @@ class TracedSparse:
 
     def __abs__(self) -> TracedSparse:
         """Absolute values."""
-        own = self._distinct()
-        return own._with(abs(own.entries))
+        return self._mapped(abs, abs)
 
     def __round__(self, ndigits: int = 0) -> TracedSparse:
         """Rounded entries."""
-        own = self._distinct()
-        return own._with(np.round(own.entries, ndigits))
+        return self._mapped(lambda own: own, lambda entries: np.round(entries, ndigits))
 
     def _sum(self, other: Any, sign: int, own_sign: int = 1) -> Any:
         """``own_sign * self + sign * other``."""
@@ -670,7 +669,7 @@ class TracedSparse:
             if tuple(self.shape) != tuple(other.shape):
                 raise ValueError(f"inconsistent shapes {self.shape} and {other.shape}{here()}")
             a, b = self._distinct(), traced_form(other)._distinct()
-            like = _ones(a) + _ones(b)
+            like = _ones(a) + _ones(b) if sign == own_sign else _ones(a) - 2 * _ones(b)
             coords = tuple(map(np.concatenate, zip(a.coords, b.coords, strict=True)))
             left = a.entries if own_sign > 0 else -a.entries
             dtype = np.result_type(a.dtype, b.dtype)
@@ -720,13 +719,13 @@ class TracedSparse:
         a, b = self._distinct(), traced_form(other)._distinct()
         at_a = positions(a).multiply(_ones(b))
         at_b = _ones(a).multiply(positions(b))
-        return _paired(at_a, at_b, a.entries, b.entries)
+        return paired(at_a, at_b, a.entries, b.entries)
 
     def _times_dense(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
         """The entries combined with those of a dense array at the same places."""
         own = self._distinct()
         pattern = positions(own).multiply(np.ones(shape_of(other), np.int64))
-        if not scipy.sparse.issparse(pattern):
+        if not sparse_library().issparse(pattern):
             pattern = scipy_class(self.kind, "coo")(pattern)
         moved = read_off(pattern, own.entries)
         shape = (1,) * (len(moved.shape) - len(shape_of(other))) + shape_of(other)
@@ -765,10 +764,10 @@ class TracedSparse:
 
     def power(self, n: Any, dtype: Any = None) -> TracedSparse:
         """Powers of the entries."""
-        own = self._distinct() if dtype is None else self.astype(dtype)
         if not np.isscalar(n) or n <= 0:
-            raise NotImplementedError("the exponent must be a positive number")
-        return own._with(own.entries**n)
+            raise NotImplementedError(f"the exponent must be a positive number{here()}")
+        own = self if dtype is None else self.astype(dtype)
+        return own._mapped(lambda ones: ones.power(n), lambda entries: entries**n)
 
     def __pow__(self, n: Any) -> Any:
         """Powers: of a matrix, matrix powers; of an array, those of the entries."""
@@ -777,7 +776,7 @@ class TracedSparse:
         if not isinstance(n, (int, np.integer)) or n < 0:
             raise refused(f"the power {n!r}", "matrix powers are natural numbers")
         if n == 0:
-            return in_twins(scipy.sparse.eye(self.shape[0], format=self.format))
+            raise refused("the power 0", "it is the identity: eye(n)")
         result = self
         for _ in range(int(n) - 1):
             result = result @ self
@@ -854,8 +853,8 @@ def _converting(layout: str) -> Callable[..., Any]:
 
 def _elementwise(name: str) -> Callable[..., Any]:
     def apply(self: TracedSparse) -> Any:
-        own = self._distinct()
-        return own._with(getattr(np, name)(own.entries))
+        function = getattr(np, name)
+        return self._mapped(operator.methodcaller(name), function)
 
     apply.__doc__ = f"``np.{name}`` of the entries."
     return apply
@@ -883,24 +882,26 @@ for _name in _COMPARISONS:
     setattr(TracedSparse, _name, _refusing(_name))
 
 
-class _TracedDict(TracedSparse, dict):  # type: ignore[type-arg]  # SciPy's dok_matrix is a dict
+class TracedDict(TracedSparse, dict):  # type: ignore[type-arg]  # SciPy's dok_matrix is a dict
     """A ``TracedSparse`` that was SciPy's matrix of keys before."""
 
     __hash__ = object.__hash__
 
 
 def _ones(matrix: TracedSparse) -> Any:
-    """SciPy's matrix of the same places, of ones."""
-    result = positions(matrix)
-    return result.sign() if hasattr(result, "sign") else (result != 0).astype(np.int64)
+    """SciPy's matrix of the same places and format, of ones."""
+    container = scipy_class(matrix.kind, "coo")
+    ones = np.ones(len(matrix.coords[0]), np.int64)
+    return container((ones, matrix.coords), shape=matrix.shape).asformat(matrix.format)
 
 
-def _paired(at_a: Any, at_b: Any, a: Any, b: Any) -> Any:
+def paired(at_a: Any, at_b: Any, a: Any, b: Any) -> Any:
     """Products of the entries that two matrices of positions with the same pattern name."""
     layout = at_a.format
-    left, right = at_a.tocsr(), at_b.tocsr()
-    left.sum_duplicates()
-    right.sum_duplicates()
+    left, right = (at.tocsr().copy() for at in (at_a, at_b))
+    for at in (left, right):
+        at.sum_duplicates()
+        at.eliminate_zeros()
     entries = a[left.data.astype(np.intp) - 1] * b[right.data.astype(np.intp) - 1]
     left.data = np.arange(1, left.nnz + 1)
     return read_off(left.asformat(layout), entries)
@@ -923,251 +924,3 @@ def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
     data = a.entries[of_a] * b.entries[of_b]
     shape = (a.shape[0], b.shape[1])
     return from_triplets(kind_of(like), like.format, shape, coords, data)
-
-
-class TracedDense:
-    """What ``np.matrix`` is for traced values: a dense matrix whose ``*`` is the matrix product.
-
-    Attributes:
-      array: traced, of two axes.
-    """
-
-    __array_ufunc__ = None
-    __array_priority__ = 30.0
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    @property
-    def _standing(self) -> Any:
-        """What functions of arrays take it for."""
-        return self.array
-
-    A = property(lambda self: self.array, doc="The array.")
-    A1 = property(lambda self: self.array.reshape(-1), doc="The elements as a vector.")
-    T = property(lambda self: TracedDense(self.array.T), doc="The transpose.")
-    shape = property(lambda self: self.array.shape, doc="The extents.")
-    dtype = property(lambda self: self.array.dtype, doc="The dtype.")
-    size = property(lambda self: int(np.prod(self.array.shape)), doc="Number of elements.")
-    ndim = 2
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return int(self.array.shape[0])
-
-    def __neg__(self) -> TracedDense:
-        """Negative elements."""
-        return TracedDense(-self.array)
-
-    def _elementwise(self, other: Any, combine: Callable[[Any, Any], Any]) -> TracedDense:
-        return TracedDense(combine(self.array, array_of(other)))
-
-    def __add__(self, other: Any) -> Any:
-        """``self + other``."""
-        if is_sparse(other):
-            other = other.toarray()
-        return self._elementwise(other, lambda a, b: a + b)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        """``self - other``."""
-        if is_sparse(other):
-            other = other.toarray()
-        return self._elementwise(other, lambda a, b: a - b)
-
-    def __rsub__(self, other: Any) -> Any:
-        """``other - self``."""
-        return self._elementwise(other, lambda a, b: b - a)
-
-    def __truediv__(self, other: Any) -> Any:
-        """``self / other``."""
-        return self._elementwise(other, lambda a, b: a / b)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        """``other / self``."""
-        return self._elementwise(other, lambda a, b: b / a)
-
-    def __mul__(self, other: Any) -> Any:
-        """The matrix product, or the product with a number."""
-        if is_sparse(other):
-            return TracedDense(traced_form(other)._product_of(self.array))
-        other = array_of(other)
-        if not shape_of(other):
-            return TracedDense(self.array * other)
-        # a vector is a row to np.matrix
-        return TracedDense(self.array @ (other[None, :] if len(shape_of(other)) == 1 else other))
-
-    def __rmul__(self, other: Any) -> Any:
-        """The matrix product, in the other order."""
-        other = array_of(other)
-        if not shape_of(other):
-            return TracedDense(self.array * other)
-        return TracedDense((other[None, :] if len(shape_of(other)) == 1 else other) @ self.array)
-
-    def __matmul__(self, other: Any) -> Any:
-        """The matrix product."""
-        if is_sparse(other):
-            return TracedDense(traced_form(other)._product_of(self.array))
-        other = array_of(other)
-        result = self.array @ other
-        return TracedDense(result if len(shape_of(other)) == 2 else result[None, :])
-
-    def __rmatmul__(self, other: Any) -> Any:
-        """The matrix product, in the other order."""
-        other = array_of(other)
-        result = other @ self.array
-        return TracedDense(result if len(shape_of(other)) == 2 else result[None, :])
-
-    def __getitem__(self, key: Any) -> Any:
-        """An element; of more, ``np.asarray(x)[...]``."""
-        if type(key) is tuple and len(key) == 2 and all(np.ndim(k) == 0 for k in key):
-            if not any(isinstance(k, slice) for k in key):
-                return self.array[key]
-        raise self._refused("indexing")
-
-    def __getattr__(self, name: str) -> Any:
-        """What ``np.matrix`` has and this has not."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise self._refused(f".{name}")
-
-    @staticmethod
-    def _refused(what: str) -> UnsupportedOperationError:
-        return UnsupportedOperationError(
-            f"{what} of a traced np.matrix{here()} (the result of .todense(), .sum(axis) or A + B "
-            "of a spmatrix) is not supported; make it an array: np.asarray(x)"
-        )
-
-
-# SciPy's matrices in twins ----------------------------------------------------------------------
-
-
-class SparseInTwins:
-    """First base of the classes of SciPy's matrices in twins: operators know traced operands."""
-
-    _is_from_outside = False
-
-    def __reduce__(self) -> Any:
-        """As SciPy's."""
-        return in_world(self).__reduce__()
-
-
-def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
-    return any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))
-
-
-def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = settled(args), settled(kwargs)
-        if _is_for_traced(self, args, kwargs):
-            return getattr(traced_form(self), name)(*args, **kwargs)
-        return given(plain(self, *args, **kwargs))
-
-    return method
-
-
-def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plain)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = settled(args), settled(kwargs)
-        if self._is_from_outside:
-            raise UnsupportedOperationError(
-                f"a sparse matrix that came from outside of the function is changed{here()}; "
-                "matrices of the caller are never changed. Change a copy of it (A = A.copy())"
-            )
-        if _is_for_traced(self, args, kwargs):
-            own = traced_form(self)
-            self.__dict__.clear()
-            self.__class__ = _TracedDict if isinstance(self, dict) else TracedSparse
-            self._become_like(own)
-            return getattr(self, name)(*args, **kwargs)
-        return plain(self, *args, **kwargs)
-
-    return method
-
-
-_OPERATORS = (
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__matmul__",
-    "__rmatmul__", "__truediv__", "__rtruediv__", "__pow__", "__lt__", "__le__", "__gt__",
-    "__ge__", "__eq__", "__ne__", "multiply", "dot", "power", "maximum", "minimum", "toarray",
-    "todense", "diagonal", "sum", "mean",
-)  # fmt: skip
-_WRITERS = ("__setitem__", "setdiag")
-_IN_PLACE = {"__iadd__": "__add__", "__isub__": "__sub__", "__imul__": "__mul__",
-             "__itruediv__": "__truediv__"}  # fmt: skip
-
-
-def _in_place(name: str, plain: Any) -> Callable[..., Any]:
-    def method(self: Any, other: Any) -> Any:
-        other = settled(other)
-        if is_traced(other) or self._is_from_outside or plain is None:
-            return getattr(self, name)(other)
-        result = plain(self, other)
-        return getattr(self, name)(other) if result is NotImplemented else result
-
-    return method
-
-
-def _class_in_twins(kind: str, layout: str) -> type:
-    base = scipy_class(kind, layout)
-    names: dict[str, Any] = {
-        _ORIGINAL: base,
-        "__module__": base.__module__,
-        "__qualname__": base.__qualname__,
-        "__doc__": base.__doc__,
-        "__array_ufunc__": None,
-        "__hash__": base.__hash__,
-    }
-    for name in _OPERATORS:
-        if hasattr(base, name):
-            names[name] = _operator(name, getattr(base, name))
-    for name in _WRITERS:
-        if hasattr(base, name):
-            names[name] = _writer(name, getattr(base, name))
-    for name, other in _IN_PLACE.items():
-        names[name] = _in_place(other, getattr(base, name, None))
-    for other in FORMATS:
-        names[f"_{other}_container"] = property(_container(kind, other))
-    return type(base.__name__, (SparseInTwins, base), names)
-
-
-def _container(kind: str, layout: str) -> Callable[[Any], type]:
-    return lambda self: classes_in_twins()[kind, layout]
-
-
-@functools.lru_cache(maxsize=1)
-def classes_in_twins() -> dict[tuple[str, str], type]:
-    """The classes of SciPy's matrices in twins, by kind and format."""
-    return {(kind, layout): _class_in_twins(kind, layout) for kind in KINDS for layout in FORMATS}
-
-
-def in_twins(matrix: Any) -> Any:
-    """A sparse matrix of SciPy as twins see it: of the same arrays; other values as they are."""
-    if not scipy.sparse.issparse(matrix) or isinstance(matrix, SparseInTwins):
-        return matrix
-    found = classes_in_twins().get((kind_of(matrix), matrix.format))
-    if found is None or type(matrix) is not found.__dict__[_ORIGINAL]:
-        return matrix
-    result = found.__new__(found)
-    result.__dict__.update(matrix.__dict__)
-    return result
-
-
-def in_world(matrix: Any) -> Any:
-    """A sparse matrix of twins as SciPy's own."""
-    if not isinstance(matrix, SparseInTwins):
-        return matrix
-    original = type(matrix).__dict__[_ORIGINAL]
-    result = original.__new__(original)
-    result.__dict__.update(matrix.__dict__)
-    return result
-
-
-def from_outside(matrix: Any) -> Any:
-    """A sparse matrix of the caller's as twins see it: it is not changed."""
-    result = in_twins(matrix)
-    if result is not matrix:
-        result._is_from_outside = True
-    return result

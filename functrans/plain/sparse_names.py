@@ -17,8 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 
 import functrans.numpy as fnp
 import functrans.scipy.linalg
@@ -26,28 +24,27 @@ import functrans.scipy.sparse.linalg as own_linalg
 from functrans import tree
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.plain.memory import given, settled
+from functrans.plain.memory import call_settled, given, settled
 from functrans.plain.sparse import (
     FORMATS,
     KINDS,
     Places,
-    TracedDense,
     TracedSparse,
-    array_of,
-    from_outside,
     from_triplets,
-    in_twins,
-    in_world,
     is_sparse,
     is_traced,
     kind_of,
+    paired,
     pooled,
     positions,
     read_off,
     refused,
     scipy_class,
+    sparse_library,
     traced_form,
 )
+from functrans.plain.sparse_dense import TracedDense, array_of
+from functrans.plain.sparse_in_twins import from_outside, in_twins, in_world
 from functrans.trace import Tracer, dtype_of, shape_of
 
 # constructors -----------------------------------------------------------------------------------
@@ -229,7 +226,7 @@ def _read(result: Any, numbering: _Numbering, dtype: Any = None) -> Any:
 
 
 def _diagonals(name: str) -> Callable[..., Any]:
-    function = getattr(scipy.sparse, name)
+    function = getattr(sparse_library(), name)
 
     def traced(
         diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None
@@ -256,11 +253,11 @@ def _is_scalar(value: Any) -> bool:
 def _spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     numbering = _Numbering()
     numbers = numbering.of_dense(data)
-    return _read(scipy.sparse.spdiags(numbers, diags, m, n, format), numbering)
+    return _read(sparse_library().spdiags(numbers, diags, m, n, format), numbering)
 
 
 def _of_blocks(name: str) -> Callable[..., Any]:
-    function = getattr(scipy.sparse, name)
+    function = getattr(sparse_library(), name)
 
     def traced(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
         numbering = _Numbering()
@@ -278,39 +275,31 @@ def _of_blocks(name: str) -> Callable[..., Any]:
 
 def _sparse_of(block: Any, rows: Any) -> Any:
     """A dense block as a sparse one, of the kind of the others."""
-    if block is None or scipy.sparse.issparse(block):
+    if block is None or sparse_library().issparse(block):
         return block
     kinds = {kind_of(own) for row in rows for own in row if is_sparse(own)}
     return scipy_class("array" if "array" in kinds else "matrix", "coo")(block)
 
 
 def _moving(name: str) -> Callable[..., Any]:
-    function = getattr(scipy.sparse, name)
+    function = getattr(sparse_library(), name)
 
-    def traced(A: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803  # SciPy's name
+    def traced(A: Any, *args: Any, **kwargs: Any) -> Any:  # SciPy's name
         numbering = _Numbering()
         return _read(function(numbering.of_any(A), *args, **kwargs), numbering)
 
     return _plain_or(function, traced)
 
 
-def _kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803  # SciPy's names
+def _kron(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
     a, b = (traced_form(x if is_sparse(x) else _coo_of(x))._distinct() for x in (A, B))
-    numbers_a, numbers_b = positions(a), positions(b)
-    ones_a, ones_b = (_of_ones(x) for x in (numbers_a, numbers_b))
-    at_a = scipy.sparse.kron(numbers_a, ones_b, format).tocoo()
-    at_b = scipy.sparse.kron(ones_a, numbers_b, format)
-    layout = at_b.format
-    at_b = at_b.tocoo()
-    by_place = _by_place(at_b)
-    order = np.argsort(_by_place(at_a), kind="stable"), np.argsort(by_place, kind="stable")
-    entries = (
-        a.entries[at_a.data[order[0]].astype(np.intp) - 1]
-        * b.entries[at_b.data[order[1]].astype(np.intp) - 1]
+    at_a, at_b = positions(a), positions(b)
+    return paired(
+        sparse_library().kron(at_a, _of_ones(at_b), format),
+        sparse_library().kron(_of_ones(at_a), at_b, format),
+        a.entries,
+        b.entries,
     )
-    coords = tuple([c[order[1]].astype(np.intp) for c in at_b.coords])
-    shape = tuple(map(int, at_b.shape))
-    return from_triplets(kind_of(at_b), layout, shape, coords, entries)
 
 
 def _coo_of(dense: Any) -> Any:
@@ -323,19 +312,12 @@ def _of_ones(numbers: Any) -> Any:
     return result.asformat(numbers.format)
 
 
-def _by_place(coo: Any) -> np.ndarray:
-    return np.ravel_multi_index(coo.coords, coo.shape) if coo.nnz else np.zeros(0, np.intp)
-
-
-def _kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803  # SciPy's names
+def _kronsum(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
     a, b = (x if is_sparse(x) else _coo_of(x) for x in (A, B))
-    eye = scipy.sparse.eye_array if kind_of(a) == "array" else scipy.sparse.eye
-    left = kron(in_twins(eye(b.shape[0])), a)
-    total = left + kron(b, in_twins(eye(a.shape[0])))
+    eye = sparse_library().eye_array if kind_of(a) == "array" else sparse_library().eye
+    left = _kron(in_twins(eye(b.shape[0])), a, "coo")
+    total = left + _kron(b, in_twins(eye(a.shape[0])), "coo")
     return total.asformat(format)
-
-
-kron = _plain_or(scipy.sparse.kron, _kron)
 
 
 def _issparse(x: Any) -> bool:
@@ -352,7 +334,7 @@ def _is_format(layout: str) -> Callable[[Any], bool]:
 
 def _of_sparse() -> dict[str, Any]:
     """Names of ``scipy.sparse``."""
-    module = scipy.sparse
+    module = sparse_library()
     names: dict[str, Any] = {
         f"{layout}_{kind}": SparseType(kind, layout) for kind in KINDS for layout in FORMATS
     }
@@ -360,7 +342,7 @@ def _of_sparse() -> dict[str, Any]:
         diags=_diagonals("diags"),
         diags_array=_diagonals("diags_array"),
         spdiags=_plain_or(module.spdiags, _spdiags),
-        kron=kron,
+        kron=_plain_or(module.kron, _kron),
         kronsum=_plain_or(module.kronsum, _kronsum),
         issparse=_issparse,
         isspmatrix=_isspmatrix,
@@ -399,14 +381,14 @@ def _vector(b: Any) -> Any:
     return b.toarray() if is_sparse(b) else array_of(b)
 
 
-def _solved(A: Any, b: Any) -> Any:  # noqa: N803  # SciPy's names
+def _solved(A: Any, b: Any) -> Any:  # SciPy's names
     """The solution of a system, of a sparse or a dense matrix."""
     if is_sparse(A):
         return own_linalg.spsolve(_as_own(A), b)
     return np.linalg.solve(array_of(A), b)
 
 
-def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803
+def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     is_sparse_b = is_sparse(b)
     b = _vector(b)
     is_vector = len(shape_of(b)) == 1 or shape_of(b)[1] == 1
@@ -427,7 +409,7 @@ class Factors:
         self._matrix, self._options, self._factors = matrix, options, factors
         self.shape = tuple(matrix.shape)
         if factors is None and not is_traced(matrix):
-            self._factors = scipy.sparse.linalg.splu(in_world(matrix), **options)
+            self._factors = sparse_library().linalg.splu(in_world(matrix), **options)
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """Solve with the matrix, its transpose or its adjoint."""
@@ -459,11 +441,11 @@ class Factors:
         return in_twins(given(getattr(self._factors, name)))
 
 
-def _splu(A: Any, **options: Any) -> Any:  # noqa: N803  # SciPy's name
+def _splu(A: Any, **options: Any) -> Any:  # SciPy's name
     return Factors(settled(A), options)
 
 
-def _factorized(A: Any) -> Any:  # noqa: N803  # SciPy's name
+def _factorized(A: Any) -> Any:  # SciPy's name
     return Factors(settled(A), {}).solve
 
 
@@ -471,17 +453,17 @@ def _from_superlu(factors: Any) -> Any:
     """SciPy's factors of the caller's."""
     n = factors.shape[0]
     steps = np.arange(n)
-    rows = scipy.sparse.csc_array((np.ones(n), (factors.perm_r, steps)), shape=(n, n))
-    cols = scipy.sparse.csc_array((np.ones(n), (steps, factors.perm_c)), shape=(n, n))
+    rows = sparse_library().csc_array((np.ones(n), (factors.perm_r, steps)), shape=(n, n))
+    cols = sparse_library().csc_array((np.ones(n), (steps, factors.perm_c)), shape=(n, n))
     matrix = (rows.T @ (factors.L @ factors.U) @ cols.T).tocsc()
     return Factors(matrix, {}, factors)
 
 
 def _iterative(name: str) -> Callable[..., Any]:
     """An iterative solver: of traced values the solution itself, with derivatives."""
-    function = getattr(scipy.sparse.linalg, name)
+    function = getattr(sparse_library().linalg, name)
 
-    def traced(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:  # noqa: N803
+    def traced(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:
         if options.get("callback") is not None:
             raise refused(f"{name}(callback=...)", "leave it out")
         if not is_sparse(A) and not isinstance(A, (np.ndarray, Tracer)):
@@ -506,19 +488,19 @@ _ITERATIVE = ("cg", "cgs", "gmres", "bicg", "bicgstab", "lgmres", "minres", "qmr
               "tfqmr")  # fmt: skip
 
 
-def _inverse(A: Any) -> Any:  # noqa: N803  # SciPy's name
+def _inverse(A: Any) -> Any:  # SciPy's name
     return SparseType(kind_of(A), "csc")(_solved(A, np.eye(A.shape[0])))
 
 
-def _exponential(A: Any) -> Any:  # noqa: N803  # SciPy's name
+def _exponential(A: Any) -> Any:  # SciPy's name
     dense = A.toarray() if is_sparse(A) else array_of(A)
     result = functrans.scipy.linalg.expm(dense)
     return SparseType(kind_of(A), "csc")(result) if is_sparse(A) else result
 
 
 def _expm_multiply(
-    A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None,  # noqa: N803
-    traceA: Any = None,  # noqa: N803
+    A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None,
+    traceA: Any = None,
 ) -> Any:  # fmt: skip
     dense = A.toarray() if is_sparse(A) else array_of(A)
     vectors = _vector(B)
@@ -544,7 +526,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 
 
 def _triangular(
-    A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,  # noqa: N803
+    A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:  # fmt: skip
     own = (np.tril if lower else np.triu)(A.toarray())
@@ -552,7 +534,7 @@ def _triangular(
     return functrans.scipy.linalg.solve_triangular(own, b, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _matrix_power(A: Any, power: int) -> Any:  # noqa: N803  # SciPy's name
+def _matrix_power(A: Any, power: int) -> Any:  # SciPy's name
     if power < 1:
         raise refused(f"matrix_power(A, {power})", "powers are 1, 2, ...")
     result = A
@@ -563,7 +545,7 @@ def _matrix_power(A: Any, power: int) -> Any:  # noqa: N803  # SciPy's name
 
 def _of_linalg() -> dict[str, Any]:
     """Names of ``scipy.sparse.linalg``."""
-    module = scipy.sparse.linalg
+    module = sparse_library().linalg
     names: dict[str, Any] = {
         "splu": functools.wraps(module.splu)(_splu),
         "factorized": functools.wraps(module.factorized)(_factorized),
@@ -578,6 +560,22 @@ def _of_linalg() -> dict[str, Any]:
     }
     return _with_others(module, names, "use the dense function: np.linalg, scipy.linalg")
 
+
+def _array_of_matrix(name: str) -> Callable[..., Any]:
+    """``np.array`` or ``np.asarray``, which make arrays of matrices, too."""
+    function = getattr(fnp, name)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is TracedDense:
+            args = (args[0].array, *args[1:])
+        return call_settled(function, args, kwargs)
+
+    return call
+
+
+OF_NUMPY = {name: _array_of_matrix(name) for name in ("array", "asarray")}
+"""Names of NumPy that take matrices."""
 
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "scipy.sparse": _of_sparse,
