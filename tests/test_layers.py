@@ -112,7 +112,8 @@ decide twins
 sparse_dense
 sparse
 sparse_in_twins
-sparse_names
+sparse_names implicit
+optimize
 libraries
 numbers
 entry

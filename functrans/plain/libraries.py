@@ -24,7 +24,7 @@ import numpy as np
 
 import functrans.numpy as fnp
 import functrans.scipy
-from functrans.plain import sparse_names
+from functrans.plain import optimize, sparse_names
 from functrans.plain.memory import (
     TARGETS,
     Buffer,
@@ -314,7 +314,7 @@ _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "
 """Functions of functions, which may use traced values that are no arguments."""
 
 
-OWN_NAMES = {**sparse_names.NAMES}
+OWN_NAMES = {**sparse_names.NAMES, **optimize.NAMES}
 """Modules of SciPy whose names have twins of their own, beside those of functrans."""
 
 

@@ -158,7 +158,7 @@ class SparseBase:
 # functions --------------------------------------------------------------------------------------
 
 
-def _plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
+def plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
     """SciPy's function on plain values, another one where something is traced."""
 
     @functools.wraps(function)
@@ -174,7 +174,7 @@ def _plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Calla
     return call
 
 
-def _refuser(module: str, name: str, advice: str) -> Callable[..., Any]:
+def refuser(module: str, name: str, advice: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise UnsupportedOperationError(
             f"{module}.{name} of traced values{here()} is not supported; {advice}"
@@ -243,7 +243,7 @@ def _diagonals(name: str) -> Callable[..., Any]:
         result = function(numbers, offsets=offsets, shape=shape, format=format, dtype=np.int64)
         return _read(result, numbering, dtype)
 
-    return _plain_or(function, traced)
+    return plain_or(function, traced)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -270,7 +270,7 @@ def _of_blocks(name: str) -> Callable[..., Any]:
             numbers = [_sparse_of(numbering.of_any(block), [blocks]) for block in blocks]
         return _read(function(numbers, format=format), numbering, dtype)
 
-    return _plain_or(function, traced)
+    return plain_or(function, traced)
 
 
 def _sparse_of(block: Any, rows: Any) -> Any:
@@ -288,7 +288,7 @@ def _moving(name: str) -> Callable[..., Any]:
         numbering = _Numbering()
         return _read(function(numbering.of_any(A), *args, **kwargs), numbering)
 
-    return _plain_or(function, traced)
+    return plain_or(function, traced)
 
 
 def _kron(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
@@ -341,9 +341,9 @@ def _of_sparse() -> dict[str, Any]:
     names.update(
         diags=_diagonals("diags"),
         diags_array=_diagonals("diags_array"),
-        spdiags=_plain_or(module.spdiags, _spdiags),
-        kron=_plain_or(module.kron, _kron),
-        kronsum=_plain_or(module.kronsum, _kronsum),
+        spdiags=plain_or(module.spdiags, _spdiags),
+        kron=plain_or(module.kron, _kron),
+        kronsum=plain_or(module.kronsum, _kronsum),
         issparse=_issparse,
         isspmatrix=_isspmatrix,
         spmatrix=SparseBase(module.spmatrix, "matrix"),
@@ -363,7 +363,7 @@ def _with_others(module: Any, names: dict[str, Any], advice: str) -> dict[str, A
         value = getattr(module, name, None)
         if name in names or not callable(value) or isinstance(value, type):
             continue
-        names[name] = _plain_or(value, _refuser(module.__name__, name, advice))
+        names[name] = plain_or(value, refuser(module.__name__, name, advice))
     return {name: value for name, value in names.items() if hasattr(module, name)}
 
 
@@ -477,7 +477,7 @@ def _iterative(name: str) -> Callable[..., Any]:
         b = _vector(b)
         return _solved(A, b.reshape(-1)), 0
 
-    return _plain_or(function, traced)
+    return plain_or(function, traced)
 
 
 def _krylov(name: str) -> str:
@@ -549,13 +549,13 @@ def _of_linalg() -> dict[str, Any]:
     names: dict[str, Any] = {
         "splu": functools.wraps(module.splu)(_splu),
         "factorized": functools.wraps(module.factorized)(_factorized),
-        "spsolve": _plain_or(module.spsolve, _spsolve),
-        "inv": _plain_or(module.inv, _inverse),
-        "expm": _plain_or(module.expm, _exponential),
-        "expm_multiply": _plain_or(module.expm_multiply, _expm_multiply),
-        "norm": _plain_or(module.norm, _norm),
-        "spsolve_triangular": _plain_or(module.spsolve_triangular, _triangular),
-        "matrix_power": _plain_or(module.matrix_power, _matrix_power),
+        "spsolve": plain_or(module.spsolve, _spsolve),
+        "inv": plain_or(module.inv, _inverse),
+        "expm": plain_or(module.expm, _exponential),
+        "expm_multiply": plain_or(module.expm_multiply, _expm_multiply),
+        "norm": plain_or(module.norm, _norm),
+        "spsolve_triangular": plain_or(module.spsolve_triangular, _triangular),
+        "matrix_power": plain_or(module.matrix_power, _matrix_power),
         **{name: _iterative(name) for name in _ITERATIVE},
     }
     return _with_others(module, names, "use the dense function: np.linalg, scipy.linalg")
