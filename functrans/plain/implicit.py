@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.errors import ConcretizationError
 from functrans.ir.source import here
-from functrans.numpy.common import value_of
 from functrans.plain.memory import given, holds_tracer, settled
 from functrans.plain.sparse import TracedSparse, scipy_class
 from functrans.plain.sparse_dense import TracedDense, array_of
 from functrans.state import open_traces
 from functrans.trace import Tracer, shape_of
+from functrans.traces.common import plain_value as value_behind
 from functrans.traces.towers import TowerTrace
 from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad
@@ -54,7 +55,12 @@ def plain_value(value: Any) -> Any:
     """
     value = settled(value)
     if isinstance(value, Tracer):
-        return np.array(value_of(value, "the value for a solver of SciPy"))[()]
+        found = value_behind(value)
+        if found is None or np.shape(found) != value.shape:
+            raise ConcretizationError(
+                f"a solver of SciPy was given {value._describe()}{here()}, whose value is not known"
+            )
+        return np.array(found)[()]
     if isinstance(value, TracedDense):
         return plain_value(value.array)
     if isinstance(value, TracedSparse):
@@ -200,7 +206,9 @@ def _check(who: str, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
 # minima -----------------------------------------------------------------------------------------
 
 
-def minimum(who: str, objective: Callable[[Any], Any], x: np.ndarray, lower: Any, upper: Any) -> Any:
+def minimum(
+    who: str, objective: Callable[[Any], Any], x: np.ndarray, lower: Any, upper: Any
+) -> Any:
     """The minimum of a function within bounds, with derivatives.
 
     Components at a bound against which the function falls move with it; in the others the gradient
@@ -272,5 +280,3 @@ def _spread(value: Any, n: int) -> Any:
     if shape_of(value) == (n,):
         return value
     return fnp.broadcast_to(value, (n,)) if isinstance(value, Tracer) else np.broadcast_to(value, n)
-
-

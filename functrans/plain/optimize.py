@@ -35,7 +35,7 @@ from functrans.plain.implicit import (
 )
 from functrans.plain.memory import given, settled
 from functrans.plain.sparse_dense import array_of
-from functrans.plain.sparse_names import refuser, plain_or
+from functrans.plain.sparse_names import plain_or, refuser
 from functrans.trace import Tracer, shape_of
 from functrans.transforms.implicit import fixed_point as traced_fixed_point
 from functrans.transforms.jacobian import jacfwd
@@ -76,7 +76,9 @@ def _solver(name: str, finish: Finish, staged: Any = None) -> Callable[..., Any]
             )
             bound.apply_defaults()
             return given(finish(bound.arguments, result))
-        except ConcretizationError as error:
+        except Exception as error:
+            if not _is_of_unknown_value(error):
+                raise
             if staged is not None:
                 return given(staged(*args, **kwargs))
             raise UnsupportedOperationError(
@@ -84,6 +86,15 @@ def _solver(name: str, finish: Finish, staged: Any = None) -> Callable[..., Any]
             ) from error
 
     return call
+
+
+def _is_of_unknown_value(error: BaseException | None) -> bool:
+    """Whether an error is, or was raised for, a value that is not known."""
+    while error is not None:
+        if isinstance(error, ConcretizationError):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _advice(name: str) -> str:
