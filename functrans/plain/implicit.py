@@ -156,10 +156,8 @@ def solution(
             slope = _slope(residual, part, is_elementwise)
             if step == 0:
                 _check(who, part, plain_value(value), plain_value(slope), is_elementwise)
-            if is_elementwise:
-                part = part - value / slope
-            else:
-                part = part - np.linalg.solve(slope, value)
+            change = value / slope if is_elementwise else np.linalg.solve(slope, value)
+            part = part - change
     found = whole(part)
     if not isinstance(found, Tracer):
         return x
@@ -190,8 +188,8 @@ def _check(who: str, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
             "the condition does not determine"
         )
     signs = np.where(np.arange(len(x)) % 2, -1.0, 1.0)
-    scale = np.linalg.norm(matrix @ ((1 + np.abs(x)) * signs))
-    scale = max(float(scale), float(np.linalg.norm(matrix)))
+    moved = float(np.linalg.norm(matrix @ ((1 + np.abs(x)) * signs)))
+    scale = max(moved, float(np.linalg.norm(matrix)))
     if not np.linalg.norm(value) <= TOLERANCE * scale:
         warnings.warn(
             f"{who}{here()}: the solver has not converged: the condition of the solution (gradient "
@@ -257,7 +255,8 @@ def bounds_of(bounds: Any, n: int) -> tuple[Any, Any]:
     if bounds is None:
         return None, None
     if hasattr(bounds, "lb"):
-        return tuple(np.broadcast_to(np.asarray(b, float), (n,)) for b in (bounds.lb, bounds.ub))  # type: ignore[return-value]  # two
+        lower, upper = (np.broadcast_to(np.asarray(b, float), n) for b in (bounds.lb, bounds.ub))
+        return lower, upper
     bounds = settled(bounds)
     pairs = [tuple(pair) for pair in bounds]
     return _one_side([p[0] for p in pairs], -np.inf), _one_side([p[1] for p in pairs], np.inf)
@@ -271,9 +270,8 @@ def pair_of_bounds(bounds: Any, n: int) -> tuple[Any, Any]:
     """The bounds of least squares, a pair of numbers or vectors."""
     if hasattr(bounds, "lb"):
         return bounds_of(bounds, n)
-    return tuple(  # type: ignore[return-value]  # two
-        _spread(array_of(b).astype(np.float64), n) for b in settled(bounds)
-    )
+    lower, upper = (_spread(array_of(b).astype(np.float64), n) for b in settled(bounds))
+    return lower, upper
 
 
 def _spread(value: Any, n: int) -> Any:

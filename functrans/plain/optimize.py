@@ -151,7 +151,7 @@ def _result_class() -> Any:
                     f"has no derivatives{here()}; compute it at the solution: ft.hessian(fun)(x), "
                     "ft.jacobian(fun)(x)"
                 )
-            return super().__getattr__(name)
+            return super().__getattr__(name)  # type: ignore[no-untyped-call]  # SciPy's
 
         def __getitem__(self, name: str) -> Any:
             """Fields."""

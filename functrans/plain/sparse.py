@@ -27,6 +27,7 @@ from functrans.ir.source import here
 from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.primitives.gather_scatter import accumulate_p
+from functrans.primitives.structural import cast
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
@@ -311,7 +312,7 @@ class TracedSparse(Sparse):
     # what SciPy's have ----------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> Any:
         """The dtype of the entries."""
         return self._dtype
 
@@ -361,30 +362,29 @@ class TracedSparse(Sparse):
     @property
     def row(self) -> np.ndarray:
         """Rows of the entries of a matrix of triplets."""
-        return self._of("coo", "row", self.coords[0])
+        self._check_format("row", "coo")
+        return self.coords[0]
 
     @property
     def col(self) -> np.ndarray:
         """Columns of the entries of a matrix of triplets."""
-        return self._of("coo", "col", self.coords[-1])
+        self._check_format("col", "coo")
+        return self.coords[-1]
 
-    def _of(self, layout: str, name: str, value: Any) -> Any:
-        if self.format not in (layout, None):
+    def _check_format(self, name: str, *layouts: str) -> None:
+        if self.format not in layouts:
             raise AttributeError(f"a matrix of the format {self.format} has no attribute {name!r}")
-        return value
 
     @property
     def indices(self) -> np.ndarray:
         """Columns (rows) of the entries of a matrix by rows (columns)."""
-        if self.format not in ("csr", "csc"):
-            raise AttributeError(f"a matrix of the format {self.format} has no indices of entries")
+        self._check_format("indices", "csr", "csc")
         return self.coords[1 if self.format == "csr" else 0]
 
     @property
     def indptr(self) -> np.ndarray:
         """Where the rows (columns) of a matrix by rows (columns) begin."""
-        if self.format not in ("csr", "csc"):
-            raise AttributeError(f"a matrix of the format {self.format} has no starts of rows")
+        self._check_format("indptr", "csr", "csc")
         axis = 0 if self.format == "csr" else 1
         counts = np.bincount(self.coords[axis], minlength=self.shape[axis])
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
@@ -573,7 +573,7 @@ class TracedSparse(Sparse):
             keep = np.broadcast_to(np.asarray(value) != 0, rows.shape).ravel()
             value = np.asarray(value).astype(self.dtype)
         elif value.dtype != self.dtype:
-            value = value.astype(self.dtype)
+            value = cast(value, self.dtype)
         start = written.add(value.reshape(-1))
         for key, number, is_entry in zip(keys, local.ravel().tolist(), keep.tolist(), strict=True):
             if is_entry:
@@ -764,7 +764,7 @@ class TracedSparse(Sparse):
 
     def power(self, n: Any, dtype: Any = None) -> TracedSparse:
         """Powers of the entries."""
-        if not np.isscalar(n) or n <= 0:
+        if not isinstance(n, (int, float, np.number)) or n <= 0:
             raise NotImplementedError(f"the exponent must be a positive number{here()}")
         own = self if dtype is None else self.astype(dtype)
         return own._mapped(lambda ones: ones.power(n), lambda entries: entries**n)
@@ -882,10 +882,10 @@ for _name in _COMPARISONS:
     setattr(TracedSparse, _name, _refusing(_name))
 
 
-class TracedDict(TracedSparse, dict):  # type: ignore[type-arg]  # SciPy's dok_matrix is a dict
+class TracedDict(TracedSparse, dict):  # type: ignore[misc,type-arg]  # SciPy's dok_matrix is a dict
     """A ``TracedSparse`` that was SciPy's matrix of keys before."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment,misc]  # dicts have none
 
 
 def _ones(matrix: TracedSparse) -> Any:

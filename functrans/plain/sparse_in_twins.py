@@ -137,7 +137,7 @@ def in_twins(matrix: Any) -> Any:
     """A sparse matrix of SciPy as twins see it: of the same arrays; other values as they are."""
     if not sparse_library().issparse(matrix) or isinstance(matrix, SparseInTwins):
         return matrix
-    found = classes_in_twins().get((kind_of(matrix), matrix.format))
+    found: Any = classes_in_twins().get((kind_of(matrix), matrix.format))
     if found is None or type(matrix) is not found.__dict__[_ORIGINAL]:
         return matrix
     result = found.__new__(found)

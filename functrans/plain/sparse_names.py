@@ -96,7 +96,7 @@ class SparseType:
             pattern = scipy_class(self.kind, "coo")((numbers, *rest), shape=shape)
             own = read_off(pattern, flat)
             if self.format == "coo":
-                return own
+                return traced_form(own)
             return from_triplets(self.kind, self.format, own.shape, own.coords, own.entries)
         result: TracedSparse = read_off(
             self.original((numbers, *rest), shape=shape, **kwargs), flat
@@ -175,6 +175,8 @@ def plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Callab
 
 
 def refuser(module: str, name: str, advice: str) -> Callable[..., Any]:
+    """A function that refuses traced values, naming SciPy's and what to do."""
+
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise UnsupportedOperationError(
             f"{module}.{name} of traced values{here()} is not supported; {advice}"
@@ -593,10 +595,10 @@ OBJECTS: dict[str, Callable[[Any], Any]] = {
 @functools.lru_cache(maxsize=1)
 def register_container() -> None:
     """Let pytrees look into ``TracedSparse``: its entries are the child."""
-    tree.leaves(())
     import optree
 
-    optree.register_pytree_node(
+    register: Any = optree.register_pytree_node
+    register(
         TracedSparse,
         lambda own: ((own.entries,), own.places, ("entries",)),
         _unflatten,
