@@ -109,7 +109,7 @@ rolling
     "plain": """
 users memory
 decide twins
-sparse_dense
+sparse_dense sparse_parts
 sparse
 sparse_in_twins
 sparse_names implicit

@@ -26,8 +26,9 @@ import functrans.numpy as fnp
 from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.plain.memory import given, holds_tracer, settled
-from functrans.plain.sparse import TracedSparse, scipy_class
+from functrans.plain.sparse import TracedSparse
 from functrans.plain.sparse_dense import TracedDense, array_of
+from functrans.plain.sparse_parts import scipy_class
 from functrans.state import open_traces
 from functrans.trace import Tracer, shape_of
 from functrans.traces.common import plain_value as value_behind

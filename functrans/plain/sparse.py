@@ -14,38 +14,30 @@ Layer: ``plain``.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-import functrans.numpy as fnp
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
+from functrans.plain.sparse_parts import (
+    FORMATS,
+    Places,
+    Written,
+    accumulated,
+    merged,
+    pooled,
+    scipy_class,
+    sparse_library,
+)
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.primitives.structural import cast
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
-
-FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
-KINDS = ("matrix", "array")
-
-
-@functools.lru_cache(maxsize=1)
-def sparse_library() -> Any:
-    """SciPy's module, which is imported when it is needed."""
-    import scipy.sparse.linalg
-
-    return scipy.sparse
-
-
-def scipy_class(kind: str, layout: str) -> Any:
-    """SciPy's class of a kind (``"matrix"``, ``"array"``) and format."""
-    return getattr(sparse_library(), f"{layout}_{kind}")
 
 
 def kind_of(matrix: Any) -> str:
@@ -78,20 +70,6 @@ def refused(what: str, advice: str) -> UnsupportedOperationError:
     )
 
 
-def pooled(arrays: list[Any]) -> Any:
-    """Some vectors in one."""
-    if len(arrays) == 1:
-        return arrays[0]
-    if not any(isinstance(x, Tracer) for x in arrays):
-        return np.concatenate(arrays)
-    return fnp.concatenate(arrays)
-
-
-def accumulated(values: Any, places: np.ndarray, n: int) -> Any:
-    """Sums of the values with the same place, for the places ``0 ... n - 1``."""
-    return bind(accumulate_p, values, places, shape=(n,), axes=(0,), mode="clip")[0]
-
-
 def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
     """What SciPy made of position numbers, with the entries of a pool in their place.
 
@@ -114,16 +92,6 @@ def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
     if not numbers.any():
         return np.zeros(numbers.shape, dtype_of(pool))
     return np.where(numbers > 0, pool[np.maximum(numbers, 1) - 1], np.zeros((), dtype_of(pool)))
-
-
-def merged(coords: tuple[np.ndarray, ...], shape: tuple[int, ...], data: Any) -> tuple[Any, Any]:
-    """Coordinates that are all different, and sums of the entries."""
-    flat = np.ravel_multi_index(coords, shape) if len(coords[0]) else np.zeros(0, np.intp)
-    places, inverse = np.unique(flat, return_inverse=True)
-    if len(places) == len(flat):
-        return coords, data
-    data = accumulated(data, inverse.astype(np.intp), len(places))
-    return tuple([c.astype(np.intp) for c in np.unravel_index(places, shape)]), data
 
 
 def positions(matrix: TracedSparse, start: int = 1) -> Any:
@@ -154,65 +122,7 @@ def traced_form(matrix: Any) -> TracedSparse:
     return TracedSparse(kind_of(matrix), matrix.format, shape, coords, np.asarray(coo.data))
 
 
-# entries that are written one by one ------------------------------------------------------------
-
-
-class _Written:
-    """Entries by place, while they are written: numbers in a list of vectors.
-
-    Attributes:
-      numbers: by row and column, the number of the entry.
-      pieces: vectors of entries, and where their numbers start.
-    """
-
-    __slots__ = ("numbers", "pieces", "starts", "total")
-
-    def __init__(self, coords: tuple[np.ndarray, ...], data: Any) -> None:
-        keys = zip(*(c.tolist() for c in coords), strict=True)
-        self.numbers: dict[tuple[int, ...], int] = {key: i for i, key in enumerate(keys)}
-        self.pieces = [data]
-        self.starts = [0]
-        self.total = len(self.numbers)
-
-    def add(self, piece: Any) -> int:
-        """Add a vector of entries; the number of its first one."""
-        start = self.total
-        self.pieces.append(piece)
-        self.starts.append(start)
-        self.total += shape_of(piece)[0]
-        return start
-
-    def take(self, numbers: np.ndarray) -> Any:
-        """The entries of some numbers."""
-        of_piece = np.searchsorted(self.starts, numbers, side="right") - 1
-        needed, inverse = np.unique(of_piece, return_inverse=True)
-        sizes = [shape_of(self.pieces[i])[0] for i in needed]
-        offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
-        local = numbers - np.asarray(self.starts, np.intp)[of_piece] + offsets[inverse]
-        return pooled([self.pieces[i] for i in needed])[local]
-
-
 # the matrix -------------------------------------------------------------------------------------
-
-
-class Places:
-    """Kind, format, shape and places of the entries of a matrix: all but the entries."""
-
-    __slots__ = ("coords", "format", "kind", "shape")
-
-    def __init__(self, kind: str, layout: str, shape: Any, coords: Any) -> None:
-        self.kind, self.format, self.shape, self.coords = kind, layout, shape, coords
-
-    def __eq__(self, other: object) -> bool:
-        """Whether all are the same."""
-        return isinstance(other, Places) and (
-            (self.kind, self.format, self.shape) == (other.kind, other.format, other.shape)
-            and all(map(np.array_equal, self.coords, other.coords))
-        )
-
-    def __hash__(self) -> int:
-        """Of what is not an array."""
-        return hash((self.kind, self.format, self.shape, len(self.coords[0])))
 
 
 class TracedSparse(Sparse):
@@ -235,7 +145,7 @@ class TracedSparse(Sparse):
     shape: tuple[int, ...]
     _coords: tuple[np.ndarray, ...]
     _entries: Any
-    _written: _Written | None
+    _written: Written | None
 
     def __init__(self, kind: str, layout: str, shape: Any, coords: Any, entries: Any) -> None:
         self._become(kind, layout, shape, coords, entries)
@@ -563,7 +473,7 @@ class TracedSparse(Sparse):
         self._check_storable(value)
         if self._written is None:
             own = self._distinct()
-            self._written = _Written(own.coords, own.entries)
+            self._written = Written(own.coords, own.entries)
         written = self._written
         keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
         shape = shape_of(value)
@@ -645,6 +555,37 @@ class TracedSparse(Sparse):
         raise TypeError("sparse array length is ambiguous; use getnnz()")
 
     __hash__ = object.__hash__
+
+    def __imul__(self, other: Any) -> Any:
+        """In place by a number, as SciPy; else the product."""
+        if is_sparse(other) or np.ndim(settled(other)):
+            return self * other
+        return self._changed_to(self * other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        """In place by a number, as SciPy; else the quotient."""
+        if is_sparse(other) or np.ndim(settled(other)):
+            return self / other
+        return self._changed_to(self / other)
+
+    def __iadd__(self, other: Any) -> Any:
+        """In place in a matrix of lists, as SciPy; else the sum."""
+        return self._changed_to(self + other) if self.format == "lil" else self + other
+
+    def __isub__(self, other: Any) -> Any:
+        """In place in a matrix of lists, as SciPy; else the difference."""
+        return self._changed_to(self - other) if self.format == "lil" else self - other
+
+    def _changed_to(self, other: Any) -> TracedSparse:
+        """This matrix with the entries of another one."""
+        if not isinstance(other, TracedSparse):
+            self[:, :] = other
+            return self
+        self._check_storable(other.entries)
+        layout, dtype = self.format, self.dtype
+        other = other.asformat(layout)
+        self._become_like(other if other.dtype == dtype else other.astype(dtype))
+        return self
 
     def __neg__(self) -> TracedSparse:
         """Negative entries."""

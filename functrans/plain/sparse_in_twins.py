@@ -15,21 +15,21 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.plain.memory import given, settled
 from functrans.plain.sparse import (
-    FORMATS,
-    KINDS,
     TracedDict,
     TracedSparse,
+    is_sparse,
     is_traced,
     kind_of,
-    scipy_class,
-    sparse_library,
     traced_form,
 )
 from functrans.plain.sparse_dense import Sparse
+from functrans.plain.sparse_parts import FORMATS, KINDS, scipy_class, sparse_library
 from functrans.plain.twins import _ORIGINAL
 
 
@@ -89,13 +89,17 @@ _IN_PLACE = {"__iadd__": "__add__", "__isub__": "__sub__", "__imul__": "__mul__"
              "__itruediv__": "__truediv__"}  # fmt: skip
 
 
-def _in_place(name: str, plain: Any) -> Callable[..., Any]:
+def _in_place(name: str, plain: Any, is_always_in_place: bool) -> Callable[..., Any]:
+    write = _writer(name, plain) if plain is not None else None
+    operator = _IN_PLACE[name]
+
     def method(self: Any, other: Any) -> Any:
         other = settled(other)
-        if is_traced(other) or self._is_from_outside or plain is None:
-            return getattr(self, name)(other)
-        result = plain(self, other)
-        return getattr(self, name)(other) if result is NotImplemented else result
+        is_number = not is_sparse(other) and not np.ndim(other)
+        result = NotImplemented
+        if write is not None and (is_number or is_always_in_place):
+            result = write(self, other)
+        return getattr(self, operator)(other) if result is NotImplemented else result
 
     return method
 
@@ -116,8 +120,8 @@ def _class_in_twins(kind: str, layout: str) -> type:
     for name in _WRITERS:
         if hasattr(base, name):
             names[name] = _writer(name, getattr(base, name))
-    for name, other in _IN_PLACE.items():
-        names[name] = _in_place(other, getattr(base, name, None))
+    for name in _IN_PLACE:
+        names[name] = _in_place(name, getattr(base, name, None), layout == "lil")
     for other in FORMATS:
         names[f"_{other}_container"] = property(_container(kind, other))
     return type(base.__name__, (SparseInTwins, base), names)

@@ -26,25 +26,20 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.plain.memory import call_settled, given, settled
 from functrans.plain.sparse import (
-    FORMATS,
-    KINDS,
-    Places,
     TracedSparse,
     from_triplets,
     is_sparse,
     is_traced,
     kind_of,
     paired,
-    pooled,
     positions,
     read_off,
     refused,
-    scipy_class,
-    sparse_library,
     traced_form,
 )
 from functrans.plain.sparse_dense import TracedDense, array_of
 from functrans.plain.sparse_in_twins import from_outside, in_twins, in_world
+from functrans.plain.sparse_parts import FORMATS, KINDS, Places, pooled, scipy_class, sparse_library
 from functrans.trace import Tracer, dtype_of, shape_of
 
 # constructors -----------------------------------------------------------------------------------

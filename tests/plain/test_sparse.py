@@ -362,6 +362,23 @@ def test_a_program_with_sparse_matrices(program: Any) -> None:
     check(lambda x: dense(program(x)), jit=True)
 
 
+def _changed_in_place(make: Any, x: Any) -> Any:
+    a = make(OUTSIDE)
+    alias = a
+    a *= x[0]
+    a /= 3.0
+    a += make(OUTSIDE.T) * x[1]
+    a *= 2.0
+    a -= make(OUTSIDE)
+    return alias.toarray() + 10 * a.toarray()
+
+
+@pytest.mark.parametrize(("kind", "layout"), MATRICES)
+def test_what_scipy_changes_in_place_is_changed_in_place(kind: str, layout: str) -> None:
+    make = getattr(sp, f"{layout}_{kind}")
+    check(lambda x: _changed_in_place(make, x))
+
+
 @pytest.mark.parametrize("program", [_laplacian, _heat, _lists_with_blocks])
 def test_second_derivatives(program: Any) -> None:
     def f(x: Any) -> Any:
@@ -430,13 +447,18 @@ def test_matrices_of_the_caller_are_not_changed() -> None:
         a *= x
         return a.sum()
 
+    def scaled_by_a_number(x: Any) -> Any:
+        a = OUTSIDE
+        a /= 2.0
+        return x * a.sum()
+
     def written(x: Any) -> Any:
         OUTSIDE[0, 0] = x
         return OUTSIDE.sum()
 
-    assert ft.grad(scaled)(2.0) == before.sum()
-    with pytest.raises(UnsupportedOperationError, match=r"A\.copy"):
-        ft.grad(written)(2.0)
+    for change in (scaled, scaled_by_a_number, written):
+        with pytest.raises(UnsupportedOperationError, match=r"A\.copy"):
+            ft.grad(change)(2.0)
     assert (before != OUTSIDE).nnz == 0
 
 
