@@ -72,7 +72,8 @@ def plain_value(value: Any) -> Any:
         return type(value)([plain_value(item) for item in value])
     if type(value) is dict:
         return {key: plain_value(item) for key, item in value.items()}
-    if callable(value) and not isinstance(value, type):
+    is_of_scipy = type(value).__module__.startswith("scipy.")  # an operator, a strategy
+    if callable(value) and not isinstance(value, type) and not is_of_scipy:
         return plain_function(value)
     return value
 

@@ -2,8 +2,9 @@
 
 SciPy solves on values, by the method that was asked for, and gives what it gives to plain code.
 Solutions then get derivatives in all traced values that functions, data and bounds refer to
-(``plain.implicit``). Where values are not known (``jit``, ``vmap``), solvers that are programs
-themselves take the place of those that have one; the others are refused.
+(``plain.implicit``); what a callback collects on the way are plain iterates. Where values are not
+known (``jit``, ``vmap``), solvers that are programs themselves take the place of those that have
+one; the others are refused.
 
 Here: which condition belongs to which solver, and results. Not here: the derivatives
 (``plain.implicit``), solvers that are traced (``functrans.scipy.optimize``).
@@ -151,7 +152,7 @@ def _result_class() -> Any:
                     f"has no derivatives{here()}; compute it at the solution: ft.hessian(fun)(x), "
                     "ft.jacobian(fun)(x)"
                 )
-            return super().__getattr__(name)  # type: ignore[no-untyped-call]  # SciPy's
+            return super().__getattr__(name)
 
         def __getitem__(self, name: str) -> Any:
             """Fields."""
@@ -211,7 +212,9 @@ def _at_minimum(name: str, result: Any, objective: Any, lower: Any, upper: Any) 
 
 def _minimize(a: Given, result: Any) -> Any:
     function = _function(a, "fun")
-    objective = (lambda x: function(x)[0]) if a["jac"] is True else function
+    objective: Callable[[Any], Any] = function
+    if a["jac"] is True:
+        objective = lambda x: function(x)[0]  # noqa: E731  # value and gradient are given
     lower, upper = bounds_of(a["bounds"], np.size(result.x))
     constraints = a["constraints"]
     if not (isinstance(constraints, (tuple, list)) and not constraints):

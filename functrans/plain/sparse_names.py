@@ -522,6 +522,22 @@ def _norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     raise refused(f"norm(ord={ord!r})", "use 'fro', 1 or inf, or np.linalg.norm of .toarray()")
 
 
+def _eigsh(
+    A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
+    ncv: Any = None, maxiter: Any = None, tol: Any = 0, return_eigenvectors: bool = True,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """Eigenvalues of the dense matrix, of which those that were asked for are taken."""
+    if options or which not in ("LM", "SM", "LA", "SA"):
+        raise refused(f"eigsh(which={which!r}, {', '.join(options)})", "use scipy.linalg.eigh")
+    dense = _vector(A)
+    values, vectors = functrans.scipy.linalg.eigh(dense, None if M is None else _vector(M))
+    shifted = values if sigma is None else 1.0 / (values - sigma)  # as SciPy looks at them
+    key = {"LM": -abs(shifted), "SM": abs(shifted), "LA": -shifted, "SA": shifted}[which]
+    taken = fnp.sort(fnp.argsort(key)[:k])
+    return (values[taken], vectors[:, taken]) if return_eigenvectors else values[taken]
+
+
 def _triangular(
     A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
     unit_diagonal: bool = False,
@@ -551,6 +567,7 @@ def _of_linalg() -> dict[str, Any]:
         "expm": plain_or(module.expm, _exponential),
         "expm_multiply": plain_or(module.expm_multiply, _expm_multiply),
         "norm": plain_or(module.norm, _norm),
+        "eigsh": plain_or(module.eigsh, _eigsh),
         "spsolve_triangular": plain_or(module.spsolve_triangular, _triangular),
         "matrix_power": plain_or(module.matrix_power, _matrix_power),
         **{name: _iterative(name) for name in _ITERATIVE},

@@ -343,6 +343,14 @@ def _exponential(x: Any) -> Any:
     return spl.expm_multiply(a, VECTOR) + spl.expm(a) @ VECTOR
 
 
+def _frequencies(x: Any) -> Any:
+    stiffness = sp.diags([-1.0, 2.0 + x[0], -1.0], [-1, 0, 1], shape=(8, 8), format="csc")
+    mass = sp.diags(1.0 + x[1] * np.arange(8.0), format="csc")
+    low = spl.eigsh(stiffness, k=3, M=mass, sigma=0.0, return_eigenvectors=False)
+    high, shapes = spl.eigsh(stiffness, k=2, which="LA")
+    return np.concatenate([np.sort(low), high, (shapes**2)[:, 0]])
+
+
 def _outside_factors(x: Any) -> Any:
     return FACTORS.solve(VECTOR * x[0]) + FACTORS.solve(VECTOR * x[1], "T")
 
@@ -353,7 +361,7 @@ PROGRAMS = (
     _compressed, _compressed_columns, _diags, _diags_of_numbers, _diags_of_lists, _one_diagonal,
     _diags_array, _spdiags, _dia, _blocks_by_rows, _keys, _lists_with_blocks, _written_rows,
     _diagonal_written, _array_of_rows, _laplacian, _heat, _entries_changed, _iterative,
-    _exponential, _outside_factors,
+    _exponential, _frequencies, _outside_factors,
 )  # fmt: skip
 
 
@@ -363,7 +371,7 @@ def test_a_program_with_sparse_matrices(program: Any) -> None:
 
 
 def _changed_in_place(make: Any, x: Any) -> Any:
-    a = make(OUTSIDE)
+    a = make(OUTSIDE.copy())
     alias = a
     a *= x[0]
     a /= 3.0
