@@ -31,6 +31,8 @@ from functrans.plain.sparse import (
 from functrans.plain.sparse_dense import Sparse
 from functrans.plain.sparse_parts import FORMATS, KINDS, scipy_class, sparse_library
 from functrans.plain.twins import _ORIGINAL
+from functrans.sparse_arrays import matmul
+from functrans.trace import Tracer
 
 
 class SparseInTwins(Sparse):
@@ -51,11 +53,34 @@ def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = settled(args), settled(kwargs)
-        if _is_for_traced(self, args, kwargs):
-            return getattr(traced_form(self), name)(*args, **kwargs)
-        return given(plain(self, *args, **kwargs))
+        if not _is_for_traced(self, args, kwargs):
+            return given(plain(self, *args, **kwargs))
+        product = _product(self, name, args)
+        if product is not None:
+            return product(in_world(self), args[0])  # whose arrays are known by identity
+        return getattr(traced_form(self), name)(*args, **kwargs)
 
     return method
+
+
+_PRODUCTS = {
+    "__matmul__": matmul,
+    "__mul__": matmul,
+    "__rmatmul__": lambda own, x: matmul(x, own),
+    "__rmul__": lambda own, x: matmul(x, own),
+}
+_STARS = frozenset({"__mul__", "__rmul__"})
+"""Operators that are the matrix product of a ``spmatrix`` and an array."""
+
+
+def _product(matrix: Any, name: str, args: Any) -> Callable[[Any, Any], Any] | None:
+    """The product of a matrix and a dense traced array that an operator is."""
+    if name not in _PRODUCTS or not isinstance(args[0], Tracer):
+        return None
+    is_star = name in _STARS
+    return (
+        None if is_star and (kind_of(matrix) == "array" or not args[0].shape) else _PRODUCTS[name]
+    )
 
 
 def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
