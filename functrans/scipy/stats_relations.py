@@ -108,6 +108,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
       ShapeError: they are not vectors of the same length.
 
     Example:
+      >>> import numpy as np
       >>> import functrans as ft
       >>> x = np.array([0.0, 1.0, 2.0])
       >>> ft.grad(lambda y: linregress(x, y).slope)(np.array([0.0, 1.0, 3.0]))
@@ -144,6 +145,7 @@ def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", **kwargs: Any) -
       UnsupportedOperationError: further options, for traced samples.
 
     Example:
+      >>> import numpy as np
       >>> x, y = np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])
       >>> round(float(pearsonr(x, y).statistic), 6)
       0.981981
