@@ -94,7 +94,7 @@ def _with_sparse(primitive: Primitive, a: Any, b: Any) -> Any:
       UnsupportedOperationError: it is not the product with a ``spmatrix``, which ``*`` stands for.
     """
     x, matrix = (a, b) if isinstance(a, Tracer) else (b, a)
-    if not is_scipy_sparse(matrix):
+    if not is_scipy_sparse(matrix) or is_foreign(matrix):  # those of plain code answer themselves
         return NotImplemented
     if primitive is not ew.multiply_p or not shape_of(x) or not is_spmatrix(matrix):
         raise not_a_product(matrix, x)

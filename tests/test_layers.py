@@ -109,7 +109,12 @@ rolling
     "plain": """
 users memory
 decide twins
-libraries
+sparse_dense sparse_parts
+sparse
+sparse_in_twins
+sparse_names implicit
+optimize
+libraries scipy_names
 numbers
 entry
 explain
@@ -207,7 +212,8 @@ reprs special_records
 dispatch special_common
 special_bessel special_gamma special_statistics
 special
-special_ufuncs stats_families stats_summary
+special_ufuncs spatial.distance stats_families stats_relations stats_summary
+spatial
 stats_continuous stats_discrete stats_multivariate stats_positive
 stats
 fft integrate.quadrature interpolate_piecewise linalg_structured ndimage_filters
@@ -355,7 +361,8 @@ def test_packages_are_not_imported_for_their_modules(name: str) -> None:
     for imported in sorted(_imports(name)):
         is_package = FILES[imported].name == "__init__.py"
         names = (
-            "numpy", "scipy", "scipy.integrate", "scipy.optimize", "scipy.sparse", "lax",
+            "numpy", "scipy", "scipy.integrate", "scipy.optimize", "scipy.spatial", "scipy.sparse",
+            "lax",
             "functrans", "numpy.polynomial",
         )  # fmt: skip
         assert not is_package or imported in names, imported

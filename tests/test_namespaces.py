@@ -22,6 +22,7 @@ NAMESPACES = (
     "functrans.scipy.fft", "functrans.scipy.integrate", "functrans.scipy.interpolate",
     "functrans.scipy.linalg", "functrans.scipy.ndimage", "functrans.scipy.optimize",
     "functrans.scipy.signal", "functrans.scipy.sparse", "functrans.scipy.sparse.linalg",
+    "functrans.scipy.spatial", "functrans.scipy.spatial.distance",
     "functrans.scipy.special", "functrans.scipy.stats", "functrans.sparse", "functrans.testing",
     "functrans.tree",
 )  # fmt: skip

@@ -33,6 +33,7 @@ from functrans.plain.memory import (
     settled,
     write_by,
 )
+from functrans.plain.sparse_dense import TracedDense
 from functrans.plain.twins import (
     makers,
     makers_by_name,
@@ -232,7 +233,7 @@ def _module(module: types.ModuleType) -> Any:
 
 def _counterpart(name: str, root: str) -> Any:
     """The module of functrans for one of NumPy or SciPy, or ``None``."""
-    found: Any = fnp if root == "numpy" else loaded("scipy")
+    found: Any = fnp if root == "numpy" else loaded("scipy").namespace
     for part in name.split(".")[1:]:
         found = getattr(found, part, None)
     return found
@@ -330,25 +331,35 @@ def _reshaping(name: str) -> Callable[..., Any]:
     return call
 
 
+def _array_of_matrix(name: str) -> Callable[..., Any]:
+    """``np.array`` or ``np.asarray``, which make arrays of matrices, too."""
+    function = getattr(fnp, name)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is TracedDense:
+            args = (args[0].array, *args[1:])
+        return call_settled(function, args, kwargs)
+
+    return call
+
+
 _OWN: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": Vectorized,
+    **{name: _array_of_matrix(name) for name in ("array", "asarray")},
     **{name: _reshaping(name) for name in ("reshape", "ravel")},
 }
 _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "fromfunction"})
 """Functions of functions, which may use traced values that are no arguments."""
 
 
-_SCIPYS_OWN = frozenset({"scipy.sparse"})
-"""Modules whose names in functrans take other arguments."""
-
-
 def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
     """Names of a module of SciPy that have twins."""
-    if module.__name__ in _SCIPYS_OWN:
-        return {}
     ours = _counterpart(module.__name__, "scipy")
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = loaded("scipy").NAMES.get(module.__name__, dict)()
+    for name, replaced in names.items():
+        register(getattr(module, name), replaced)
     for name in getattr(ours, "__all__", ()):
         own = getattr(ours, name)
         if isinstance(own, types.ModuleType):
@@ -490,14 +501,14 @@ def _vectorized(value: Any) -> Any:
 
 def _piecewise(value: Any) -> Any:
     """A spline or another piecewise polynomial of SciPy."""
-    own = loaded("scipy").interpolate
+    own = loaded("scipy").namespace.interpolate
     if hasattr(value, "t"):
         return library(own.BSpline(value.t, value.c, value.k, value.extrapolate, value.axis))
     return library(own.PPoly(value.c, value.x, value.extrapolate, value.axis))
 
 
 def _interp1d(value: Any) -> Any:
-    own = loaded("scipy").interpolate
+    own = loaded("scipy").namespace.interpolate
     return library(
         own.interp1d(
             value.x,
@@ -540,6 +551,8 @@ def install() -> None:
             "scipy.interpolate._interpolate.PPoly": _piecewise,
             "scipy.interpolate._bsplines.BSpline": _piecewise,
             "scipy.interpolate._interpolate.interp1d": _interp1d,
+            "scipy.sparse._base._spbase": lambda matrix: loaded("scipy").of_matrix(matrix),
+            "builtins.SuperLU": lambda factors: loaded("scipy").of_superlu(factors),
             "numba.core.dispatcher.Dispatcher": _dispatcher,
         }
     )

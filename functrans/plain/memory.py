@@ -447,8 +447,16 @@ def given(result: Any, depth: int = 0) -> Any:
     if kind is tuple or kind is list:
         return kind([given(item, 1) for item in result])
     if isinstance(result, tuple) and hasattr(kind, "_make"):
-        return kind._make([given(item, 1) for item in result])
+        return of_fields(result, [given(item, 1) for item in result], given)
     return result
+
+
+def of_fields(old: Any, items: list[Any], change: Callable[[Any], Any]) -> Any:
+    """A named tuple of other items, with what its class keeps beside them, changed."""
+    new = type(old)._make(items)
+    for name, value in getattr(old, "__dict__", {}).items():
+        setattr(new, name, change(value))
+    return new
 
 
 def _is_sole(result: Any, depth: int) -> bool:

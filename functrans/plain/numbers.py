@@ -89,7 +89,7 @@ def _integer(function: Callable[[Any], int]) -> Callable[[Any], int]:
 
 def _special(name: str) -> Callable[..., Any]:
     def apply(*args: Any) -> Any:
-        return getattr(loaded("scipy").special, name)(*map(_number, args))
+        return getattr(loaded("scipy").namespace.special, name)(*map(_number, args))
 
     return apply
 
@@ -256,7 +256,10 @@ _KINDS_OF_NUMBERS: dict[str, tuple[Any, ...]] = {
 def _plain_kinds(kinds: Any) -> Any:
     if isinstance(kinds, tuple):
         return tuple(map(_plain_kinds, kinds))
-    return kinds.kind if isinstance(kinds, ScalarType) else original_of(kinds)
+    if isinstance(kinds, ScalarType):
+        return kinds.kind
+    answers_itself = not isinstance(kinds, type) and hasattr(type(kinds), "__instancecheck__")
+    return kinds if answers_itself else original_of(kinds)
 
 
 def _flat(kinds: Any) -> list[Any]:

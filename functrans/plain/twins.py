@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.plain.memory import PLAIN_KINDS, Buffer, holds_tracer, outside, settled
+from functrans.plain.memory import PLAIN_KINDS, Buffer, holds_tracer, of_fields, outside, settled
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
@@ -278,7 +278,7 @@ def given_back(value: Any) -> Any:
                 value[key] = new
         return value
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return kind._make(given_back(item) for item in value)
+        return of_fields(value, [given_back(item) for item in value], given_back)
     if _OUTSIDE in kind.__dict__:
         return _origin_of(value)
     original = kind.__dict__.get(_ORIGINAL)

@@ -3,9 +3,9 @@
 Here: ``special`` (gamma, error, Bessel, elliptic, hypergeometric functions, distribution functions,
 sums of exponentials), ``stats`` (densities, distribution functions, quantiles, summaries),
 ``linalg`` (systems, factorizations, functions of matrices, matrix equations), ``fft``, ``signal``,
-``ndimage``, ``interpolate``, ``integrate`` (quadrature, differential equations), ``optimize`` and
-``sparse``. Not here: how plain NumPy and SciPy calls find them (``dispatch``,
-``numpy.dispatch``). docs/support.md lists every function and what it can do.
+``ndimage``, ``interpolate``, ``integrate`` (quadrature, differential equations), ``optimize``,
+``sparse`` and ``spatial`` (distances). Not here: how plain NumPy and SciPy calls find them
+(``dispatch``, ``numpy.dispatch``). docs/support.md lists every function and what it can do.
 
 SciPy is imported when the first function that calls it runs.
 
@@ -27,11 +27,12 @@ from functrans.scipy import ndimage as ndimage
 from functrans.scipy import optimize as optimize
 from functrans.scipy import signal as signal
 from functrans.scipy import sparse as sparse
+from functrans.scipy import spatial as spatial
 from functrans.scipy import special as special
 from functrans.scipy import stats as stats
 
 __all__ = [
     "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
-    "special", "stats",
+    "spatial", "special", "stats",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -2,7 +2,7 @@
 
 Here: the namespace. Not here: how distributions work (``stats_families``), their formulas
 (``stats_continuous``, ``stats_positive``, ``stats_discrete``, ``stats_multivariate``), summary
-statistics (``stats_summary``).
+statistics (``stats_summary``), lines and correlations (``stats_relations``).
 
 Layer: ``numpy``, ``scipy``.
 """
@@ -56,6 +56,10 @@ from functrans.scipy.stats_positive import maxwell as maxwell
 from functrans.scipy.stats_positive import pareto as pareto
 from functrans.scipy.stats_positive import rayleigh as rayleigh
 from functrans.scipy.stats_positive import weibull_min as weibull_min
+from functrans.scipy.stats_relations import LinregressResult as LinregressResult
+from functrans.scipy.stats_relations import PearsonRResult as PearsonRResult
+from functrans.scipy.stats_relations import linregress as linregress
+from functrans.scipy.stats_relations import pearsonr as pearsonr
 from functrans.scipy.stats_summary import entropy as entropy
 from functrans.scipy.stats_summary import gmean as gmean
 from functrans.scipy.stats_summary import hmean as hmean

@@ -308,7 +308,8 @@ def install_plain(**loads: Callable[[], Any]) -> None:
 
     Args:
       **loads: ``needs_twin`` gives the function that says so of a function; ``call_twin`` that of
-        function, arguments and keywords which calls it; ``scipy`` the namespace of SciPy's twins.
+        function, arguments and keywords which calls it; ``scipy`` what SciPy stands for in twins
+        (``plain.scipy_names``).
     """
     _plain.update(loads)
 

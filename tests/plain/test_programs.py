@@ -59,12 +59,6 @@ def test_a_program_is_smooth_at_its_point(name: str) -> None:
 
 
 REFUSED = {
-    ("beam_fem", "main"): "sparse matrices with traced entries",
-    ("beam_fem", "outputs"): "sparse matrices with traced entries",
-    ("logistic_fit", "main"): "minimize of a function with traced values",
-    ("logistic_fit", "outputs"): "minimize of a function with traced values",
-    ("arm_kinematics", "outputs"): "fsolve",
-    ("seir_ages", "outputs"): "root of a function with traced values",
     ("planck_adaptive", "outputs"): "quad of a function that decides by values",
 }
 """What is not yet differentiated: it raises."""

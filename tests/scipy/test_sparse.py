@@ -223,7 +223,7 @@ ERRORS: dict[str, tuple[Callable[[Any, Any], Any], type[Exception], str]] = {
 def test_errors_say_what_to_do(label: str) -> None:
     of, error, match = ERRORS[label]
     S = scipy.sparse.csr_array(DENSE)
-    with pytest.raises(error, match=match):
+    with ft.config(plain=False), pytest.raises(error, match=match):
         ft.jvp(lambda x: of(S, x), (V5,), (V5,))
 
 

@@ -1,0 +1,282 @@
+"""Solutions that SciPy found on plain values, with derivatives: Newton steps of the condition.
+
+A solver of SciPy's is run on values, and gives ``x`` with ``F(x, theta) = 0``. A Newton step from
+``x``, ``x - F'(x, theta)^-1 F(x, theta)``, has the value ``x`` (but for the tolerance of the
+solver) and, traced in ``theta``, the derivative of the solution: that of the implicit function
+theorem. Each further step doubles the number of orders that are right. ``theta`` is never named: it
+is all that the functions of the caller refer to, wherever it stands.
+
+Here: the steps, minima within bounds, values of traced things. Not here: the solvers
+(``plain.optimize``).
+
+Layer: ``plain``. Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 15.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import functrans.numpy as fnp
+from functrans.errors import ConcretizationError
+from functrans.ir.source import here
+from functrans.plain.memory import given, holds_tracer, settled
+from functrans.plain.sparse import TracedSparse
+from functrans.plain.sparse_dense import TracedDense, array_of
+from functrans.plain.sparse_parts import scipy_class
+from functrans.state import open_traces
+from functrans.trace import Tracer, shape_of
+from functrans.traces.common import plain_value as value_behind
+from functrans.traces.towers import TowerTrace
+from functrans.transforms.jacobian import jacfwd
+from functrans.transforms.reverse import grad
+
+TOLERANCE = 1e-3
+"""A warning is given if the condition is larger than a relative change by this much makes it."""
+
+NEAR = 1e-4
+"""Distance from a bound, relative to it, up to which solvers stop before a bound that is active."""
+
+_ORDERS_OF_SERIES = 15
+
+
+# values -----------------------------------------------------------------------------------------
+
+
+def plain_value(value: Any) -> Any:
+    """A value without traces: numbers in place of tracers, functions that give numbers.
+
+    Raises:
+      ConcretizationError: there is a tracer without a value.
+    """
+    value = settled(value)
+    if isinstance(value, Tracer):
+        found = value_behind(value)
+        if found is None or np.shape(found) != value.shape:
+            raise ConcretizationError(
+                f"a solver of SciPy was given {value._describe()}{here()}, whose value is not known"
+            )
+        return np.array(found)[()]
+    if isinstance(value, TracedDense):
+        return plain_value(value.array)
+    if isinstance(value, TracedSparse):
+        entries = np.asarray(plain_value(value.entries))
+        container = scipy_class(value.kind, "coo")
+        return container((entries, value.coords), shape=value.shape).asformat(value.format)
+    if type(value) in (tuple, list):
+        return type(value)([plain_value(item) for item in value])
+    if type(value) is dict:
+        return {key: plain_value(item) for key, item in value.items()}
+    is_of_scipy = type(value).__module__.startswith("scipy.")  # an operator, a strategy
+    if callable(value) and not isinstance(value, type) and not is_of_scipy:
+        return plain_function(value)
+    return value
+
+
+def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function on plain arrays that gives numbers, whatever traced values it refers to."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return plain_value(function(*map(_own, args), **kwargs))
+
+    return call
+
+
+def _own(x: Any) -> Any:
+    """An array that the function may write to."""
+    return given(x.copy()) if type(x) is np.ndarray else x
+
+
+def vector_of(value: Any) -> Any:
+    """Numbers, which may be in lists, as a floating vector."""
+    array = array_of(value)
+    array = array.reshape(-1)
+    return array if array.dtype.kind in "fc" else array.astype(np.float64)
+
+
+# steps ------------------------------------------------------------------------------------------
+
+
+def _count() -> int:
+    """Number of steps after which all derivatives that may be asked for are right."""
+    stack = open_traces.get()
+    orders = max(len(stack), 3)
+    if any(isinstance(trace, TowerTrace) for trace in stack):
+        orders = max(orders, _ORDERS_OF_SERIES)
+    return math.ceil(math.log2(orders + 1))
+
+
+def solution(
+    who: str,
+    condition: Callable[[Any], Any],
+    x: np.ndarray,
+    *,
+    bounds: Any = (),
+    active: np.ndarray | None = None,
+    is_elementwise: bool = False,
+) -> Any:
+    """The solution of a condition, with derivatives in all traced values that it refers to.
+
+    Args:
+      who: for messages.
+      condition: function of a vector that gives a vector of the same length.
+      x: the solution, as a plain vector.
+      bounds: vector of the values of components that stay at a bound.
+      active: which do.
+      is_elementwise: whether each component of the condition refers to its own of the vector only.
+
+    Returns:
+      The vector, of the same value; ``x`` itself if nothing is traced.
+
+    Raises:
+      LinAlgError: the condition does not determine the solution.
+    """
+    active = np.zeros(len(x), bool) if active is None else active
+    free = np.flatnonzero(~active)
+    fixed = bounds[np.flatnonzero(active)] if active.any() else np.zeros(0)
+    order = np.argsort(np.concatenate([free, np.flatnonzero(active)]))
+
+    def whole(part: Any) -> Any:
+        return part if not len(fixed) else fnp.concatenate([part, fixed])[order]
+
+    def residual(part: Any) -> Any:
+        return condition(whole(part))[free]
+
+    part: Any = x[free]
+    if len(free):
+        first = residual(part)
+        if not isinstance(first, Tracer) and not isinstance(fixed, Tracer):
+            return x
+        for step in range(_count()):
+            value = first if step == 0 else residual(part)
+            slope = _slope(residual, part, is_elementwise)
+            if step == 0:
+                _check(who, part, plain_value(value), plain_value(slope), is_elementwise)
+            change = value / slope if is_elementwise else np.linalg.solve(slope, value)
+            part = part - change
+    found = whole(part)
+    if not isinstance(found, Tracer):
+        return x
+    return x + (found - plain_value(found))
+
+
+def _slope(residual: Callable[[Any], Any], x: Any, is_elementwise: bool) -> Any:
+    if is_elementwise:
+        return grad(lambda v: fnp.sum(residual(v)))(x)
+    return jacfwd(residual)(x)
+
+
+def _check(who: str, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool) -> None:
+    """Refuse a singular condition, and warn of one that is not satisfied.
+
+    Raises:
+      LinAlgError: the condition does not determine the solution.
+    """
+    matrix = np.diag(slope) if is_elementwise else np.asarray(slope)
+    is_finite = bool(np.isfinite(matrix).all())
+    singular = np.linalg.svd(matrix, compute_uv=False) if is_finite else np.zeros(1)
+    least = np.abs(slope).min() if is_elementwise and is_finite else singular[-1]
+    if not is_finite or least <= np.finfo(np.float64).eps * singular[0]:
+        raise np.linalg.LinAlgError(
+            f"{who}{here()}: the condition of the solution (gradient 0, or residual 0) has a "
+            f"Jacobian that is {'singular' if is_finite else 'not finite'} there, so that the "
+            "solution is no differentiable function of the traced values; look for unknowns that "
+            "the condition does not determine"
+        )
+    signs = np.where(np.arange(len(x)) % 2, -1.0, 1.0)
+    moved = float(np.linalg.norm(matrix @ ((1 + np.abs(x)) * signs)))
+    scale = max(moved, float(np.linalg.norm(matrix)))
+    if not np.linalg.norm(value) <= TOLERANCE * scale:
+        warnings.warn(
+            f"{who}{here()}: the solver has not converged: the condition of the solution (gradient "
+            f"0, or residual 0) is {np.linalg.norm(value):.2g} in norm at its result. Derivatives "
+            "there are not those of a solution; give the solver more iterations or a smaller "
+            "tolerance.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+# minima -----------------------------------------------------------------------------------------
+
+
+def minimum(
+    who: str, objective: Callable[[Any], Any], x: np.ndarray, lower: Any, upper: Any
+) -> Any:
+    """The minimum of a function within bounds, with derivatives.
+
+    Components at a bound against which the function falls move with it; in the others the gradient
+    vanishes.
+
+    Args:
+      who: for messages.
+      objective: function of a vector that gives a number.
+      x: the minimum, as a plain vector.
+      lower: bounds, vectors that may be traced, or ``None``.
+      upper: likewise.
+
+    Returns:
+      The vector, of the same value; ``x`` itself if nothing is traced.
+    """
+
+    def scalar(v: Any) -> Any:
+        return array_of(objective(v)).reshape(())
+
+    condition = grad(scalar)
+    if lower is None and upper is None:
+        return solution(who, condition, x)
+    low = np.full(len(x), -np.inf) if lower is None else lower
+    high = np.full(len(x), np.inf) if upper is None else upper
+    slope = np.asarray(plain_value(condition(x)))
+    curvature = np.abs(np.diag(np.asarray(plain_value(jacfwd(condition)(x)))))
+    at_low = _is_active(x, np.asarray(plain_value(low)), slope, curvature)
+    at_high = _is_active(-x, -np.asarray(plain_value(high)), -slope, curvature) & ~at_low
+    bounds = low
+    if at_high.any():
+        bounds = np.where(at_high, high, low) if not holds_tracer((low, high)) else fnp.where(
+            at_high, high, low
+        )  # fmt: skip
+    return solution(who, condition, x, bounds=bounds, active=at_low | at_high)
+
+
+def _is_active(x: Any, low: Any, slope: Any, curvature: Any) -> Any:
+    """Whether a component is at a lower bound: a Newton step of it would end there or below."""
+    distance = np.where(np.isfinite(low), x - low, np.inf)
+    is_near = distance <= NEAR * (1 + np.abs(np.where(np.isfinite(low), low, 0.0)))
+    return is_near & (slope > 0) & (slope >= curvature * np.where(is_near, distance, 0.0))
+
+
+def bounds_of(bounds: Any, n: int) -> tuple[Any, Any]:
+    """Bounds in one of SciPy's forms as two vectors, or ``None``."""
+    if bounds is None:
+        return None, None
+    if hasattr(bounds, "lb"):
+        lower, upper = (np.broadcast_to(np.asarray(b, float), n) for b in (bounds.lb, bounds.ub))
+        return lower, upper
+    bounds = settled(bounds)
+    pairs = [tuple(pair) for pair in bounds]
+    return _one_side([p[0] for p in pairs], -np.inf), _one_side([p[1] for p in pairs], np.inf)
+
+
+def _one_side(values: list[Any], default: float) -> Any:
+    return array_of([default if b is None else b for b in values]).astype(np.float64)
+
+
+def pair_of_bounds(bounds: Any, n: int) -> tuple[Any, Any]:
+    """The bounds of least squares, a pair of numbers or vectors."""
+    if hasattr(bounds, "lb"):
+        return bounds_of(bounds, n)
+    lower, upper = (_spread(array_of(b).astype(np.float64), n) for b in settled(bounds))
+    return lower, upper
+
+
+def _spread(value: Any, n: int) -> Any:
+    if shape_of(value) == (n,):
+        return value
+    return fnp.broadcast_to(value, (n,)) if isinstance(value, Tracer) else np.broadcast_to(value, n)

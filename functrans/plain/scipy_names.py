@@ -1,0 +1,26 @@
+"""What modules of SciPy stand for in twins, where it is not what functrans has under the name.
+
+Loaded when the first name of SciPy is met, since it imports all of ``functrans.scipy``.
+
+Here: the namespace, the tables of names and objects. Not here: matrices (``plain.sparse_names``)
+and solvers (``plain.optimize``), how names are looked up (``plain.libraries``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import functrans.scipy as namespace
+from functrans.plain import optimize, sparse_names
+from functrans.plain.sparse_in_twins import from_outside as of_matrix
+
+__all__ = ["NAMES", "namespace", "of_matrix", "of_superlu"]
+
+NAMES: dict[str, Callable[[], dict[str, Any]]] = {**sparse_names.NAMES, **optimize.NAMES}
+"""By module of SciPy, what gives the twins of its names beside those of functrans."""
+
+of_superlu = sparse_names.from_superlu
+sparse_names.register_container()

@@ -1,0 +1,192 @@
+"""SciPy's sparse matrices in twins, whose operators know traced operands: ``SparseInTwins``.
+
+They are subclasses of SciPy's classes, of the same arrays. A traced operand makes the result a
+``TracedSparse``, and so does a traced value that is written to a matrix.
+
+Here: the classes, and the ways into and out of twins. Not here: traced matrices
+(``plain.sparse``), constructors (``plain.sparse_names``).
+
+Layer: ``plain``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
+from functrans.plain.memory import given, settled
+from functrans.plain.sparse import (
+    TracedDict,
+    TracedSparse,
+    is_sparse,
+    is_traced,
+    kind_of,
+    traced_form,
+)
+from functrans.plain.sparse_dense import Sparse
+from functrans.plain.sparse_parts import FORMATS, KINDS, scipy_class, sparse_library
+from functrans.plain.twins import _ORIGINAL
+from functrans.sparse_arrays import matmul
+from functrans.trace import Tracer
+
+
+class SparseInTwins(Sparse):
+    """First base of the classes of SciPy's matrices in twins: operators know traced operands."""
+
+    _is_from_outside = False
+
+    def __reduce__(self) -> Any:
+        """As SciPy's."""
+        return in_world(self).__reduce__()
+
+
+def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
+    return any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))
+
+
+def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = settled(args), settled(kwargs)
+        if not _is_for_traced(self, args, kwargs):
+            return given(plain(self, *args, **kwargs))
+        product = _product(self, name, args)
+        if product is not None:
+            return product(in_world(self), args[0])  # whose arrays are known by identity
+        return getattr(traced_form(self), name)(*args, **kwargs)
+
+    return method
+
+
+_PRODUCTS = {
+    "__matmul__": matmul,
+    "__mul__": matmul,
+    "__rmatmul__": lambda own, x: matmul(x, own),
+    "__rmul__": lambda own, x: matmul(x, own),
+}
+_STARS = frozenset({"__mul__", "__rmul__"})
+"""Operators that are the matrix product of a ``spmatrix`` and an array."""
+
+
+def _product(matrix: Any, name: str, args: Any) -> Callable[[Any, Any], Any] | None:
+    """The product of a matrix and a dense traced array that an operator is."""
+    if name not in _PRODUCTS or not isinstance(args[0], Tracer):
+        return None
+    is_star = name in _STARS
+    return (
+        None if is_star and (kind_of(matrix) == "array" or not args[0].shape) else _PRODUCTS[name]
+    )
+
+
+def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = settled(args), settled(kwargs)
+        if self._is_from_outside:
+            raise UnsupportedOperationError(
+                f"a sparse matrix that came from outside of the function is changed{here()}; "
+                "matrices of the caller are never changed. Change a copy of it (A = A.copy())"
+            )
+        if _is_for_traced(self, args, kwargs):
+            own = traced_form(self)
+            self.__dict__.clear()
+            self.__class__ = TracedDict if isinstance(self, dict) else TracedSparse
+            self._become_like(own)
+            return getattr(self, name)(*args, **kwargs)
+        return plain(self, *args, **kwargs)
+
+    return method
+
+
+_OPERATORS = (
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__matmul__",
+    "__rmatmul__", "__truediv__", "__rtruediv__", "__pow__", "__lt__", "__le__", "__gt__",
+    "__ge__", "__eq__", "__ne__", "multiply", "dot", "power", "maximum", "minimum", "toarray",
+    "todense", "diagonal", "sum", "mean",
+)  # fmt: skip
+_WRITERS = ("__setitem__", "setdiag")
+_IN_PLACE = {"__iadd__": "__add__", "__isub__": "__sub__", "__imul__": "__mul__",
+             "__itruediv__": "__truediv__"}  # fmt: skip
+
+
+def _in_place(name: str, plain: Any, is_always_in_place: bool) -> Callable[..., Any]:
+    write = _writer(name, plain) if plain is not None else None
+    operator = _IN_PLACE[name]
+
+    def method(self: Any, other: Any) -> Any:
+        other = settled(other)
+        is_number = not is_sparse(other) and not np.ndim(other)
+        result = NotImplemented
+        if write is not None and (is_number or is_always_in_place):
+            result = write(self, other)
+        return getattr(self, operator)(other) if result is NotImplemented else result
+
+    return method
+
+
+def _class_in_twins(kind: str, layout: str) -> type:
+    base = scipy_class(kind, layout)
+    names: dict[str, Any] = {
+        _ORIGINAL: base,
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__doc__": base.__doc__,
+        "__array_ufunc__": None,
+        "__hash__": base.__hash__,
+    }
+    for name in _OPERATORS:
+        if hasattr(base, name):
+            names[name] = _operator(name, getattr(base, name))
+    for name in _WRITERS:
+        if hasattr(base, name):
+            names[name] = _writer(name, getattr(base, name))
+    for name in _IN_PLACE:
+        names[name] = _in_place(name, getattr(base, name, None), layout == "lil")
+    for other in FORMATS:
+        names[f"_{other}_container"] = property(_container(kind, other))
+    return type(base.__name__, (SparseInTwins, base), names)
+
+
+def _container(kind: str, layout: str) -> Callable[[Any], type]:
+    return lambda self: classes_in_twins()[kind, layout]
+
+
+@functools.lru_cache(maxsize=1)
+def classes_in_twins() -> dict[tuple[str, str], type]:
+    """The classes of SciPy's matrices in twins, by kind and format."""
+    return {(kind, layout): _class_in_twins(kind, layout) for kind in KINDS for layout in FORMATS}
+
+
+def in_twins(matrix: Any) -> Any:
+    """A sparse matrix of SciPy as twins see it: of the same arrays; other values as they are."""
+    if not sparse_library().issparse(matrix) or isinstance(matrix, SparseInTwins):
+        return matrix
+    found: Any = classes_in_twins().get((kind_of(matrix), matrix.format))
+    if found is None or type(matrix) is not found.__dict__[_ORIGINAL]:
+        return matrix
+    result = found.__new__(found)
+    result.__dict__.update(matrix.__dict__)
+    return result
+
+
+def in_world(matrix: Any) -> Any:
+    """A sparse matrix of twins as SciPy's own."""
+    if not isinstance(matrix, SparseInTwins):
+        return matrix
+    original = type(matrix).__dict__[_ORIGINAL]
+    result = original.__new__(original)
+    result.__dict__.update(matrix.__dict__)
+    return result
+
+
+def from_outside(matrix: Any) -> Any:
+    """A sparse matrix of the caller's as twins see it: it is not changed."""
+    result = in_twins(matrix)
+    if result is not matrix:
+        result._is_from_outside = True
+    return result
