@@ -47,16 +47,20 @@ class StagingTrace(Trace):
         asked; ``None`` where values are not known.
       lanes: what would answer for all elements of the batch that ``vmap`` traces one of, inside of
         functions that are specialised; ``None`` where that is not known.
+      is_branch: whether the program may not run, as a branch of ``cond``.
     """
 
     __slots__ = (
-        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "lanes",
-        "var_names",
+        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "is_branch",
+        "lanes", "var_names",
     )  # fmt: skip
     is_staging = True
 
-    def __init__(self, label: str, axes: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, label: str, axes: Mapping[str, int] | None = None, is_branch: bool = False
+    ) -> None:
         super().__init__(label)
+        self.is_branch = is_branch
         self.eqns: list[Equation] = []
         self.consts: list[Any] = []
         self.constvars: list[Var] = []
@@ -272,6 +276,7 @@ def stage(
     arg_names: Sequence[str] = (),
     axes: Mapping[str, int] | None = None,
     lanes: Callable[[Any, str], Any] | None = None,
+    is_branch: bool = False,
 ) -> Jaxpr:
     """Trace a function of flat arguments into a Jaxpr.
 
@@ -283,11 +288,12 @@ def stage(
       arg_names: key path of each argument, for messages.
       axes: named axes that collectives inside may use.
       lanes: see ``StagingTrace``.
+      is_branch: likewise.
 
     Returns:
       The program; captured arrays and outer tracers are its ``consts``.
     """
-    trace = StagingTrace(label, axes)
+    trace = StagingTrace(label, axes, is_branch)
     trace.lanes = lanes
     names = list(arg_names) or [""] * len(avals)
     with tracing(trace):

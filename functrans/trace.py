@@ -42,18 +42,23 @@ class Trace:
     Attributes:
       parent: the trace that was innermost when this one was opened, or ``None``.
       is_open: whether the traced function is still running.
+      is_direct: whether its tracers' operations belong to it without a further look: it is open,
+        and no branch was staged inside it.
       label: what is traced, for messages: ``grad of loss``.
       source: the user's line that opened it.
     """
 
-    __slots__ = ("is_open", "label", "parent", "source")
+    __slots__ = ("is_direct", "is_open", "label", "parent", "source")
     is_staging = False
+    is_branch = False
+    """Whether it stages what may not run: operations on tracers from outside belong to it, too."""
     is_root = False
     """Whether it encloses every other trace: that of tensors does."""
 
     def __init__(self, label: str) -> None:
         self.parent: Trace | None = None
         self.is_open = True
+        self.is_direct = True
         self.label = label
         self.source: Captured | None = None
 
@@ -239,10 +244,26 @@ def owner(operands: Sequence[Any]) -> Trace | None:
         if isinstance(operand, Tracer):
             trace = operand._trace
             if trace is not found:
-                if not trace.is_open:
-                    raise escaped(operand)
+                if not trace.is_direct:
+                    trace = _taking(trace, operand)
                 found = trace if found is None else inner_trace(found, trace)
     return found
+
+
+def _taking(trace: Trace, operand: Tracer) -> Trace:
+    """The trace that an operation on a tracer belongs to: a branch that is being staged inside.
+
+    Raises:
+      EscapedTracerError: the tracer's function has returned.
+    """
+    if not trace.is_open:
+        raise escaped(operand)
+    for inner in reversed(open_traces.get()):
+        if inner is trace:
+            break
+        if inner.is_branch and inner.is_open:
+            return inner  # type: ignore[no-any-return]  # a trace
+    return trace
 
 
 def bind(primitive: Primitive, *operands: Any, **params: Any) -> tuple[Any, ...]:
@@ -349,12 +370,15 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
         stack = open_traces.get()
         trace.parent = stack[-1] if stack else owner(self.leaves)
         trace.source = capture(2)
+        if trace.is_branch:
+            for outer in stack:
+                outer.is_direct = False
         self.token = open_traces.set((*stack, trace))
         return trace
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         """Close the trace; an error of ours that NumPy wrapped into its own comes out again."""
-        self.trace.is_open = False
+        self.trace.is_open = self.trace.is_direct = False
         open_traces.reset(self.token)
         if kind is RecursionError and self.trace.parent is None:
             _explain_recursion(self.trace, error, traceback)

@@ -106,6 +106,86 @@ def test_lane_not_taken_gives_no_nan(transform: Any) -> None:
     assert_allclose(ft.jit(ft.vmap(transform(root)))(XS), values)
 
 
+def _by_operand(pred: Any, taken: Any, other: Any, x: Any, w: Any) -> Any:
+    return lax.cond(pred, taken, other, x, w)
+
+
+def _by_closure(pred: Any, taken: Any, other: Any, x: Any, w: Any) -> Any:
+    return lax.cond(pred, lambda: taken(x, w), lambda: other(x, w))
+
+
+def _by_closure_in_a_loop(pred: Any, taken: Any, other: Any, x: Any, w: Any) -> Any:
+    def body(_: Any, total: Any) -> Any:
+        return total + lax.cond(pred, lambda: taken(x, w), lambda: other(x, w)) / 2
+
+    return lax.fori_loop(0, 2, body, x * 0)
+
+
+def _by_loop_in_a_closure(pred: Any, taken: Any, other: Any, x: Any, w: Any) -> Any:
+    def loop() -> Any:
+        return lax.fori_loop(0, 2, lambda i, total: total + taken(x, w) / 2, 0.0)
+
+    return lax.switch(_as_number(pred), [lambda: other(x, w), loop])
+
+
+def _as_number(pred: Any) -> Any:
+    return ft.numpy.asarray(pred).astype(int)
+
+
+UNTAKEN: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "overflow": (lambda x, w: w / np.expm1(abs(x)), lambda x, w: w * np.exp(800.0 / abs(x))),
+    "root": (lambda x, w: w * np.sqrt(abs(x)), lambda x, w: x * np.sqrt(w * np.minimum(x, 0.0))),
+    "quotient": (lambda x, w: w / (abs(x) + 1), lambda x, w: w / np.maximum(-x, 0.0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of lanes of NumPy's, in what is expected
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: f, ft.grad, lambda f: ft.grad(f, 1), lambda f: ft.grad(ft.grad(f)),
+        lambda f: lambda x, w: ft.jvp(f, (x, w), (1.0, 1.0))[1],
+    ],
+    ids=["value", "grad", "grad_w", "second", "jvp"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "how", [_by_operand, _by_closure, _by_closure_in_a_loop, _by_loop_in_a_closure]
+)
+@pytest.mark.parametrize("name", UNTAKEN)
+def test_what_a_branch_refers_to_from_outside_is_computed_in_it(
+    name: str, how: Any, transform: Any
+) -> None:
+    taken, other = UNTAKEN[name]
+
+    def f(x: Any, w: Any) -> Any:
+        return how(x > 0, taken, other, x * w, w)
+
+    own = transform(f)
+    xs = np.array([0.7, 0.3, 2.0])
+    expected = [transform(lambda x, w: taken(x * w, w))(x, 1.5) for x in xs]
+    assert_allclose([own(x, 1.5) for x in xs], expected)
+    assert_allclose([ft.jit(own)(x, 1.5) for x in xs], expected)
+    assert_allclose(ft.vmap(own, (0, None))(xs, 1.5), expected)
+    assert_allclose(ft.jit(ft.vmap(own, (0, None)))(xs, 1.5), expected)
+
+
+def test_a_branch_that_is_not_taken_costs_nothing() -> None:
+    calls: list[float] = []
+
+    def f(x: Any) -> Any:
+        def costly() -> Any:
+            ft.debug.callback(calls.append, x * 2)
+            return np.exp(x)
+
+        return lax.cond(x > 0, lambda: 0.0 * x, costly)
+
+    program = ft.make_jaxpr(f)(1.0)
+    assert "exp" not in {eqn.primitive.name for eqn in program.eqns}
+    for run in (f, ft.jit(f), ft.grad(f), ft.jit(ft.grad(f))):
+        run(1.0)
+    assert not calls
+
+
 def test_operand_that_lanes_share_gets_the_sum() -> None:
     def total(w: Any) -> Any:
         return np.sum(ft.vmap(branch, (0, None))(XS, w))

@@ -111,6 +111,28 @@ def test_second_derivative_at_a_kink_is_finite(case: Any) -> None:
     assert_close(hessian, hessian.T)
 
 
+STEPS: dict[str, Any] = {
+    "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+    "fix": np.fix, "round": np.round, "angle": np.angle, "angle in degrees": lambda x:
+    np.angle(x, deg=True), "heaviside": lambda x: np.heaviside(x, 0.5), "spacing": np.spacing,
+    "floor_divide": lambda x: np.floor_divide(x, 0.5), "exponent": lambda x: np.frexp(x)[1] * 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ft.jit, ft.vmap], ids=["eager", "jit", "vmap"])
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_have_the_slope_zero_everywhere(name: str, run: Any) -> None:
+    step = STEPS[name]
+    xs = np.array([-2.0, -1.5, -0.0, 0.0, 0.3, 1.0, 2.5])
+    for function in (step, lambda x: step(x * x)):
+        for first in (
+            ft.grad(function), ft.grad(ft.grad(function)),
+            lambda x, f=function: ft.jvp(f, (x,), (1.0,))[1],
+        ):  # fmt: skip
+            own = run(first)
+            np.testing.assert_array_equal(own(xs) if run is ft.vmap else [own(x) for x in xs], 0)
+
+
 @pytest.mark.filterwarnings("ignore:divide by zero")  # which flags are raised: by the processor
 @pytest.mark.parametrize("run", [lambda f: f, ft.jit, ft.vmap], ids=["eager", "jit", "vmap"])
 def test_a_power_with_an_infinite_exponent_is_a_step(run: Any) -> None:

@@ -79,6 +79,7 @@ def stage_body(
     avals: Sequence[Any],
     arg_names: Sequence[str] = (),
     finish: Callable[[Any], Any] | None = None,
+    is_branch: bool = False,
 ) -> Body:
     """Stage a function of pytrees.
 
@@ -89,6 +90,7 @@ def stage_body(
       avals: avals of the leaves of its arguments.
       arg_names: key paths of the leaves.
       finish: what to make of the result before it is flattened.
+      is_branch: whether it may not run; its operations on tracers from outside do not, then.
     """
     structure: list[Any] = []
 
@@ -102,7 +104,7 @@ def stage_body(
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
     name = getattr(fun, "__name__", "") or ""
-    jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names)
+    jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names, is_branch=is_branch)
     program, captured = hoist(simplify(inline_calls(jaxpr, jit_p)))
     return Body(intern(program), captured, structure[0], label)
 

@@ -608,7 +608,7 @@ def _stage_branches(
     leaves, treedef, paths = flatten_operands(who, operands, "operands")
     avals = [aval_of(leaf) for leaf in leaves]
     bodies = [
-        stage_body(f"{who}: {name}", function, treedef, avals, paths)
+        stage_body(f"{who}: {name}", function, treedef, avals, paths, is_branch=True)
         for name, function in zip(names, functions, strict=True)
     ]
     return bodies, leaves

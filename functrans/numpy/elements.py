@@ -143,8 +143,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     x = as_array(z)
     if complex_parts.is_complex(x):
         result = ew.arctan2(complex_parts.imag(x), complex_parts.real(x))
-    else:
-        result = ew.arctan2(0, x)
+    else:  # a step: of sign and NaN of x only
+        result = ew.arctan2(0, ew.trunc(x))
     return ew.multiply(result, 180 / math.pi) if deg else result
 
 

@@ -23,6 +23,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,7 @@ def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
 
     def interrupt(_: int, frame: Any) -> None:
         came.append("".join(traceback.format_stack(frame, 8)))
-        code = frame.f_code
-        places.append(f"{code.co_filename}:{code.co_name}")
+        places.extend(f"{at.f_code.co_filename}:{at.f_code.co_name}" for at, _ in walk_stack(frame))
         raise KeyboardInterrupt
 
     sys.unraisablehook = ignored.append  # in a finalizer Python itself drops the exception
@@ -198,8 +198,9 @@ def _interrupted(kind: Kind, case: Case) -> tuple[str, str]:
             return "leaves another state", f"{_state()}\ninstead of\n{before}\n{came[0]}"
         signature, text = _verdict(kind, case)
         return signature, f"{text}\nafter an interrupt in\n{came[0]}" if signature else text
-    if came and UNPROTECTED.search(places[0]):
-        return "unprotected", ""
+    is_in_index = any(place.endswith(":_to_index") for place in places)
+    if came and (is_in_index or UNPROTECTED.search(places[0])):
+        return "unprotected", ""  # NumPy drops what __index__ raises
     if came and not ignored:
         return "catches the interrupt", f"{outcome.signature} {outcome.text}\n{came[0]}"
     return ("ended", "") if not outcome.signature else (outcome.signature, outcome.text)
