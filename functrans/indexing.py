@@ -512,13 +512,19 @@ def check_storable(value: Any, dtype: np.dtype) -> None:
         )
 
 
+def standing(value: Any) -> Any:
+    """What a value stands for: a buffer of plain code for its array or tracer, another for itself."""
+    own = getattr(type(value), "_standing", None)
+    return value if own is None else own.__get__(value)
+
+
 def as_value(value: Any) -> Any:
     """A value to write as a tracer, an ndarray or a number."""
     if isinstance(value, (Tracer, np.generic)) or type(value) in PYTHON_SCALARS:
         return value
-    standing = getattr(type(value), "_standing", None)
-    if standing is not None:  # a buffer of plain code, for its tracer or array
-        return standing.__get__(value)
+    value = standing(value)
+    if isinstance(value, Tracer):
+        return value
     if isinstance(value, (list, tuple)) and _holds_tracer(value):
         items = [as_value(item) for item in value]
         return stack(items, 0, np.result_type(*{dtype_of(item) for item in items}))
@@ -542,6 +548,12 @@ def plain_array(x: Any, dtype: Any = None) -> np.ndarray:
                 f"a {type(x).__name__} meets a traced value{here()}; its arithmetic differs from "
                 f"ndarray's and would be lost. {remedy}."
             )
+    x = standing(x)
+    if isinstance(x, Tracer):
+        raise UnsupportedOperationError(
+            f"an array that holds traced values was given{here()} where numbers are needed that "
+            "are known before the program runs"
+        )
     array = np.asarray(x, dtype)
     if array.dtype.kind not in _NUMBERS and array.dtype.name != "bfloat16":
         raise UnsupportedOperationError(

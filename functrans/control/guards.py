@@ -39,7 +39,7 @@ from functrans.staging import StagingTrace, StagingTracer
 from functrans.trace import tracing
 from functrans.traces.answers import CallValues, refuse_float
 
-_MAX_QUESTIONS = 1000
+_MAX_QUESTIONS = 10_000
 """How often one line may ask within one path."""
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.indexing import plain_array as plain_array
+from functrans.indexing import standing
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, store
@@ -52,7 +53,8 @@ def as_array(x: Any) -> Any:
         return x
     if isinstance(x, (list, tuple)):
         return from_sequence(x)
-    return plain_array(x)
+    x = standing(x)
+    return x if isinstance(x, Tracer) else plain_array(x)
 
 
 def from_sequence(values: Sequence[Any], dtype: Any = None) -> Any:
@@ -63,6 +65,7 @@ def from_sequence(values: Sequence[Any], dtype: Any = None) -> Any:
     Raises:
       ValueError: the shapes of the elements differ.
     """
+    values = [standing(item) for item in values]
     if not has_tracer(values):
         return plain_array(values, dtype)
     lead: Shape = (len(values),)

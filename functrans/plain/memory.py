@@ -258,11 +258,16 @@ class Buffer(np.ndarray):
         return settled(self)
 
 
+_OF_MATMUL = [(-2, -1)] * 3
+
+
 def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of one, on what buffers stand for, and into ``out=``."""
     if method == "at":
         return _ufunc_at(ufunc, *inputs)
     function = getattr(ufunc, method)
+    if kwargs.get("axes") == _OF_MATMUL and all(np.ndim(x) > 1 for x in inputs):
+        kwargs.pop("axes")  # of ``a @= b``
     inputs = tuple([settled(x) for x in inputs])
     outs = kwargs.get("out")
     kwargs = {key: settled(value) for key, value in kwargs.items() if key != "out"}
@@ -298,12 +303,62 @@ def call_settled(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return stored_in(out, func(*args, **kwargs), True, getattr(func, "__name__", "the function"))
 
 
+class Flat:
+    """``buffer.flat``, to which traced values can be written.
+
+    Attributes:
+      buffer: the array.
+    """
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+    def _now(self) -> Any:
+        tracer = self.buffer.traced()
+        return np.ndarray.flat.__get__(self.buffer) if tracer is None else tracer.flat  # type: ignore[attr-defined]  # a descriptor
+
+    def __getitem__(self, index: Any) -> Any:
+        """Elements, a copy."""
+        index = settled(index)
+        if holds_tracer((index,)):
+            return lifted(self.buffer).flat[index]
+        return given(self._now()[index])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write values, repeated as often as needed."""
+        index, value = settled(index), settled(value)
+        if holds_tracer(value) or holds_tracer((index,)):
+            self.buffer.check_storable(value)
+            self.buffer.made_traced()
+        self._now()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def __getattr__(self, name: str) -> Any:
+        """What else NumPy's iterator has."""
+        return getattr(self._now(), name)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements, in a copy."""
+        return np.array(self.buffer.reshape(-1), *args, **kwargs)
+
+    def __repr__(self) -> str:
+        """As NumPy's."""
+        return repr(self._now())
+
+
 def _property(name: str) -> property:
     plain = getattr(np.ndarray, name)
 
     def get(self: Buffer) -> Any:
         tracer = self.traced()
-        return plain.__get__(self) if tracer is None else getattr(tracer, name)
+        if tracer is None:
+            return Flat(self) if name == "flat" else plain.__get__(self)
+        return getattr(tracer, name)
 
     def put(self: Buffer, value: Any) -> None:
         getattr(self, name)[...] = value
@@ -410,10 +465,10 @@ def settled(value: Any) -> Any:
         return value
     if kind is dict:
         return {key: settled(item) for key, item in value.items()}
-    return value
+    return settled(value.buffer.reshape(-1)) if kind is Flat else value
 
 
-_MAY_HOLD = frozenset({Buffer, list, tuple, dict})
+_MAY_HOLD = frozenset({Buffer, Flat, list, tuple, dict})
 
 
 def run_through(value: Any) -> Any:

@@ -1,0 +1,117 @@
+"""Arrays that a function fills, where they meet each other, arguments and arrays from outside."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import functrans as ft
+
+POINT = np.array([1.5, 2.05, 3.1])
+OUTSIDE = np.array([2.1, 1.0, 4.0])
+
+
+def filled(p: Any) -> Any:
+    """Made by the function, with traced values."""
+    z = np.zeros(3)
+    for i in range(3):
+        z[i] = 2.0 * p[i] - 0.5
+    return z
+
+
+LEFT: dict[str, Callable[[Any], Any]] = {
+    "argument": lambda p: p,
+    "filled": filled,
+    "view": lambda p: np.stack([filled(p), p])[0],
+    "constant": lambda p: np.arange(1.0, 4.0),
+    "outside": lambda p: OUTSIDE,
+    "list": lambda p: [filled(p)[0], 1.0, 2.0],
+}
+RIGHT = {name: LEFT[name] for name in ("argument", "filled", "view")}
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    def apply(a: Any, b: Any) -> Any:
+        own = np.array(a)
+        return getattr(operator, name)(own, b)
+
+    return apply
+
+
+def _written(write: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def apply(a: Any, b: Any) -> Any:
+        own = np.array(a)
+        write(own, b)
+        return own
+
+    return apply
+
+
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    **{
+        name: getattr(operator, name)
+        for name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul")
+    },
+    "divmod": lambda a, b: divmod(np.asarray(a), b)[1],
+    "less": lambda a, b: np.where(np.asarray(a) < b, a, b),
+    **{name: _in_place(name) for name in ("iadd", "isub", "imul", "itruediv", "ipow")},
+    "imatmul": lambda a, b: _in_place("imatmul")(np.outer(a, a), np.outer(b, b)),
+    "dot": lambda a, b: np.asarray(a).dot(b),
+    "clip": lambda a, b: np.asarray(a).clip(b * 0.8, 1.1 * b),
+    "clip by keyword": lambda a, b: np.asarray(a).clip(min=b * 0.8, max=None),
+    "searchsorted": lambda a, b: np.sort(np.asarray(a)).searchsorted(b) * 1.0,
+    "searchsorted in": lambda a, b: np.sort(b).searchsorted(np.asarray(a)) * 1.0,
+    "sum where": lambda a, b: np.asarray(a).sum(where=b > 2.7),
+    "max initial": lambda a, b: np.asarray(a).max(initial=b[2] * 0.93),
+    "std mean": lambda a, b: np.asarray(a).std(mean=b.mean(keepdims=True)),
+    "std": lambda a, b: np.asarray(a).std(ddof=1) * b,
+    "take": lambda a, b: np.asarray(a).take((b > 2.7).astype(int)),
+    "compress": lambda a, b: np.asarray(a).compress(b > 2.7),
+    "choose": lambda a, b: np.array([0, 1, 0]).choose([b, np.asarray(a)]),
+    "repeat": lambda a, b: np.asarray(a).repeat((b > 2.7).astype(int) + 1),
+    "by mask": lambda a, b: np.asarray(a)[b > 2.7],
+    "by index": lambda a, b: np.asarray(a)[(b > 2.7).astype(int)],
+    "item": lambda a, b: np.asarray(a).item(int(b[0] > 2.7)) * b,
+    "written": _written(lambda own, b: own.__setitem__(slice(None), b)),
+    "written by mask": _written(lambda own, b: own.__setitem__(b > 2.7, b[:1])),
+    "put": _written(lambda own, b: own.put([0, 1], b[1:])),
+    "fill": _written(lambda own, b: own.fill(b[1])),
+    "real": _written(lambda own, b: setattr(own, "real", b)),
+    "flat": _written(lambda own, b: own.flat.__setitem__(slice(1, 3), b[:2])),
+    "list of arrays": lambda a, b: np.asarray(a).dot([b, b, 2.0 * b]),
+    "joined": lambda a, b: np.concatenate([np.asarray(a), b]),
+    "array of both": lambda a, b: np.array([a, b]),
+}
+
+
+def _is_known_only_by_values(name: str) -> bool:
+    return name in ("compress", "by mask", "repeat", "item")
+
+
+@pytest.mark.parametrize("right", RIGHT)
+@pytest.mark.parametrize("left", LEFT)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_arrays_that_are_filled_are_operands_as_others(name: str, left: str, right: str) -> None:
+    operation, a, b = OPERATIONS[name], LEFT[left], RIGHT[right]
+    if left == "list" and name in ("sub", "add", "mul", "mod", "floordiv"):
+        a = lambda p: np.array(LEFT[left](p))  # noqa: E731  # operators of lists are not these
+    if left == "list" and name.startswith(("less", "matmul", "pow", "truediv")):
+        a = lambda p: np.asarray(LEFT[left](p))  # noqa: E731
+
+    def f(p: Any) -> Any:
+        return operation(a(p), b(p))
+
+    expected = np.asarray(f(POINT))
+    step = 1e-6
+    slope = (np.asarray(f(POINT + step)) - np.asarray(f(POINT - step))) / (2 * step)
+    value, tangent = ft.jvp(f, (POINT,), (np.ones(3),))
+    assert_allclose(value, expected, 1e-13)
+    assert_allclose(tangent, slope, 1e-6, 1e-8)
+    assert_allclose(np.sum(ft.jacrev(f)(POINT), axis=-1), slope, 1e-6, 1e-8)
+    if not _is_known_only_by_values(name):
+        assert_allclose(ft.jit(f)(POINT), expected, 1e-13)
+        assert_allclose(ft.vmap(f)(POINT[None])[0], expected, 1e-13)
+    np.testing.assert_array_equal(OUTSIDE, [2.1, 1.0, 4.0])
