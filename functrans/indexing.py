@@ -513,7 +513,7 @@ def check_storable(value: Any, dtype: np.dtype) -> None:
 
 
 def standing(value: Any) -> Any:
-    """What a value stands for: a buffer of plain code for its array or tracer, another for itself."""
+    """What a value stands for: a buffer of plain code for its array or tracer, others themselves."""
     own = getattr(type(value), "_standing", None)
     return value if own is None else own.__get__(value)
 

@@ -117,9 +117,15 @@ class StagingTrace(Trace):
 
     def _freeze(self, position: int) -> None:
         """Put an array with the contents at capture in the place of one that was written to."""
-        value = self.consts[position]
-        contents = self.contents.pop(position)
-        self.consts[position] = np.frombuffer(contents, value.dtype).reshape(value.shape)
+        self.consts[position] = self.captured(position)
+        del self.contents[position]
+
+    def captured(self, position: int) -> Any:
+        """A constant as it was when it was captured."""
+        value, contents = self.consts[position], self.contents.get(position)
+        return (
+            value if contents is None else np.frombuffer(contents, value.dtype).reshape(value.shape)
+        )
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]

@@ -272,6 +272,8 @@ def _of_numpy(module: types.ModuleType) -> dict[str, Any]:
                 continue
             register(theirs, replaced)
         names[name] = replaced
+    if module is np:
+        names.update({name: _Indexed(getattr(np, name)) for name in ("mgrid", "ogrid")})
     return names
 
 
@@ -308,7 +310,7 @@ class Vectorized(fnp.vectorize):
 
 
 class _Indexed:
-    """``np.r_`` or ``np.c_``, whose items may be buffers."""
+    """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid``, whose items may be buffers."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
@@ -521,6 +523,36 @@ def _interp1d(value: Any) -> Any:
     )
 
 
+def _giving(kind: type) -> type:
+    """A class of random number generators whose arrays can be written to."""
+
+    def method(name: str) -> Callable[..., Any]:
+        plain = getattr(kind, name)
+
+        @functools.wraps(plain)
+        def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return given(plain(self, *settled(args), **settled(kwargs)))
+
+        return draw
+
+    names = [n for n in dir(kind) if not n.startswith("_") and callable(getattr(kind, n))]
+    own = type(kind.__name__, (kind,), {name: method(name) for name in names})
+    register(kind, own)
+    return own
+
+
+def _install_random() -> None:
+    generator = _giving(np.random.Generator)
+    _giving(np.random.RandomState)
+    make = functools.wraps(np.random.default_rng)(
+        lambda *args, **kwargs: generator(
+            np.random.default_rng(*settled(args), **settled(kwargs)).bit_generator
+        )
+    )
+    register(np.random.default_rng, make)
+    makers_by_name["numpy.random._generator.Generator"] = lambda rng: generator(rng.bit_generator)
+
+
 def _dispatcher(value: Any) -> Any:
     """A function compiled by numba: the function of Python that it was compiled from."""
     return twin(value.py_func)
@@ -529,6 +561,7 @@ def _dispatcher(value: Any) -> Any:
 def install() -> None:
     """Make the tables."""
     _module(np)
+    _install_random()
     makers[types.ModuleType] = _any_module(makers[types.ModuleType])
     makers[np.ufunc] = _by_name
     makers[types.BuiltinFunctionType] = _by_name

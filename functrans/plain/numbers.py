@@ -80,9 +80,10 @@ def _log(x: Any, base: Any = None) -> Any:
     return logarithm if base is None else logarithm / fnp.log(_number(base))
 
 
-def _integer(function: Callable[[Any], int]) -> Callable[[Any], int]:
+def _integer(name: str) -> Callable[[Any], int]:
     def apply(x: Any) -> int:
-        return function(float(_number(x)))
+        x = _number(x)
+        return int(getattr(fnp, name)(x)) if isinstance(x, Tracer) else getattr(math, name)(x)
 
     return apply
 
@@ -137,7 +138,7 @@ _OTHER_NAME = {
 MATH: dict[str, Callable[..., Any]] = {
     **{name: _of_numbers(getattr(fnp, name)) for name in _SAME_NAME},
     **{name: _of_numbers(getattr(fnp, own)) for name, own in _OTHER_NAME.items()},
-    **{name: _integer(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
+    **{name: _integer(name) for name in ("floor", "ceil", "trunc")},
     **{name: _special(name) for name in ("erf", "erfc", "gamma")},
     "lgamma": _special("gammaln"),
     "log": _log,

@@ -60,7 +60,7 @@ class _Values:
                 continue
             i = self._maker.get(var, -1)
             if i < 0:
-                captured = trace.consts[trace.constvars.index(var)]
+                captured = trace.captured(trace.constvars.index(var))
                 self.values[var] = self.constant(_known_value(captured, tracer, what))
             elif i not in needed:
                 needed.add(i)
