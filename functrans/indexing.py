@@ -31,7 +31,7 @@ from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.movement import stack
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import broadcast_to, cast, reshape, transpose
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of, standing
 
 Shape = tuple[int, ...]
 
@@ -439,10 +439,15 @@ def _written(
     traced = _traced_mask(entries, x)
     if traced is not None:
         selection = MaskedSelection(x, *traced)
-        new = _COMBINE[op](x, _converted(selection.aligned(value), op, dtype))
+        try:
+            aligned = selection.aligned(value)
+        except ConcretizationError:  # it has as many elements as are selected
+            known = entries_of(selection.index("written to"), shape)
+            return _written(x, known, value, op, mode, unique_indices)
+        new = _COMBINE[op](x, _converted(aligned, op, dtype))
         return ew.where(selection.wide_mask(), cast(new, dtype), x)
     if isinstance(value, MaskedSelection):
-        raise value.refused("stored at another index than its own mask")
+        value = value.selection("stored at another index than its own mask")
     value = _converted(as_value(value), op, dtype)
     check_storable(value, dtype)
     if mode != "raise":
@@ -510,12 +515,6 @@ def check_storable(value: Any, dtype: np.dtype) -> None:
             f"cannot store {dtype_of(value)} values in a traced array of {dtype}{here()}; use "
             f"x = x.astype({str(dtype_of(value))!r}) first"
         )
-
-
-def standing(value: Any) -> Any:
-    """What a value stands for: a buffer of plain code for its array or tracer, others themselves."""
-    own = getattr(type(value), "_standing", None)
-    return value if own is None else own.__get__(value)
 
 
 def as_value(value: Any) -> Any:

@@ -5,6 +5,7 @@ same mask: ``x[mask] = np.log(x[mask])``, ``x[mask] *= 2``. Not here: how an ind
 (``indexing``).
 
 It holds the whole array; operations act on all of it, and storing takes what the mask selects.
+Where values are known to the trace of the mask (specialised functions), any other use asks for it.
 Elements that are not selected are replaced by a harmless number first, so that a function which is
 not defined there (``np.log(x[x > 0])``) neither warns nor makes NaN.
 
@@ -19,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans import tree
 from functrans.errors import ConcretizationError, ShapeError
 from functrans.ir.source import here
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import reshape
+from functrans.staging import has_answer
 from functrans.trace import Tracer, dtype_of, shape_of
 
 
@@ -77,6 +80,29 @@ class MaskedSelection:
         split = len(own) - behind - 1
         return reshape(value, (*own[:split], *(1,) * n_mask, *own[split + 1 :]))
 
+    def selection(self, what: str) -> Any:
+        """The selected elements, where the trace of the mask can tell which they are.
+
+        Args:
+          what: the use that needs to know it, for messages.
+
+        Raises:
+          ConcretizationError: it cannot.
+        """
+        return self.array[self.index(what)]
+
+    def index(self, what: str) -> Any:
+        """The index that selects them; see ``selection``."""
+        if not has_answer(self.mask):
+            raise self.refused(what)
+        mask = np.asarray(self.mask._concrete("index()"), bool)
+        return (*(slice(None),) * self.axis, mask)
+
+    @property
+    def _standing(self) -> Any:
+        """What functions of arrays take it for."""
+        return self.selection("given to a function of arrays")
+
     def refused(self, what: str) -> ConcretizationError:
         """The error for a use that needs to know what is selected."""
         return ConcretizationError(
@@ -88,8 +114,18 @@ class MaskedSelection:
             "reduction (np.sum(x, where=mask))."
         )
 
-    def _apply(self, function: Callable[..., Any], *operands: Any) -> MaskedSelection:
-        values = [self.array if x is self else self.aligned(x) for x in operands]
+    def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
+        try:
+            values = [self.array if x is self else self.aligned(x) for x in operands]
+        except ConcretizationError:
+            if not has_answer(self.mask):
+                raise
+            return function(
+                *[
+                    x.selection("combined") if isinstance(x, MaskedSelection) else x
+                    for x in operands
+                ]
+            )
         result = function(*values)
         if shape_of(result) != shape_of(self.array):
             raise ShapeError(
@@ -101,12 +137,18 @@ class MaskedSelection:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Ufuncs act elementwise."""
         if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature is not None:
-            raise self.refused(f"given to numpy.{ufunc.__name__} with options or methods")
+            what = f"given to numpy.{ufunc.__name__} with options or methods"
+            inputs = tuple([x.selection(what) if x is self else x for x in inputs])
+            return getattr(ufunc, method)(*inputs, **options)
         return self._apply(ufunc, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Other functions need to know what is selected."""
-        raise self.refused(f"given to numpy.{function.__name__}")
+        what = f"given to numpy.{function.__name__}"
+        args, kwargs = tree.map(
+            lambda x: x.selection(what) if isinstance(x, MaskedSelection) else x, (args, kwargs)
+        )
+        return function(*args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Refused: there is no plain array."""
@@ -115,22 +157,22 @@ class MaskedSelection:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise self.refused(f"asked for .{name}")
+        return getattr(self.selection(f"asked for .{name}"), name)
 
     def __len__(self) -> int:
-        raise self.refused("asked for its length")
+        return len(self.selection("asked for its length"))
 
     def __getitem__(self, index: Any) -> Any:
-        raise self.refused("indexed")
+        return self.selection("indexed")[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise self.refused("written to")
 
     def __iter__(self) -> Any:
-        raise self.refused("iterated over")
+        return iter(self.selection("iterated over"))
 
     def __bool__(self) -> bool:
-        raise self.refused("asked for its truth")
+        return bool(self.selection("asked for its truth"))
 
     def __repr__(self) -> str:
         """``Traced<f64[3]>[Traced<bool[3]>]``."""

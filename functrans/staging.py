@@ -24,7 +24,7 @@ from functrans.ir.source import capture, here, resolve
 from functrans.ir.tapes import TapeValue
 from functrans.primitives.tapes import empty_tape_p
 from functrans.state import current_config, name_scope, replayed
-from functrans.trace import Trace, Tracer, aval_of, tracing
+from functrans.trace import Trace, Tracer, aval_of, standing, tracing
 
 
 def may_change(value: Any) -> bool:
@@ -84,7 +84,8 @@ class StagingTrace(Trace):
             return value._var
         if type(value) in PYTHON_SCALARS or isinstance(value, np.generic):
             return Literal(value)
-        return self.const(value)
+        own = standing(value)
+        return self.const(value) if own is value else self.atom(own)
 
     def const(self, value: Any) -> Var:
         """The variable of a captured array or outer tracer, one per object and contents.
@@ -107,13 +108,13 @@ class StagingTrace(Trace):
         self.consts.append(value)  # keeps the object alive, so that its id stays its own
         self.constvars.append(var)
         if may_change(value) and current_config.get().copy_residuals:
-            self.contents[position] = value.tobytes()
+            self.contents[position] = np.ndarray.tobytes(value)  # whatever subclass it is
         return var
 
     def _has_changed(self, position: int) -> bool:
         """Whether a captured array was written to since it was captured."""
         contents = self.contents.get(position)
-        return contents is not None and self.consts[position].tobytes() != contents
+        return contents is not None and np.ndarray.tobytes(self.consts[position]) != contents
 
     def _freeze(self, position: int) -> None:
         """Put an array with the contents at capture in the place of one that was written to."""

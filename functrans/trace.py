@@ -417,6 +417,12 @@ _NUMPY_WRAPPER = "setting an array element with a sequence"
 """How NumPy's ``buffer[0] = x`` reports that ``float(x)`` raised."""
 
 
+def standing(value: Any) -> Any:
+    """What a value stands for: a buffer of plain code, or a selection by a mask, for an array."""
+    own = getattr(type(value), "_standing", None)
+    return value if own is None else own.__get__(value)
+
+
 def aval_of(value: Any) -> Aval:
     """The aval of a tracer, an ndarray or a number.
 

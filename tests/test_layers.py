@@ -24,7 +24,8 @@ kernels
 emitter
 trace
 primitives
-masked staging
+staging
+masked
 passes indexing sparse_arrays
 traces
 operators
@@ -204,7 +205,7 @@ jit scanning
 closures
 caches checkpoint custom_root custom_rules
 callbacks krylov watching
-external
+external forks
 table
 """,
     "scipy": """

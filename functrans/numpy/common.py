@@ -17,7 +17,6 @@ import numpy as np
 
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.indexing import plain_array as plain_array
-from functrans.indexing import standing
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, store
@@ -27,7 +26,7 @@ from functrans.operators import register_view
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
 from functrans.staging import has_answer
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of, standing
 from functrans.traces.common import plain_value
 
 NO_VALUE: Any = np._NoValue

@@ -1,8 +1,8 @@
 """Functions of Python functions: apply_along_axis, apply_over_axes, vectorize.
 
 Here: what calls a function given by the user once per element or vector. With values at hand it is
-called that often, as NumPy does, so that it may use Python's ``if``; in staging it is traced once
-and batched. Not here: ``piecewise`` (``elements``), ``ft.vmap``.
+called that often, as NumPy does; in staging it is traced once and batched, with all its paths where
+it uses Python's ``if``. Not here: ``piecewise`` (``elements``), ``ft.vmap``.
 
 Layer: ``numpy``.
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.control.forks import forked
 from functrans.ir.avals import ShapedArray
 from functrans.numpy.common import as_array, as_tuple, axis_of, is_known
 from functrans.numpy.dispatch import has_tracer, implements
@@ -46,7 +47,8 @@ def mapped(
         rows = [[as_array(out) for out in function(*row)] for row in zip(*columns, strict=True)]
         return [movement.stack(column, 0) for column in zip(*rows, strict=True)]
     avals = [ShapedArray(shape_of(x)[1:], dtype_of(x)) for x in arrays]
-    jaxpr = stage(lambda *row: [as_array(out) for out in function(*row)], avals, label)
+    row_function = forked(lambda *row: [as_array(out) for out in function(*row)], label)
+    jaxpr = stage(row_function, avals, label)
     outs, dims = evaluate_batched(jaxpr, size, arrays, [0] * len(arrays))
     return [
         structural.broadcast_to(out, (size, *shape_of(out)))
@@ -105,7 +107,7 @@ class vectorize:  # noqa: N801  # NumPy's name
     """``numpy.vectorize`` for traced values: a Python function applied to broadcast elements.
 
     Plain arguments go to ``numpy.vectorize`` itself. With values at hand the function is called
-    once per element, so that it may use Python's ``if``; in staging it is traced once and batched.
+    once per element; in staging it is traced once and batched. It may use Python's ``if``.
 
     Args:
       pyfunc: function of scalars, or of arrays with a ``signature``.

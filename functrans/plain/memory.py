@@ -91,7 +91,7 @@ class Home:
                 "there (y = y.copy()) and return it"
             )
         root = self.root
-        self.tracer = self.trace.lift(root.copy("K"))
+        self.tracer = self.trace.lift(np.array(root, order="K"))
         # Nothing is to read old numbers behind the back of the tracer.
         kind = root.dtype.kind
         if kind in "fc":

@@ -22,7 +22,7 @@ from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.state import current_config, open_traces
-from functrans.trace import Tracer, aval_of, dtype_of, escaped
+from functrans.trace import Tracer, aval_of, dtype_of, escaped, standing
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -260,6 +260,7 @@ def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
     """
     if tree.is_float0(value):
         return value
+    value = standing(value)
     return canonical(value, lambda: leaf_description(label, result, i, "result"), _AS_RESULT)
 
 

@@ -23,7 +23,7 @@ from functrans.passes.pushforward import push_forward
 from functrans.passes.transpose import transpose_linear
 from functrans.primitives.structural import cast
 from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, tracing
+from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
 from functrans.traces.pushing import PushingTracer
 from functrans.traces.watched import pushing_trace
 from functrans.transforms.arguments import (
@@ -131,7 +131,7 @@ def push_call(
         out_values: list[Any] = []
         out_tangents: list[Any] = []
         constants: list[Any] = []  # which may be the caller's arrays
-        for i, out in enumerate(outs):
+        for i, out in enumerate(map(standing, outs)):
             if type(out) is PushingTracer and out._trace is trace:
                 value, tangent = out._value, out._tangent
             else:

@@ -64,7 +64,7 @@ from functrans.primitives.structural import (
     transpose,
 )
 from functrans.staging import stage
-from functrans.trace import aval_of, bind, dtype_of, innermost_staging, shape_of, tracing
+from functrans.trace import aval_of, bind, dtype_of, innermost_staging, shape_of, standing, tracing
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.traces.towers import TowerTrace, TowerTracer
 from functrans.transforms.arguments import (
@@ -631,7 +631,7 @@ class _Call:
                 self.aux = tree.map(lambda leaf: plain_leaf(trace, leaf), aux)
             outs, self.treedef = tree.flatten(result)
             self.values, self.towers = [], []
-            for i, out in enumerate(outs):
+            for i, out in enumerate(map(standing, outs)):
                 value, tower = trace.split(out)
                 if value is out:
                     value = result_leaf(out, label, result, i)

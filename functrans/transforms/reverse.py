@@ -28,7 +28,7 @@ from functrans.passes.pullback import pull_back
 from functrans.primitives.structural import cast
 from functrans.staging import may_change
 from functrans.state import current_config
-from functrans.trace import Trace, Tracer, aval_of, dtype_of, escaped, shape_of, tracing
+from functrans.trace import Trace, Tracer, aval_of, dtype_of, escaped, shape_of, standing, tracing
 from functrans.traces.common import copy_in_layout
 from functrans.traces.recording import RecordingTracer
 from functrans.traces.watched import recording_trace
@@ -92,7 +92,7 @@ class Recorded:
                 outs, self.treedef = tree.flatten(result)
             self.outs = []
             self.out_nodes: list[Node | None] = []
-            for i, out in enumerate(outs):
+            for i, out in enumerate(map(standing, outs)):
                 if type(out) is RecordingTracer and out._trace is trace:
                     value, node = out._value, out._node
                 else:

@@ -58,7 +58,16 @@ from functrans.passes.taylor import (
     solved,
 )
 from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, bind, dtype_of, innermost_staging, shape_of, tracing
+from functrans.trace import (
+    Tracer,
+    aval_of,
+    bind,
+    dtype_of,
+    innermost_staging,
+    shape_of,
+    standing,
+    tracing,
+)
 from functrans.traces.towers import TowerTrace, TowerTracer
 from functrans.transforms.arguments import (
     differentiable_leaf,
@@ -589,7 +598,7 @@ def _push(
         result = fun(*tree.unflatten(treedef, tracers))
         outs, out_treedef = tree.flatten(result)
         out_values, out_series = [], []
-        for i, out in enumerate(outs):
+        for i, out in enumerate(map(standing, outs)):
             value, tower = trace.split(out)
             if value is out:
                 value = result_leaf(out, label, result, i)

@@ -688,3 +688,128 @@ def test_random_programs_of_choices(seed):
         assert np.allclose(ft.grad(special)(x), ft.grad(fun)(x))
         assert np.allclose(ft.hessian(special)(x), ft.hessian(fun)(x))
     assert counted.count == special.cache_size
+
+
+# arrays that change while the function is traced --------------------------------------------------
+
+
+def _reused(x, ask):
+    buffer = np.ones(3)
+    first = x * buffer  # captures ones
+    buffer[:] = -5.0
+    return ask(np.sum(first)) * np.sum(x * buffer)
+
+
+def _becomes_traced(x, ask):
+    buffer = np.zeros(3)
+    first = x + buffer  # captures zeros
+    buffer += x[0]
+    return ask(np.sum(first)) * np.sum(buffer)
+
+
+def _by_a_list(x, ask):
+    weights = [np.ones(3), np.zeros(3)]
+    losses = []
+    for _ in range(4):
+        losses.append(np.sum((weights[0] * x + weights[1]) ** 2))
+        weights[0] *= 0.5
+        weights[1] -= 0.1 * x
+        if len(losses) > 1 and losses[-1] < losses[-2]:
+            weights[1] += 0.3
+    return ask(losses[0]) * losses[-1]
+
+
+def _by_an_object(x, ask):
+    class Model:
+        def __init__(self):
+            self.state = np.arange(3.0)
+
+        def step(self, x):
+            out = np.sum(self.state * x)
+            self.state[1:] = self.state[:-1] * x[:2]
+            return out
+
+    model = Model()
+    outs = [model.step(x) for _ in range(3)]
+    return ask(outs[0]) * outs[-1] if outs[0] > outs[1] else outs[-1]
+
+
+QUESTIONS = {
+    "truth": lambda value: 2.0 if value > 1.0 else 3.0,
+    "whole part": lambda value: 1.0 + int(value),
+    "index": lambda value: [1.0, 2.0, 3.0][int(value > 1.0)],
+    "mask": lambda value: np.sum(np.array([1.0, 2.0])[np.array([value > 1.0, True])]),
+    "last": lambda value: value,
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("change", [_reused, _becomes_traced, _by_a_list, _by_an_object])
+def test_answers_come_from_arrays_as_they_were_captured(change, question):
+    ask = QUESTIONS[question]
+    point = np.array([0.7, 0.95, 0.42])
+
+    def f(x):
+        return change(x, ask)
+
+    compiled = ft.jit(f, specialize=True)
+    for x in (point, -point, 3 * point):
+        np.testing.assert_allclose(compiled(x), f(x), 1e-13)
+        slope = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(ft.grad(compiled)(x), slope, 1e-6, 1e-8)
+    batch = np.stack([point, -point, 3 * point])
+    mapped = ft.vmap(compiled)
+    np.testing.assert_allclose(mapped(batch), [f(x) for x in batch], 1e-13)
+
+
+# selections by masks that are known by values ---------------------------------------------------
+
+
+def _written(x, mask, value):
+    y = x * 1.0
+    y[mask] = value
+    return y
+
+
+SELECTIONS = {
+    "sum": lambda x: np.sum(x[x > 0.5]),
+    "method": lambda x: x[x > 0.5].mean() * x[0],
+    "length": lambda x: len(x[x > 0.5]) * x.sum(),
+    "loop": lambda x: sum(v * v for v in x[x > 0.5]),
+    "index": lambda x: x[x > 0.5][0],
+    "joined": lambda x: np.concatenate([x[x > 0.5], x[x <= 0.5]]) * np.arange(3.0),
+    "result": lambda x: x[x > 0.5],
+    "two masks": lambda x: np.sum(x[x > 0.5]) * x[x <= 0.5][:1],
+    "combined": lambda x: x[x > 0.5] * (1.0 + np.arange(np.sum(x > 0.5))),
+    "of columns": lambda x: np.outer(x, x)[:, x > 0.5].sum(axis=0),
+    "sorted": lambda x: np.sort(x[x > 0.5])[-1],
+    "written": lambda x: _written(x, x > 0.5, 1.0 * np.arange(np.sum(x > 0.5))),
+    "by another": lambda x: _written(x, x > 0.5, (x * 2)[x > 0.5]),
+    "reduce": lambda x: np.add.reduce(x[x > 0.5]),
+    "added": lambda x: np.add(x[x > 0.5], 1.0).sum(),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_selections_by_masks_are_those_of_numpy(name):
+    f = SELECTIONS[name]
+    compiled = ft.jit(f, specialize=True)
+    for x in (np.array([0.7, 0.2, 0.9]), np.array([0.1, 0.2, 0.6]), np.array([0.3, 0.8, 0.4])):
+        np.testing.assert_allclose(compiled(x), f(x), 1e-13)
+        found = ft.jacobian(compiled)(x)
+        slope = np.stack([(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)], -1)
+        np.testing.assert_allclose(found, slope, 1e-6, 1e-8)
+        np.testing.assert_allclose(ft.jit(ft.jacobian(f), specialize=True)(x), slope, 1e-6, 1e-8)
+
+
+def test_selections_that_fit_need_no_path_of_their_own():
+    def f(x):
+        y = x * 1.0
+        y[y > 0.5] *= 2.0
+        small = y < 0.1
+        y[small] = np.log(y[small] + 2.0)
+        return y.sum()
+
+    compiled = ft.jit(f, specialize=True, max_paths=1)
+    for x in (np.array([0.7, 0.2, 0.05]), np.array([0.1, 0.9, 0.6])):
+        np.testing.assert_allclose(compiled(x), f(x), 1e-13)

@@ -25,6 +25,7 @@ import functrans.numpy as fnp
 from functrans import tree
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.custom_rules import stop_gradient
+from functrans.control.forks import forked
 from functrans.control.native import jit_p
 from functrans.control.programs import derived, hoist
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
@@ -126,6 +127,7 @@ class _Problem:
         def vector_fun(t: Any, y: Any, args: Any) -> Any:
             return self._slope(fun(t, self.state(y), *args))
 
+        fun = forked(fun, self.who)
         vector_fun.__name__ = name_of(fun)
         values, treedef, paths = flatten_operands(self.who, (self.start, self.y, args), "args")
         names = ["t", "y", *(path.replace("args[2]", "args", 1) for path in paths[2:])]

@@ -23,6 +23,7 @@ import numpy as np
 
 import functrans.numpy as fnp
 from functrans import tree
+from functrans.control.forks import forked
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import is_known, value_of
@@ -80,7 +81,7 @@ def prepare(events: Any) -> tuple[Event, ...]:
     functions = tuple(events) if isinstance(events, Iterable) else (events,)
     found = []
     for function in functions:
-        function = traced_form("solve_ivp: events", function)
+        function = forked(traced_form("solve_ivp: events", function), "solve_ivp: events")
         terminal = getattr(function, "terminal", None)
         is_number = terminal is None or isinstance(terminal, (bool, int, float, np.generic))
         limit = float(terminal or np.inf) if is_number else -1.0

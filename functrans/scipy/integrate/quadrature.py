@@ -28,6 +28,7 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
+from functrans.control.forks import forked
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import layout_of
@@ -456,7 +457,7 @@ def _adaptive(
         inner = (np.sort(np.asarray(points, float)) - low) / (high - low)
         edges = np.concatenate([[0.0], np.unique(inner[(inner > 0) & (inner < 1)]), [1.0]])
         limit = max(limit, len(edges) - 1)
-    many = vmap(function)
+    many = vmap(forked(function, f"scipy.integrate.{name}"))
     lefts, widths, (count, error) = stop_gradient(
         _search(
             lambda x: stop_gradient(many(x)),
@@ -505,7 +506,7 @@ def _is_traced(function: Callable[..., Any], args: tuple[Any, ...], a: Any, b: A
     middle = 0.5 * (low + high) if math.isfinite(low) and math.isfinite(high) else 0.5
     if math.isinf(low) != math.isinf(high):
         middle = low + 1.0 if math.isfinite(low) else high - 1.0
-    return isinstance(function(middle, *args), Tracer)
+    return isinstance(forked(function, "scipy.integrate")(middle, *args), Tracer)
 
 
 def quad(
@@ -529,7 +530,7 @@ def quad(
 
     Args:
       func: function of a number, and of ``args``. Where the integral depends on traced values it is
-        traced, too: write ``np.where`` in place of ``if``.
+        traced, too, once along each of its paths where it uses ``if``.
       a: lower limit, which may be infinite.
       b: upper limit, likewise.
       args: further arguments of ``func``, or one.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import tree
+from functrans.control.forks import forked
 from functrans.control.krylov import Space
 from functrans.control.scanning import while_loop
 from functrans.errors import ConvergenceError
@@ -110,7 +111,7 @@ def newton(
       (array(1.41421356), array(0.25))
     """
     who = f"newton of {name_of(func)}"
-    func = traced_form("newton", func)
+    func = forked(traced_form("newton", func), "newton")
     args = further_arguments(args)
     start = _floating("newton", "x0", x0)
 
@@ -160,7 +161,7 @@ def _bracketed(
 ) -> Any:
     """The root in a bracket, with its derivative."""
     who = f"{name} of {name_of(f)}"
-    f = traced_form(name, f)
+    f = forked(traced_form(name, f), name)
     args = further_arguments(args)
     low, high = _floating(name, "a", a), _floating(name, "b", b)
     for what, value in (("a", low), ("b", high)):
@@ -385,7 +386,7 @@ def root_newton(
       (array([1., 1.]), array([0.70710678, 0.70710678]))
     """
     who = f"root_newton of {name_of(fun)}"
-    fun = traced_form("root_newton", fun)
+    fun = forked(traced_form("root_newton", fun), "root_newton")
     args = further_arguments(args)
     start = Space("root_newton", x0, "x0")
     least = max(tol, _resolution(np.zeros(0, start.dtype)))
@@ -518,7 +519,7 @@ def minimize_bfgs(
       (array([1., 1.]), True)
     """
     who = f"minimize_bfgs of {name_of(fun)}"
-    fun = traced_form("minimize_bfgs", fun)
+    fun = forked(traced_form("minimize_bfgs", fun), "minimize_bfgs")
     args = further_arguments(args)
     start = Space("minimize_bfgs", x0, "x0")
     if start.dtype.kind == "c":

@@ -1,0 +1,192 @@
+"""Functions that decide by values where none are known, against the same written with ``where``."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.optimize
+from numpy.testing import assert_allclose
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.control.forks import LIMIT, forked
+from functrans.errors import ConcretizationError, PathLimitError
+
+# functions of a number and a parameter: with choices of Python's, and without
+
+
+def one_choice(t: Any, p: Any) -> Any:
+    if t * p > 1:
+        return p * np.exp(1 - t * p)
+    return p * p * t
+
+
+def one_choice_where(t: Any, p: Any) -> Any:
+    return np.where(t * p > 1, p * np.exp(1 - t * p), p * p * t)
+
+
+def guarded(t: Any, p: Any) -> Any:
+    """The path that is not taken has no finite value."""
+    x = p * (t - 1.0)
+    if abs(x) < 1e-3:
+        return 1.0 + x / 2
+    return np.expm1(x) / x
+
+
+def guarded_where(t: Any, p: Any) -> Any:
+    x = p * (t - 1.0)
+    is_small = abs(x) < 1e-3
+    safe = np.where(is_small, 1.0, x)
+    return np.where(is_small, 1.0 + x / 2, np.expm1(safe) / safe)
+
+
+def several(t: Any, p: Any) -> Any:
+    """Choices one after the other, nested, of results of choices; ``and``, ``max``."""
+    y = 0.5 * p
+    if t > 0.8:
+        y = y + t * p
+        if y > 2.0 and t < 1.6:
+            y = 3.0 * y - 4.0
+    elif t < 0.3:
+        return 0.25
+    total = max(y, 0.6)
+    return total if total < 3.0 else 3.0 + np.log(total / 3.0)
+
+
+def several_where(t: Any, p: Any) -> Any:
+    y = np.where(t > 0.8, 0.5 * p + t * p, 0.5 * p)
+    y = np.where((t > 0.8) & (y > 2.0) & (t < 1.6), 3.0 * y - 4.0, y)
+    total = fnp.maximum(y, 0.6)
+    total = np.where(total < 3.0, total, 3.0 + np.log(total / 3.0))
+    return np.where(t < 0.3, 0.25, total)
+
+
+FUNCTIONS = {
+    "one": (one_choice, one_choice_where),
+    "guarded": (guarded, guarded_where),
+    "several": (several, several_where),
+}
+
+
+def _solution(f: Any, p: Any) -> Any:
+    found = scipy.integrate.solve_ivp(
+        lambda t, y: f(t, p) * y, (0.0, 2.0), [1.0], rtol=1e-10, atol=1e-12
+    )
+    return found.y[0, -1]
+
+
+AT_JUMPS = {("several", "solve_ivp"), ("several", "odeint"), ("several", "quad of limits")}
+"""Where SciPy's steps over a jump are too rough for differences."""
+
+CONSUMERS: dict[str, Callable[[Any, Any], Any]] = {
+    "quad": lambda f, p: scipy.integrate.quad(f, 0.0, 2.0, (p,), points=[0.3, 0.8, 1.6])[0],
+    "quad of limits": lambda f, p: scipy.integrate.quad(lambda t: f(t, p), 0.4, 0.5 * p)[0],
+    "quad to infinity": lambda f, p: scipy.integrate.quad(
+        lambda t: np.exp(-3 * t) * f(2 * t / (1 + t), p), 0.0, np.inf
+    )[0],
+    "dblquad": lambda f, p: scipy.integrate.dblquad(lambda s, t: s * f(t, p), 0.9, 1.5, 0, 1)[0],
+    "odeint": lambda f, p: scipy.integrate.odeint(
+        lambda y, t: f(t, p) * y, [1.0], [0.0, 2.0], rtol=1e-10, atol=1e-12
+    )[-1, 0],
+    "solve_ivp": _solution,
+    "vectorize": lambda f, p: np.sum(np.vectorize(f)(np.linspace(0.1, 2.0, 7) * p, p)),
+    "apply_along_axis": lambda f, p: np.sum(
+        np.apply_along_axis(lambda r: f(r[0], r[1]), 0, p * np.array([[0.2, 0.7, 1.1], [1, 1, 2]]))
+    ),
+    "brentq": lambda f, p: scipy.optimize.brentq(lambda t: f(t, p) - t**3, 0.5, 3.0, xtol=1e-14),
+}
+
+
+@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # kinks
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_choices_are_those_of_where(name: str, consumer: str) -> None:
+    decides, where = FUNCTIONS[name]
+    if (name, consumer) == ("several", "brentq"):
+        pytest.skip("the sign changes at a jump, which is no root")
+    use = CONSUMERS[consumer]
+
+    def f(p: Any) -> Any:
+        return use(decides, p)
+
+    def expected(p: Any) -> Any:
+        return use(where, p)
+
+    p = 2.2
+    tolerance = 1e-6 if consumer in ("odeint", "solve_ivp") or "quad" in consumer else 1e-11
+    assert_allclose(f(p), expected(p), tolerance)
+    for transform in (
+        ft.grad, lambda f: ft.grad(ft.grad(f)), ft.jit, lambda f: ft.jit(ft.grad(f)),
+    ):  # fmt: skip
+        found = transform(f)(p)
+        assert_allclose(found, transform(expected)(p), tolerance, tolerance)
+        if transform is ft.grad and (name, consumer) not in AT_JUMPS:
+            slope = (f(p + 1e-4) - f(p - 1e-4)) / 2e-4
+            assert_allclose(found, slope, 2e-3, 1e-4)  # differences of integrators' errors
+    points = np.array([2.2, 2.3])
+    assert_allclose(
+        ft.vmap(ft.grad(f))(points), [ft.grad(expected)(x) for x in points], tolerance, tolerance
+    )
+
+
+def test_a_path_that_raises_raises_where_it_is_taken() -> None:
+    def slope(t: Any, y: Any, p: Any) -> Any:
+        if y[0] < 0:
+            raise ValueError("a negative population")
+        return -p * y if t < 1 else -2.0 * p * y
+
+    def last(p: Any, start: Any) -> Any:
+        return scipy.integrate.solve_ivp(slope, (0.0, 2.0), np.array([start]), args=(p,)).y[0, -1]
+
+    assert_allclose(ft.grad(last)(0.5, 1.0), -3.0 * np.exp(-1.5), 1e-2)
+    assert_allclose(ft.jit(ft.grad(last))(0.5, 1.0), ft.grad(last)(0.5, 1.0))
+    for run in (ft.grad(last), ft.jit(last), ft.jit(ft.grad(last))):
+        with pytest.raises(Exception, match="a negative population"):
+            run(0.5, -1.0)
+
+
+def test_what_always_raises_raises_at_once() -> None:
+    def fails(t: Any) -> Any:
+        raise KeyError("gone") if t > 1 else ValueError("wrong")
+
+    with pytest.raises((KeyError, ValueError)):
+        ft.grad(lambda p: scipy.integrate.quad(lambda t: p * fails(t), 0, 1)[0])(1.0)
+
+
+def test_loops_that_end_by_values_are_refused() -> None:
+    def halvings(t: Any, p: Any) -> Any:
+        x = 100.0 * p * (t + 1)
+        while x > 1e-12:
+            x = x / 1.5
+        return x
+
+    with pytest.raises(PathLimitError, match=rf"more than {LIMIT} paths"):
+        ft.grad(lambda p: scipy.integrate.quad(halvings, 0, 1, (p,))[0])(1.0)
+
+
+def test_a_function_that_changes_between_calls_is_refused() -> None:
+    calls = [0]
+
+    def f(t: Any) -> Any:
+        calls[0] += 1
+        x = np.sin(t) if calls[0] % 2 else np.cos(t) + t
+        return x if t > 0.5 else -x
+
+    with pytest.raises(ConcretizationError, match="traced again"):
+        ft.jit(lambda p: forked(f, "f")(p * 1.0))(1.0)
+
+
+def test_other_questions_stay_refused() -> None:
+    for ask in (int, float, lambda x: [1.0, 2.0][x.astype(int)], lambda x: bool(np.stack([x, x]))):
+        with pytest.raises((ConcretizationError, TypeError, ValueError)):
+            ft.jit(lambda p, ask=ask: forked(lambda x: x * ask(x), "f")(p * 1.0))(1.0)
+
+
+def test_structures_of_paths_must_agree() -> None:
+    with pytest.raises(ft.errors.FunctransError):
+        ft.jit(lambda p: forked(lambda x: (x, x) if x > 0 else x, "f")(p * 1.0))(1.0)
+    both = ft.jit(lambda p: forked(lambda x: {"a": x} if x > 0 else {"a": 0.0}, "f")(p * 1.0))
+    assert both(2.0)["a"] == 2.0
+    assert both(-2.0)["a"] == 0.0
