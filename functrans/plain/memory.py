@@ -315,7 +315,7 @@ class Flat:
 
     def _now(self) -> Any:
         tracer = self.buffer.traced()
-        return np.ndarray.flat.__get__(self.buffer) if tracer is None else tracer.flat  # type: ignore[attr-defined]  # a descriptor
+        return np.ndarray.flat.__get__(self.buffer) if tracer is None else tracer.flat
 
     def __getitem__(self, index: Any) -> Any:
         """Elements, a copy."""
