@@ -231,6 +231,8 @@ def assign(x: Tracer, new: Any) -> None:
     while root._alias is not None and root._alias.base is not None:
         alias = root._alias
         root = alias.base
+        if root._trace is not x._trace:
+            check_writable(root)  # made outside of the branch that the view was made in
         if alias.index is not None and update_in_place(root, new, alias.index):
             return
         new = alias.write(root, new)
@@ -272,14 +274,15 @@ def register_view(
     """Note that a tracer shares memory with another one; returns the view.
 
     Args:
-      base: tracer that was read.
+      base: tracer that was read, of the same trace, or one outside of the branch being staged.
       view: what was read.
       read: the view as a function of the base.
       write: the base after the view was written, as a function of base and view.
       index: the index, if it was a basic one.
     """
-    if isinstance(view, Tracer) and view._trace is base._trace:
-        if view is base or _is_number(base):
+    if isinstance(view, Tracer) and view is not base and not _is_number(base):
+        if view._trace is not base._trace:  # in a branch, where the base cannot be written to
+            view._alias = Alias(base, read, write, index)
             return view
         if base._alias is None:
             base._alias = Alias()
@@ -386,7 +389,7 @@ def getitem(x: Any, index: Any) -> Any:
     basic = basic_index(index)
     if basic is None:
         return index_value(x, index)
-    if isinstance(x, Tracer) and x._trace.is_open:
+    if isinstance(x, Tracer) and x._trace.is_direct:
         (out,) = x._trace.process(slice_p, (x,), {"index": basic})
     else:
         (out,) = bind(slice_p, x, index=basic)

@@ -323,6 +323,27 @@ def innermost_staging() -> Any:
     return None
 
 
+class within:  # noqa: N801  # used like ``tracing``
+    """Operate on the values of a trace as if no other had been opened inside it.
+
+    For what belongs to them and outlives a branch that is being staged: views that are made when
+    they are asked for.
+    """
+
+    __slots__ = ("token", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> None:
+        stack = open_traces.get()
+        place = stack.index(self.trace) + 1 if self.trace in stack else len(stack)
+        self.token = open_traces.set(stack[:place])
+
+    def __exit__(self, *_: object) -> None:
+        open_traces.reset(self.token)
+
+
 class replaying:  # noqa: N801  # used like ``tracing``
     """Let the equations that a pass makes keep the user's lines of those that it applies again.
 

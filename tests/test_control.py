@@ -169,6 +169,95 @@ def test_what_a_branch_refers_to_from_outside_is_computed_in_it(
     assert_allclose(ft.jit(ft.vmap(own, (0, None)))(xs, 1.5), expected)
 
 
+def _views(x: Any) -> tuple[Any, ...]:
+    """Arrays and views of them that follow a write, of traced arrays and of those filled."""
+    a = x * 1.0
+    v, r = a[:2], a.reshape(3, 1)
+    a[0] = 5.0 * x[1]
+    b = np.zeros((2, 2))
+    t, row, diagonal = b.T, b[1], np.diagonal(b)
+    b[0, :], b[1, 0] = x[:2], x[2]
+    return a, v, r, b, t, row, diagonal
+
+
+READS: dict[str, Callable[..., Any]] = {
+    "views": lambda a, v, r, b, t, row, diagonal: v.sum() * r[1, 0],
+    "views of filled": lambda a, v, r, b, t, row, diagonal: (t @ row).sum() * diagonal[1],
+    "views of views": lambda a, v, r, b, t, row, diagonal: v[1:].sum() + row[:1].sum() * t[0, 1],
+    "copies": lambda a, v, r, b, t, row, diagonal: _changed(v.copy(), a[2]) + _changed(+row, a[0]),
+    "nested": lambda a, v, r, b, t, row, diagonal: lax.cond(
+        a[0] > 0, lambda: v[0] * row[0], lambda: np.exp(-a[0] * row[0])
+    ),
+}
+
+
+def _changed(own: Any, value: Any) -> Any:
+    own[0] += value
+    own *= value
+    return own.sum()
+
+
+@pytest.mark.parametrize("name", READS)
+def test_views_made_outside_of_a_branch_are_read_in_it(name: str) -> None:
+    read = READS[name]
+
+    def f(x: Any) -> Any:
+        arrays = _views(x)
+        y = lax.cond(x[0] > 0, lambda: read(*arrays), lambda: np.sum(arrays[0]))
+        return y * read(*arrays) + sum(np.sum(array) for array in arrays)
+
+    def plain(x: Any) -> Any:
+        arrays = _views(x)
+        y = read(*arrays) if x[0] > 0 else np.sum(arrays[0])
+        return y * read(*arrays) + sum(np.sum(array) for array in arrays)
+
+    points = np.array([[0.3, 0.5, 0.7], [-0.3, 0.5, 0.7]])
+    for x in points:
+        slope = [(plain(x + e) - plain(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+        assert_allclose(ft.jit(f)(x), plain(x))
+        assert_allclose(ft.grad(f)(x), slope, 1e-7)
+        assert_allclose(ft.jit(ft.grad(f))(x), slope, 1e-7)
+        assert_allclose(ft.jacfwd(f)(x), slope, 1e-7)
+    assert_allclose(ft.vmap(f)(points), [plain(x) for x in points])
+    assert_allclose(ft.vmap(ft.grad(f))(points), [ft.grad(f)(x) for x in points])
+    assert_allclose(ft.jit(ft.vmap(ft.hessian(f)))(points), [ft.hessian(plain)(x) for x in points])
+
+
+WRITES: dict[str, Callable[..., Any]] = {
+    "array": lambda x, a, v, r, b, t, row, diagonal: a.__setitem__(0, 7.0),
+    "in place": lambda x, a, v, r, b, t, row, diagonal: a.__iadd__(x[1]),
+    "view": lambda x, a, v, r, b, t, row, diagonal: v.__setitem__(0, 7.0),
+    "view made there": lambda x, a, v, r, b, t, row, diagonal: a[1:].__setitem__(0, 7.0),
+    "reshaped there": lambda x, a, v, r, b, t, row, diagonal: a.reshape(3, 1).__setitem__(0, x[1]),
+    "filled": lambda x, a, v, r, b, t, row, diagonal: b.__setitem__((0, 0), x[1]),
+    "view of filled": lambda x, a, v, r, b, t, row, diagonal: row.__setitem__(0, x[1]),
+    "filled, a number": lambda x, a, v, r, b, t, row, diagonal: t[0].__setitem__(0, 2.0),
+    "transposed there": lambda x, a, v, r, b, t, row, diagonal: b.T[0].__setitem__(0, x[0]),
+    "flat": lambda x, a, v, r, b, t, row, diagonal: b.flat.__setitem__(0, x[0]),
+    "sorted": lambda x, a, v, r, b, t, row, diagonal: a.sort(),
+    "put": lambda x, a, v, r, b, t, row, diagonal: np.put(a, [0], x[1]),
+    "out": lambda x, a, v, r, b, t, row, diagonal: np.multiply(v, 2.0, out=v),
+    "at": lambda x, a, v, r, b, t, row, diagonal: np.add.at(a, [0, 0], x[1]),
+}
+
+
+@pytest.mark.parametrize("transform", [ft.jit, ft.grad, ft.vmap, lambda f: ft.jit(ft.grad(f))])
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_in_a_branch_to_what_is_outside_raise(name: str, transform: Any) -> None:
+    def f(x: Any) -> Any:
+        arrays = _views(x)
+
+        def taken() -> Any:
+            WRITES[name](x, *arrays)
+            return np.sum(arrays[0])
+
+        return lax.cond(x[0] > 0, taken, lambda: 0.0) + sum(np.sum(array) for array in arrays)
+
+    x = np.array([0.3, 0.5, 0.7])
+    with pytest.raises(AliasedWriteError, match=r"test_control\.py"):
+        transform(f)(x[None] if transform is ft.vmap else x)
+
+
 def test_a_branch_that_is_not_taken_costs_nothing() -> None:
     calls: list[float] = []
 

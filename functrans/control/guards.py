@@ -195,6 +195,7 @@ def stage_path(
     *,
     name: str,
     arg_names: Sequence[str],
+    is_branch: bool = False,
 ) -> StagedPath:
     """Trace a function of flat arguments into the program of the path that it takes.
 
@@ -207,12 +208,13 @@ def stage_path(
       label: what is traced, for messages.
       name: name of the program.
       arg_names: key path of each argument.
+      is_branch: see ``StagingTrace``.
 
     Raises:
       ConcretizationError: the function asks for a float, or for what depends on an effect.
       PathLimitError: one line asks again and again.
     """
-    trace = StagingTrace(label)
+    trace = StagingTrace(label, is_branch=is_branch)
     invars: list[Var] = []
     try:
         with tracing(trace):

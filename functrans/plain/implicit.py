@@ -23,14 +23,16 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans.errors import ConcretizationError
+from functrans.control.guards import stage_path, unmarked
+from functrans.errors import ConcretizationError, FunctransError
 from functrans.ir.source import here
+from functrans.passes.evaluate import evaluate
 from functrans.plain.memory import given, holds_tracer, settled
 from functrans.plain.sparse import TracedSparse
 from functrans.plain.sparse_dense import TracedDense, array_of
 from functrans.plain.sparse_parts import scipy_class
 from functrans.state import open_traces
-from functrans.trace import Tracer, shape_of
+from functrans.trace import Tracer, aval_of, shape_of
 from functrans.traces.common import plain_value as value_behind
 from functrans.traces.towers import TowerTrace
 from functrans.transforms.jacobian import jacfwd
@@ -137,6 +139,7 @@ def solution(
     Raises:
       LinAlgError: the condition does not determine the solution.
     """
+    condition = program(who, condition, x)
     active = np.zeros(len(x), bool) if active is None else active
     free = np.flatnonzero(~active)
     fixed = bounds[np.flatnonzero(active)] if active.any() else np.zeros(0)
@@ -203,6 +206,34 @@ def _check(who: str, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
         )
 
 
+# programs ---------------------------------------------------------------------------------------
+
+
+def program(who: str, function: Callable[[Any], Any], x: np.ndarray) -> Callable[[Any], Any]:
+    """A function of a vector as the program that it is at a point: its code runs once.
+
+    What it computes of values from outside is part of the program, so that it may be written to
+    where the vector is traced within.
+
+    Args:
+      who: for messages.
+      function: takes a vector, gives an array.
+      x: the point, which decides what Python decides by values.
+
+    Returns:
+      A function of vectors; ``function`` itself where it asks for what has no program.
+    """
+    try:
+        staged = stage_path(
+            lambda v: [array_of(function(v))], [aval_of(x)], [x], who, name="", arg_names=[""],
+            is_branch=True,
+        )  # fmt: skip
+    except FunctransError:
+        return function
+    jaxpr = unmarked(staged.jaxpr)
+    return lambda v: evaluate(jaxpr, [v])[0]
+
+
 # minima -----------------------------------------------------------------------------------------
 
 
@@ -224,11 +255,7 @@ def minimum(
     Returns:
       The vector, of the same value; ``x`` itself if nothing is traced.
     """
-
-    def scalar(v: Any) -> Any:
-        return array_of(objective(v)).reshape(())
-
-    condition = grad(scalar)
+    condition = grad(program(who, lambda v: array_of(objective(v)).reshape(()), x))
     if lower is None and upper is None:
         return solution(who, condition, x)
     low = np.full(len(x), -np.inf) if lower is None else lower

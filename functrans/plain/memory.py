@@ -28,7 +28,7 @@ from functrans.operators import element, nested_elements, register_view
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import reshape
 from functrans.state import open_traces
-from functrans.trace import Tracer, aval_of
+from functrans.trace import Tracer, aval_of, within
 
 PLAIN_KINDS = "fciub"
 """Kinds of dtypes of arrays that may hold numbers."""
@@ -159,7 +159,8 @@ class Buffer(np.ndarray):
             return None
         tracer = self._tracer
         if tracer is None or tracer.shape != self.shape:
-            tracer = self._tracer = _view_of(home, self)
+            with within(home.trace):
+                tracer = self._tracer = _view_of(home, self)
         return tracer
 
     def made_traced(self) -> Any:

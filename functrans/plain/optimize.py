@@ -31,6 +31,7 @@ from functrans.plain.implicit import (
     minimum,
     pair_of_bounds,
     plain_value,
+    program,
     solution,
     vector_of,
 )
@@ -196,13 +197,12 @@ def _at_minimum(name: str, result: Any, objective: Any, lower: Any, upper: Any) 
     plain = np.asarray(result.x, np.float64)
     shape = plain.shape
 
-    def flat(v: Any) -> Any:
-        return objective(v.reshape(shape))
-
-    x = minimum(f"scipy.optimize.{name}", flat, plain.reshape(-1), lower, upper)
+    who = f"scipy.optimize.{name}"
+    flat = program(who, lambda v: objective(v.reshape(shape)), plain.reshape(-1))
+    x = minimum(who, flat, plain.reshape(-1), lower, upper)
     if not _is_traced(x):
         return result
-    fields = {"x": x.reshape(shape), "fun": array_of(objective(x.reshape(shape))).reshape(())}
+    fields = {"x": x.reshape(shape), "fun": array_of(flat(x)).reshape(())}
     if "jac" in result:
         fields["jac"] = grad(lambda v: array_of(flat(v)).reshape(()))(x)
     if "hess" in result:
