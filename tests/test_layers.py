@@ -111,6 +111,7 @@ rolling
 users memory
 decide twins
 sparse_dense sparse_parts
+sparse_writing
 sparse
 sparse_in_twins
 sparse_names implicit

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
@@ -31,11 +30,12 @@ from functrans.plain.sparse_parts import (
     accumulated,
     merged,
     pooled,
+    refused,
     scipy_class,
     sparse_library,
 )
+from functrans.plain.sparse_writing import addressed, read_written, write
 from functrans.primitives.gather_scatter import accumulate_p
-from functrans.primitives.structural import cast
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
@@ -61,13 +61,6 @@ def is_traced(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.dtype == object:
         return any(map(is_traced, value.flat))
     return holds_tracer(value)
-
-
-def refused(what: str, advice: str) -> UnsupportedOperationError:
-    """The error for an operation of traced sparse matrices that is not supported."""
-    return UnsupportedOperationError(
-        f"{what} of a sparse matrix with traced entries{here()} is not supported; {advice}"
-    )
 
 
 def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
@@ -441,66 +434,17 @@ class TracedSparse(Sparse):
             length = min(length, shape_of(values)[0])
             values = values[:length]
         steps = np.arange(length)
-        self._write(steps - min(k, 0), steps + max(k, 0), values)
+        write(self, steps - min(k, 0), steps + max(k, 0), values)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """``A[i, j] = value``."""
-        rows, cols = self._addressed(key)
+        rows, cols = addressed(self, key)
         if is_sparse(value):
             value = value.toarray()
         value = array_of(value)
         while len(shape_of(value)) > rows.ndim:
             value = value[0] if shape_of(value)[0] == 1 else value[..., 0]
-        self._write(rows, cols, value)
-
-    def _addressed(self, key: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the places of an index."""
-        key = settled(key)
-        if holds_tracer(key):
-            raise refused("an index that is traced", "rows and columns must be known")
-        if self.ndim != 2:
-            raise refused("writing to a row", "write to the matrix: A[i, j] = v")
-        if type(key) is tuple:
-            key = tuple([k.toarray() if sparse_library().issparse(k) else k for k in key])
-        elif sparse_library().issparse(key):
-            key = key.toarray()
-        m, n = self.shape
-        rows = np.broadcast_to(np.arange(m)[:, None], (m, n))[key]
-        cols = np.broadcast_to(np.arange(n), (m, n))[key]
-        return np.asarray(rows), np.asarray(cols)
-
-    def _write(self, rows: np.ndarray, cols: np.ndarray, value: Any) -> None:
-        self._check_storable(value)
-        if self._written is None:
-            own = self._distinct()
-            self._written = Written(own.coords, own.entries)
-        written = self._written
-        keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
-        shape = shape_of(value)
-        local = np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), rows.shape)
-        keep = np.ones(rows.size, bool)
-        if not isinstance(value, Tracer):
-            keep = np.broadcast_to(np.asarray(value) != 0, rows.shape).ravel()
-            value = np.asarray(value).astype(self.dtype)
-        elif value.dtype != self.dtype:
-            value = cast(value, self.dtype)
-        start = written.add(value.reshape(-1))
-        for key, number, is_entry in zip(keys, local.ravel().tolist(), keep.tolist(), strict=True):
-            if is_entry:
-                written.numbers[key] = start + number
-            else:
-                written.numbers.pop(key, None)
-
-    def _check_storable(self, value: Any) -> None:
-        kind, own = dtype_of(value).kind, self.dtype.kind
-        if (own in "biu" and kind in "fc" and isinstance(value, Tracer)) or (
-            own != "c" and kind == "c"
-        ):
-            needed = "complex" if kind == "c" else "float"
-            raise TypeError(
-                f"values of {dtype_of(value)} were written to a sparse matrix of {self.dtype}"
-                f"{here()}; make it with dtype={needed}"
-            )
+        write(self, rows, cols, value)
 
     def __getitem__(self, key: Any) -> Any:
         """``A[i, j]``, rows, columns or parts."""
@@ -508,41 +452,10 @@ class TracedSparse(Sparse):
         if holds_tracer(key):
             raise refused("an index that is traced", "rows and columns must be known")
         if self._written is not None:
-            found = self._read_written(key)
+            found = read_written(self, key)
             if found is not None:
                 return found
         return self._moved(lambda own: own[key])
-
-    def _read_written(self, key: Any) -> Any:
-        """An entry or a small part while entries are written; ``None`` of larger parts."""
-        written = self._written
-        assert written is not None
-        if (
-            type(key) is tuple
-            and len(key) == 2
-            and all(isinstance(k, (int, np.integer)) for k in key)
-        ):
-            i, j = (int(k) + n * (k < 0) for k, n in zip(key, self.shape, strict=True))
-            if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
-                raise IndexError(f"index {key} is out of bounds for shape {self.shape}")
-            number = written.numbers.get((i, j))
-            if number is None:
-                return np.zeros((), self.dtype)[()]
-            return written.take(np.array([number]))[0]
-        rows, cols = self._addressed(key)
-        if rows.size > 4 * len(written.numbers) + 64:
-            return None
-        like = scipy_class(self.kind, "csr")(self.shape)[key]
-        if not sparse_library().issparse(like):
-            return None
-        keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
-        numbers = np.array([written.numbers.get(own, -1) for own in keys], np.intp)
-        at = np.flatnonzero(numbers >= 0)
-        shape = tuple(map(int, like.shape))
-        coords = tuple([c.astype(np.intp) for c in np.unravel_index(at, shape)])
-        entries = written.take(numbers[at]) if len(at) else np.zeros(0, self.dtype)
-        layout = "coo" if len(shape) == 1 else self.format
-        return TracedSparse(self.kind, layout, shape, coords, entries)
 
     # arithmetic -----------------------------------------------------------------------------------
 

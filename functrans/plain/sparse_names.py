@@ -34,12 +34,19 @@ from functrans.plain.sparse import (
     paired,
     positions,
     read_off,
-    refused,
     traced_form,
 )
 from functrans.plain.sparse_dense import array_of
 from functrans.plain.sparse_in_twins import in_twins, in_world
-from functrans.plain.sparse_parts import FORMATS, KINDS, Places, pooled, scipy_class, sparse_library
+from functrans.plain.sparse_parts import (
+    FORMATS,
+    KINDS,
+    Places,
+    pooled,
+    refused,
+    scipy_class,
+    sparse_library,
+)
 from functrans.trace import Tracer, dtype_of, shape_of
 
 # constructors -----------------------------------------------------------------------------------

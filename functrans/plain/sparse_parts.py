@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.source import here
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.trace import Tracer, bind, shape_of
 
@@ -32,6 +34,13 @@ def sparse_library() -> Any:
 def scipy_class(kind: str, layout: str) -> Any:
     """SciPy's class of a kind (``"matrix"``, ``"array"``) and format."""
     return getattr(sparse_library(), f"{layout}_{kind}")
+
+
+def refused(what: str, advice: str) -> UnsupportedOperationError:
+    """The error for an operation of traced sparse matrices that is not supported."""
+    return UnsupportedOperationError(
+        f"{what} of a sparse matrix with traced entries{here()} is not supported; {advice}"
+    )
 
 
 def pooled(arrays: list[Any]) -> Any:
