@@ -34,7 +34,7 @@ from functrans.plain.sparse_parts import (
     scipy_class,
     sparse_library,
 )
-from functrans.plain.sparse_writing import addressed, read_written, write
+from functrans.plain.sparse_writing import addressed, check_storable, read_written, write
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
@@ -494,7 +494,7 @@ class TracedSparse(Sparse):
         if not isinstance(other, TracedSparse):
             self[:, :] = other
             return self
-        self._check_storable(other.entries)
+        check_storable(self, other.entries)
         layout, dtype = self.format, self.dtype
         other = other.asformat(layout)
         self._become_like(other if other.dtype == dtype else other.astype(dtype))

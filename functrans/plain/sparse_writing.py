@@ -38,7 +38,7 @@ def addressed(own: Any, key: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def write(own: Any, rows: np.ndarray, cols: np.ndarray, value: Any) -> None:
     """Write values to places: zeros that are not traced are no entries."""
-    _check_storable(own, value)
+    check_storable(own, value)
     if own._written is None:
         distinct = own._distinct()
         own._written = Written(distinct.coords, distinct.entries)
@@ -60,7 +60,12 @@ def write(own: Any, rows: np.ndarray, cols: np.ndarray, value: Any) -> None:
             written.numbers.pop(key, None)
 
 
-def _check_storable(own: Any, value: Any) -> None:
+def check_storable(own: Any, value: Any) -> None:
+    """Refuse traced values that would be cut.
+
+    Raises:
+      TypeError: names the dtype of the matrix.
+    """
     kind, stored = dtype_of(value).kind, own.dtype.kind
     if (stored in "biu" and kind in "fc" and isinstance(value, Tracer)) or (
         stored != "c" and kind == "c"
