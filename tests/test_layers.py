@@ -115,6 +115,7 @@ sparse_writing
 sparse
 sparse_in_twins
 sparse_names implicit
+solvers_later
 optimize
 libraries scipy_names
 numbers

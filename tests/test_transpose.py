@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans import lax
 from functrans.ir.avals import Zero, is_differentiable_dtype
 from functrans.ir.primitive import LinearOperand, linear, multilinear
 from functrans.testing import inner, random_like
@@ -154,3 +155,55 @@ def test_transpose_in_a_nonlinear_operand_is_refused(row: Row) -> None:
         ct = np.ones(np.shape(row.apply(sample, *sample.operands)[0]))
         with pytest.raises(TypeError, match="not linear"):
             row.primitive.transpose((ct,), operands)  # type: ignore[misc]  # the row has one
+
+
+# programs of which a part is linear ---------------------------------------------------------------
+
+
+def _choice(p: Any, x: Any) -> Any:
+    a, b = lax.cond(p > 0, lambda: (np.exp(p), 2.0 * x), lambda: (p, x))
+    return a * b
+
+
+def _choice_that_reads_less(p: Any, x: Any) -> Any:
+    a = lax.cond(p > 0, lambda p, x: np.exp(p), lambda p, x: p, p, x)
+    return a * x
+
+
+def _nested_choices(p: Any, x: Any) -> Any:
+    def inner(p: Any, x: Any) -> Any:
+        return lax.cond(p > 0.1, lambda p, x: (np.sin(p), x * p), lambda p, x: (p, x), p, x)
+
+    a, b = lax.cond(p > 0, inner, lambda p, x: (p, x * 3.0), p, x)
+    return a * b + a * x
+
+
+def _switch(p: Any, x: Any) -> Any:
+    branches = [lambda p, x: (p, x), lambda p, x: (p * p, x * p), lambda p, x: (1.0 + p, -x)]
+    a, b = lax.switch(1, branches, p, x)
+    c, d = lax.switch(np.asarray(p > 0).astype(int) + 1, branches, p, x)
+    return a * b + c * d
+
+
+def _scan(p: Any, x: Any) -> Any:
+    (a, b), ys = lax.scan(
+        lambda c, t: ((c[0] * t, c[1] + t * x), c[0]), (p, 0.0 * x), np.arange(1.0, 4.0)
+    )
+    return a * b + np.sum(ys) * x
+
+
+@pytest.mark.parametrize("f", [_choice, _choice_that_reads_less, _nested_choices, _switch, _scan])
+def test_results_that_are_not_linear_may_multiply_those_that_are(f: Any) -> None:
+    for p in (0.7, 0.05, -0.4):
+        slope = float(f(p, 1.0))
+        for at in (p, np.float64(p)):
+            (pulled,) = ft.linear_transpose(lambda x, p=at: f(p, x), 1.0)(1.0)
+            np.testing.assert_allclose(pulled, slope, 1e-14)
+
+        def pulled_in(p: Any) -> Any:
+            return ft.linear_transpose(lambda x: f(p, x), 1.0)(1.0)[0]
+
+        np.testing.assert_allclose(ft.jit(pulled_in)(p), slope, 1e-14)
+        near = (f(p + 1e-6, 1.0) - f(p - 1e-6, 1.0)) / 2e-6
+        np.testing.assert_allclose(ft.grad(pulled_in)(p), near, 1e-8, 1e-9)
+        np.testing.assert_allclose(ft.jit(ft.grad(pulled_in))(p), near, 1e-8, 1e-9)

@@ -352,8 +352,8 @@ def _without_dead(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     for eqn in reversed(jaxpr.eqns):
         results_used = [var in live for var in eqn.outputs]
         if any(results_used) or eqn.effects:
-            if eqn.primitive.prune is not None and not all(results_used):
-                pruned = _pruned(eqn, results_used, jaxpr.annotations)
+            if eqn.primitive.prune is not None:  # also of operands that its programs do not read
+                pruned = prune_equation(eqn, results_used, jaxpr.annotations)
                 is_same = is_same and pruned is eqn
                 eqn = pruned  # what is left of it
             kept.append(eqn)
@@ -378,7 +378,7 @@ def _without_dead(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     )
 
 
-def _pruned(
+def prune_equation(
     eqn: Equation, used: Sequence[bool], annotations: Mapping[Any, tuple[Any, ...]]
 ) -> Equation:
     """What is needed of an equation that holds programs; annotated ones stay as they are."""

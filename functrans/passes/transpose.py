@@ -11,7 +11,9 @@ Layer: ``passes``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from functrans.passes.cotangents import (
     pull_elementwise,
     pull_masked,
 )
+from functrans.passes.simplify import prune_equation
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
 from functrans.staging import source_text
 from functrans.trace import bind, elementwise, replaying
@@ -51,6 +54,50 @@ def _forward(jaxpr: Jaxpr, env: dict[Any, Any], linear_vars: set[Var]) -> list[E
                 outs = bind(eqn.primitive, *operands, **eqn.params)
             env.update(zip(eqn.outputs, outs, strict=True))
     return linear_eqns
+
+
+def separated(jaxpr: Jaxpr, linear: tuple[bool, ...]) -> Jaxpr:
+    """The program with equations that hold programs cut in two where only a part is linear.
+
+    A choice or a loop may have results that depend on linear arguments beside others that do not,
+    and by which linear ones are multiplied.
+
+    Args:
+      jaxpr: the program; the result is cached with it.
+      linear: per argument, whether it is linear.
+    """
+    table: dict[tuple[bool, ...], Jaxpr | None] = jaxpr.cache.setdefault("separated", {})
+    if linear not in table:
+        linear_vars = {var for var, flag in zip(jaxpr.invars, linear, strict=True) if flag}
+        eqns: list[Equation] = []
+        for eqn in jaxpr.eqns:
+            parts = _parts(eqn, linear_vars)
+            eqns.extend(parts)
+            linear_vars.update(parts[-1].outputs if _reads(parts[-1].inputs, linear_vars) else ())
+        is_same = all(map(operator.is_, eqns, jaxpr.eqns))
+        table[linear] = None if is_same else replace(jaxpr, eqns=tuple(eqns), cache={})
+    known = table[linear]
+    return jaxpr if known is None else known
+
+
+def _reads(inputs: Sequence[Any], linear_vars: set[Var]) -> bool:
+    return any(type(a) is Var and a in linear_vars for a in inputs)
+
+
+def _parts(eqn: Equation, linear_vars: set[Var]) -> list[Equation]:
+    """An equation, or what of it does not depend on linear values and the rest."""
+    prune = eqn.primitive.prune
+    n = len(eqn.outputs)
+    if prune is None or eqn.effects or not _reads(eqn.inputs, linear_vars):
+        return [eqn]
+    fixed = []
+    for i in range(n):
+        pruned = prune_equation(eqn, [i == j for j in range(n)], {})
+        fixed.append(not _reads(pruned.inputs, linear_vars))
+    if not any(fixed):
+        return [eqn]
+    cut = (fixed, [not flag for flag in fixed])
+    return [prune_equation(eqn, flags, {}) for flags in cut if any(flags)]
 
 
 def _pull_equation(
@@ -141,6 +188,7 @@ def _transpose_in(
     Returns:
       Per argument a cotangent or ``Zero``; ``None`` where it is not linear.
     """
+    jaxpr = separated(jaxpr, tuple([is_linear(operand) for operand in operands]))
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
     linear_vars = set()
     for var, operand in zip(jaxpr.invars, operands, strict=True):

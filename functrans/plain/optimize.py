@@ -36,6 +36,7 @@ from functrans.plain.implicit import (
     vector_of,
 )
 from functrans.plain.memory import given, settled
+from functrans.plain.solvers_later import solved_later
 from functrans.plain.sparse_dense import array_of
 from functrans.plain.sparse_names import plain_or, refuser
 from functrans.trace import Tracer, shape_of
@@ -57,13 +58,16 @@ def _library() -> Any:
 # calls ------------------------------------------------------------------------------------------
 
 
-def _solver(name: str, finish: Finish, staged: Any = None) -> Callable[..., Any]:
+def _solver(
+    name: str, finish: Finish, staged: Any = None, later: Callable[[Given], Any] | None = None
+) -> Callable[..., Any]:
     """The twin of a solver: SciPy's on values, then the derivatives of what it gives.
 
     Args:
       name: of the solver.
       finish: makes the result of the arguments by name and of SciPy's result.
       staged: what to call where values are not known.
+      later: in place of it, makes the result of the arguments by name.
     """
     function = getattr(_library(), name)
     signature = inspect.signature(function)
@@ -81,6 +85,9 @@ def _solver(name: str, finish: Finish, staged: Any = None) -> Callable[..., Any]
         except Exception as error:
             if not _is_of_unknown_value(error):
                 raise
+            if later is not None:
+                bound.apply_defaults()
+                return given(later(bound.arguments))
             if staged is not None:
                 return given(staged(*args, **kwargs))
             raise UnsupportedOperationError(
@@ -172,6 +179,114 @@ def _result(plain: Any, **traced: Any) -> Any:
     kept = {name: plain[name] for name in names if name in _LASTING}
     result = _result_class()(**{name: given(x) for name, x in traced.items()}, **kept)
     object.__setattr__(result, "hidden", frozenset(names) - frozenset(result))
+    return result
+
+
+# where values are not known ---------------------------------------------------------------------
+
+
+def _with_arguments(a: Given, *names: str) -> dict[str, Callable[[Any], Any]]:
+    """Functions of the unknowns alone, by name."""
+    return {name: _function(a, name) for name in names if callable(a.get(name))}
+
+
+def _refuse_later(name: str, a: Given, *options: str) -> None:
+    """Refuse options that are not for programs.
+
+    Raises:
+      UnsupportedOperationError: names one.
+    """
+    for option in options:
+        given_one = a.get(option)
+        if (
+            given_one is not None
+            and given_one is not False
+            and not (isinstance(given_one, (tuple, list, int)) and not given_one)
+        ):
+            raise UnsupportedOperationError(
+                f"scipy.optimize.{name} with {option}{here()} is not supported where values are "
+                f"not known, under jit or vmap. {_advice(name)}"
+            )
+
+
+def _start(a: Given) -> Any:
+    x0 = array_of(a["x0"])
+    return fnp.asarray(x0, dtype=np.float64) if x0.dtype.kind != "c" else x0
+
+
+def _system_later(name: str, function: str, jacobian: str) -> Callable[[Given], Any]:
+    """``fsolve`` or ``root`` as a part of a program."""
+
+    def later(a: Given) -> Any:
+        _refuse_later(name, a, "full_output", "callback")
+        start = _start(a)
+        shape, is_pair = start.shape, a.get("jac") is True
+        functions = _with_arguments(a, function, jacobian)
+        others = {
+            key: value
+            for key, value in a.items()
+            if key not in (function, jacobian, "x0", "args", "callback", "full_output")
+        }
+        if is_pair:
+            others[jacobian] = True
+
+        def solve(own: Any, x0: np.ndarray) -> Any:
+            result = getattr(_library(), name)(x0=x0.reshape(shape), **own, **others)
+            return result if name == "fsolve" else result.x
+
+        def residual(own: Any) -> Callable[[Any], Any]:
+            of = own[function]
+            return lambda v: vector_of(of(v.reshape(shape))[0] if is_pair else of(v.reshape(shape)))
+
+        who = f"scipy.optimize.{name}"
+        x, own = solved_later(who, functions, residual, solve, start.reshape(-1))
+        if name == "fsolve":
+            return x.reshape(shape)
+        fun = residual(own)(x).reshape(shape)
+        return _later_result(x=x.reshape(shape), fun=fun)
+
+    return later
+
+
+def _minimize_later(a: Given) -> Any:
+    """``minimize`` as a part of a program."""
+    _refuse_later("minimize", a, "bounds", "constraints", "callback", "hessp")
+    start = _start(a)
+    is_pair = a["jac"] is True
+    functions = _with_arguments(a, "fun", "jac", "hess")
+    others = {key: a[key] for key in ("method", "tol", "options")}
+    others |= {key: a[key] for key in ("jac", "hess") if key not in functions}
+
+    def solve(own: Any, x0: np.ndarray) -> Any:
+        return _library().minimize(x0=x0, **own, **others).x
+
+    def objective(own: Any) -> Callable[[Any], Any]:
+        of = own["fun"]
+        return lambda v: array_of(of(v)[0] if is_pair else of(v)).reshape(())
+
+    x, own = solved_later(
+        "scipy.optimize.minimize", functions, lambda own: grad(objective(own)), solve,
+        start.reshape(-1),
+    )  # fmt: skip
+    return _later_result(x=x, fun=objective(own)(x))
+
+
+def _later_result(**fields: Any) -> Any:
+    """A result of which only these fields are known while the program is staged."""
+    names = (
+        "success",
+        "status",
+        "message",
+        "nit",
+        "nfev",
+        "njev",
+        "nhev",
+        "jac",
+        "hess",
+        "hess_inv",
+    )
+    result = _result_class()(**{name: given(x) for name, x in fields.items()})
+    object.__setattr__(result, "hidden", frozenset(names))
     return result
 
 
@@ -558,15 +673,19 @@ def _of_optimize() -> dict[str, Any]:
         "newton_krylov",
     )  # fmt: skip
     names: dict[str, Any] = {
-        "minimize": _solver("minimize", _minimize),
+        "minimize": _solver("minimize", _minimize, later=_minimize_later),
         "minimize_scalar": _solver("minimize_scalar", _minimize_scalar),
         "least_squares": _solver("least_squares", _least_squares),
         "lsq_linear": _solver("lsq_linear", _linear_least_squares),
         "nnls": _solver("nnls", _nnls),
         "leastsq": _solver("leastsq", _leastsq),
         "curve_fit": _solver("curve_fit", _curve_fit),
-        "root": _solver("root", _root),
-        "fsolve": _solver("fsolve", _system("fsolve", "func")),
+        "root": _solver("root", _root, later=_system_later("root", "fun", "jac")),
+        "fsolve": _solver(
+            "fsolve",
+            _system("fsolve", "func"),
+            later=_system_later("fsolve", "func", "fprime"),
+        ),
         "root_scalar": _solver("root_scalar", _root_scalar),
         "newton": _solver("newton", _number("newton", "func"), _staged(own.newton, "newton")),
         "fixed_point": _solver(

@@ -74,9 +74,6 @@ SINGULAR = {
 """Programs with a step that has no derivative at their point, though what follows has: NaN."""
 
 NOT_COMPILED = {
-    "bradley_terry": "minimize, where values are not known",
-    "four_bar": "fsolve, where values are not known",
-    "logistic_fit": "minimize, likewise",
     "pr_flash": "a shape that depends on values",
 }
 """Programs that are differentiated, but not compiled: they raise."""
