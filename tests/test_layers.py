@@ -101,7 +101,8 @@ table
 reuse
 evaluate
 algebra batch cotangents remat
-simplify transpose nodes
+simplify
+transpose nodes
 curvature periods pullback pushforward taylor work
 costs repeats
 pages
