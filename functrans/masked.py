@@ -36,15 +36,18 @@ class MaskedSelection:
       array: the array selected from, or a function of it.
       mask: traced booleans.
       axis: the axis of ``array`` where those of the mask begin.
+      known: the selected elements, once a use has asked for them; they stand for the selection from
+        then on.
     """
 
-    __slots__ = ("array", "axis", "key", "mask")
+    __slots__ = ("array", "axis", "key", "known", "mask")
     __array_priority__ = 2000.0
 
     def __init__(self, array: Any, mask: Tracer, axis: int, key: Any = None) -> None:
-        self.array = array
-        self.mask = mask
+        self.array = array._twin() if isinstance(array, Tracer) else array
+        self.mask = mask._twin()  # what is written to either later is not seen here
         self.axis = axis
+        self.known: Any = None
         self.key = _key(mask) if key is None else key
 
     def wide_mask(self) -> Any:
@@ -61,7 +64,7 @@ class MaskedSelection:
             selected, which is not known.
         """
         if isinstance(value, MaskedSelection):
-            if value.axis != self.axis or value.key != self.key:
+            if value.axis != self.axis or value.key != self.key or value.known is not None:
                 raise value.refused("combined with, or stored at, another mask")
             return value.array
         if isinstance(value, (list, tuple)):
@@ -89,7 +92,9 @@ class MaskedSelection:
         Raises:
           ConcretizationError: it cannot.
         """
-        return self.array[self.index(what)]
+        if self.known is None:
+            self.known = self.array[self.index(what)]
+        return self.known
 
     def index(self, what: str) -> Any:
         """The index that selects them; see ``selection``."""
@@ -115,6 +120,13 @@ class MaskedSelection:
         )
 
     def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
+        if any(isinstance(x, MaskedSelection) and x.known is not None for x in operands):
+            return function(
+                *[
+                    x.selection("combined") if isinstance(x, MaskedSelection) else x
+                    for x in operands
+                ]
+            )
         try:
             values = [self.array if x is self else self.aligned(x) for x in operands]
         except ConcretizationError:
@@ -166,7 +178,7 @@ class MaskedSelection:
         return self.selection("indexed")[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise self.refused("written to")
+        self.selection("written to")[index] = value
 
     def __iter__(self) -> Any:
         return iter(self.selection("iterated over"))
@@ -207,8 +219,26 @@ def _operator(function: Callable[..., Any]) -> tuple[Any, Any]:
     return forward, reflected
 
 
+def _in_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def apply(self: MaskedSelection, other: Any) -> Any:
+        result = self._apply(function, self, other)
+        if not isinstance(result, MaskedSelection):
+            own = self.selection("written to")
+            own[...] = result
+        elif dtype_of(result.array) != dtype_of(self.array):
+            raise TypeError(
+                f"a selection of {dtype_of(self.array)} was changed in place to "
+                f"{dtype_of(result.array)}{here()}; convert it first: x[mask].astype(float)"
+            )
+        else:
+            self.array = result.array
+        return self
+
+    return apply
+
+
 def _install_operators() -> None:
-    """Python's operators; an augmented one gives a new selection, which is then stored."""
+    """Python's operators; an augmented one changes the selection, which is then stored."""
     for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift",
         "rshift",
@@ -216,6 +246,7 @@ def _install_operators() -> None:
         function = getattr(operator, {"and": "and_", "or": "or_"}.get(name, name))
         forward, reflected = _operator(function)
         setattr(MaskedSelection, f"__{name}__", forward)
+        setattr(MaskedSelection, f"__i{name}__", _in_place(function))
         setattr(MaskedSelection, f"__r{name}__", reflected)
     for name in ["eq", "ne", "lt", "le", "gt", "ge"]:
         setattr(MaskedSelection, f"__{name}__", _operator(getattr(operator, name))[0])

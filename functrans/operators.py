@@ -433,11 +433,41 @@ def length(x: Any) -> int:
     return shape[0]
 
 
+def _imatmul(self: Any, other: Any) -> Any:
+    """``self @= other``, in place."""
+    result = _matmul(self, other)
+    if result is NotImplemented:
+        return result
+    if len(shape_of(self)) < 2 or len(shape_of(other)) < 2:
+        raise ValueError(
+            f"in-place matrix product of arrays of {len(shape_of(self))} and "
+            f"{len(shape_of(other))} axes{here()}; both need two or more"
+        )
+    setitem(self, Ellipsis, result)
+    return self
+
+
 def iterate(x: Any) -> Iterator[Any]:
     """Iterate over the first axis."""
     if not shape_of(x):
         raise TypeError("iteration over a 0-d array")
-    return iter([getitem(x, i) for i in range(shape_of(x)[0])])
+    return _items(x)
+
+
+def _items(x: Any) -> Iterator[Any]:
+    """The items one after the other: each as it is when its turn comes, as NumPy's are."""
+    view = getitem(x, Ellipsis) if isinstance(x, Tracer) else x
+    content = _content(view)
+    n = shape_of(x)[0]
+    ahead = [getitem(x, i) for i in range(n)]
+    for i in range(n):
+        yield ahead[i] if _content(view) is content else getitem(x, i)
+
+
+def _content(x: Any) -> Any:
+    """What is another object after a write to a tracer, or to what it is a view of."""
+    var = getattr(x, "_var", None)
+    return getattr(x, "_value", None) if var is None else var
 
 
 # Python values ----------------------------------------------------------------------------------
@@ -574,6 +604,7 @@ def operator_table() -> dict[str, Any]:
         __abs__=_unary(complex_parts.absolute),
         __invert__=_unary(ew.invert),
         __matmul__=_matmul,
+        __imatmul__=_imatmul,
         __rmatmul__=_rmatmul,
         __divmod__=lambda self, other: (self // other, self % other),
         __rdivmod__=lambda self, other: (other // self, other % self),

@@ -196,10 +196,17 @@ def _of_class(cls: type, seen: set[int]) -> str:
     return ""
 
 
+def _is_generated(function: types.FunctionType) -> bool:
+    """Whether the module ``dataclasses`` wrote a method: it does nothing but keep its fields."""
+    return function.__code__.co_qualname.startswith("__create_fn__.")
+
+
 def _of_function(function: types.FunctionType, seen: set[int]) -> str:
     if not is_user_function(function):
         wrapped = getattr(function, "__wrapped__", None)
         return "" if wrapped is None else _reason(wrapped, seen)
+    if _is_generated(function):
+        return ""
     return _of_code(function.__code__, names_in(function), seen)
 
 

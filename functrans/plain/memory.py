@@ -230,9 +230,7 @@ class Buffer(np.ndarray):
         """The elements along the first axis."""
         if not self.ndim:
             raise TypeError("iteration over a 0-d array")
-        if self.ndim == 1 and self.traced() is None:
-            return iter(self.plain())
-        return (self[i] for i in range(self.shape[0]))
+        return (self[i] for i in range(self.shape[0]))  # which may become traced in between
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Ufuncs: of the tracer where there is one, and into ``out=``."""
@@ -334,7 +332,7 @@ class Flat:
         self._now()[index] = value
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._now())
+        return (self[i] for i in range(len(self)))
 
     def __len__(self) -> int:
         return len(self._now())
@@ -378,6 +376,7 @@ def _method(name: str) -> Callable[..., Any]:
             result = plain(self, *args, **kwargs)
             if self.home().holds(result):
                 return result
+            tracer = tracer.copy()  # the layout of a traced array would allow a view
         if tracer is None and (args or kwargs):
             args, kwargs = settled(args), settled(kwargs)
             if holds_tracer(args) or holds_tracer(kwargs):

@@ -813,3 +813,84 @@ def test_selections_that_fit_need_no_path_of_their_own():
     compiled = ft.jit(f, specialize=True, max_paths=1)
     for x in (np.array([0.7, 0.2, 0.05]), np.array([0.1, 0.9, 0.6])):
         np.testing.assert_allclose(compiled(x), f(x), 1e-13)
+
+
+def _sorted_in_place(x):
+    z = x[x > 0]
+    z.sort()
+    return z[0] * z[1]
+
+
+def _by_a_function(x):
+    def norm(v):
+        v -= 1.0
+
+    z = x[x > 0]
+    norm(z)
+    return (z**2).sum()
+
+
+def _aliases_and_views(x):
+    z = x[x > 0]
+    w = z
+    z *= 2
+    v = z[1:]
+    v[0] = 9 * x[0]
+    z[0] += 5
+    return (w * np.arange(3.0)).sum() + w[0]
+
+
+def _by_functions_of_numpy(x):
+    z = x[x > 0]
+    np.put(z, [0], x[1])
+    np.add.at(z, [0, 0], x[0])
+    np.clip(z[1:2], 0.0, 0.25, out=z[1:2])
+    total = z.sum()
+    z.fill(3.0 * x[0])
+    return total + z.sum()
+
+
+def _stored_after_a_change(x):
+    m = x > 0
+    y = np.zeros(4)
+    z = x[m]
+    w = z
+    z *= 2
+    y[m] = w
+    return (y**2).sum()
+
+
+def _mask_changes(x):
+    m = x > 0
+    z = x[m]
+    m[0] = False
+    return (z * 2).sum()
+
+
+def _source_changes(x):
+    y = x * 1.0
+    b = x > 0.5
+    m = x > 0
+    z, u = b[m], y[m]
+    b[0] = False
+    y[0] = 0.0
+    return (z.sum() * x).sum() + u.sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        _sorted_in_place, _by_a_function, _aliases_and_views, _by_functions_of_numpy,
+        _stored_after_a_change, _mask_changes, _source_changes,
+    ],
+)  # fmt: skip
+def test_selections_are_arrays_of_their_own(f):
+    x = np.array([1.7, 0.3, -0.4, 0.8])
+    slope = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    compiled = ft.jit(f, specialize=True)
+    np.testing.assert_allclose(compiled(x), f(x), 1e-13)
+    np.testing.assert_allclose(ft.grad(compiled)(x), slope, 1e-6, 1e-8)
+    np.testing.assert_allclose(ft.grad(f)(x), slope, 1e-6, 1e-8)
+    np.testing.assert_allclose(ft.vmap(compiled)(x[None])[0], f(x), 1e-13)
+    if f is _stored_after_a_change:
+        np.testing.assert_allclose(ft.jit(f)(x), f(x), 1e-13)

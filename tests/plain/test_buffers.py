@@ -1,5 +1,6 @@
 """Arrays that a function fills, where they meet each other, arguments and arrays from outside."""
 
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -115,3 +116,109 @@ def test_arrays_that_are_filled_are_operands_as_others(name: str, left: str, rig
         assert_allclose(ft.jit(f)(POINT), expected, 1e-13)
         assert_allclose(ft.vmap(f)(POINT[None])[0], expected, 1e-13)
     np.testing.assert_array_equal(OUTSIDE, [2.1, 1.0, 4.0])
+
+
+# what is written while it is read -----------------------------------------------------------------
+
+VALUES = np.array([1.7, 0.3, -0.4, 0.8])
+
+
+def running_sums(x: Any) -> Any:
+    y = x * 1
+    for i, v in enumerate(y):
+        if i < 3:
+            y[i + 1] += v
+    return y.sum() * y[2]
+
+
+def pairs(x: Any) -> Any:
+    y = x * 1
+    for a, b in itertools.pairwise(y):
+        y[3] += a * b
+    for i, (a, b) in enumerate(zip(y, y[1:])):  # noqa: B905, RUF007  # as people write it
+        y[2] += a * b * i
+    return (y * y).sum()
+
+
+def rows(x: Any) -> Any:
+    y = np.outer(x, x)
+    for i, row in enumerate(y):
+        row *= 2.0
+        y[(i + 1) % 4] += row
+    return (y * np.arange(16.0).reshape(4, 4)).sum()
+
+
+def filled_in_a_loop(x: Any) -> Any:
+    out = np.zeros(4)
+    for i, v in enumerate(out):
+        out[i] = x[i] + v
+    return (out**2).sum()
+
+
+def filled_backwards(x: Any) -> Any:
+    out, total = np.zeros(4), 0.0
+    for i, v in enumerate(out.flat):
+        total += v * v
+        out[3 - i] = x[i]
+    return total + out.sum()
+
+
+def taken_one_by_one(x: Any) -> Any:
+    out = np.zeros(4)
+    items = iter(out)
+    first = next(items)
+    out[:] = x
+    return first + next(items) * 3.0 + sum(map(lambda v, w: v * w, out, items))
+
+
+def product_in_place(x: Any) -> Any:
+    a = x.reshape(2, 2) * 1
+    view = a.T
+
+    def swap(m: Any) -> None:
+        m @= np.array([[0.0, 1.0], [2.0, 0.0]])
+
+    swap(a)
+    view @= np.array([[1.0, 1.0], [0.0, 1.0]])
+    return (a * np.arange(4.0).reshape(2, 2)).sum()
+
+
+def copied_columns(x: Any) -> Any:
+    a = np.zeros((4, 2))[:, 0]
+    a[:] = x
+    r = a.ravel()
+    r[0] = 7
+    b = np.zeros((2, 2)).T
+    b[0] = x[:2]
+    b.reshape(-1)[3] = 5
+    b.ravel()[0] = 7
+    return (a * r).sum() + (b**2).sum()
+
+
+def fields_of_records(x: Any) -> Any:
+    y = x * 1
+    total = 0.0
+    for v in y:
+        y += 0.1 * v
+        total += v
+    return total * y[0]
+
+
+READ_AND_WRITTEN = [
+    running_sums, pairs, rows, filled_in_a_loop, filled_backwards, taken_one_by_one,
+    product_in_place, copied_columns, fields_of_records,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", READ_AND_WRITTEN)
+def test_what_is_written_while_it_is_read_is_as_in_numpy(f: Any) -> None:
+    expected = f(VALUES)
+    slope = [(f(VALUES + e) - f(VALUES - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    assert_allclose(ft.jvp(f, (VALUES,), (np.ones(4),))[0], expected)
+    assert_allclose(ft.grad(f)(VALUES), slope, 1e-6, 1e-8)
+    assert_allclose(ft.jacfwd(f)(VALUES), slope, 1e-6, 1e-8)
+    if f is copied_columns:  # whether a reshape copies depends on a layout that is not known
+        return
+    assert_allclose(ft.jit(f)(VALUES), expected)
+    assert_allclose(ft.jit(ft.grad(f))(VALUES), slope, 1e-6, 1e-8)
+    assert_allclose(ft.vmap(ft.grad(f))(VALUES[None])[0], slope, 1e-6, 1e-8)
