@@ -18,7 +18,7 @@ from typing import Any
 
 from functrans import tree
 from functrans.control.branches import cond
-from functrans.control.callbacks import pure_callback
+from functrans.control.callbacks import io_callback, pure_callback
 from functrans.control.custom_rules import stop_gradient
 from functrans.errors import ConcretizationError, FunctransError, PathLimitError
 from functrans.ir.jaxpr import Literal, Var
@@ -32,12 +32,14 @@ LIMIT = 64
 """Most paths of a function."""
 
 
-def forked(fun: Callable[..., Any], who: str) -> Callable[..., Any]:
+def forked(fun: Callable[..., Any], who: str, is_pure: bool = False) -> Callable[..., Any]:
     """A function which is traced along all its paths where it decides by values that are unknown.
 
     Args:
       fun: of pytrees of arrays.
       who: what calls it, for messages.
+      is_pure: whether it stands where programs with effects have no derivative; a path that raises
+        and whose result nothing reads does not raise then.
 
     Returns:
       A function of the same arguments. It raises ``PathLimitError`` where there are too many paths;
@@ -52,9 +54,9 @@ def forked(fun: Callable[..., Any], who: str) -> Callable[..., Any]:
             leaves, treedef = tree.flatten(args)
             if any(isinstance(x, Tracer) and plain_value(x) is None for x in leaves):
                 with suppress(ConcretizationError):
-                    return _Fork(fun, who, leaves, treedef).result()
+                    return _Fork(fun, who, leaves, treedef, is_pure).result()
             # what it asked for depends on values from outside only
-            return _Fork(fun, who, leaves, treedef, is_branch=True).result()
+            return _Fork(fun, who, leaves, treedef, is_pure, is_branch=True).result()
 
     return call
 
@@ -121,13 +123,21 @@ class _Fork:
       who: what calls it.
       leaves: its arguments.
       treedef: their structure.
+      is_pure: see ``forked``.
       is_branch: whether what it computes of values from outside is part of its paths.
     """
 
     def __init__(
-        self, fun: Any, who: str, leaves: Sequence[Any], treedef: Any, is_branch: bool = False
+        self,
+        fun: Any,
+        who: str,
+        leaves: Sequence[Any],
+        treedef: Any,
+        is_pure: bool,
+        is_branch: bool = False,
     ) -> None:
         self.fun, self.who, self.leaves, self.treedef = fun, who, leaves, treedef
+        self.is_pure = is_pure
         self.is_branch = is_branch
         self.avals = [aval_of(leaf) for leaf in leaves]
         self.paths: dict[tuple[bool, ...], _Path] = {}
@@ -203,7 +213,9 @@ class _Fork:
             like.treedef, [ShapeDtypeStruct(a.shape, a.dtype) for a in like.jaxpr.out_avals]
         )
         known = [stop_gradient(x) for x in self.leaves]
-        return pure_callback(fail, shapes, *known, vmap_method="expand_dims")
+        if self.is_pure:
+            return pure_callback(fail, shapes, *known, vmap_method="expand_dims")
+        return io_callback(fail, shapes, *known)
 
 
 def _value(atom: Any, values: dict[Var, Any]) -> Any:

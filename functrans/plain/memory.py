@@ -102,9 +102,15 @@ class Home:
 
 def _owner(array: np.ndarray) -> np.ndarray:
     """The array that owns the memory of another one."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+    while True:
+        base: Any = array.base
+        if isinstance(base, memoryview):
+            base = base.obj
+        elif not isinstance(base, np.ndarray):  # as_strided keeps the array in another object
+            base = getattr(base, "base", None)
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base
 
 
 def _address(array: np.ndarray) -> int:

@@ -62,7 +62,7 @@ def solved_later(
     bodies = {
         name: stage_body(
             f"{who}: {name}",
-            forked(lambda v, own=own: settled(own(v)), who),
+            forked(lambda v, own=own: settled(own(v)), who, is_pure=True),
             tree.structure((start,)),
             [aval],
             is_branch=True,

@@ -147,6 +147,32 @@ def test_a_path_that_raises_raises_where_it_is_taken() -> None:
             run(0.5, -1.0)
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        ft.jit, ft.grad, lambda f: ft.jit(ft.grad(f)), lambda f: ft.jit(ft.hessian(f)),
+        lambda f: ft.jit(lambda x: ft.jvp(f, (x,), (x,))[1]),
+        lambda f: lambda x: ft.vmap(ft.grad(f))(x[None]),
+    ],
+)  # fmt: skip
+def test_a_path_that_raises_raises_whatever_is_asked_for(transform: Any) -> None:
+    def root(t: Any) -> Any:
+        if t <= 0:
+            raise ValueError("no root")
+        return np.sqrt(t)
+
+    def vectorized(x: Any) -> Any:
+        return np.sum(np.vectorize(root)(x))
+
+    def integrated(x: Any) -> Any:
+        return scipy.integrate.quad(lambda t: x[1] * root(t + x[0]), 0.5, 1.0)[0]
+
+    for f in (vectorized, integrated):
+        transform(f)(np.array([1.0, 2.0]))
+        with pytest.raises(Exception, match="no root"):
+            transform(f)(np.array([-2.0, 2.0]))
+
+
 def test_what_always_raises_raises_at_once() -> None:
     def fails(t: Any) -> Any:
         raise KeyError("gone") if t > 1 else ValueError("wrong")

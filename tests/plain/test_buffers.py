@@ -204,7 +204,24 @@ def fields_of_records(x: Any) -> Any:
     return total * y[0]
 
 
+def windows(x: Any) -> Any:
+    b = np.zeros(6)
+    w = np.lib.stride_tricks.sliding_window_view(b, 3)
+    b[1:5] = x
+    return (w**2 * np.arange(12.0).reshape(4, 3)).sum()
+
+
+def strides(x: Any) -> Any:
+    b = np.zeros(6)
+    w = np.lib.stride_tricks.as_strided(b, (3, 2), (16, 8))
+    u, v = np.asarray(memoryview(b)), np.frombuffer(b)
+    b[1:5] = x
+    w[0, 0] = x[1]
+    return (w**2).sum() + b[0] + u[2] * v[3]
+
+
 READ_AND_WRITTEN = [
+    windows, strides,
     running_sums, pairs, rows, filled_in_a_loop, filled_backwards, taken_one_by_one,
     product_in_place, copied_columns, fields_of_records,
 ]  # fmt: skip

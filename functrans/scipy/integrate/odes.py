@@ -127,7 +127,7 @@ class _Problem:
         def vector_fun(t: Any, y: Any, args: Any) -> Any:
             return self._slope(fun(t, self.state(y), *args))
 
-        fun = forked(fun, self.who)
+        fun = forked(fun, self.who, is_pure=True)
         vector_fun.__name__ = name_of(fun)
         values, treedef, paths = flatten_operands(self.who, (self.start, self.y, args), "args")
         names = ["t", "y", *(path.replace("args[2]", "args", 1) for path in paths[2:])]

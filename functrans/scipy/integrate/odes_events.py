@@ -81,7 +81,9 @@ def prepare(events: Any) -> tuple[Event, ...]:
     functions = tuple(events) if isinstance(events, Iterable) else (events,)
     found = []
     for function in functions:
-        function = forked(traced_form("solve_ivp: events", function), "solve_ivp: events")
+        function = forked(
+            traced_form("solve_ivp: events", function), "solve_ivp: events", is_pure=True
+        )
         terminal = getattr(function, "terminal", None)
         is_number = terminal is None or isinstance(terminal, (bool, int, float, np.generic))
         limit = float(terminal or np.inf) if is_number else -1.0

@@ -111,7 +111,7 @@ def newton(
       (array(1.41421356), array(0.25))
     """
     who = f"newton of {name_of(func)}"
-    func = forked(traced_form("newton", func), "newton")
+    func = forked(traced_form("newton", func), "newton", is_pure=True)
     args = further_arguments(args)
     start = _floating("newton", "x0", x0)
 
@@ -161,7 +161,7 @@ def _bracketed(
 ) -> Any:
     """The root in a bracket, with its derivative."""
     who = f"{name} of {name_of(f)}"
-    f = forked(traced_form(name, f), name)
+    f = forked(traced_form(name, f), name, is_pure=True)
     args = further_arguments(args)
     low, high = _floating(name, "a", a), _floating(name, "b", b)
     for what, value in (("a", low), ("b", high)):
@@ -386,7 +386,7 @@ def root_newton(
       (array([1., 1.]), array([0.70710678, 0.70710678]))
     """
     who = f"root_newton of {name_of(fun)}"
-    fun = forked(traced_form("root_newton", fun), "root_newton")
+    fun = forked(traced_form("root_newton", fun), "root_newton", is_pure=True)
     args = further_arguments(args)
     start = Space("root_newton", x0, "x0")
     least = max(tol, _resolution(np.zeros(0, start.dtype)))
@@ -519,7 +519,7 @@ def minimize_bfgs(
       (array([1., 1.]), True)
     """
     who = f"minimize_bfgs of {name_of(fun)}"
-    fun = forked(traced_form("minimize_bfgs", fun), "minimize_bfgs")
+    fun = forked(traced_form("minimize_bfgs", fun), "minimize_bfgs", is_pure=True)
     args = further_arguments(args)
     start = Space("minimize_bfgs", x0, "x0")
     if start.dtype.kind == "c":
