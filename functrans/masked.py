@@ -120,18 +120,16 @@ class MaskedSelection:
         )
 
     def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
-        if any(isinstance(x, MaskedSelection) and x.known is not None for x in operands):
-            return function(
-                *[
-                    x.selection("combined") if isinstance(x, MaskedSelection) else x
-                    for x in operands
-                ]
-            )
-        try:
-            values = [self.array if x is self else self.aligned(x) for x in operands]
-        except ConcretizationError:
-            if not has_answer(self.mask):
-                raise
+        selections = [x for x in operands if isinstance(x, MaskedSelection)]
+        needs_elements = any(x.known is not None for x in selections)
+        if not needs_elements:
+            try:
+                values = [self.array if x is self else self.aligned(x) for x in operands]
+            except ConcretizationError:
+                if not has_answer(self.mask):
+                    raise
+                needs_elements = True
+        if needs_elements:
             return function(
                 *[
                     x.selection("combined") if isinstance(x, MaskedSelection) else x

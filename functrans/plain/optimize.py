@@ -235,8 +235,7 @@ def _system_later(name: str, function: str, jacobian: str) -> Callable[[Given], 
             return result if name == "fsolve" else result.x
 
         def residual(own: Any) -> Callable[[Any], Any]:
-            of = own[function]
-            return lambda v: vector_of(of(v.reshape(shape))[0] if is_pair else of(v.reshape(shape)))
+            return _vector_function(own, function, shape, is_pair)  # type: ignore[no-any-return]  # one
 
         who = f"scipy.optimize.{name}"
         x, own = solved_later(who, functions, residual, solve, start.reshape(-1))
@@ -273,20 +272,8 @@ def _minimize_later(a: Given) -> Any:
 
 def _later_result(**fields: Any) -> Any:
     """A result of which only these fields are known while the program is staged."""
-    names = (
-        "success",
-        "status",
-        "message",
-        "nit",
-        "nfev",
-        "njev",
-        "nhev",
-        "jac",
-        "hess",
-        "hess_inv",
-    )
     result = _result_class()(**{name: given(x) for name, x in fields.items()})
-    object.__setattr__(result, "hidden", frozenset(names))
+    object.__setattr__(result, "hidden", _LASTING | {"jac", "hess", "hess_inv"})
     return result
 
 

@@ -12,6 +12,7 @@ from scipy.optimize import Bounds, brentq, curve_fit, fsolve, least_squares, min
 
 import functrans as ft
 from functrans.errors import UnsupportedOperationError
+from helpers import fourth_order_differences
 from scipy import optimize as so
 
 POINT = np.array([0.7, 1.3])
@@ -19,16 +20,7 @@ TIMES = np.linspace(0.0, 2.0, 9)
 NOISE = np.array([0.02, -0.03, 0.01, 0.02, -0.02, 0.01, 0.03, -0.01, 0.0])
 
 
-def differences(f: Callable[[Any], Any], x: Any) -> np.ndarray:
-    """The Jacobian by central differences of fourth order."""
-    columns = []
-    for i in range(len(x)):
-        step = np.zeros(len(x))
-        step[i] = 2e-3
-        near = (np.asarray(f(x + step)) - np.asarray(f(x - step))) / 4e-3
-        far = (np.asarray(f(x + 2 * step)) - np.asarray(f(x - 2 * step))) / 8e-3
-        columns.append((4 * near - far) / 3)
-    return np.stack(columns, -1)
+differences = functools.partial(fourth_order_differences, size=2e-3)
 
 
 def check(f: Callable[[Any], Any], x: Any = POINT, rtol: float = 1e-5) -> None:

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import spsolve
 
 import functrans as ft
 from functrans.errors import UnsupportedOperationError
+from helpers import fourth_order_differences
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning"),
@@ -38,21 +39,9 @@ def values(x: Any) -> Any:
     return WEIGHTS * x[0] + np.sin(WEIGHTS * x[1])
 
 
-def differences(f: Callable[[Any], Any], x: Any) -> np.ndarray:
-    """The Jacobian by central differences of fourth order."""
-    columns = []
-    for i in range(len(x)):
-        step = np.zeros(len(x))
-        step[i] = 1e-3
-        near = (np.asarray(f(x + step)) - np.asarray(f(x - step))) / 2e-3
-        far = (np.asarray(f(x + 2 * step)) - np.asarray(f(x - 2 * step))) / 4e-3
-        columns.append((4 * near - far) / 3)
-    return np.stack(columns, -1)
-
-
 def check(f: Callable[[Any], Any], x: Any = POINT, *, jit: bool = False) -> None:
     """Value and derivatives of a function that gives an array."""
-    expected, slope = np.asarray(f(x)), differences(f, x)
+    expected, slope = np.asarray(f(x)), fourth_order_differences(f, x)
     value, tangent = ft.jvp(f, (x,), (np.array([0.3, -1.1]),))
     np.testing.assert_allclose(value, expected, 1e-12, 1e-13)
     assert np.shape(value) == expected.shape
@@ -393,16 +382,16 @@ def test_second_derivatives(program: Any) -> None:
         return (dense(program(x)) ** 2).sum()
 
     np.testing.assert_allclose(
-        ft.hessian(f)(POINT), differences(lambda x: ft.grad(f)(x), POINT), 1e-7, 1e-7
+        ft.hessian(f)(POINT), fourth_order_differences(lambda x: ft.grad(f)(x), POINT), 1e-7, 1e-7
     )
 
 
 def test_the_beam_of_the_programs() -> None:
     beam = importlib.import_module("plain.programs.beam_fem")
     scale = beam.POINT
-    slope = differences(lambda s: beam.main(s * scale), np.ones(6))
+    slope = fourth_order_differences(lambda s: beam.main(s * scale), np.ones(6))
     np.testing.assert_allclose(ft.grad(beam.main)(scale) * scale, slope, 1e-8)
-    slopes = differences(lambda s: beam.outputs(s * scale), np.ones(6))
+    slopes = fourth_order_differences(lambda s: beam.outputs(s * scale), np.ones(6))
     found = ft.jacobian(beam.outputs)(scale) * scale
     np.testing.assert_allclose(found, slopes, 1e-7, 1e-7 * np.abs(slopes).max())
 
