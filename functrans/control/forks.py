@@ -99,6 +99,7 @@ class _Path:
         self.treedef: Any = None
         with tracing(trace):
             arguments = [trace.argument(aval) for aval in fork.avals]
+            invars = [x._var for x in arguments]
             given = trace.answers = _Answers(trace, answers)
             outs: list[Any] = []
             try:
@@ -111,7 +112,7 @@ class _Path:
                 self.error = error
             finally:
                 trace.answers = None
-            self.jaxpr = trace.jaxpr([x._var for x in arguments], outs, "", [""] * len(arguments))
+            self.jaxpr = trace.jaxpr(invars, outs, "", [""] * len(arguments))
         self.asked, self.answers = given.asked, given.answers
 
 

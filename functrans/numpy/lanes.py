@@ -25,7 +25,7 @@ from functrans.passes.batch import evaluate_batched
 from functrans.primitives import movement, structural
 from functrans.primitives.structural import moveaxis, normalize_axis
 from functrans.staging import stage
-from functrans.trace import dtype_of, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def mapped(
@@ -60,7 +60,7 @@ def mapped(
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Apply a function to the vectors along an axis."""
+    """Apply a function to the vectors along an axis, which it may write to."""
     x = as_array(arr)
     shape = shape_of(x)
     k = normalize_axis(axis, len(shape), "axis")
@@ -70,14 +70,29 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
     order = (*[i for i in range(len(shape)) if i != k], k)
     lanes = structural.reshape(structural.transpose(x, order), (count, shape[k]))
-    (out,) = mapped(
-        lambda lane: [func1d(lane, *args, **kwargs)], [lanes], count, "apply_along_axis"
-    )
+    is_written = False
+
+    def call(lane: Any) -> list[Any]:
+        nonlocal is_written
+        before = lane._twin() if isinstance(lane, Tracer) else lane
+        result = func1d(lane, *args, **kwargs)
+        is_written |= not _is_same(lane, before)
+        return [result, lane]
+
+    out, written = mapped(call, [lanes], count, "apply_along_axis")
+    if is_written:
+        written = structural.reshape(written, (*lead, shape[k]))
+        arr[...] = structural.transpose(written, tuple(map(order.index, range(len(order)))))
     own = shape_of(out)[1:]
     out = structural.reshape(out, lead + own)
     ndim = len(lead)
     back = (*range(k), *range(ndim, ndim + len(own)), *range(k, ndim))
     return structural.transpose(out, back)
+
+
+def _is_same(x: Any, before: Any) -> bool:
+    """Whether a traced array stands for what its twin stands for, so that it was not written to."""
+    return all(getattr(x, name, None) is getattr(before, name, None) for name in ("_var", "_value"))
 
 
 @implements(np.apply_over_axes)

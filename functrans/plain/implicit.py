@@ -41,6 +41,12 @@ from functrans.transforms.reverse import grad
 TOLERANCE = 1e-3
 """A warning is given if the condition is larger than a relative change by this much makes it."""
 
+UNCERTAIN = 1e-7
+"""Relative change of a solution which no value tells from it where a double root is."""
+
+_STEADY = 0.5
+"""Relative change of the Jacobian from which on Newton's method is not sure to converge."""
+
 NEAR = 1e-4
 """Distance from a bound, relative to it, up to which solvers stop before a bound that is active."""
 
@@ -160,7 +166,7 @@ def solution(
             value = first if step == 0 else residual(part)
             slope = _slope(residual, part, is_elementwise)
             if step == 0:
-                _check(who, part, plain_value(value), plain_value(slope), is_elementwise)
+                _check(who, residual, part, plain_value(value), plain_value(slope), is_elementwise)
             change = value / slope if is_elementwise else np.linalg.solve(slope, value)
             part = part - change
     found = whole(part)
@@ -175,15 +181,17 @@ def _slope(residual: Callable[[Any], Any], x: Any, is_elementwise: bool) -> Any:
     return jacfwd(residual)(x)
 
 
-def _check(who: str, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool) -> None:
-    """Refuse a singular condition, and warn of one that is not satisfied.
+def _check(
+    who: str, residual: Any, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
+) -> None:
+    """Refuse a singular condition; warn of one that is not satisfied, or singular close by.
 
     Raises:
       LinAlgError: the condition does not determine the solution.
     """
     matrix = np.diag(slope) if is_elementwise else np.asarray(slope)
     is_finite = bool(np.isfinite(matrix).all())
-    singular = np.linalg.svd(matrix, compute_uv=False) if is_finite else np.zeros(1)
+    left, singular, right = np.linalg.svd(matrix) if is_finite else (matrix, np.zeros(1), matrix)
     least = np.abs(slope).min() if is_elementwise and is_finite else singular[-1]
     if not is_finite or least <= np.finfo(np.float64).eps * singular[0]:
         raise np.linalg.LinAlgError(
@@ -201,6 +209,30 @@ def _check(who: str, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
             f"0, or residual 0) is {np.linalg.norm(value):.2g} in norm at its result. Derivatives "
             "there are not those of a solution; give the solver more iterations or a smaller "
             "tolerance.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return
+    # Twice a Newton step leads across the solution, the last of the singular vectors to where a
+    # solution of higher multiplicity may lie, which no value tells from this one.
+    if is_elementwise:
+        step, weak = value / slope, np.abs(x)
+    else:
+        step = right.T @ ((left.T @ value) / singular)
+        weak = right[-1] * np.linalg.norm(x) * (-1 if right[-1] @ step < 0 else 1)
+    with np.errstate(all="ignore"):  # outside of the domain of the condition
+        near = plain_value(_slope(residual, x - 2 * step - UNCERTAIN * weak, is_elementwise))
+    if is_elementwise:
+        change = np.abs((near - slope) / slope)
+    else:
+        change = np.linalg.norm((left.T @ (near - slope)) / singular[:, None])
+    if not np.all(change <= _STEADY):
+        warnings.warn(
+            f"{who}{here()}: the Jacobian of the condition of the solution (gradient 0, or "
+            f"residual 0) changes by {100 * np.max(change):.0f} % within the accuracy of the "
+            "solution, as at a root of higher multiplicity, at a minimum that is flatter than a "
+            "parabola, at a kink, or where the solver has not converged. Derivatives may be wrong; "
+            "give the solver a smaller tolerance, or a condition whose Jacobian is regular.",
             RuntimeWarning,
             stacklevel=2,
         )

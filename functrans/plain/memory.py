@@ -47,9 +47,10 @@ class Home:
       trace: the trace that was innermost when it was made; ``None`` of an array from outside.
       tracer: what stands for ``root`` since a traced value was written to the memory.
       is_outside: whether others may see the memory, so that no traced value may be written.
+      watchers: what is called when the memory becomes traced, while it exists.
     """
 
-    __slots__ = ("__weakref__", "is_outside", "owner", "root", "trace", "tracer")
+    __slots__ = ("__weakref__", "is_outside", "owner", "root", "trace", "tracer", "watchers")
 
     def __init__(self, owner: np.ndarray, trace: Any, *, is_outside: bool) -> None:
         self.owner = owner
@@ -57,6 +58,7 @@ class Home:
         self.is_outside = is_outside or owner.base is not None or not owner.flags.writeable
         self.trace = trace
         self.tracer: Any = None
+        self.watchers: list[weakref.WeakMethod[Any]] = []
         _homes[id(owner)] = self
 
     def holds(self, array: np.ndarray) -> bool:
@@ -98,6 +100,56 @@ class Home:
             root[...] = np.nan
         elif kind in "iu":
             root[...] = np.iinfo(root.dtype).min if kind == "i" else np.iinfo(root.dtype).max
+        watchers, self.watchers = self.watchers, []
+        for watcher in watchers:
+            notify = watcher()
+            if notify is not None:
+                notify()
+
+    def watch(self, notify: Any) -> None:
+        """Call a method of an object when the memory becomes traced, if the object still exists."""
+        many = len(self.watchers)
+        if many >= _MANY_WATCHERS and not many & (many - 1):  # at powers of 2
+            self.watchers = [watcher for watcher in self.watchers if watcher() is not None]
+        self.watchers.append(weakref.WeakMethod(notify))
+
+
+_MANY_WATCHERS = 16
+
+
+def home_of(array: np.ndarray, *, is_outside: bool = False) -> Home:
+    """The memory of an array: the known one, or one that belongs to the innermost trace.
+
+    Args:
+      array: any.
+      is_outside: whether memory that is not known yet is the caller's.
+    """
+    owner = _owner(array)
+    known = _homes.get(id(owner))
+    if known is not None and known.owner is owner:
+        return known
+    stack = open_traces.get()
+    return Home(owner, stack[-1] if stack and not is_outside else None, is_outside=is_outside)
+
+
+def homes_in(values: Any) -> list[Home]:
+    """The memories of the arrays in some values, which are known as long as the list is held."""
+    if type(values) is Buffer:
+        return [values.home()]
+    if type(values) is np.ndarray:
+        return [home_of(values, is_outside=True)]
+    if type(values) in (tuple, list):
+        return [home for value in values for home in homes_in(value)]
+    if type(values) is dict:
+        return homes_in(list(values.values()))
+    return []
+
+
+def buffer_in(home: Home, array: np.ndarray) -> Buffer:
+    """An array that lies in a memory as a buffer."""
+    buffer = array.view(Buffer)
+    buffer._home = home
+    return buffer
 
 
 def _owner(array: np.ndarray) -> np.ndarray:
@@ -660,9 +712,13 @@ def _view_of(home: Home, buffer: Buffer) -> Any:
     for axis, (extent, stride) in enumerate(zip(shape, buffer.strides, strict=True)):
         steps = np.arange(extent) * (stride // root.itemsize)
         places = places + steps.reshape((extent,) + (1,) * (len(shape) - axis - 1))
-    places = numbers.ravel(order="K")[places]
-    index = np.unravel_index(places, root.shape)
-    axes = tuple(range(root.ndim))
+    return places_in(base, numbers.ravel(order="K")[places])
+
+
+def places_in(base: Any, places: np.ndarray) -> Any:
+    """A view of some elements of a traced array, by their numbers in C order."""
+    index = np.unravel_index(places, base.shape)
+    axes = tuple(range(base.ndim))
     return register_view(
         base,
         gather(base, index, axes),

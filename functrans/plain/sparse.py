@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.source import here
-from functrans.plain.memory import holds_tracer, settled
+from functrans.plain.memory import holds_tracer, places_in, settled
 from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.plain.sparse_parts import (
     FORMATS,
@@ -38,6 +38,9 @@ from functrans.plain.sparse_writing import addressed, check_storable, read_writt
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
+
+_FLAT = frozenset({"coo", "csc", "csr"})
+"""Formats whose data are the vector of entries."""
 
 
 def kind_of(matrix: Any) -> str:
@@ -105,6 +108,24 @@ def from_triplets(
     return result
 
 
+def over(numbers: Any, memory: Any) -> TracedSparse:
+    """The matrix whose entries are those of a traced array, by their numbers, and stay so.
+
+    Args:
+      numbers: SciPy's matrix of numbers of elements in C order from 1, which are 0 at no entry.
+      memory: the array, what ``data`` of the matrix is.
+    """
+    coo = numbers.tocoo()
+    places = np.asarray(coo.data).astype(np.intp) - 1
+    kept = places >= 0
+    places, coords = places[kept], tuple([np.asarray(c)[kept].astype(np.intp) for c in coo.coords])
+    shape = tuple(map(int, numbers.shape))
+    form = (kind_of(numbers), numbers.format, shape, coords)
+    if shape_of(memory) == (len(places),) and np.array_equal(places, np.arange(len(places))):
+        return TracedSparse(*form, memory)
+    return TracedSparse(*form, places_in(memory, places), (memory, places))
+
+
 def traced_form(matrix: Any) -> TracedSparse:
     """A sparse matrix as a ``TracedSparse``, whose entries may be plain."""
     if isinstance(matrix, TracedSparse):
@@ -139,17 +160,24 @@ class TracedSparse(Sparse):
     _coords: tuple[np.ndarray, ...]
     _entries: Any
     _written: Written | None
+    _memory: tuple[Any, np.ndarray] | None
 
-    def __init__(self, kind: str, layout: str, shape: Any, coords: Any, entries: Any) -> None:
-        self._become(kind, layout, shape, coords, entries)
+    def __init__(
+        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None
+    ) -> None:
+        self._become(kind, layout, shape, coords, entries, memory)
 
-    def _become(self, kind: str, layout: str, shape: Any, coords: Any, entries: Any) -> None:
+    def _become(
+        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None
+    ) -> None:
         self.kind, self.format, self.shape = kind, layout, shape
         self._coords, self._entries, self._written = coords, entries, None
+        self._memory = memory  # what ``data`` is and where the entries are in it, if they are not
         self._dtype = getattr(entries, "dtype", None)  # pytrees hold other things for a while
 
     def _become_like(self, other: TracedSparse) -> None:
-        self._become(other.kind, other.format, other.shape, other.coords, other.entries)
+        coords = other.coords  # which settles what was written
+        self._become(other.kind, other.format, other.shape, coords, other._entries, other._memory)
 
     def __repr__(self) -> str:
         """Kind, dtype, shape and number of entries."""
@@ -248,19 +276,33 @@ class TracedSparse(Sparse):
 
     @property
     def data(self) -> Any:
-        """The entries in the order in which they are stored."""
-        if self.format not in ("csr", "csc", "coo"):
+        """The entries in the order in which they are stored, in the memory of the matrix."""
+        self._settle()
+        if self._memory is not None:
+            return self._memory[0]
+        if self.format not in _FLAT:
             raise refused(f".data in the format {self.format}", "convert it first: A.tocsr().data")
-        return self.entries
+        return self._entries
 
     @data.setter
     def data(self, value: Any) -> None:
-        value = array_of(value)
-        if self.format not in ("csr", "csc", "coo") or shape_of(value) != (self.nnz,):
+        value, old = array_of(value), self.data
+        if value is old:  # the end of ``A.data *= c``
+            return
+        if shape_of(value) != shape_of(old):
             raise refused(
-                f".data = ... of shape {shape_of(value)}", f"it has {self.nnz} entries in rows"
+                f".data = ... of shape {shape_of(value)}", f"its data have shape {shape_of(old)}"
             )
-        self._become(self.kind, self.format, self.shape, self.coords, value)
+        if self._memory is None:
+            self._become(self.kind, self.format, self.shape, self.coords, value)
+        else:
+            places = self._memory[1]
+            entries = places_in(value, places)
+            self._become(self.kind, self.format, self.shape, self.coords, entries, (value, places))
+
+    def _sharing(self, kind: str, layout: str, shape: Any, coords: Any) -> TracedSparse:
+        """A matrix of the same memory."""
+        return TracedSparse(kind, layout, shape, coords, self._entries, self._memory)
 
     @property
     def row(self) -> np.ndarray:
@@ -310,6 +352,8 @@ class TracedSparse(Sparse):
         """The same matrix in another format."""
         if format is None or format == self.format:
             return self.copy() if copy else self
+        if format == "coo" and not copy and self.format in (*_FLAT, "bsr"):
+            return TracedSparse(self.kind, format, self.shape, self.coords, self._entries)
         result: TracedSparse = self._moved(lambda own: own.asformat(format))
         return result
 
@@ -319,7 +363,11 @@ class TracedSparse(Sparse):
         return self.transpose()
 
     def transpose(self, axes: Any = None, copy: bool = False) -> TracedSparse:
-        """The transpose."""
+        """The transpose, of the same memory where SciPy's is."""
+        if axes is None and not copy and self.ndim == 2 and self.format in _FLAT:
+            coords = self.coords[::-1]
+            layout = {"csr": "csc", "csc": "csr"}.get(self.format, self.format)
+            return self._sharing(self.kind, layout, self.shape[::-1], coords)
         result: TracedSparse = self._moved(lambda own: own.transpose(axes))
         return result
 
@@ -387,6 +435,8 @@ class TracedSparse(Sparse):
 
     def conj(self, copy: bool = True) -> TracedSparse:
         """Complex conjugate entries."""
+        if self.dtype.kind != "c":
+            return self.copy() if copy else self
         return self._with(np.conj(self.entries))
 
     conjugate = conj
@@ -400,6 +450,8 @@ class TracedSparse(Sparse):
     @property
     def real(self) -> TracedSparse:
         """Real parts."""
+        if self.dtype.kind != "c":
+            return self._sharing(self.kind, self.format, self.shape, self.coords)
         return self._with(np.real(self.entries))
 
     @property
@@ -411,7 +463,9 @@ class TracedSparse(Sparse):
 
     def sum_duplicates(self) -> None:
         """Add up entries at the same place."""
-        self._become_like(self._distinct())
+        own = self._distinct()
+        if own is not self:
+            self._become_like(own)
 
     def sort_indices(self) -> None:
         """Order the entries of rows (columns)."""
@@ -473,13 +527,24 @@ class TracedSparse(Sparse):
         """In place by a number, as SciPy; else the product."""
         if is_sparse(other) or np.ndim(settled(other)):
             return self * other
-        return self._changed_to(self * other)
+        return self._scaled_in_place(operator.imul, other)
 
     def __itruediv__(self, other: Any) -> Any:
         """In place by a number, as SciPy; else the quotient."""
         if is_sparse(other) or np.ndim(settled(other)):
             return self / other
-        return self._changed_to(self / other)
+        return self._scaled_in_place(operator.itruediv, other)
+
+    def _scaled_in_place(self, change: Callable[[Any, Any], Any], factor: Any) -> TracedSparse:
+        """This matrix with entries that are changed in the memory that it may share."""
+        factor = array_of(factor)
+        data = self._entries if self._memory is None else self._memory[0]
+        if self._written is None and self.format not in ("dok", "lil") and isinstance(data, Tracer):
+            check_storable(self, factor)
+            change(data, factor)
+            return self
+        plain = {operator.imul: operator.mul, operator.itruediv: operator.truediv}[change]
+        return self._changed_to(plain(self, factor))
 
     def __iadd__(self, other: Any) -> Any:
         """In place in a matrix of lists, as SciPy; else the sum."""
@@ -696,7 +761,7 @@ class TracedSparse(Sparse):
 
 
 def _converting(layout: str) -> Callable[..., Any]:
-    def convert(self: TracedSparse, copy: bool = False, **kwargs: Any) -> Any:
+    def convert(self: TracedSparse, copy: bool = layout == "coo", **kwargs: Any) -> Any:
         if kwargs:
             return self._moved(lambda own: getattr(own, f"to{layout}")(**kwargs))
         return self.asformat(layout, copy)

@@ -19,20 +19,27 @@ import numpy as np
 
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.plain.memory import given, settled
+from functrans.plain.memory import (
+    PLAIN_KINDS,
+    buffer_in,
+    given,
+    home_of,
+    settled,
+)
 from functrans.plain.sparse import (
     TracedDict,
     TracedSparse,
     is_sparse,
     is_traced,
     kind_of,
+    over,
     traced_form,
 )
 from functrans.plain.sparse_dense import Sparse
 from functrans.plain.sparse_parts import FORMATS, KINDS, scipy_class, sparse_library
 from functrans.plain.twins import _ORIGINAL
 from functrans.sparse_arrays import matmul
-from functrans.trace import Tracer
+from functrans.trace import Tracer, within
 
 
 class SparseInTwins(Sparse):
@@ -43,6 +50,53 @@ class SparseInTwins(Sparse):
     def __reduce__(self) -> Any:
         """As SciPy's."""
         return in_world(self).__reduce__()
+
+    def _find_home(self) -> None:
+        """Know the memory of the data, which may become traced."""
+        data = self.__dict__.get("data")
+        if isinstance(data, np.ndarray) and data.dtype.kind in PLAIN_KINDS:
+            home = home_of(data, is_outside=self._is_from_outside)
+            if home is not self.__dict__.get("_home"):
+                self.__dict__["_home"] = home
+                home.watch(self._become_traced)
+
+    def _become_traced(self) -> None:
+        """Follow the memory of the data, of which an array became traced."""
+        home = self.__dict__.get("_home")
+        if home is None or home.tracer is None:  # it is traced already, its data are others
+            return
+        data = self.__dict__["data"]
+        numbers = in_world(self)
+        numbers.__dict__["data"] = np.arange(1, data.size + 1).reshape(data.shape)
+        memory = buffer_in(home, data).traced()
+        with within(home.trace):
+            _turn_into(self, over(numbers, memory))
+
+
+def _turn_into(matrix: Any, own: TracedSparse) -> None:
+    matrix.__dict__.clear()
+    matrix.__class__ = TracedDict if isinstance(matrix, dict) else TracedSparse
+    matrix._become_like(own)
+
+
+def _get_data(self: Any) -> Any:
+    data = self.__dict__["data"]
+    home = self.__dict__.get("_home")
+    return data if home is None else buffer_in(home, data)
+
+
+def _set_data(self: Any, value: Any) -> None:
+    value = settled(value)
+    if isinstance(value, Tracer):
+        own = traced_form(self)
+        own.data = value
+        _turn_into(self, own)
+        return
+    self.__dict__["data"] = value
+    self._find_home()
+
+
+_data = property(_get_data, _set_data, None, "The entries, in the memory of the matrix.")
 
 
 def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
@@ -93,10 +147,11 @@ def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
                 "matrices of the caller are never changed. Change a copy of it (A = A.copy())"
             )
         if _is_for_traced(self, args, kwargs):
-            own = traced_form(self)
-            self.__dict__.clear()
-            self.__class__ = TracedDict if isinstance(self, dict) else TracedSparse
-            self._become_like(own)
+            home = self.__dict__.get("_home")
+            if home is not None and name in _IN_PLACE:  # all matrices of the memory follow
+                home.become_traced()
+            else:
+                _turn_into(self, traced_form(self))
             return getattr(self, name)(*args, **kwargs)
         return plain(self, *args, **kwargs)
 
@@ -147,6 +202,8 @@ def _class_in_twins(kind: str, layout: str) -> type:
             names[name] = _writer(name, getattr(base, name))
     for name in _IN_PLACE:
         names[name] = _in_place(name, getattr(base, name, None), layout == "lil")
+    if layout not in ("dok", "lil"):  # whose entries are Python's numbers
+        names["data"] = _data
     for other in FORMATS:
         names[f"_{other}_container"] = property(_container(kind, other))
     return type(base.__name__, (SparseInTwins, base), names)
@@ -162,8 +219,13 @@ def classes_in_twins() -> dict[tuple[str, str], type]:
     return {(kind, layout): _class_in_twins(kind, layout) for kind in KINDS for layout in FORMATS}
 
 
-def in_twins(matrix: Any) -> Any:
-    """A sparse matrix of SciPy as twins see it: of the same arrays; other values as they are."""
+def in_twins(matrix: Any, *, is_from_outside: bool = False) -> Any:
+    """A sparse matrix of SciPy as twins see it: of the same arrays; other values as they are.
+
+    Args:
+      matrix: any value.
+      is_from_outside: whether a matrix is the caller's, so that it is not changed.
+    """
     if not sparse_library().issparse(matrix) or isinstance(matrix, SparseInTwins):
         return matrix
     found: Any = classes_in_twins().get((kind_of(matrix), matrix.format))
@@ -171,6 +233,9 @@ def in_twins(matrix: Any) -> Any:
         return matrix
     result = found.__new__(found)
     result.__dict__.update(matrix.__dict__)
+    if is_from_outside:
+        result._is_from_outside = True
+    result._find_home()
     return result
 
 
@@ -181,12 +246,6 @@ def in_world(matrix: Any) -> Any:
     original = type(matrix).__dict__[_ORIGINAL]
     result = original.__new__(original)
     result.__dict__.update(matrix.__dict__)
-    return result
-
-
-def from_outside(matrix: Any) -> Any:
-    """A sparse matrix of the caller's as twins see it: it is not changed."""
-    result = in_twins(matrix)
-    if result is not matrix:
-        result._is_from_outside = True
+    for name in ("_home", "_is_from_outside"):
+        result.__dict__.pop(name, None)
     return result

@@ -24,13 +24,14 @@ import functrans.scipy.sparse.linalg as own_linalg
 from functrans import tree
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.plain.memory import given, settled
+from functrans.plain.memory import given, homes_in, settled
 from functrans.plain.sparse import (
     TracedSparse,
     from_triplets,
     is_sparse,
     is_traced,
     kind_of,
+    over,
     paired,
     positions,
     read_off,
@@ -69,23 +70,27 @@ class SparseType:
         self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **kwargs: Any
     ) -> Any:
         """The matrix."""
+        known = homes_in(arg1)
         arg1 = settled(arg1)
         dtype = getattr(dtype, "dtype", dtype)
         if is_traced(arg1):
-            return self._of_traced(arg1, settled(shape), dtype, kwargs)
+            result = self._of_traced(arg1, settled(shape), kwargs)
+            if dtype is not None and np.dtype(dtype) != result.dtype:
+                return result.astype(dtype)
+            return result.copy() if copy else result
         arg1 = in_world(arg1)
         shape = settled(shape)
-        return in_twins(self.original(arg1, shape=shape, dtype=dtype, copy=copy, **kwargs))
+        result = in_twins(self.original(arg1, shape=shape, dtype=dtype, copy=copy, **kwargs))
+        del known
+        return result
 
-    def _of_traced(self, arg1: Any, shape: Any, dtype: Any, kwargs: Any) -> Any:
+    def _of_traced(self, arg1: Any, shape: Any, kwargs: Any) -> Any:
         if isinstance(arg1, TracedSparse):
-            result = arg1.asformat(self.format, copy=True)
-            result.kind = self.kind
-        elif type(arg1) is tuple and len(arg1) in (2, 3):
-            result = self._of_parts(arg1, shape, kwargs)
-        else:
-            result = self._of_dense(array_of(arg1))
-        return result if dtype is None else result.astype(dtype)
+            own = arg1.asformat(self.format)
+            return own._sharing(self.kind, self.format, own.shape, own.coords)
+        if type(arg1) is tuple and len(arg1) in (2, 3):
+            return self._of_parts(arg1, shape, kwargs)
+        return self._of_dense(array_of(arg1))
 
     def _of_parts(self, parts: tuple[Any, ...], shape: Any, kwargs: Any) -> TracedSparse:
         """Of entries and where they are: ``(data, (row, col))``, ``(data, indices, indptr)``."""
@@ -93,17 +98,12 @@ class SparseType:
         if is_traced(rest):
             raise refused("traced rows and columns", "where entries are must be known")
         numbers = np.arange(1, int(np.prod(shape_of(data))) + 1).reshape(shape_of(data))
-        flat = data.reshape(-1)
-        if len(rest) == 1 and self.format != "dia":  # triplets, which may repeat a place
+        if len(rest) == 1 and self.format not in ("dia", "coo"):  # triplets may repeat a place
             pattern = scipy_class(self.kind, "coo")((numbers, *rest), shape=shape)
-            own = read_off(pattern, flat)
-            if self.format == "coo":
-                return traced_form(own)
+            own = over(pattern, data)
             return from_triplets(self.kind, self.format, own.shape, own.coords, own.entries)
-        result: TracedSparse = read_off(
-            self.original((numbers, *rest), shape=shape, **kwargs), flat
-        )
-        return result
+        numbered = self.original((numbers, *rest), shape=shape, **kwargs)
+        return over(numbered, data) if isinstance(data, Tracer) else read_off(numbered, data)
 
     def _of_dense(self, dense: Any) -> TracedSparse:
         """Of a dense array: every element is an entry."""
@@ -165,13 +165,15 @@ def plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Callab
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        known = homes_in((args, kwargs))
         args, kwargs = settled(args), settled(kwargs)
         if is_traced(args) or any(map(is_traced, kwargs.values())):
             return traced(*args, **kwargs)
         result = function(*args, **kwargs)
-        if type(result) is tuple:
-            return tuple([in_twins(given(item)) for item in result])
-        return in_twins(given(result))
+        is_tuple = type(result) is tuple
+        results = [in_twins(given(item)) for item in (result if is_tuple else (result,))]
+        del known
+        return tuple(results) if is_tuple else results[0]
 
     return call
 

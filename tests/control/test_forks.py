@@ -131,6 +131,45 @@ def test_choices_are_those_of_where(name: str, consumer: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # a jump
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9, 0.99])
+def test_a_threshold_decided_anywhere_in_the_interval_is_found(threshold: float) -> None:
+    def area(p: Any) -> Any:
+        return scipy.integrate.quad(lambda t: p * t if t > threshold else t, 0.0, 1.0)[0]
+
+    def volume(p: Any) -> Any:
+        def density(s: Any, t: Any) -> Any:
+            return p * t if t > threshold else t
+
+        return scipy.integrate.dblquad(density, 0.0, 1.0, lambda t: 0.0, lambda t: 1.0)[0]
+
+    for f in (area, volume):
+        for transform in (ft.grad, lambda f: ft.jit(ft.grad(f))):
+            assert_allclose(transform(f)(2.2), 0.5 * (1 - threshold**2), 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("transform", ["none", "jit", "vmap"])
+def test_rows_that_a_function_writes_to_are_those_of_the_array(transform: str) -> None:
+    def row(r: Any, c: Any) -> Any:
+        r -= r.mean()
+        if r[0] > 0.0:
+            r[0] = c
+        return r.std()
+
+    def f(x: Any) -> Any:
+        array = np.outer(np.array([1.0, -2.0]), x) + x[0]
+        return np.append(np.apply_along_axis(row, 1, array, x[1]), array)
+
+    x = np.array([0.7, 1.3, 0.2])
+    slope = np.stack([(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(3)], -1)
+    for function, expected in ((f, f(x)), (ft.jacobian(f), slope)):
+        if transform == "vmap":
+            found = ft.vmap(function)(x[None])[0]
+        else:
+            found = (ft.jit(function) if transform == "jit" else function)(x)
+        assert_allclose(found, expected, 1e-7, 1e-8)
+
+
 def test_a_path_that_raises_raises_where_it_is_taken() -> None:
     def slope(t: Any, y: Any, p: Any) -> Any:
         if y[0] < 0:

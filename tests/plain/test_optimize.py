@@ -2,13 +2,23 @@
 
 import functools
 import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.optimize import Bounds, brentq, curve_fit, fsolve, least_squares, minimize, root
+from scipy.optimize import (
+    Bounds,
+    brentq,
+    curve_fit,
+    fsolve,
+    least_squares,
+    minimize,
+    newton,
+    root,
+)
 
 import functrans as ft
 from functrans.errors import UnsupportedOperationError
@@ -282,6 +292,45 @@ def test_a_solver_that_has_not_converged_is_told() -> None:
 
     with pytest.warns(RuntimeWarning, match="has not converged"):
         ft.grad(f)(POINT)
+
+
+_DEGENERATE: list[Callable[[Any], Any]] = [
+    lambda a: newton(lambda v: (v - a) ** 2, 0.3),
+    lambda a: newton(lambda v: v * v - 2 * a * v + a * a, 0.3),
+    lambda a: newton(lambda v: (v - a) ** 2, np.array([0.3, 2.0]))[0],
+    lambda a: fsolve(lambda v: [(v[0] - a) ** 2 + v[1] - a, v[1] - a], [0.3, 0.2])[0],
+    lambda a: minimize(lambda v: (v[0] - a) ** 4 + (v[1] - a * v[0]) ** 2, np.zeros(2)).x[0],
+    lambda a: minimize(
+        lambda v: (v[0] - a) ** 4 + (v[1] - a) ** 2, np.zeros(2), method="Nelder-Mead"
+    ).x[0],
+]
+
+
+@pytest.mark.parametrize("f", _DEGENERATE, ids=range(len(_DEGENERATE)))
+def test_a_root_of_higher_multiplicity_is_told(f: Any) -> None:
+    with pytest.warns(RuntimeWarning, match="higher multiplicity"):
+        ft.grad(f)(1.0)
+
+
+_REGULAR: list[tuple[Callable[[Any], Any], float]] = [
+    (lambda a: newton(lambda v: v**3 - a, 1.3), 1 / 3),
+    (lambda a: newton(lambda v: np.exp(v) - a, 0.3), 1.0),
+    (lambda a: brentq(lambda v: v * v - a * 1e-20, 0, 1e-8, xtol=1e-30), 0.5e-10),
+    (lambda a: brentq(lambda v: np.sin(1e4 * (v - a)), 0.9999, 1.0001), 1.0),
+    (lambda a: minimize(_steep, np.array([-0.3, 1.0]), args=(a,)).x[1], 2.0),
+    (lambda a: minimize(_steep, np.array([-0.3, 1]), args=(a,), method="Nelder-Mead").x[1], 2.0),
+]
+
+
+def _steep(v: Any, a: Any) -> Any:
+    return 100 * (v[1] - v[0] ** 2) ** 2 + (a - v[0]) ** 2
+
+
+@pytest.mark.parametrize(("f", "expected"), _REGULAR, ids=range(len(_REGULAR)))
+def test_a_root_that_is_steep_or_small_is_not(f: Any, expected: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(ft.grad(f)(1.0), expected, 1e-7)
 
 
 def test_a_minimum_that_is_not_determined_is_refused() -> None:

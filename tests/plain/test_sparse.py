@@ -1,5 +1,6 @@
 """Sparse matrices built from traced data in plain code: SciPy's names, formats and results."""
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -503,3 +504,98 @@ def test_matrices_are_arguments_and_results_of_transformed_functions() -> None:
             POINT
         ),
     )
+
+
+# memory that matrices share -----------------------------------------------------------------------
+
+POINTERS = np.array([0, 2, 3, 5, 6])
+OVER_DATA: dict[str, Callable[[Any], Any]] = {
+    "csr": lambda d: sp.csr_matrix((d, COLS[:6], POINTERS), shape=(4, 4)),
+    "csc": lambda d: sp.csc_array((d, COLS[:6], POINTERS), shape=(4, 4)),
+    "coo": lambda d: sp.coo_matrix((d, (ROWS[:6], COLS[:6])), shape=(4, 4)),
+    "dia": lambda d: sp.dia_matrix((d.reshape(2, 3), [0, 1]), shape=(3, 3)),
+    "bsr": lambda d: sp.bsr_matrix((d.reshape(3, 1, 2), [0, 1, 0], [0, 1, 2, 3]), shape=(3, 4)),
+    "part": lambda d: sp.csr_array((d[::2], [0, 1, 0], [0, 1, 2, 3]), shape=(3, 3)),
+    "copy": lambda d: sp.csr_matrix((d, COLS[:6], POINTERS), shape=(4, 4), copy=True),
+    "triplets": lambda d: sp.csr_matrix((d, (ROWS[:6], COLS[:6])), shape=(4, 4)),
+}
+OF_MATRIX: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda K: K,
+    "T": lambda K: K.T,
+    "csr_matrix": csr_matrix,
+    "coo_matrix": coo_matrix,
+    "tocoo": lambda K: K.tocoo(copy=False),
+    "copy": lambda K: K.copy(),
+    "real": lambda K: K.real,
+    "asformat": lambda K: K.asformat(K.format),
+    "conj": lambda K: K.conj(copy=False),
+    "twice": lambda K: K * 2,
+}
+
+
+def _scale(d: Any, K: Any, V: Any, x: Any) -> None:
+    d *= x[0]
+
+
+def _scale_data(d: Any, K: Any, V: Any, x: Any) -> None:
+    K.data *= x[1]
+
+
+def _scale_matrix(d: Any, K: Any, V: Any, x: Any) -> None:
+    K *= x[1]
+
+
+def _divide_matrix(d: Any, K: Any, V: Any, x: Any) -> None:
+    K /= x[1]
+
+
+def _scale_other(d: Any, K: Any, V: Any, x: Any) -> None:
+    V *= x[1]
+
+
+def _write(d: Any, K: Any, V: Any, x: Any) -> None:
+    d[0] = x[1]
+
+
+def _write_data(d: Any, K: Any, V: Any, x: Any) -> None:
+    K.data[...] = x[1]
+
+
+def _replace_data(d: Any, K: Any, V: Any, x: Any) -> None:
+    K.data = K.data * x[1]
+
+
+@pytest.mark.parametrize("change", [_scale, _scale_data, _scale_matrix, _divide_matrix,
+                                    _scale_other, _write, _write_data, _replace_data])  # fmt: skip
+@pytest.mark.parametrize("of", OF_MATRIX)
+@pytest.mark.parametrize("over", OVER_DATA)
+def test_matrices_share_the_memory_of_their_data_as_those_of_scipy(
+    over: str, of: str, change: Any
+) -> None:
+    def program(x: Any, is_late: bool) -> Any:
+        d = np.ones(6)
+        if is_late:
+            K = OVER_DATA[over](d)
+            V = OF_MATRIX[of](K)
+        for i in range(6):
+            d[i] = x[i % 2] * (i + 1)
+        if not is_late:
+            K = OVER_DATA[over](d)
+            V = OF_MATRIX[of](K)
+        change(d, K, V, x)
+        return np.array([*(K @ np.ones(K.shape[1])), *(V @ np.ones(V.shape[1])), *d])
+
+    for is_late in (False, True):
+        check(functools.partial(program, is_late=is_late))
+
+
+def test_a_matrix_of_the_caller_keeps_its_data() -> None:
+    matrix = OUTSIDE.copy()
+
+    def scaled(x: Any) -> Any:
+        matrix.data *= x[0]
+        return matrix @ x
+
+    with pytest.raises(UnsupportedOperationError, match="came from outside"):
+        ft.grad(lambda x: np.sum(scaled(x)))(np.arange(1.0, 5.0))
+    np.testing.assert_array_equal(matrix.toarray(), OUTSIDE.toarray())

@@ -191,7 +191,7 @@ def test_plain_integrals_are_scipys() -> None:
         (lambda m, y: m.romb(y[:4]), ValueError, "power of 2"),
         (lambda m, y: m.quad(lambda x: x * y, 0.0, 1.0), ShapeError, "quad_vec"),
         (
-            lambda m, y: m.quad(lambda x: x * y[0], 0.0, 1.0, weight="cos"),
+            lambda m, y: m.quad(lambda x: x * y[0], 0.0, 1.0, weight="cos", wvar=2.0),
             UnsupportedOperationError,
             "weight",
         ),

@@ -18,7 +18,6 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +28,7 @@ from functrans import lax
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
 from functrans.control.forks import forked
-from functrans.errors import ShapeError, UnsupportedOperationError
+from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.numpy.common import layout_of
 from functrans.primitives.structural import cast, normalize_axis
@@ -498,15 +497,46 @@ def _warn(name: str, error: Any, value: Any, tolerance: tuple[float, float], lim
         )
 
 
-def _is_traced(function: Callable[..., Any], args: tuple[Any, ...], a: Any, b: Any) -> bool:
-    """Whether an integral depends on traced values, also through what the integrand refers to."""
-    if any(isinstance(v, Tracer) for v in (a, b, *args)):
-        return True
-    low, high = float(a), float(b)
-    middle = 0.5 * (low + high) if math.isfinite(low) and math.isfinite(high) else 0.5
-    if math.isinf(low) != math.isinf(high):
-        middle = low + 1.0 if math.isfinite(low) else high - 1.0
-    return isinstance(forked(function, "scipy.integrate")(middle, *args), Tracer)
+class _TracedIntegrandError(Exception):
+    """An integrand gave a traced value, or asked for one that is not known."""
+
+
+def _numbers(function: Any) -> Any:
+    """A function that SciPy calls, which raises where its result is traced."""
+
+    def call(*args: Any) -> Any:
+        try:
+            value = function(*args)
+        except ConcretizationError as error:
+            raise _TracedIntegrandError from error
+        if isinstance(value, Tracer):
+            raise _TracedIntegrandError
+        return value
+
+    return call if callable(function) else function
+
+
+def _by_scipy(name: str, functions: Any, numbers: Any, *options: Any, **keywords: Any) -> Any:
+    """An integral by SciPy; ``None`` where it depends on traced values.
+
+    Args:
+      name: of SciPy's function.
+      functions: the integrand and, behind the limits, functions that are limits, or numbers.
+      numbers: the limits, and further arguments of the integrand.
+      *options: further arguments.
+      **keywords: likewise.
+    """
+    func, *limits = functions
+    a, b, args = numbers
+    if any(isinstance(v, Tracer) for v in (a, b, *args, *limits)):
+        return None
+    limits = [_numbers(limit) for limit in limits]
+    try:
+        return plain(f"integrate.{name}")(
+            _numbers(func), a, b, *limits, *options, args=args, **keywords
+        )
+    except _TracedIntegrandError:
+        return None
 
 
 def quad(
@@ -561,11 +591,13 @@ def quad(
       -0.25
     """
     args = further_arguments(args)
-    if not _is_traced(func, args, a, b):
-        options = (full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
-        return plain("integrate.quad")(  # type: ignore[no-any-return]  # a tuple
-            func, a, b, args, *options, complex_func=complex_func
-        )
+    found: tuple[Any, ...] | None = _by_scipy(
+        "quad", [func], (a, b, args), full_output=full_output, epsabs=epsabs, epsrel=epsrel,
+        limit=limit, points=points, weight=weight, wvar=wvar, wopts=wopts, maxp1=maxp1,
+        limlst=limlst, complex_func=complex_func,
+    )  # fmt: skip
+    if found is not None:
+        return found
     if weight is not None:
         raise UnsupportedOperationError(
             f"scipy.integrate.quad with weight={weight!r} cannot be traced{here()}; multiply the "
@@ -630,11 +662,12 @@ def quad_vec(
       UnsupportedOperationError: there are traced values with ``full_output`` or another rule.
     """
     args = further_arguments(args)
-    if not _is_traced(f, args, a, b):
-        return plain("integrate.quad_vec")(  # type: ignore[no-any-return]  # a tuple
-            f, a, b, epsabs, epsrel, norm, cache_size, limit, workers, points, quadrature,
-            full_output, args=args,
-        )  # fmt: skip
+    found: tuple[Any, ...] | None = _by_scipy(
+        "quad_vec", [f], (a, b, args), epsabs, epsrel, norm, cache_size, limit, workers, points,
+        quadrature, full_output,
+    )  # fmt: skip
+    if found is not None:
+        return found
     if full_output or quadrature not in (None, "gk21"):
         raise UnsupportedOperationError(
             f"quad_vec of traced values{here()} returns (value, error) by the rule 'gk21', but got "
@@ -680,14 +713,11 @@ def dblquad(
     def bound(limit: Any, x: Any) -> Any:
         return limit(x) if callable(limit) else limit
 
-    middle = 0.5 * (a + b) if np.all(np.isfinite(_known(a) + _known(b))) else 0.5
-    low, high = bound(gfun, middle), bound(hfun, middle)
-    inner_args = (middle, *args)
-    is_traced = any(isinstance(v, Tracer) for v in (a, b, low, high)) or _is_traced(
-        func, inner_args, low, high
+    found: tuple[Any, Any] | None = _by_scipy(
+        "dblquad", [func, gfun, hfun], (a, b, args), epsabs=epsabs, epsrel=epsrel
     )
-    if not is_traced:
-        return plain("integrate.dblquad")(func, a, b, gfun, hfun, args, epsabs, epsrel)  # type: ignore[no-any-return]  # a tuple
+    if found is not None:
+        return found
     tolerance = (float(epsabs), float(epsrel))
 
     def inner(x: Any) -> Any:
