@@ -17,7 +17,7 @@ import dis
 import functools
 import types
 import weakref
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -53,25 +53,44 @@ _METHODS = frozenset({"copy", "item", "tolist"})
 """Methods of arrays whose meaning is another one in twins."""
 
 
+MISSING = object()
+"""What a name stands for that is not known."""
+
+_NONE: Mapping[str, Any] = {}
+
+
 class Look:
     """What the code of a function says, without what its names stand for.
 
     Attributes:
       chains: names with their attributes: ``("np", "linalg", "solve")``, and the line of each.
+      of_arguments: arguments with attributes that arrays do not have, likewise.
+      stored: local names that are assigned to.
       reason: what needs a twin whatever the names are, and its line; empty if nothing does.
       has_lists: whether it makes lists.
       codes: the code of functions inside.
     """
 
-    __slots__ = ("chains", "codes", "has_lists", "reason")
+    __slots__ = ("chains", "codes", "has_lists", "of_arguments", "reason", "stored")
+
+    stored: set[str]
 
     def __init__(self, code: types.CodeType) -> None:
         self.chains: dict[tuple[str, ...], int] = {}
+        self.of_arguments: dict[tuple[str, ...], int] = {}
+        self.codes = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        self.stored = {name for inner in self.codes for name in look_at(inner).stored}
         self.reason = ""
         self.has_lists = False
         line = code.co_firstlineno
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        instructions = list(dis.get_instructions(code))
+        stores = Counter(i.argval for i in instructions if i.opname in _STORES)
+        self.stored |= stores.keys()
+        aliases: dict[str, tuple[list[str], bool]] = {}
         chain: list[str] = []
-        for instruction in dis.get_instructions(code):
+        of_argument = False
+        for instruction in instructions:
             name = instruction.opname
             if name in _ATTRIBUTES:
                 if chain:
@@ -81,24 +100,37 @@ class Look:
                 self.has_lists |= instruction.argval in ("append", "extend", "insert")
                 continue
             if chain:
-                self.chains.setdefault(tuple(chain), line)
+                self._add(tuple(chain), line, of_argument)
+                if name == "STORE_FAST" and stores[instruction.argval] == 1:
+                    aliases[instruction.argval] = chain, of_argument
                 chain = []
             line = instruction.starts_line or line
             if name in _NAMES:
                 if instruction.argval in _CALLED and not (instruction.arg or 0) & 1:
                     continue  # the type itself
-                chain = [instruction.argval]
+                chain, of_argument = [instruction.argval], False
+            elif name == "LOAD_FAST" and instruction.argval in arguments:
+                chain, of_argument = [instruction.argval], True
+            elif name == "LOAD_FAST" and instruction.argval in aliases:
+                chain, of_argument = aliases[instruction.argval]
+                chain = [*chain]
             elif name in _WRITES:
                 self._note(_WRITES[name], line)
             self.has_lists |= name in _LISTS
         if chain:
-            self.chains.setdefault(tuple(chain), line)
-        self.codes = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+            self._add(tuple(chain), line, of_argument)
+
+    def _add(self, chain: tuple[str, ...], line: int, of_argument: bool) -> None:
+        if not of_argument:
+            self.chains.setdefault(chain, line)
+        elif not all(map(_is_of_arrays, chain[1:])):
+            self.of_arguments.setdefault(chain, line)
 
     def _note(self, what: str, line: int) -> None:
         self.reason = self.reason or f"{what} (line {line})"
 
 
+_STORES = frozenset({"STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF"})
 _NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
@@ -136,29 +168,59 @@ def needs_twin(function: Any, args: Iterable[Any] = ()) -> bool:
 _FUNCTIONS = frozenset({types.FunctionType, types.MethodType, functools.partial})
 
 
+class _Seen:
+    """What was looked at, by identity.
+
+    Attributes:
+      done: whether nothing was found for which it needs a twin; not yet while it is looked at, or
+        where the look came back to what is looked at.
+      returns: how often the look came back to what is not done.
+    """
+
+    def __init__(self) -> None:
+        self.done: dict[int, bool] = {}
+        self.returns = 0
+
+
 def reason_for_twin(function: Any) -> str:
     """The first thing found for which a function needs a twin; empty if it needs none."""
+    return _reason(function, _Seen())
+
+
+def _reason(value: Any, seen: _Seen) -> str:
+    """Why what a name stands for needs a twin, or calls what needs one."""
+    key: Any = value if type(value) in _REMEMBERED else None
     try:
-        found = _reasons.get(function)
+        found = None if key is None else _reasons.get(key)
     except TypeError:  # it cannot be hashed, or referred to
-        return _reason(function, set())
-    if found is None:
-        found = _reasons[function] = _reason(function, set())
+        found = key = None
+    if found is not None:
+        return found
+    is_done = seen.done.get(id(value))
+    if is_done is not None:
+        seen.returns += not is_done
+        return ""
+    before = seen.returns
+    seen.done[id(value)] = False
+    found = _looked_for(value, seen)
+    if found or seen.returns == before:
+        seen.done[id(value)] = True
+        if key is not None:
+            _reasons[key] = found
     return found
 
 
-def _reason(value: Any, seen: set[int]) -> str:
-    """Why what a name stands for needs a twin, or calls what needs one."""
-    if id(value) in seen:
-        return ""
-    seen.add(id(value))
+_REMEMBERED = _FUNCTIONS | {type}
+
+
+def _looked_for(value: Any, seen: _Seen) -> str:
     kind = type(value)
     if kind is types.FunctionType:
         return _of_function(value, seen)
     if kind is types.MethodType:
         return _reason(value.__func__, seen) or _reason(value.__self__, seen)
     if kind is functools.partial:
-        return _first((value.func, *value.args, *value.keywords.values()), seen)
+        return _of_partial(value, seen)
     if isinstance(value, type):
         return _of_class(value, seen) if is_user_module(value.__module__) else ""
     if isinstance(value, types.ModuleType):
@@ -180,11 +242,23 @@ _MANY = 100
 """Items of a list or dictionary that are looked at."""
 
 
-def _first(values: Iterable[Any], seen: set[int]) -> str:
+def _first(values: Iterable[Any], seen: _Seen) -> str:
     return next(filter(None, (_reason(value, seen) for value in values)), "")
 
 
-def _of_class(cls: type, seen: set[int]) -> str:
+def _of_partial(value: functools.partial[Any], seen: _Seen) -> str:
+    """Of a function some of whose arguments are known."""
+    function, given = value.func, {}
+    if type(function) is types.FunctionType and is_user_function(function):
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        given = {**dict(zip(names, value.args, strict=False)), **value.keywords}
+        reason = _of_function(function, seen, given)
+    else:
+        reason = _reason(function, seen)
+    return reason or _first((*value.args, *value.keywords.values()), seen)
+
+
+def _of_class(cls: type, seen: _Seen) -> str:
     for base in cls.__mro__:
         if not is_user_module(base.__module__):
             continue
@@ -201,13 +275,15 @@ def _is_generated(function: types.FunctionType) -> bool:
     return function.__code__.co_qualname.startswith("__create_fn__.")
 
 
-def _of_function(function: types.FunctionType, seen: set[int]) -> str:
+def _of_function(
+    function: types.FunctionType, seen: _Seen, given: Mapping[str, Any] = _NONE
+) -> str:
     if not is_user_function(function):
         wrapped = getattr(function, "__wrapped__", None)
         return "" if wrapped is None else _reason(wrapped, seen)
     if _is_generated(function):
         return ""
-    return _of_code(function.__code__, names_in(function), seen)
+    return _of_code(function.__code__, names_in(function), seen, given)
 
 
 def names_in(function: types.FunctionType) -> Mapping[str, Any]:
@@ -221,19 +297,60 @@ def names_in(function: types.FunctionType) -> Mapping[str, Any]:
     return ChainMap(cells, function.__globals__)
 
 
-def _of_code(code: types.CodeType, names: Mapping[str, Any], seen: set[int]) -> str:
+def _of_code(
+    code: types.CodeType,
+    names: Mapping[str, Any],
+    seen: _Seen,
+    given: Mapping[str, Any],
+    outer: frozenset[str] = frozenset(),
+) -> str:
+    """Why code needs a twin.
+
+    Args:
+      code: of a function, or of one inside.
+      names: what global names and those of its closure stand for.
+      seen: identities of what was looked at.
+      given: values of arguments that are known.
+      outer: variables of the functions around it.
+    """
     look = look_at(code)
     if look.reason:
         return f"{look.reason} of {code.co_qualname}"
-    for chain, line in look.chains.items():
-        reason = _of_chain(chain, look, names, seen)
+    cells = outer.union(code.co_cellvars)
+    known = {name: value for name, value in given.items() if name not in look.stored}
+    for chain, line in (*look.of_arguments.items(), *look.chains.items()):
+        if chain in look.of_arguments or chain[0] in cells:
+            reason = _of_known(chain, known, look, seen)
+        else:
+            reason = _of_chain(chain, look, names, seen)
         if reason:
             return f"{reason} (line {line}) of {code.co_qualname}" if "(" not in reason else reason
-    return next(filter(None, (_of_code(inner, names, seen) for inner in look.codes)), "")
+    inner = [(c, {n: v for n, v in known.items() if n in c.co_freevars}) for c in look.codes]
+    return next(filter(None, (_of_code(c, names, seen, own, cells) for c, own in inner)), "")
 
 
-MISSING = object()
-"""What a name stands for that is not known."""
+def _of_known(chain: tuple[str, ...], known: Mapping[str, Any], look: Look, seen: _Seen) -> str:
+    """Why an attribute of a local variable needs a twin, which it does if it is not known."""
+    if all(map(_is_of_arrays, chain[1:])):
+        return ""
+    value = known.get(chain[0], MISSING)
+    for name in chain[1:]:
+        if not isinstance(value, types.ModuleType) and _is_of_arrays(name):
+            break
+        is_field = type(getattr(type(value), name, None)) not in _COMPUTED
+        value = getattr(value, name, MISSING) if is_field else MISSING
+        if value is MISSING:
+            return f".{name}"
+        if isinstance(value, types.ModuleType) and not is_user_module(value.__name__):
+            continue
+        reason = chain[-1] if _of_library(value, look) else _reason(value, seen)
+        if reason:
+            return reason
+    return ""
+
+
+_COMPUTED = frozenset({property, functools.cached_property})
+"""Attributes that are not asked for before the function is called."""
 
 
 def meaning(chain: tuple[str, ...], names: Mapping[str, Any]) -> tuple[Any, int]:
@@ -246,7 +363,7 @@ def meaning(chain: tuple[str, ...], names: Mapping[str, Any]) -> tuple[Any, int]
     return value, n
 
 
-def _of_chain(chain: tuple[str, ...], look: Look, names: Mapping[str, Any], seen: set[int]) -> str:
+def _of_chain(chain: tuple[str, ...], look: Look, names: Mapping[str, Any], seen: _Seen) -> str:
     value, n = meaning(chain, names)
     if value is MISSING:
         is_twin = n == 1 and hasattr(builtins, chain[0]) and chain[0] in _BUILTINS | _CALLED

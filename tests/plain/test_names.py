@@ -16,6 +16,7 @@ import statistics
 import sys
 import threading
 import traceback
+import types
 from collections.abc import Callable
 from math import exp as exponential
 from typing import Any, ClassVar
@@ -779,6 +780,92 @@ def test_code_that_needs_no_twin_has_none() -> None:
     assert not needs_twin(f)
     assert not needs_twin(np.sin)
     assert not needs_twin(ft.grad(f))
+
+
+class Plain:
+    """What a function may be given besides arrays."""
+
+    scale = 3.0
+
+    def applied(self, x: Any) -> Any:
+        return np.exp(x)
+
+
+class Buffered(Plain):
+    def applied(self, x: Any) -> Any:
+        out = np.zeros(2)
+        out[0] = x[0]
+        return out
+
+    @property
+    def made(self) -> Any:
+        return np.zeros(2)
+
+
+def _by_module(model: Any, x: Any) -> Any:
+    xp = model.library
+    return xp.exp(x) + model.library.linalg.norm(x)
+
+
+def _by_field(model: Any, x: Any) -> Any:
+    return model.scale * x
+
+
+def _makes_array(model: Any, x: Any) -> Any:
+    xp = model.library
+    return xp.zeros(2) + x
+
+
+def _makes_array_inside(model: Any, x: Any) -> Any:
+    def inner(t: Any) -> Any:
+        return model.library.zeros(2) * t
+
+    return inner(x)
+
+
+def _by_method(model: Any, x: Any) -> Any:
+    return model.applied(x)
+
+
+def _by_property(model: Any, x: Any) -> Any:
+    return model.made
+
+
+def _of_another(model: Any, x: Any) -> Any:
+    model = x
+    return model.library
+
+
+@pytest.mark.parametrize(
+    ("function", "model", "expected"),
+    [
+        (_by_module, types.SimpleNamespace(library=np), False),
+        (_by_field, types.SimpleNamespace(scale=3.0), False),
+        (_by_field, Plain(), False),
+        (_makes_array, types.SimpleNamespace(library=np), True),
+        (_makes_array_inside, types.SimpleNamespace(library=np), True),
+        (_by_method, Plain(), False),
+        (_by_method, Buffered(), True),
+        (_by_property, Buffered(), True),
+        (_of_another, types.SimpleNamespace(library=np), True),
+    ],
+)
+def test_what_is_known_of_arguments_decides(function: Any, model: Any, expected: bool) -> None:
+    assert needs_twin(functools.partial(function, model)) is expected
+
+
+def test_functions_that_call_each_other_are_decided_alike() -> None:
+    def even(n: int, x: Any) -> Any:
+        return x if n == 0 else odd(n - 1, x)
+
+    def odd(n: int, x: Any) -> Any:
+        return third(n, x) if n == 1 else even(n - 1, x)
+
+    def third(n: int, x: Any) -> Any:
+        return math.exp(x) if n == 1 else even(n, x)
+
+    assert all(map(needs_twin, (even, odd, third)))
+    assert all(map(needs_twin, (third, odd, even)))
 
 
 def test_a_program_may_switch_it_off() -> None:
