@@ -356,24 +356,17 @@ def plain_slope(x: Any, slope: Any, rate: float, height: float) -> Any:
             with np.errstate(under="ignore"):
                 np.copyto(slope, hump(x, rate, height), where=is_small)
         return slope[()]
-    place = slope.argmin()
-    least = slope.item(place)
-    if least >= NEAR_LIMIT:
+    if slope.item(slope.argmin()) >= NEAR_LIMIT:  # not of NaN
         return slope
     slopes, operands = slope.reshape(-1), x.reshape(-1)
-    exact: list[tuple[Any, float]] = []
-    while least < NEAR_LIMIT and len(exact) < _SINGLE:  # false of NaN
-        e = math.exp(-rate * abs(operands.item(place)))
-        exact.append((place, height * e / ((1 + e) * (1 + e))))
-        slopes[place] = 1
-        place = slopes.argmin()
-        least = slopes.item(place)
-    if not least >= NEAR_LIMIT:
-        (places,) = (slopes < NEAR_LIMIT).nonzero()
+    (places,) = (slopes < NEAR_LIMIT).nonzero()
+    if places.size > _SINGLE:
         with np.errstate(under="ignore"):
             slopes[places] = hump(operands[places], rate, height)
-    for place, number in exact:
-        slopes[place] = number
+        return slope
+    for place in places.tolist():
+        e = math.exp(-rate * abs(operands.item(place)))
+        slopes[place] = height * e / ((1 + e) * (1 + e))
     return slope
 
 
