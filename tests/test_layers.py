@@ -109,8 +109,10 @@ pages
 rolling
 """,
     "plain": """
-users memory
+standins unreadable users
+memory
 decide twins
+iterators readers series
 sparse_dense sparse_parts
 sparse_writing
 sparse

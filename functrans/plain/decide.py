@@ -36,13 +36,14 @@ _NUMBERS = frozenset({"math", "cmath", "statistics"})
 
 MAKES_ARRAYS = frozenset(
     {
+        "Chebyshev", "Hermite", "HermiteE", "Laguerre", "Legendre", "Polynomial",
         "apply_along_axis", "apply_over_axes", "arange", "array", "asanyarray", "asarray",
-        "ascontiguousarray", "asfarray", "asfortranarray", "block", "c_", "copy", "copyto", "diag",
-        "diagflat", "empty", "empty_like", "eye", "fill_diagonal", "frombuffer", "fromfunction",
-        "fromiter", "frompyfunc", "full", "full_like", "geomspace", "identity", "isscalar",
-        "linspace", "logspace", "meshgrid", "mgrid", "ndarray", "nditer", "ogrid", "ones",
-        "ones_like", "piecewise", "place", "poly1d", "put", "put_along_axis", "putmask", "r_",
-        "require", "tri", "vander", "vectorize", "zeros", "zeros_like",
+        "ascontiguousarray", "asfarray", "asfortranarray", "block", "broadcast", "c_", "copy",
+        "copyto", "diag", "diagflat", "empty", "empty_like", "eye", "fill_diagonal", "frombuffer",
+        "fromfunction", "fromiter", "frompyfunc", "full", "full_like", "geomspace", "identity",
+        "isscalar", "linspace", "logspace", "meshgrid", "mgrid", "ndarray", "ndenumerate", "nditer",
+        "ogrid", "ones", "ones_like", "piecewise", "place", "poly1d", "put", "put_along_axis",
+        "putmask", "r_", "require", "tri", "vander", "vectorize", "zeros", "zeros_like",
     }
 )  # fmt: skip
 """Names of NumPy that do not dispatch on traced values, or make arrays that code may fill."""

@@ -16,6 +16,10 @@ from functrans.plain import libraries, numbers, twins
 from functrans.plain.memory import settled
 from functrans.plain.twins import Memo, all_views, given_back, memo_of_call
 from functrans.plain.twins import twin as twin
+from functrans.plain.unreadable import check_program, check_results, notes
+from functrans.staging import StagingTrace
+from functrans.state import open_traces
+from functrans.transforms.arguments import name_of
 
 libraries.install()
 numbers.install()
@@ -23,7 +27,7 @@ numbers.install()
 
 def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call the twin of a function, and give back what it wrote."""
-    own = Memo()
+    own, outer = Memo(), memo_of_call.get()
     token = memo_of_call.set(own)
     try:
         for view in all_views():
@@ -31,10 +35,24 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         result = twin(function)(
             *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
         )
-        return tree.map(settled, given_back(result))
+        result = tree.map(settled, given_back(result))
+        if notes.get() is not None:
+            _check_memory(function, result, is_outermost=outer is None)
+        return result
     finally:
         _give_back(own)
         memo_of_call.reset(token)
+        if outer is None and notes.get() is not None:
+            notes.set(None)
+
+
+def _check_memory(function: Any, result: Any, *, is_outermost: bool) -> None:
+    """Refuse what was read of memory that has become traced, in the result or in programs."""
+    check_results(tree.leaves(result), name_of(function))
+    traces = open_traces.get()
+    for trace in traces if is_outermost else traces[-1:]:
+        if isinstance(trace, StagingTrace):
+            check_program(trace)
 
 
 def _give_back(memo: Memo) -> None:

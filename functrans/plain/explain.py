@@ -23,6 +23,7 @@ from functrans.plain.decide import (
 from functrans.plain.entry import twin
 from functrans.plain.libraries import ScalarType
 from functrans.plain.numbers import has_twin
+from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_module
 from functrans.transforms.arguments import check_callable, name_of
 
@@ -152,5 +153,7 @@ def _described(value: Any, twin: Any) -> str:
         return f"{name}, also of lists of traced values"
     if isinstance(twin, ScalarType):
         return f"{name}, which leaves values traced"
+    if isinstance(twin, StandIn):
+        return f"{name}, which is given traced values"
     text = f"functrans's {name}"
     return f"{text}: an array that may be filled" if name in MAKES_ARRAYS else text

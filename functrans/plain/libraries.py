@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.plain import iterators, series
 from functrans.plain.memory import (
     TARGETS,
     Buffer,
@@ -33,6 +34,7 @@ from functrans.plain.memory import (
     settled,
     write_by,
 )
+from functrans.plain.readers import stand_in
 from functrans.plain.sparse_dense import TracedDense
 from functrans.plain.twins import (
     makers,
@@ -105,7 +107,9 @@ def library_twin(value: Any) -> Any:
         return found
     if isinstance(value, types.ModuleType):
         return _module(value)
-    if isinstance(value, type) or not callable(value):
+    if isinstance(value, type):
+        return stand_in(value)
+    if not callable(value):
         return value
     if isinstance(getattr(type(value), "__call__", None), types.FunctionType):  # noqa: B004
         return value  # an object, which has other methods, too
@@ -560,6 +564,10 @@ def _dispatcher(value: Any) -> Any:
 
 def install() -> None:
     """Make the tables."""
+    for original, make in iterators.MAKERS.items():
+        stand_in(original, make)
+    for original, (make, member) in series.MAKERS.items():
+        stand_in(original, make, member)
     _module(np)
     _install_random()
     makers[types.ModuleType] = _any_module(makers[types.ModuleType])

@@ -25,6 +25,8 @@ import numpy as np
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.operators import element, nested_elements, register_view
+from functrans.plain.standins import StandIn, original_class
+from functrans.plain.unreadable import mark, unmark, without_marks
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import reshape
 from functrans.state import open_traces
@@ -93,18 +95,18 @@ class Home:
                 "there (y = y.copy()) and return it"
             )
         root = self.root
-        self.tracer = self.trace.lift(np.array(root, order="K"))
-        # Nothing is to read old numbers behind the back of the tracer.
-        kind = root.dtype.kind
-        if kind in "fc":
-            root[...] = np.nan
-        elif kind in "iu":
-            root[...] = np.iinfo(root.dtype).min if kind == "i" else np.iinfo(root.dtype).max
+        self.tracer = self.trace.lift(without_marks(np.array(root, order="K")))
+        mark(root)  # nothing is to read old numbers behind the back of the tracer
         watchers, self.watchers = self.watchers, []
         for watcher in watchers:
             notify = watcher()
             if notify is not None:
                 notify()
+
+    def __del__(self) -> None:
+        """The memory may be somebody else's soon."""
+        if self.tracer is not None:
+            unmark(self.root)
 
     def watch(self, notify: Any) -> None:
         """Call a method of an object when the memory becomes traced, if the object still exists."""
@@ -523,10 +525,28 @@ def settled(value: Any) -> Any:
         return value
     if kind is dict:
         return {key: settled(item) for key, item in value.items()}
+    if kind is StandIn:
+        return original_class(value)
     return settled(value.buffer.reshape(-1)) if kind is Flat else value
 
 
-_MAY_HOLD = frozenset({Buffer, Flat, list, tuple, dict})
+_MAY_HOLD = frozenset({Buffer, Flat, StandIn, list, tuple, dict})
+
+
+def as_read(value: Any) -> Any:
+    """The same for code that keeps what it is given: arrays that are not traced stay buffers."""
+    kind = type(value)
+    if kind is Buffer:
+        return value if value.traced() is None else value.traced()
+    if kind is tuple or kind is list:
+        items = [as_read(item) for item in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else kind(items)
+    if kind is dict:
+        return {key: as_read(item) for key, item in value.items()}
+    if kind is Flat:
+        return value if value.buffer.traced() is None else settled(value)
+    return original_class(value)
 
 
 def run_through(value: Any) -> Any:

@@ -17,6 +17,7 @@ import functools
 import math
 import numbers
 import statistics
+import struct
 import sys
 import types
 from collections.abc import Callable
@@ -25,9 +26,12 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
-from functrans.plain.memory import Buffer, holds_tracer, run_through, settled
+from functrans.plain.memory import Buffer, any_traced, holds_tracer, run_through, settled
+from functrans.plain.readers import reading
+from functrans.plain.standins import StandIn, original_class
 from functrans.plain.twins import (
     CALLED_TYPES,
     Names,
@@ -36,6 +40,7 @@ from functrans.plain.twins import (
     made_by_twins,
     original_of,
     register,
+    registered,
     twin,
 )
 from functrans.trace import Tracer
@@ -221,12 +226,32 @@ def _complex(*args: Any, **kwargs: Any) -> Any:
 def _type(*args: Any, **kwargs: Any) -> Any:
     """``type(x)``: of an object from outside, the class by which twins know it."""
     if len(args) == 1 and not kwargs:
-        return args[0].__class__ if type(args[0]) not in (Buffer, type) else _kind(args[0])
+        kind = args[0].__class__ if type(args[0]) not in (Buffer, type) else _kind(args[0])
+        other = registered(kind)
+        return other if type(other) is StandIn else kind
+    if len(args) == 3:
+        args = args[0], tuple(map(original_class, args[1])), args[2]
     return type(*args, **kwargs)
 
 
 def _kind(value: Any) -> type:
     return np.ndarray if type(value) is Buffer else type(value)
+
+
+def _of_memory(kind: Any) -> Callable[..., Any]:
+    """``memoryview``, ``bytes`` or ``bytearray``, which read the memory of an array."""
+
+    @functools.wraps(kind, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any_traced(args):
+            raise ConcretizationError(
+                f"{kind.__name__}() of an array that holds traced values was asked{here()}: their "
+                "bits are not known. Write the function without it, or call that code by "
+                "ft.external"
+            )
+        return kind(*args, **kwargs)
+
+    return call
 
 
 def _extreme(original: Any, own: Any) -> Callable[..., Any]:
@@ -318,6 +343,7 @@ _CALLED: dict[Any, Callable[..., Any]] = {
     complex: _complex,
     type: _type,
     super: lambda cls, *args: super(original_of(cls), *args),
+    **{kind: _of_memory(kind) for kind in (memoryview, bytes, bytearray)},
 }
 
 
@@ -331,6 +357,10 @@ def install() -> None:
             if name in table:
                 register(value, names[name])
         register(module, Proxy(module, names))
+    names = {name: reading(getattr(struct, name)) for name in _OF_STRUCT}
+    for name, function in names.items():
+        register(getattr(struct, name), function)
+    register(struct, Proxy(struct, {**vars(struct), **names}))
     builtin_twins.update(
         {
             "max": _extreme(max, fnp.maximum),
@@ -346,8 +376,11 @@ def install() -> None:
     )
 
 
+_OF_STRUCT = ("pack", "pack_into", "unpack", "unpack_from", "iter_unpack")
+
+
 def _build_class(*args: Any, **kwargs: Any) -> Any:
-    result = builtins.__build_class__(*args, **kwargs)
+    result = builtins.__build_class__(*map(original_class, args), **kwargs)
     made_by_twins.add(result)
     return result
 

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from functrans.plain.memory import PLAIN_KINDS, Buffer, holds_tracer, of_fields, outside, settled
+from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
@@ -217,6 +218,8 @@ def twin(value: Any) -> Any:
     if known is not None and known[0] is value:
         return known[1]
     make: Any
+    if kind is StandIn:
+        return value
     if isinstance(value, type):
         make = twin_class if is_user_module(value.__module__) else makers[type]
     elif kind in makers:
@@ -393,7 +396,7 @@ def contents(cell: Any) -> Any:
 
 # calls of types -----------------------------------------------------------------------------------
 
-CALLED_TYPES = ("float", "complex", "type", "super")
+CALLED_TYPES = ("float", "complex", "type", "super", "memoryview", "bytes", "bytearray")
 """Types of Python of which a call has a twin; elsewhere in the code they stay the types.
 
 ``super()`` without arguments is Python's own, which looks at its caller.
