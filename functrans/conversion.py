@@ -27,6 +27,9 @@ _FOREIGN = (
     "make it one operation with ft.external(f, out_like), which takes a derivative rule or finite "
     "differences, or call it by ft.pure_callback if no derivative is needed"
 )
+_PROGRAMS = (
+    " Integers and truths are known where each of them has a program: jit with specialize=True."
+)
 _LISTS = (
     "np.array([x, y]), np.asarray([x, y]): by np.stack([x, y]), or functrans.numpy.array([x, y])"
 )
@@ -89,8 +92,11 @@ def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationErro
     )
     recipe = _recipe(frame)
     if recipe is not None:
-        return ConcretizationError(f"{lost} {recipe} (docs/guide.md has the whole list).")
+        last = _PROGRAMS if tracer.dtype.kind in "biu" else ""
+        return ConcretizationError(f"{lost} {recipe} (docs/guide.md has the whole list).{last}")
     lines = "\n".join(f"  {recipe}" for recipe in _RECIPES)
+    if tracer.dtype.kind in "biu":
+        lines += f"\n {_PROGRAMS}"
     return ConcretizationError(f"{lost}\n{lines}\nA function of another library: {_FOREIGN}.")
 
 

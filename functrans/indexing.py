@@ -25,12 +25,13 @@ import numpy as np
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.ir.avals import PYTHON_SCALARS
 from functrans.ir.source import here
-from functrans.masked import MaskedSelection, selected
+from functrans.masked import MaskedSelection, known_mask, selected
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.movement import stack
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import broadcast_to, cast, reshape, transpose
+from functrans.staging import has_answer
 from functrans.trace import Tracer, dtype_of, shape_of, standing
 
 Shape = tuple[int, ...]
@@ -69,6 +70,8 @@ def entries_of(index: Any, shape: Shape) -> list[Any]:
       IndexError: there are too many parts, or one of a kind that indexes nothing.
     """
     parts = [_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
+    if len(parts) > 1:
+        parts = _with_known_masks(parts)
     used = 0
     for part in parts:
         if part is None or part is Ellipsis:
@@ -86,6 +89,19 @@ def entries_of(index: Any, shape: Shape) -> list[Any]:
         if part is Ellipsis:  # a mark stays, since an ellipsis keeps index arrays apart
             return [*parts[:position], _Apart(), *rest, *parts[position + 1 :]]
     return parts + rest
+
+
+def _with_known_masks(parts: list[Any]) -> list[Any]:
+    """Parts of an index: a traced mask beside others is a plain one, if its trace can tell it."""
+    masks = [part for part in parts if _is_traced_mask(part)]
+    others = [part for part in parts if not (part is Ellipsis or _is_full(part))]
+    if not masks or len(others) == 1 or not all(map(has_answer, masks)):
+        return parts
+    return [known_mask(part) if _is_traced_mask(part) else part for part in parts]
+
+
+def _is_full(part: Any) -> bool:
+    return isinstance(part, slice) and part == _ALL
 
 
 class _Apart:
@@ -106,6 +122,7 @@ def _entry(part: Any) -> Any:
     if isinstance(part, slice):
         bounds = (part.start, part.stop, part.step)
         return slice(*[None if b is None else operator.index(b) for b in bounds])
+    part = standing(part)
     if isinstance(part, Tracer):
         part = _known(part)
     elif isinstance(part, (bool, np.bool_)):
@@ -265,13 +282,17 @@ def _scalar_masks(entries: list[Any]) -> bool:
     )
 
 
+def _is_traced_mask(part: Any) -> bool:
+    return isinstance(part, Tracer) and part.dtype.kind == "b"
+
+
 def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
     """A traced mask among the parts of an index, and the axis where it begins.
 
     Raises:
       ConcretizationError: it stands beside anything but full slices.
     """
-    masks = [part for part in entries if isinstance(part, Tracer) and part.dtype.kind == "b"]
+    masks = [part for part in entries if _is_traced_mask(part)]
     if not masks:
         return None
     axis = 0
@@ -281,7 +302,7 @@ def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
         if part is masks[0]:
             position = axis
             axis += len(shape_of(part))
-        elif isinstance(part, slice) and part == _ALL:
+        elif _is_full(part):
             axis += 1
         elif type(part) is not _Apart:
             is_alone = False
@@ -289,7 +310,8 @@ def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
         raise ConcretizationError(
             f"an index with the traced mask {masks[0]!r} was combined with other indices{here()}; "
             "how many elements it selects is not known while shapes and dtypes only are traced. "
-            "Use x[mask] = v alone, or np.where(mask, v, x)."
+            "Use x[mask] = v alone, np.where(mask, v, x), or let each mask have a program: jit "
+            "with specialize=True."
         )
     _check_mask(masks[0], shape_of(x), position)
     return masks[0], position
@@ -382,7 +404,7 @@ def _product_of_writes(x: Any, entries: list[Any], value: Any, mode: str) -> Any
 
 def _lone_mask(entries: list[Any]) -> Any:
     """The plain mask of an index that is nothing else, or ``None``."""
-    parts = [part for part in entries if not (isinstance(part, slice) and part == _ALL)]
+    parts = [part for part in entries if not _is_full(part)]
     if len(parts) == 1 and type(parts[0]) is np.ndarray and parts[0].dtype.kind == "b":
         return parts[0] if entries[0] is parts[0] else None
     return None

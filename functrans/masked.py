@@ -5,7 +5,9 @@ same mask: ``x[mask] = np.log(x[mask])``, ``x[mask] *= 2``. Not here: how an ind
 (``indexing``).
 
 It holds the whole array; operations act on all of it, and storing takes what the mask selects.
-Where values are known to the trace of the mask (specialised functions), any other use asks for it.
+Any other use asks which elements these are, in one place (``MaskedSelection.selection``): where the
+trace of the mask can tell (specialised functions), an array of them stands for the selection from
+then on, and does what arrays do.
 Elements that are not selected are replaced by a harmless number first, so that a function which is
 not defined there (``np.log(x[x > 0])``) neither warns nor makes NaN.
 
@@ -26,7 +28,7 @@ from functrans.ir.source import here
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import reshape
 from functrans.staging import has_answer
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of, standing
 
 
 class MaskedSelection:
@@ -64,9 +66,12 @@ class MaskedSelection:
             selected, which is not known.
         """
         if isinstance(value, MaskedSelection):
-            if value.axis != self.axis or value.key != self.key or value.known is not None:
+            rank = len(shape_of(self.array))  # axes are matched from the last one on
+            is_same = value.axis == self.axis and value.key == self.key
+            if not is_same or len(shape_of(value.array)) != rank or value.known is not None:
                 raise value.refused("combined with, or stored at, another mask")
             return value.array
+        value = standing(value)
         if isinstance(value, (list, tuple)):
             value = np.asarray(value)
         own = shape_of(value)
@@ -100,8 +105,7 @@ class MaskedSelection:
         """The index that selects them; see ``selection``."""
         if not has_answer(self.mask):
             raise self.refused(what)
-        mask = np.asarray(self.mask._concrete("index()"), bool)
-        return (*(slice(None),) * self.axis, mask)
+        return (*(slice(None),) * self.axis, known_mask(self.mask))
 
     @property
     def _standing(self) -> Any:
@@ -116,7 +120,8 @@ class MaskedSelection:
             "elementwise operations and for storing under the same mask (m = x > 0; "
             "x[m] = np.log(x[m])). Use np.where(mask, f(x), y) (for tensors torch.where, or "
             "weights: (x * mask).sum() / mask.sum()), or the where= option of a "
-            "reduction (np.sum(x, where=mask))."
+            "reduction (np.sum(x, where=mask)), or let each mask have a program: jit with "
+            "specialize=True."
         )
 
     def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
@@ -136,33 +141,35 @@ class MaskedSelection:
                     for x in operands
                 ]
             )
-        result = function(*values)
-        if shape_of(result) != shape_of(self.array):
-            raise ShapeError(
-                f"a selection by a mask from an array of shape {shape_of(self.array)} was combined "
-                f"with an operand that broadcasts it to {shape_of(result)}{here()}"
-            )
-        return MaskedSelection(result, self.mask, self.axis, self.key)
+        return MaskedSelection(function(*values), self.mask, self.axis, self.key)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Ufuncs act elementwise."""
         if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature is not None:
-            what = f"given to numpy.{ufunc.__name__} with options or methods"
-            inputs = tuple([x.selection(what) if x is self else x for x in inputs])
+            inputs, options = _known((inputs, options), f"given to numpy.{ufunc.__name__}")
             return getattr(ufunc, method)(*inputs, **options)
         return self._apply(ufunc, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Other functions need to know what is selected."""
-        what = f"given to numpy.{function.__name__}"
-        args, kwargs = tree.map(
-            lambda x: x.selection(what) if isinstance(x, MaskedSelection) else x, (args, kwargs)
-        )
+        args, kwargs = _known((args, kwargs), f"given to numpy.{function.__name__}")
         return function(*args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Refused: there is no plain array."""
-        raise self.refused("converted to a plain array")
+        """Of a selection of integers or booleans that are known; else refused."""
+        return self.selection("converted to a plain array").__array__(dtype, copy)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """That of the array."""
+        return dtype_of(self.array)
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """The elements in another dtype; as of an array."""
+        if self.known is not None:
+            return self.known.astype(dtype, *args, **options)
+        array = self.array.astype(dtype, *args, **options)
+        return MaskedSelection(array, self.mask, self.axis, self.key)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -199,6 +206,16 @@ def selected(x: Any, mask: Tracer, axis: int) -> MaskedSelection:
     return MaskedSelection(harmless, mask, axis, whole.key)
 
 
+def known_mask(mask: Any) -> np.ndarray:
+    """The plain booleans of a mask that its trace can tell; the path depends on them."""
+    return np.asarray(mask._concrete("index()"), bool)
+
+
+def _known(values: Any, what: str) -> Any:
+    """Values with the selected elements in place of selections, in lists and tuples, too."""
+    return tree.map(lambda x: x.selection(what) if isinstance(x, MaskedSelection) else x, values)
+
+
 def _key(mask: Tracer) -> Any:
     """What identifies the contents of a traced mask."""
     inner: Any = mask
@@ -223,6 +240,11 @@ def _in_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         if not isinstance(result, MaskedSelection):
             own = self.selection("written to")
             own[...] = result
+        elif shape_of(result.array) != shape_of(self.array):
+            raise ShapeError(
+                f"a selection by a mask from an array of shape {shape_of(self.array)} was changed "
+                f"in place{here()} by an operand that broadcasts it to {shape_of(result.array)}"
+            )
         elif dtype_of(result.array) != dtype_of(self.array):
             raise TypeError(
                 f"a selection of {dtype_of(self.array)} was changed in place to "
@@ -255,6 +277,34 @@ def _install_operators() -> None:
             f"__{name}__",
             lambda self, function=function: self._apply(function, self),
         )
+    for name, function in _OF_KNOWN.items():
+        setattr(MaskedSelection, f"__{name}__", _of_known(name, function))
+
+
+_OF_KNOWN: dict[str, Callable[..., Any]] = {
+    "matmul": operator.matmul,
+    "rmatmul": lambda x, other: other @ x,
+    "imatmul": operator.imatmul,
+    "divmod": divmod,
+    "rdivmod": lambda x, other: divmod(other, x),
+    "contains": operator.contains,
+    "round": round,
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "index": operator.index,
+    "format": format,
+    "copy": lambda x: x.copy(),
+    "deepcopy": lambda x, memo: x.copy(),
+}
+"""What Python does with arrays that needs to know which elements are selected."""
+
+
+def _of_known(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: MaskedSelection, *args: Any) -> Any:
+        return function(self.selection(f"given to Python's {name}"), *args)
+
+    return method
 
 
 _install_operators()

@@ -17,7 +17,7 @@ import math
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from functrans.sparse_arrays import (
     not_a_product,
 )
 from functrans.sparse_arrays import matmul as sparse_matmul
+from functrans.staging import has_answer
 from functrans.state import open_traces
 from functrans.trace import Alias, Tracer, bind, dtype_of, elementwise, inner_trace, shape_of
 from functrans.traces.common import laid_out, plain_value
@@ -194,14 +195,17 @@ def fresh(x: Any, order: Any = None) -> Any:
 
 
 def check_writable(x: Tracer) -> None:
-    """Refuse a write to an array of an enclosing trace.
+    """Refuse a write to an array that was made outside of the innermost trace.
 
     Raises:
-      AliasedWriteError: the innermost trace is not the owner of ``x``.
+      AliasedWriteError: it belongs to an enclosing trace, and was not made in the inner function (a
+        mask there is nothing that ``grad`` would have to know of).
     """
     stack = open_traces.get()
     if stack and stack[-1] is not x._trace and x._trace in stack:
         inner = stack[-1]
+        if _is_made_inside(x, stack):
+            return
         opened = resolve(inner.source)
         owned = resolve(x._trace.source)
         raise AliasedWriteError(
@@ -210,6 +214,18 @@ def check_writable(x: Tracer) -> None:
             f"{inner.label}{f' (started at {opened})' if opened else ''}; the write would be lost "
             "or seen twice. Write to a copy made there (y = y.copy()) and return it."
         )
+
+
+def _is_made_inside(x: Tracer, stack: Sequence[Any]) -> bool:
+    """Whether an array of the trace that stages was made since the innermost trace was opened."""
+    root: Any = x
+    while root._alias is not None and root._alias.base is not None:
+        root = root._alias.base
+    around = [outer for outer in stack[:-1] if outer.is_staging][-1:]
+    if around != [x._trace] or root._trace is not x._trace:
+        return False
+    made = around[0].eqns[stack[-1].n_before :]
+    return any(root._var in eqn.outputs for eqn in reversed(made))
 
 
 def assign(x: Tracer, new: Any) -> None:
@@ -551,6 +567,8 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     answer = answer_to_scipy(asking, self)  # its sparse matrices leave the word to this class
     if answer is not None:
         return answer
+    if self.dtype.kind in "biu" and has_answer(self):
+        return np.array(self._concrete("index()"), self.dtype if dtype is None else dtype)
     (load,) = _conversion_error
     raise load()(self, asking)
 

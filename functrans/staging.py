@@ -243,9 +243,12 @@ _REMEDY = {
     "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, let "
     "each path have a program (jit with specialize=True), or keep the argument out of the trace: "
     "static_argnums of jit, in_axes=None of vmap.",
+    "int()": f"{_DEFAULT_REMEDY} Or let each answer have a program: jit with specialize=True.",
+    "index()": f"{_DEFAULT_REMEDY} Or let each answer have a program: jit with specialize=True.",
     "a value-dependent shape": "Use np.where with a mask, a static argument, or what the function "
     "of functrans.numpy takes for the extent (size=, length= of bincount), so that the shape of "
-    "the result does not depend on values.",
+    "the result does not depend on values, or let each answer have a program: jit with "
+    "specialize=True.",
 }
 
 

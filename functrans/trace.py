@@ -46,9 +46,10 @@ class Trace:
         and no branch was staged inside it.
       label: what is traced, for messages: ``grad of loss``.
       source: the user's line that opened it.
+      n_before: how many equations the innermost trace around it that stages had when it was opened.
     """
 
-    __slots__ = ("is_direct", "is_open", "label", "parent", "source")
+    __slots__ = ("is_direct", "is_open", "label", "n_before", "parent", "source")
     is_staging = False
     is_branch = False
     """Whether it stages what may not run: operations on tracers from outside belong to it, too."""
@@ -61,6 +62,7 @@ class Trace:
         self.is_direct = True
         self.label = label
         self.source: Captured | None = None
+        self.n_before = 0
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
@@ -389,7 +391,12 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
     def __enter__(self) -> Trace:
         trace = self.trace
         stack = open_traces.get()
-        trace.parent = stack[-1] if stack else owner(self.leaves)
+        if stack:
+            trace.parent = stack[-1]
+            around = next((outer for outer in reversed(stack) if outer.is_staging), None)
+            trace.n_before = 0 if around is None else len(around.eqns)
+        else:
+            trace.parent = owner(self.leaves)
         trace.source = capture(2)
         if trace.is_branch:
             for outer in stack:

@@ -129,12 +129,26 @@ def is_known(x: Any) -> bool:
     return not isinstance(x, Tracer) or layout_of(x) is not None or has_answer(x)
 
 
+def holds(condition: Any) -> bool:
+    """Whether a condition is true, of operands that are known."""
+    return bool(value_of(condition, "bool()"))
+
+
+def is_readable(x: Any) -> bool:
+    """Whether the numbers of an operand can be looked at.
+
+    Those of a float in a function that is specialised cannot, only truths about them.
+    """
+    return is_known(x) and (dtype_of(x).kind in "biu" or not has_answer(x))
+
+
 def needs_size(name: str, x: Any, keyword: str = "size") -> ConcretizationError:
     """The error for a function whose result has as many elements as it finds in a traced array."""
     return ConcretizationError(
         f"numpy.{name} of {x._describe()} was asked{here()}; how many elements it finds is not "
         f"known while shapes and dtypes only are traced. Use functrans.numpy.{name}(..., "
-        f"{keyword}=n), which fills up or cuts off, or np.where with a mask."
+        f"{keyword}=n), which fills up or cuts off, or np.where with a mask, or let each answer "
+        "have a program: jit with specialize=True."
     )
 
 

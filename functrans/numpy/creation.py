@@ -21,6 +21,7 @@ from functrans.numpy.common import (
     as_operand,
     fresh,
     from_sequence,
+    holds,
     inexact,
     lifted,
     moved_axis,
@@ -33,7 +34,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives.movement import common_dtype
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import Tracer, dtype_of, shape_of, standing
 
 # array ------------------------------------------------------------------------------------------
 
@@ -51,6 +52,7 @@ def array(
     like: Any = None,
 ) -> Any:
     """An array of its own of numbers, traced values, and nested lists of them."""
+    object = standing(object)
     if isinstance(object, (list, tuple)):
         result = from_sequence(object, dtype)
         copy = False
@@ -111,7 +113,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """As ``asarray``, refusing NaN and infinities; needs values."""
     result = array.traced(a, dtype, copy=False)  # type: ignore[attr-defined]  # set by implements
-    if not np.isfinite(value_of(result, "bool()")).all():
+    if not holds(np.all(ew.isfinite(result))):
         raise ValueError("array must not contain infs or NaNs")
     return result
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
+from functrans.masked import MaskedSelection
 from functrans.operators import as_operand, is_foreign, reject_out, write
 from functrans.state import open_traces
 from functrans.trace import Tracer
@@ -27,9 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def has_tracer(values: Iterable[Any]) -> bool:
-    """Whether a tracer is among values, or in lists and tuples among them."""
+    """Whether a traced value is among values, or in lists and tuples among them."""
     for value in values:
-        if isinstance(value, Tracer):
+        if isinstance(value, (Tracer, MaskedSelection)):
             return True
         if isinstance(value, (list, tuple)) and has_tracer(value):
             return True

@@ -22,6 +22,7 @@ from functrans.numpy.common import (
     as_operand,
     axis_of,
     fresh,
+    holds,
     inexact,
     is_known,
     stored,
@@ -154,9 +155,9 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
     x = as_array(a)
     if not complex_parts.is_complex(x):
         return x
-    parts = value_of(complex_parts.imag(x), "bool()")
     limit = tol if tol <= 1 else np.finfo(dtype_of(x)).eps * tol
-    return complex_parts.real(x) if np.all(np.absolute(parts) < limit) else x
+    is_close = holds(np.all(ew.less(complex_parts.absolute(complex_parts.imag(x)), limit)))
+    return complex_parts.real(x) if is_close else x
 
 
 # special functions ------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from functrans.numpy.common import (
 from functrans.numpy.dispatch import has_tracer, implements
 from functrans.numpy.selection import integers
 from functrans.numpy.shaping import at_least
+from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.cumulative import cumsum
 from functrans.primitives.indexing import accumulate, gather
@@ -291,7 +292,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     ends = trim.lower()
     if ends not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    nonzero = np.argwhere(np.asarray(value_of(x)))
+    nonzero = np.argwhere(np.asarray(value_of(ew.not_equal(x, 0))))
     shape = shape_of(x)
     entries = [slice(None)] * len(shape)
     for k in listed_axes(axis, len(shape)):

@@ -17,7 +17,7 @@ import numpy as np
 
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.numpy.common import as_array, is_known, needs_size, value_of
+from functrans.numpy.common import as_array, is_known, is_readable, needs_size, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
@@ -70,8 +70,12 @@ def unique(
         elements, k = _flat(x), 0
     else:
         elements, k = x, structural.normalize_axis(axis, len(shape_of(x)), "axis")
-    values = np.asarray(value_of(x))
-    _, first, inverse, counts = np.unique(values, True, True, True, axis, equal_nan=equal_nan)
+    if not is_readable(x) and len(shape_of(elements)) == 1 and shape_of(elements)[0]:
+        first, inverse, counts = _by_neighbours(elements, equal_nan)
+        inverse = structural.reshape(inverse, shape_of(x))
+    else:
+        values = np.zeros(shape_of(x)) if 0 in shape_of(x) else np.asarray(value_of(x))
+        _, first, inverse, counts = np.unique(values, True, True, True, axis, equal_nan=equal_nan)
     results = [_at(elements, first, k)]
     for is_wanted, extra in (
         (return_index, first), (return_inverse, inverse), (return_counts, counts)
@@ -79,6 +83,35 @@ def unique(
         if is_wanted:
             results.append(extra)
     return tuple(results) if len(results) > 1 else results[0]
+
+
+def _ranked(elements: Any, equal_nan: bool) -> tuple[Any, Any]:
+    """The order of the elements of a vector, and which of the ordered ones differ from the last."""
+    n = shape_of(elements)[0]
+    order = argsort(elements, 0)
+    ranked = gather(elements, (order,), (0,))
+    before, after = (gather(ranked, (np.arange(n - 1) + i,), (0,)) for i in (0, 1))
+    differs = ew.not_equal(before, after)
+    if equal_nan and dtype_of(elements).kind in "fc":
+        differs = ew.bitwise_and(
+            differs, ew.invert(ew.bitwise_and(ew.isnan(before), ew.isnan(after)))
+        )
+    return order, movement.concatenate((np.ones(1, bool), differs), 0)
+
+
+def _by_neighbours(elements: Any, equal_nan: bool) -> tuple[Any, Any, np.ndarray]:
+    """First positions, the inverse and counts, by which ordered elements differ: no more is asked.
+
+    Args:
+      elements: a vector, not empty.
+      equal_nan: whether all NaN are one element.
+    """
+    n = shape_of(elements)[0]
+    order, is_first = _ranked(elements, equal_nan)
+    is_first = np.asarray(value_of(is_first))
+    starts = np.flatnonzero(is_first)
+    inverse = scatter(np.zeros(n, np.int64), np.cumsum(is_first) - 1, (order,), (0,))
+    return gather(order, (starts,), (0,)), inverse, np.diff(np.append(starts, n))
 
 
 def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, ...]:
@@ -98,15 +131,7 @@ def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tu
     n = shape_of(elements)[0]
     if not n:
         raise ValueError("unique: size= needs an array with elements")
-    order = argsort(elements, 0)
-    ranked = gather(elements, (order,), (0,))
-    before, after = (gather(ranked, (np.arange(n - 1) + i,), (0,)) for i in (0, 1))
-    differs = ew.not_equal(before, after)
-    if equal_nan and dtype_of(x).kind in "fc":
-        differs = ew.bitwise_and(
-            differs, ew.invert(ew.bitwise_and(ew.isnan(before), ew.isnan(after)))
-        )
-    is_first = movement.concatenate((np.ones(1, bool), differs), 0)
+    order, is_first = _ranked(elements, equal_nan)
     group = cumsum(cast(is_first, np.int64), 0) - 1
     inverse = scatter(np.zeros(n, np.int64), group, (order,), (0,))
     counts = accumulate(np.ones(n, np.int64), (group,), (0,), (size,), "drop")
@@ -208,7 +233,7 @@ def isin(
 ) -> Any:
     """Whether each element is among others."""
     x, others = as_array(element), _flat(test_elements)
-    if is_known(x) and is_known(others):
+    if is_readable(x) and is_readable(others):
         return np.isin(value_of(x), value_of(others), assume_unique, invert, kind=kind)
     wide = structural.reshape(x, (*shape_of(x), 1))
     found = reduce_any(ew.equal(wide, others), (len(shape_of(x)),))

@@ -30,7 +30,6 @@ from functrans.numpy.common import (
     as_tuple,
     axes_of,
     fresh,
-    is_known,
     layout_of,
     listed_axes,
     shares_memory,
@@ -125,7 +124,7 @@ def order_of(x: Any, order: str | None) -> str:
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     if len(shape_of(x)) < 2:
         return "C"
-    if not is_known(x):
+    if layout_of(x) is None:
         raise UnsupportedOperationError(
             f"order={order!r} depends on the memory layout{here()}, which is not known while "
             "shapes and dtypes only are traced; use order='C' or order='F'"
@@ -147,7 +146,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
         out = transposed(reshape_view(transposed(x), new[::-1]))
     if copy:
         return fresh(out)
-    if copy is False and is_known(x) and not shares_memory(x, out) and 0 not in new:
+    if copy is False and layout_of(x) is not None and not shares_memory(x, out) and 0 not in new:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return out
 

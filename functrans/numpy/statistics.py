@@ -22,6 +22,7 @@ from functrans.numpy.common import (
     as_array,
     as_operand,
     flag,
+    holds,
     inexact,
     is_known,
     kept_shape,
@@ -76,7 +77,7 @@ def average(
             dtype = np.result_type(dtype, np.float64)
         x, w = cast(x, dtype), cast(w, dtype)
         total = structural.reduce_sum(structural.broadcast_to(w, shape), axes)
-        if is_known(total) and np.any(np.asarray(value_of(total)) == 0):
+        if is_known(total) and holds(np.any(ew.equal(total, 0))):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         result = structural.reduce_sum(x * w, axes) / total
         if flag(keepdims):
@@ -114,7 +115,7 @@ def _frequencies(name: str, weights: Any, n: int) -> Any:
         raise RuntimeError(f"cannot handle multidimensional {name}")
     if shape_of(w)[0] != n:
         raise RuntimeError(f"incompatible numbers of samples and {name}")
-    if is_known(w) and np.any(np.asarray(value_of(w)) < 0):
+    if is_known(w) and holds(np.any(ew.less(w, 0))):
         raise ValueError(f"{name} cannot be negative")
     return w
 
@@ -147,10 +148,8 @@ def cov(
     weights: Any = None
     if fweights is not None:
         counts = _frequencies("fweights", fweights, n)
-        if is_known(counts):
-            plain = np.asarray(value_of(counts))
-            if not np.all(plain == np.around(plain)):
-                raise TypeError("fweights must be integer")
+        if is_known(counts) and not holds(np.all(ew.equal(counts, np.around(counts)))):
+            raise TypeError("fweights must be integer")
         weights = cast(counts, np.float64)
     if aweights is not None:
         importance = cast(_frequencies("aweights", aweights, n), np.float64)
@@ -164,7 +163,7 @@ def cov(
         freedom = total - ddof
         if ddof and aweights is not None:
             freedom = total - ddof * structural.reduce_sum(weights * importance, (0,)) / total
-    if is_known(freedom) and value_of(freedom) <= 0:
+    if is_known(freedom) and holds(ew.less_equal(freedom, 0)):
         freedom = 0.0
     x = x - structural.reshape(mean, (shape_of(mean)[0], 1))
     right = x if weights is None else x * weights
@@ -233,9 +232,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any 
     return accumulate(values, (numbers,), (0,), (n,), mode)
 
 
-def _falls(edges: np.ndarray) -> bool:
+def _falls(edges: Any) -> bool:
     """Whether an edge is below the one before it; differences of integers would wrap."""
-    return bool((edges[1:] < edges[:-1]).any())
+    return holds(np.any(ew.less(edges[1:], edges[:-1])))
 
 
 @implements(np.digitize)
@@ -246,9 +245,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         raise TypeError("x may not be complex")
     is_falling = False
     if is_known(edges):
-        known = np.asarray(value_of(edges))
-        is_falling = _falls(known)
-        if is_falling and _falls(known[::-1]):
+        is_falling = _falls(edges)
+        if is_falling and _falls(movement.reverse(edges, (0,))):
             raise ValueError("bins must be monotonically increasing or decreasing")
     side = "left" if right else "right"
     dtype = np.result_type(dtype_of(values), dtype_of(edges))
@@ -269,7 +267,7 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
         return np.histogram_bin_edges(np.asarray(value_of(x)), bins, limits, weights)
     if len(shape_of(as_operand(bins))):
         edges = as_array(bins)
-        if is_known(edges) and _falls(np.asarray(value_of(edges))):
+        if is_known(edges) and _falls(edges):
             raise ValueError("`bins` must increase monotonically, when an array")
         return edges
     count = operator.index(bins)
@@ -277,7 +275,7 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
         raise ValueError("`bins` must be positive, when an integer")
     if limits is not None:
         low, high = (as_operand(limit) for limit in limits)
-        if is_known(low) and is_known(high) and value_of(low) > value_of(high):
+        if is_known(low) and is_known(high) and holds(ew.greater(low, high)):
             raise ValueError("max must be larger than min in range parameter.")
     elif 0 in shape_of(x):
         low, high = 0.0, 1.0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import types
 from collections.abc import Callable
 from pkgutil import resolve_name
@@ -337,6 +338,32 @@ def _reshaping(name: str) -> Callable[..., Any]:
     return call
 
 
+def _extents(shape: Any) -> Any:
+    """A shape, whose extents may be traced, as integers."""
+    if isinstance(shape, Tracer) and not shape.shape:
+        return _index(shape)
+    if isinstance(shape, (tuple, list, Tracer)):
+        extents: Any = shape
+        return tuple([_index(n) if isinstance(n, Tracer) else n for n in extents])
+    return shape
+
+
+_index: Callable[[Any], int] = operator.index
+
+
+def _of_shape(name: str) -> Callable[..., Any]:
+    """``np.zeros``, ``np.ones`` or ``np.empty``: NumPy would not say why it takes no tracer."""
+    function = getattr(fnp, name)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args:
+            args = (_extents(settled(args[0])), *args[1:])
+        return call_settled(function, args, kwargs)
+
+    return call
+
+
 def _array_of_matrix(name: str) -> Callable[..., Any]:
     """``np.array`` or ``np.asarray``, which make arrays of matrices, too."""
     function = getattr(fnp, name)
@@ -355,6 +382,7 @@ _OWN: dict[str, Any] = {
     "vectorize": Vectorized,
     **{name: _array_of_matrix(name) for name in ("array", "asarray")},
     **{name: _reshaping(name) for name in ("reshape", "ravel")},
+    **{name: _of_shape(name) for name in ("zeros", "ones", "empty")},
 }
 _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "fromfunction"})
 """Functions of functions, which may use traced values that are no arguments."""

@@ -24,16 +24,19 @@ import numpy as np
 
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.ir.source import here
+from functrans.masked import MaskedSelection
 from functrans.operators import element, nested_elements, register_view
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.unreadable import mark, unmark, without_marks
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import reshape
 from functrans.state import open_traces
-from functrans.trace import Tracer, aval_of, within
+from functrans.trace import Tracer, aval_of, standing, within
 
 PLAIN_KINDS = "fciub"
 """Kinds of dtypes of arrays that may hold numbers."""
+BUFFER_KINDS = PLAIN_KINDS + "USmMVO"
+"""Kinds of arrays that are buffers: those of labels and objects, too, which masks index."""
 
 
 _homes: weakref.WeakValueDictionary[int, Home] = weakref.WeakValueDictionary()
@@ -72,10 +75,15 @@ class Home:
         """Let a tracer stand for the memory from now on.
 
         Raises:
-          UnsupportedOperationError: the array came from outside.
+          UnsupportedOperationError: the array came from outside, or is none of numbers.
           AliasedWriteError: it was made in an enclosing trace.
           EscapedTracerError: it was made in a trace that is closed.
         """
+        if self.root.dtype.kind not in PLAIN_KINDS:
+            raise UnsupportedOperationError(
+                f"a traced value was written{here()} to a part of an array of {self.root.dtype}, "
+                "which cannot hold any; keep numbers in an array of their own"
+            )
         if self.is_outside:
             raise UnsupportedOperationError(
                 f"a traced value was written{here()} to an array that came from outside of the "
@@ -244,7 +252,9 @@ class Buffer(np.ndarray):
         if tracer is not None:
             return tracer[index]
         if holds_tracer(index):
-            return lifted(self)[index]
+            if self.dtype.kind in PLAIN_KINDS:
+                return lifted(self)[index]
+            index = known_index(index)
         return super().__getitem__(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -253,6 +263,9 @@ class Buffer(np.ndarray):
         if type(value) is Buffer and value.traced() is not None and self._shows(value, index):
             return  # the end of ``self[index] += value``, which has written to the view
         value = settled(value)
+        if self.dtype.kind not in PLAIN_KINDS:
+            super().__setitem__(known_index(index), value)
+            return
         tracer = self.traced()
         if tracer is None and not (holds_tracer(value) or holds_tracer(index)):
             super().__setitem__(index, value)
@@ -279,7 +292,8 @@ class Buffer(np.ndarray):
         Raises:
           TypeError: names the dtype of the array.
         """
-        if self.dtype.kind in "biu" and isinstance(value, Tracer) and value.dtype.kind in "fc":
+        is_traced = isinstance(value, (Tracer, MaskedSelection))
+        if self.dtype.kind in "biu" and is_traced and value.dtype.kind in "fc":
             raise TypeError(
                 f"a traced value of {value.dtype} was written to an array of {self.dtype}"
                 f"{here()}; NumPy would cut it to an integer, which has no derivative. Make the "
@@ -559,6 +573,16 @@ def settled_index(index: Any) -> Any:
     return index if type(index) in (int, slice) else settled(index)
 
 
+def known_index(index: Any) -> Any:
+    """An index with plain numbers, which traces are asked for, in place of traced ones."""
+    index = standing(index)
+    if isinstance(index, Tracer):
+        return np.asarray(index._concrete("index()"))
+    if type(index) in (tuple, list):
+        return type(index)([known_index(part) for part in index])
+    return index
+
+
 def given(result: Any, depth: int = 0) -> Any:
     """A result that user code may write to: new arrays are buffers.
 
@@ -566,7 +590,7 @@ def given(result: Any, depth: int = 0) -> Any:
     """
     kind = type(result)
     if kind is np.ndarray:
-        if not result.ndim or result.dtype.kind not in PLAIN_KINDS:
+        if not result.ndim or result.dtype.kind not in BUFFER_KINDS:
             return result
         is_own = _is_sole(result, depth)
         buffer = result.view(Buffer)
@@ -628,8 +652,8 @@ def outside(array: np.ndarray) -> Buffer:
 
 
 def holds_tracer(value: Any) -> bool:
-    """Whether a tracer is a value, or in its lists, tuples and dicts."""
-    if isinstance(value, Tracer):
+    """Whether a value is traced, or one in its lists, tuples and dicts."""
+    if isinstance(value, (Tracer, MaskedSelection)):
         return True
     kind = type(value)
     if kind is tuple or kind is list:
@@ -640,7 +664,8 @@ def holds_tracer(value: Any) -> bool:
 def any_traced(values: Any) -> bool:
     """Whether one of some values is a tracer or a buffer that has become one."""
     return any(
-        isinstance(x, Tracer) or (type(x) is Buffer and x.traced() is not None) for x in values
+        isinstance(x, (Tracer, MaskedSelection)) or (type(x) is Buffer and x.traced() is not None)
+        for x in values
     )
 
 
@@ -658,10 +683,11 @@ def stored_in(out: Any, result: Any, where: Any, name: str) -> Any:
     """
     if out is None:
         return result
+    result = standing(result)
     if type(out) is Buffer:
         tracer = out.made_traced()
-    elif isinstance(out, Tracer):
-        tracer = out
+    elif isinstance(out, (Tracer, MaskedSelection)):
+        tracer = standing(out)
     else:
         raise UnsupportedOperationError(
             f"{name} was asked to write a traced result into an array that came from outside"

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from functrans.numpy import linalg
-from functrans.numpy.common import as_array, inexact, is_known, value_of
+from functrans.numpy.common import as_array, holds, inexact, is_known, value_of
 from functrans.numpy.cumulative import part
 from functrans.numpy.dispatch import implements
 from functrans.numpy.shaping import at_least
@@ -250,7 +250,7 @@ def div(basis: Basis, c1: Any, c2: Any) -> tuple[Any, Any]:
     """Quotient and remainder of two series; the leading coefficient of ``c2`` is not 0."""
     rest, divisor = _vector(c1), _vector(c2)
     n, m = shape_of(rest)[0], shape_of(divisor)[0]
-    if is_known(divisor) and np.asarray(value_of(divisor))[-1] == 0:
+    if is_known(divisor) and holds(ew.equal(divisor[-1], 0)):
         raise ZeroDivisionError(f"{basis.prefix}div: the leading coefficient of c2 is 0")
     if n < m:
         return part(rest, 0, None, 1) * 0, rest
@@ -311,7 +311,7 @@ def trim(basis: Basis, c: Any, tol: Any = 0) -> Any:
     if tol < 0:
         raise ValueError("tol must be non-negative")
     c = _vector(c)
-    kept = np.flatnonzero(np.abs(np.asarray(value_of(c))) > tol)
+    kept = np.flatnonzero(value_of(ew.greater(complex_parts.absolute(c), tol)))
     return part(c, 0, None, int(kept[-1]) + 1) if len(kept) else part(c, 0, None, 1) * 0
 
 
