@@ -314,8 +314,8 @@ _MANY_VIEWS = 16
 
 
 def _is_number(x: Tracer) -> bool:
-    """Whether a tracer stands for a number, without memory: no axes, and not a view of an array."""
-    return not x.shape and (x._alias is None or x._alias.base is None)
+    """Whether a tracer stands for a number: no axes, and no memory that others may see."""
+    return not x.shape and x._alias is None
 
 
 def _iadd(primitive: Primitive) -> Callable[..., Any]:

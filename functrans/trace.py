@@ -451,6 +451,15 @@ def standing(value: Any) -> Any:
     return value if own is None else own.__get__(value)
 
 
+def written(value: Any) -> Any:
+    """What a traced value is written to: for a buffer of plain code, the array that stands for it.
+
+    From then on it does. Other values are themselves.
+    """
+    become_traced = getattr(type(value), "_written", None)
+    return value if become_traced is None else become_traced(value)
+
+
 def aval_of(value: Any) -> Aval:
     """The aval of a tracer, an ndarray or a number.
 

@@ -1,5 +1,6 @@
 """Comparisons that the test files share."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,3 +72,25 @@ def fourth_order_differences(f: Any, x: np.ndarray, size: float = 1e-3) -> np.nd
         far = (np.asarray(f(x + 2 * step)) - np.asarray(f(x - 2 * step))) / (4 * size)
         columns.append((4 * near - far) / 3)
     return np.stack(columns, -1)
+
+
+def check_scalar_program(f: Callable[[Any], Any], x: np.ndarray, is_short: bool = False) -> None:
+    """Value and slope of a function that gives a number: in both modes, compiled, batched.
+
+    Args:
+      f: the function.
+      x: vector.
+      is_short: whether slopes of compiled and batched programs are left out.
+    """
+    expected = f(x)
+    slope = np.array([(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(len(x))])
+    near = functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-8)
+    value, tangent = ft.jvp(f, (x,), (np.ones(len(x)),))
+    near(value, expected)
+    near(tangent, slope.sum(), atol=1e-7)
+    near(ft.grad(f)(x), slope)
+    near(ft.jit(f)(x), expected)
+    if is_short:
+        return
+    near(ft.jit(ft.grad(f))(x), slope)
+    near(ft.vmap(ft.grad(f))(x[None])[0], slope)

@@ -109,7 +109,7 @@ pages
 rolling
 """,
     "plain": """
-standins unreadable users
+standins unreadable users views
 memory
 decide twins
 iterators readers series

@@ -22,7 +22,7 @@ from functrans.ir.source import here
 from functrans.masked import MaskedSelection
 from functrans.operators import as_operand, is_foreign, reject_out, write
 from functrans.state import open_traces
-from functrans.trace import Tracer
+from functrans.trace import Tracer, written
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -176,9 +176,10 @@ def lifted(value: Any, like: Any) -> Any:
 def store(name: str, out: Any, result: Any) -> Any:
     """Write a result to ``out=``."""
     (target,) = out if isinstance(out, tuple) else (out,)
-    if not isinstance(target, Tracer):
+    array = written(target)
+    if not isinstance(array, Tracer):
         reject_out(name, target)
-    write(target, result, name)
+    write(array, result, name)
     return target
 
 
@@ -219,7 +220,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     out = kwargs.pop("out", None)
     if out is not None and method != "at":
         for target in out if isinstance(out, tuple) else (out,):
-            if target is not None and not isinstance(target, Tracer):
+            if target is not None and not isinstance(written(target), Tracer):
                 reject_out(name, target)
     if method != "__call__":
         inputs = tuple([as_operand(x) if isinstance(x, np.ndarray) else x for x in inputs])

@@ -165,9 +165,9 @@ def ravel(a: Any, order: Any = "C") -> Any:
     if not isinstance(x, Tracer):
         return np.ravel(x)
     plain = layout_of(x)
-    if type(plain) is not np.ndarray:
+    if type(plain) is not np.ndarray and shape_of(x):
         return uncertain_view(x, structural.reshape(x, size), "ravel")
-    if not plain.flags.c_contiguous:
+    if shape_of(x) and not plain.flags.c_contiguous:
         return fresh(structural.reshape(x, size), "C")  # also where a reshape would be a view
     return reshape_view(x, size)
 

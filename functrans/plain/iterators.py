@@ -21,7 +21,8 @@ from numpy.lib.stride_tricks import as_strided
 import functrans.numpy as fnp
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.plain.memory import Buffer, holds_tracer, places_in, settled
+from functrans.plain.memory import Buffer, holds_tracer, settled
+from functrans.plain.views import places_in
 from functrans.trace import Tracer
 
 

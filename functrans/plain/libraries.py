@@ -26,12 +26,14 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans.plain import iterators, series
 from functrans.plain.memory import (
+    NEVER,
     TARGETS,
     Buffer,
     call_settled,
     call_ufunc,
     given,
     holds_tracer,
+    new_array,
     settled,
     write_by,
 )
@@ -120,12 +122,20 @@ def library_twin(value: Any) -> Any:
 
 def library(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a library for twins: it gets what buffers stand for, and gives buffers."""
+    place = _place_of_out(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return call_settled(function, args, kwargs)
+        return call_settled(function, args, kwargs, place)
 
     return call
+
+
+def _place_of_out(function: Any) -> int:
+    """Where ``out`` is among the arguments of a function of functrans."""
+    code = getattr(getattr(function, "traced", function), "__code__", None)
+    names = () if code is None else code.co_varnames[: code.co_argcount]
+    return names.index("out") if "out" in names else NEVER
 
 
 def _writing(function: Callable[..., Any], target: str) -> Callable[..., Any]:
@@ -275,6 +285,8 @@ def _of_numpy(module: types.ModuleType) -> dict[str, Any]:
                 replaced = library(own)
             else:
                 continue
+            if name in _OF_VIEWS:
+                replaced = _seeing(theirs, replaced)
             register(theirs, replaced)
         names[name] = replaced
     if module is np:
@@ -377,13 +389,54 @@ def _array_of_matrix(name: str) -> Callable[..., Any]:
     return call
 
 
+def _making(name: str) -> Callable[..., Any]:
+    """A function that makes arrays, also of a number."""
+    plain = _array_of_matrix(name)
+
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = plain(*args, **kwargs)
+        is_given = any(result is x for x in (*args, *kwargs.values()))
+        return result if is_given else new_array(result)
+
+    return call
+
+
+def _seeing(theirs: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that gives views, also of an array without axes."""
+
+    @functools.wraps(theirs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else None
+        if type(first) is Buffer and not first.ndim and first.traced() is not None:
+            result = given(theirs(first.plain(), *args[1:], **kwargs))
+            if type(result) is Buffer and result.home() is first.home():
+                return result
+        return plain(*args, **kwargs)
+
+    return call
+
+
 _OWN: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": Vectorized,
-    **{name: _array_of_matrix(name) for name in ("array", "asarray")},
+    "asarray": _array_of_matrix("asarray"),
+    **{
+        name: _making(name)
+        for name in ("array", "copy", "empty_like", "full", "full_like", "ones_like", "zeros_like")
+    },
     **{name: _reshaping(name) for name in ("reshape", "ravel")},
     **{name: _of_shape(name) for name in ("zeros", "ones", "empty")},
 }
+_OF_VIEWS = frozenset(
+    {
+        "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d",
+        "atleast_3d", "broadcast_to", "expand_dims", "imag", "matrix_transpose", "moveaxis",
+        "permute_dims", "ravel", "real", "require", "reshape", "squeeze", "swapaxes", "transpose",
+    }
+)  # fmt: skip
+"""Functions that give views."""
+
 _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "fromfunction"})
 """Functions of functions, which may use traced values that are no arguments."""
 

@@ -7,8 +7,8 @@ to it, or to a view of it, makes its memory traced: from then on a tracer answer
 reference, be it the array, a view made before, an attribute or an item of a list.
 
 Here: the class, the memory that buffers share (``Home``), ``settled`` (values with what buffers
-stand for) and ``given`` (results as buffers). Not here: which functions give buffers
-(``plain.libraries``).
+stand for) and ``given`` (results as buffers). Not here: tracers of views (``plain.views``), which
+functions give buffers (``plain.libraries``).
 
 Layer: ``plain``.
 """
@@ -25,13 +25,12 @@ import numpy as np
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.masked import MaskedSelection
-from functrans.operators import element, nested_elements, register_view
+from functrans.operators import element, nested_elements
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.unreadable import mark, unmark, without_marks
-from functrans.primitives.indexing import gather, scatter
-from functrans.primitives.structural import reshape
+from functrans.plain.views import address, view_of
 from functrans.state import open_traces
-from functrans.trace import Tracer, aval_of, standing, within
+from functrans.trace import Alias, Tracer, aval_of, standing, within
 
 PLAIN_KINDS = "fciub"
 """Kinds of dtypes of arrays that may hold numbers."""
@@ -68,8 +67,8 @@ class Home:
 
     def holds(self, array: np.ndarray) -> bool:
         """Whether an array lies in this memory."""
-        start = _address(self.root)
-        return start <= _address(array) < start + max(self.root.nbytes, 1)
+        start = address(self.root)
+        return start <= address(array) < start + max(self.root.nbytes, 1)
 
     def become_traced(self) -> None:
         """Let a tracer stand for the memory from now on.
@@ -104,6 +103,8 @@ class Home:
             )
         root = self.root
         self.tracer = self.trace.lift(without_marks(np.array(root, order="K")))
+        if not root.ndim:
+            self.tracer._alias = Alias()  # an array, no number
         mark(root)  # nothing is to read old numbers behind the back of the tracer
         watchers, self.watchers = self.watchers, []
         for watcher in watchers:
@@ -175,10 +176,6 @@ def _owner(array: np.ndarray) -> np.ndarray:
         array = base
 
 
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 class Buffer(np.ndarray):
     """See the module's docstring."""
 
@@ -228,7 +225,7 @@ class Buffer(np.ndarray):
         tracer = self._tracer
         if tracer is None or tracer.shape != self.shape:
             with within(home.trace):
-                tracer = self._tracer = _view_of(home, self)
+                tracer = self._tracer = view_of(home.root, home.tracer, self)
         return tracer
 
     def made_traced(self) -> Any:
@@ -237,6 +234,8 @@ class Buffer(np.ndarray):
         if home.tracer is None:
             home.become_traced()
         return self.traced()
+
+    _written = made_traced
 
     def plain(self) -> np.ndarray:
         """The same memory as an ordinary array."""
@@ -250,12 +249,20 @@ class Buffer(np.ndarray):
         tracer = self.traced()
         index = settled_index(index)
         if tracer is not None:
-            return tracer[index]
+            return tracer[index] if self.ndim else self._of_number(tracer, index)
         if holds_tracer(index):
             if self.dtype.kind in PLAIN_KINDS:
                 return lifted(self)[index]
             index = known_index(index)
         return super().__getitem__(index)
+
+    def _of_number(self, tracer: Any, index: Any) -> Any:
+        """``self[index]`` of an array without axes: the number, or a view."""
+        if not holds_tracer(index):
+            result = super().__getitem__(index)
+            if type(result) is Buffer and self.home().holds(result):
+                return result
+        return tracer[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """``self[index] = value``."""
@@ -283,7 +290,7 @@ class Buffer(np.ndarray):
             isinstance(own, np.ndarray)
             and own.shape == view.shape
             and own.strides == view.strides
-            and _address(own) == _address(view)
+            and address(own) == address(view)
         )
 
     def check_storable(self, value: Any) -> None:
@@ -361,19 +368,37 @@ def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> 
     return stored[0] if len(stored) == 1 else tuple(stored)
 
 
-def call_settled(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function of a library on what buffers stand for; new arrays are buffers."""
-    args = settled(tuple(args))
-    if not kwargs:
-        return given(func(*args))
-    out = kwargs.get("out")
+NEVER = 99
+"""The place of ``out`` among the arguments of a function that has it by keyword at most."""
+
+
+def call_settled(
+    func: Callable[..., Any], args: Any, kwargs: Any, place: int = NEVER, name: str = ""
+) -> Any:
+    """Call a function of a library on what buffers stand for; new arrays are buffers.
+
+    Args:
+      func: the function.
+      args: its arguments.
+      kwargs: likewise.
+      place: that of ``out`` among the arguments.
+      name: of the function, for messages.
+    """
+    out = args[place] if len(args) > place else kwargs.get("out")
     if out is None or type(out) is tuple:
-        return given(func(*args, **settled(kwargs)))
-    kwargs = settled({key: value for key, value in kwargs.items() if key != "out"})
-    if not any_traced((out,)) and not holds_tracer(args) and not holds_tracer(kwargs):
-        func(*args, **kwargs, out=settled(out))
-        return out
-    return stored_in(out, func(*args, **kwargs), True, getattr(func, "__name__", "the function"))
+        args = settled(tuple(args))
+        return given(func(*args, **settled(kwargs)) if kwargs else func(*args))
+    args = [None if i == place else settled(x) for i, x in enumerate(args)]
+    kwargs = {key: settled(value) for key, value in kwargs.items() if key != "out"}
+    if any_traced((out,)) or holds_tracer(args) or holds_tracer(kwargs):
+        name = name or getattr(func, "__name__", "the function")
+        return stored_in(out, func(*args, **kwargs), True, name)
+    if len(args) > place:
+        args[place] = settled(out)
+    else:
+        kwargs["out"] = settled(out)
+    func(*args, **kwargs)
+    return out
 
 
 class Flat:
@@ -431,6 +456,10 @@ def _property(name: str) -> property:
         tracer = self.traced()
         if tracer is None:
             return Flat(self) if name == "flat" else plain.__get__(self)
+        if not self.ndim and name != "flat":
+            result = plain.__get__(self)
+            if self.home().holds(result):
+                return result
         return getattr(tracer, name)
 
     def put(self: Buffer, value: Any) -> None:
@@ -443,10 +472,19 @@ def _property(name: str) -> property:
 
 def _method(name: str) -> Callable[..., Any]:
     plain = getattr(np.ndarray, name)
+    place = _PLACES_OF_OUT.get(name, NEVER)
+
+    def computed(array: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(array) is np.ndarray and (holds_tracer(args) or holds_tracer(kwargs)):
+            array = lifted(array)
+        return getattr(array, name)(*args, **kwargs)
 
     def method(self: Buffer, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > place or "out" in kwargs:
+            return call_settled(computed, (self, *args), kwargs, place + 1, name)
         tracer = self.traced()
-        if tracer is not None and name in _RESHAPES:  # the layout is known: so is what is shared
+        if tracer is not None and (name in _RESHAPES or (not self.ndim and name in _VIEWS)):
+            # The layout is known: so is what is shared.
             result = plain(self, *args, **kwargs)
             if self.home().holds(result):
                 return result
@@ -458,7 +496,10 @@ def _method(name: str) -> Callable[..., Any]:
         if tracer is not None:
             if name in _TO_PYTHON:
                 return _TO_PYTHON[name](tracer, *args)
-            return getattr(tracer, name)(*args, **kwargs)
+            if name in _WRITERS:
+                return getattr(tracer, name)(*args, **kwargs)
+            result = getattr(number_of(tracer), name)(*args, **kwargs)
+            return new_array(result) if name in _COPIES else result
         return plain(self, *args, **kwargs)
 
     method.__name__ = name
@@ -470,8 +511,21 @@ def _method(name: str) -> Callable[..., Any]:
 _TO_PYTHON: dict[str, Callable[..., Any]] = {"item": element, "tolist": nested_elements}
 """Methods that give Python's numbers, of which traced ones stay traced."""
 
+_PLACES_OF_OUT = {
+    "all": 2, "any": 2, "argmax": 1, "argmin": 1, "choose": 1, "clip": 2, "compress": 2,
+    "cumprod": 2, "cumsum": 2, "dot": 1, "max": 1, "mean": 2, "min": 1, "prod": 2, "round": 1,
+    "std": 2, "sum": 2, "take": 2, "trace": 4, "var": 2,
+}  # fmt: skip
+"""Where ``out`` is among the arguments of methods."""
+
 _RESHAPES = frozenset({"reshape", "ravel"})
 """Methods that give a view or a copy, as the layout in memory allows."""
+
+_VIEWS = frozenset({"squeeze", "swapaxes", "transpose", "view"})
+"""Further methods that give a view."""
+
+_COPIES = frozenset({"__copy__", "astype", "copy"})
+"""Methods that give a new array."""
 
 _WRITERS = frozenset({"fill", "put", "sort", "partition"})
 """Methods that write to the array itself."""
@@ -531,7 +585,7 @@ def settled(value: Any) -> Any:
     kind = type(value)
     if kind is Buffer:
         tracer = value.traced()
-        return value.plain() if tracer is None else tracer
+        return value.plain() if tracer is None else number_of(tracer)
     if kind is tuple or kind is list:
         for item in value:
             if type(item) in _MAY_HOLD:
@@ -563,6 +617,18 @@ def as_read(value: Any) -> Any:
     return original_class(value)
 
 
+def number_of(tracer: Any) -> Any:
+    """What is read of an array without axes: the number that it holds now, as NumPy's scalars."""
+    return tracer if tracer.shape or tracer._alias is None else tracer._twin()
+
+
+def new_array(result: Any) -> Any:
+    """A new traced number as an array without axes, which may be written to."""
+    if isinstance(result, Tracer) and not result.shape and result._alias is None:
+        result._alias = Alias()
+    return result
+
+
 def run_through(value: Any) -> Any:
     """The items of an iterator as a list, so that they can be looked at."""
     return list(value) if isinstance(value, Iterator) else value
@@ -590,7 +656,7 @@ def given(result: Any, depth: int = 0) -> Any:
     """
     kind = type(result)
     if kind is np.ndarray:
-        if not result.ndim or result.dtype.kind not in BUFFER_KINDS:
+        if result.dtype.kind not in (BUFFER_KINDS if result.ndim else PLAIN_KINDS):
             return result
         is_own = _is_sole(result, depth)
         buffer = result.view(Buffer)
@@ -669,9 +735,9 @@ def any_traced(values: Any) -> bool:
     )
 
 
-def lifted(buffer: Buffer) -> Any:
-    """The numbers of a buffer that stays real as a tracer."""
-    return open_traces.get()[-1].lift(buffer.plain().copy())
+def lifted(array: Any) -> Any:
+    """The numbers of a buffer that stays real, or of an array, as a tracer."""
+    return open_traces.get()[-1].lift(np.array(settled(array)))
 
 
 def stored_in(out: Any, result: Any, where: Any, name: str) -> Any:
@@ -727,47 +793,3 @@ def write_by(func: Any, name: str, args: Any, kwargs: Any) -> Any:
             target.check_storable(value)
         target = target.made_traced()
     return func(target, *rest, **kwargs)
-
-
-# views --------------------------------------------------------------------------------------------
-
-
-def _view_of(home: Home, buffer: Buffer) -> Any:
-    """The tracer of a view of memory that has become traced."""
-    root, base = home.root, home.tracer
-    if buffer.dtype != root.dtype:
-        raise UnsupportedOperationError(
-            f"an array of {root.dtype} seen as one of {buffer.dtype} holds traced values{here()}; "
-            "their bits cannot be traced"
-        )
-    shape = buffer.shape
-    is_start = _address(buffer) == _address(root)
-    if is_start and shape == root.shape and buffer.strides == root.strides:
-        return base
-    is_same_order = root.flags.c_contiguous and buffer.flags.c_contiguous
-    if is_start and buffer.size == root.size and is_same_order:
-        return register_view(
-            base,
-            reshape(base, shape),
-            lambda base: reshape(base, shape),
-            lambda base, view: reshape(view, root.shape),
-        )
-    numbers = np.empty_like(root, np.intp)  # in the same order of axes in memory
-    numbers[...] = np.arange(root.size).reshape(root.shape)
-    places: Any = (_address(buffer) - _address(root)) // root.itemsize
-    for axis, (extent, stride) in enumerate(zip(shape, buffer.strides, strict=True)):
-        steps = np.arange(extent) * (stride // root.itemsize)
-        places = places + steps.reshape((extent,) + (1,) * (len(shape) - axis - 1))
-    return places_in(base, numbers.ravel(order="K")[places])
-
-
-def places_in(base: Any, places: np.ndarray) -> Any:
-    """A view of some elements of a traced array, by their numbers in C order."""
-    index = np.unravel_index(places, base.shape)
-    axes = tuple(range(base.ndim))
-    return register_view(
-        base,
-        gather(base, index, axes),
-        lambda base: gather(base, index, axes),
-        lambda base, view: scatter(base, view, index, axes),
-    )

@@ -29,7 +29,14 @@ import functrans.numpy as fnp
 from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
-from functrans.plain.memory import Buffer, any_traced, holds_tracer, run_through, settled
+from functrans.plain.memory import (
+    Buffer,
+    any_traced,
+    holds_tracer,
+    number_of,
+    run_through,
+    settled,
+)
 from functrans.plain.readers import reading
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.twins import (
@@ -207,7 +214,7 @@ NUMBERS: dict[types.ModuleType, dict[str, Callable[..., Any]]] = {
 def _float(x: Any = 0.0, /) -> Any:
     """``float(x)``: a traced number is itself, in double precision."""
     if is_traced_number(x):
-        x = _number(settled(x))
+        x = number_of(_number(settled(x)))
         if x.dtype.kind == "c":
             raise TypeError(f"float() argument must be a real number, not complex{here()}")
         return x if x.dtype == np.float64 else x.astype(np.float64)

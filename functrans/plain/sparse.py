@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.source import here
-from functrans.plain.memory import holds_tracer, places_in, settled
+from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.plain.sparse_parts import (
     FORMATS,
@@ -35,6 +35,7 @@ from functrans.plain.sparse_parts import (
     sparse_library,
 )
 from functrans.plain.sparse_writing import addressed, check_storable, read_written, write
+from functrans.plain.views import places_in
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of

@@ -32,7 +32,15 @@ from typing import Any
 
 import numpy as np
 
-from functrans.plain.memory import BUFFER_KINDS, Buffer, holds_tracer, of_fields, outside, settled
+from functrans.plain.memory import (
+    BUFFER_KINDS,
+    PLAIN_KINDS,
+    Buffer,
+    holds_tracer,
+    of_fields,
+    outside,
+    settled,
+)
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
@@ -717,7 +725,11 @@ def _twin_cached(value: Any) -> Any:
 
 
 def _twin_array(value: np.ndarray) -> Any:
-    return outside(value) if value.dtype.kind in BUFFER_KINDS and value.ndim else value
+    return (
+        outside(value)
+        if value.dtype.kind in (BUFFER_KINDS if value.ndim else PLAIN_KINDS)
+        else value
+    )
 
 
 def _twin_module(module: types.ModuleType) -> Any:
