@@ -16,7 +16,7 @@ from functrans.plain import libraries, numbers, twins
 from functrans.plain.memory import settled
 from functrans.plain.twins import Memo, all_views, given_back, memo_of_call
 from functrans.plain.twins import twin as twin
-from functrans.plain.unreadable import check_program, check_results, notes
+from functrans.plain.unreadable import check_program, check_results, explain, notes
 from functrans.staging import StagingTrace
 from functrans.state import open_traces
 from functrans.transforms.arguments import name_of
@@ -39,6 +39,9 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if notes.get() is not None:
             _check_memory(function, result, is_outermost=outer is None)
         return result
+    except Exception as error:
+        explain(error)
+        raise
     finally:
         _give_back(own)
         memo_of_call.reset(token)

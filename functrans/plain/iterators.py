@@ -20,10 +20,16 @@ from numpy.lib.stride_tricks import as_strided
 
 import functrans.numpy as fnp
 from functrans.errors import UnsupportedOperationError
+from functrans.ir.jaxpr import Equation, Var
 from functrans.ir.source import here
 from functrans.plain.memory import Buffer, holds_tracer, settled
 from functrans.plain.views import places_in
+from functrans.primitives.gather_scatter import gather_p
+from functrans.primitives.slicing import BasicIndex
+from functrans.primitives.structural import transpose_p
+from functrans.staging import StagingTracer
 from functrans.trace import Tracer
+from functrans.traces.common import plain_value
 
 
 def _operand(value: Any) -> Any:
@@ -47,8 +53,10 @@ def _refuse(what: str) -> UnsupportedOperationError:
 
 def _in_layout_of(value: Any, dtype: Any) -> np.ndarray:
     """A new array in the memory layout of another one, gaps and directions of axes included."""
+    shape = value.shape
+    value = plain_value(value)  # of values that are not known, as if none had been transposed
     if not isinstance(value, np.ndarray):
-        return np.zeros(value.shape, dtype)
+        return np.zeros(shape, dtype)
     item, new = value.itemsize, np.dtype(dtype).itemsize
     if any(stride % item for stride in value.strides):
         raise _refuse(
@@ -59,6 +67,35 @@ def _in_layout_of(value: Any, dtype: Any) -> np.ndarray:
     start = -sum(min(span, 0) for span in spans)
     memory = np.zeros(start + sum(max(span, 0) for span in spans) + 1, dtype)
     return as_strided(memory[start:], value.shape, [step * new for step in steps])
+
+
+def _may_be_turned(value: Any) -> bool:
+    """Whether a traced value without a known layout may lie in memory in another one than C's."""
+    is_view = isinstance(value, Tracer) and value._alias is not None
+    while isinstance(value, Tracer) and type(value) is not StagingTracer:
+        value = getattr(value, "_value", None)
+    if type(value) is not StagingTracer:
+        return False
+    made_by = {out: eqn for eqn in value._trace.eqns for out in eqn.outputs}
+    pending, seen = [value._var], set()
+    while pending:
+        eqn = made_by.get(pending.pop())
+        if eqn is None or id(eqn) in seen:
+            continue
+        seen.add(id(eqn))
+        if eqn.primitive is transpose_p or _is_backwards(eqn):
+            return True
+        if is_view and eqn.primitive is gather_p and value._var in eqn.outputs:
+            return True
+        pending.extend(atom for atom in eqn.inputs if isinstance(atom, Var))
+    return False
+
+
+def _is_backwards(eqn: Equation) -> bool:
+    """Whether an equation takes a slice from the end to the start."""
+    index = eqn.params.get("index")
+    entries = index.entries if type(index) is BasicIndex else ()
+    return any(type(entry) is slice and (entry.step or 1) < 0 for entry in entries)
 
 
 def _numbered(value: Any) -> np.ndarray:
@@ -116,6 +153,11 @@ class Nditer:
     ) -> None:
         operands = [_operand(x) for x in op] if isinstance(op, (tuple, list)) else [_operand(op)]
         flags = list(flags or ())
+        if order in ("K", "A") and any(map(_may_be_turned, operands)):
+            raise _refuse(
+                f"np.nditer with order={order!r} depends on the memory layout, which is not known "
+                "while shapes and dtypes only are traced; order='C' does not"
+            )
         layout: dict[str, Any] = {"order": order}
         if op_axes is not None:
             layout.update(op_axes=op_axes)

@@ -510,7 +510,7 @@ class Distribution:
     """A distribution of SciPy, whose densities and probabilities are functrans's.
 
     Attributes:
-      own: functrans's distribution.
+      own: functrans's distribution; ``None`` of one that functrans does not have.
       scipy: SciPy's, which has all other methods, for plain parameters.
     """
 
@@ -521,7 +521,8 @@ class Distribution:
         """A method."""
         found = getattr(self.own, name, None)
         if found is None:
-            return library(getattr(self.scipy, name))
+            value = getattr(self.scipy, name)
+            return library(value) if callable(value) else value
         is_multivariate = not hasattr(self.scipy, "ppf")
         return library(_without_ones(found) if is_multivariate else found)
 
@@ -574,7 +575,7 @@ def _distribution(value: Any) -> Any:
         is_ours = isinstance(found, Distribution)
         return found(*map(twin, value.args), **value.kwds) if is_ours else value
     found = _find_in_scipy(value)
-    return value if found is None else found
+    return Distribution(None, value) if found is None else found
 
 
 def _vectorized(value: Any) -> Any:

@@ -373,7 +373,10 @@ def _twin_cell(cell: Any) -> Any:
     if known is not None:
         return known[1]
     content = contents(cell)
-    if content is EMPTY or type(content) in ATOMS or isinstance(content, Tracer):
+    if content is EMPTY:
+        return cell
+    if type(content) in ATOMS or isinstance(content, Tracer):
+        memo().cells[id(cell)] = cell, cell, content  # something else may be written to it
         return cell
     new = types.CellType()
     memo().cells[id(cell)] = cell, new, EMPTY

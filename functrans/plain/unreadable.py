@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import ConcretizationError, shape_text
+from functrans.errors import ConcretizationError, FunctransError, shape_text
 from functrans.ir.jaxpr import Equation, Literal, subjaxprs
 from functrans.ir.source import Captured, capture, resolve
 from functrans.staging import StagingTrace
@@ -139,6 +139,19 @@ def check_program(trace: StagingTrace) -> None:
                         raise _error(number, f"a constant of {trace.label}")
 
 
+def explain(error: Exception) -> None:
+    """Add to an error of a library about NaN where that may come from."""
+    known = notes.get()
+    if not known or isinstance(error, FunctransError) or hasattr(error, "__notes__"):
+        return
+    text = str(error).lower()
+    if "nan" in text or "finite" in text:
+        error.add_note(
+            f"{_array(len(known))} has NaN in its memory. If that code was given such an array, "
+            f"give it {_ADVICE}"
+        )
+
+
 def _number_in(value: Any) -> int | None:
     """The number of a mark in an array or a number; ``None`` if there is none."""
     kind = type(value)
@@ -169,17 +182,26 @@ def _number_in(value: Any) -> int | None:
     return int(words[0]) >> start & _N_NUMBERS if start else 0
 
 
-def _error(number: int, where: str) -> ConcretizationError:
+def _array(number: int) -> str:
+    """The array with this number, in words."""
     known = notes.get() or []
-    what = "an array that holds traced values"
-    if 0 < number <= len(known):
-        source, shape, dtype = known[number - 1]
-        line = resolve(source)
-        written = "" if line is None else f" (the first was written at {line})"
-        what = f"an array of {dtype}[{shape_text(shape)}] that holds traced values{written}"
+    if not 0 < number <= len(known):
+        return "an array that holds traced values"
+    source, shape, dtype = known[number - 1]
+    line = resolve(source)
+    written = "" if line is None else f" (the first was written at {line})"
+    return f"an array of {dtype}[{shape_text(shape)}] that holds traced values{written}"
+
+
+_ADVICE = (
+    "a copy, array.copy(), which is a traced value: it is computed with, or refused where it is "
+    "read. Code that cannot be traced is called by ft.external."
+)
+
+
+def _error(number: int, where: str) -> ConcretizationError:
     return ConcretizationError(
-        f"the memory of {what} was read by code that does not ask NumPy, and is in {where}: the "
-        "numbers are not there, and the derivative would be lost. Give that code a copy, "
-        "array.copy(), which is a traced value: it is computed with, or refused where it is read. "
-        "Code that cannot be traced is called by ft.external."
+        f"the memory of {_array(number)} was read by code that does not ask NumPy, and is in "
+        f"{where}: the numbers are not there, and the derivative would be lost. Give that code "
+        f"{_ADVICE}"
     )
