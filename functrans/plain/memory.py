@@ -115,7 +115,7 @@ class Home:
     def __del__(self) -> None:
         """The memory may be somebody else's soon."""
         if self.tracer is not None:
-            unmark(self.root)
+            unmark(self.root, is_over=not self.trace.is_open)
 
     def watch(self, notify: Any) -> None:
         """Call a method of an object when the memory becomes traced, if the object still exists."""

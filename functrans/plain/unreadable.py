@@ -20,7 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import ConcretizationError, FunctransError, shape_text
+from functrans.errors import (
+    ConcretizationError,
+    FunctransError,
+    UnsupportedOperationError,
+    shape_text,
+)
 from functrans.ir.jaxpr import Equation, Literal, subjaxprs
 from functrans.ir.source import Captured, capture, resolve
 from functrans.staging import StagingTrace
@@ -29,8 +34,24 @@ from functrans.traces.common import plain_value
 Note = tuple[Captured | None, tuple[int, ...], np.dtype]
 """The user's line that wrote the first traced value to an array, its shape and its dtype."""
 
-notes: ContextVar[list[Note] | None] = ContextVar("functrans_plain_unreadable", default=None)
-"""The arrays that have become traced in the outermost call of a twin at hand."""
+
+class Notes:
+    """What is known of arrays that have become traced.
+
+    Attributes:
+      arrays: the first of them; the mark in each has its number, which begins at 1.
+      overwritten: numbers of those whose memory was written to since, past the tracer.
+    """
+
+    __slots__ = ("arrays", "overwritten")
+
+    def __init__(self) -> None:
+        self.arrays: list[Note] = []
+        self.overwritten: list[int] = []
+
+
+notes: ContextVar[Notes | None] = ContextVar("functrans_plain_unreadable", default=None)
+"""Of the outermost call of a twin at hand, once an array has become traced in it."""
 
 _N_NUMBERS = 0xFF
 """How many arrays are told from each other; 0 is the number of all others."""
@@ -59,12 +80,12 @@ def mark(array: np.ndarray) -> None:
     """Write the mark to an array, and note it."""
     known = notes.get()
     if known is None:
-        known = []
+        known = Notes()
         notes.set(known)
     number = 0
-    if len(known) < _N_NUMBERS:
-        known.append((capture(), array.shape, array.dtype))
-        number = len(known)
+    if len(known.arrays) < _N_NUMBERS:
+        known.arrays.append((capture(), array.shape, array.dtype))
+        number = len(known.arrays)
     kind = array.dtype.kind
     if kind in "fc":
         _fill(array, _MARKS[number])
@@ -75,15 +96,31 @@ def mark(array: np.ndarray) -> None:
         )
 
 
-def unmark(array: np.ndarray) -> None:
-    """Leave ordinary NaN in memory that is freed, which ``np.empty`` may give to somebody."""
+def unmark(array: np.ndarray, *, is_over: bool) -> None:
+    """Leave ordinary NaN in memory that is freed, which ``np.empty`` may give to somebody.
+
+    Whether it was written to past the tracer is noted, if its trace is not over.
+    """
     if array.dtype.kind in "fc":
+        known = notes.get()
+        if known is not None and not is_over and not _is_marked(array):
+            known.overwritten.append(_number_in(array) or 0)
         _fill(array, _NAN)
+
+
+def _is_marked(array: np.ndarray) -> bool:
+    """Whether there is nothing but the mark."""
+    if array.dtype.kind == "c":
+        return _is_marked(array.real) and _is_marked(array.imag)
+    if array.itemsize not in _IN_WORDS:
+        return bool(np.isnan(array).all())
+    bits, expected, _ = _IN_WORDS[array.itemsize]
+    return bool((array.view(bits.dtype) & bits == expected).all())
 
 
 def without_marks(array: np.ndarray) -> np.ndarray:
     """The array, in which marks that ``np.empty`` has found in memory are ordinary NaN."""
-    if notes.get() and _number_in(array) is not None:
+    if notes.get() is not None and _number_in(array) is not None:
         array[np.isnan(array)] = _NAN
     return array
 
@@ -102,11 +139,19 @@ def _fill(array: np.ndarray, value: Any) -> None:
 
 
 def check_results(results: Iterable[Any], label: str) -> None:
-    """Refuse results that were computed from the memory of a traced array.
+    """Refuse results that were computed from the memory of a traced array, or lack a write to it.
 
     Raises:
-      ConcretizationError: says which array it was.
+      ConcretizationError: says which array was read.
+      UnsupportedOperationError: says which array was written to past the tracer.
     """
+    known = notes.get()
+    if known is not None and known.overwritten:
+        raise UnsupportedOperationError(
+            f"the memory of {_array(known.overwritten[0])} was written to by code that does not "
+            f"ask NumPy, or through a view that it made, in {label}: the write is lost. Write to "
+            "the array itself, a[...] = ..."
+        )
     for result in results:
         number = _number_in(plain_value(result))
         if number is not None:
@@ -142,13 +187,13 @@ def check_program(trace: StagingTrace) -> None:
 def explain(error: Exception) -> None:
     """Add to an error of a library about NaN where that may come from."""
     known = notes.get()
-    if not known or isinstance(error, FunctransError) or hasattr(error, "__notes__"):
+    if known is None or isinstance(error, FunctransError) or hasattr(error, "__notes__"):
         return
     text = str(error).lower()
     if "nan" in text or "finite" in text:
         error.add_note(
-            f"{_array(len(known))} has NaN in its memory. If that code was given such an array, "
-            f"give it {_ADVICE}"
+            f"{_array(len(known.arrays))} has NaN in its memory. If that code was given such an "
+            f"array, give it {_ADVICE}"
         )
 
 
@@ -184,10 +229,10 @@ def _number_in(value: Any) -> int | None:
 
 def _array(number: int) -> str:
     """The array with this number, in words."""
-    known = notes.get() or []
-    if not 0 < number <= len(known):
+    known = notes.get()
+    if known is None or not 0 < number <= len(known.arrays):
         return "an array that holds traced values"
-    source, shape, dtype = known[number - 1]
+    source, shape, dtype = known.arrays[number - 1]
     line = resolve(source)
     written = "" if line is None else f" (the first was written at {line})"
     return f"an array of {dtype}[{shape_text(shape)}] that holds traced values{written}"

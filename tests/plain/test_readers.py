@@ -335,6 +335,29 @@ def test_an_error_about_nan_says_where_it_may_come_from() -> None:
     assert "an array of float64[1,1] that holds traced values" in found.value.__notes__[0]
 
 
+PAST: dict[str, Callable[[Any], Any]] = {
+    "ndarray": lambda b: np.ndarray((4,), buffer=b),
+    "memoryview": lambda b: memoryview(b),
+    "part of it": lambda b: memoryview(b)[1:],
+}
+
+
+@pytest.mark.parametrize("name", PAST)
+def test_a_write_past_the_tracer_is_refused(name: str) -> None:
+    def program(x: Any) -> Any:
+        b = np.zeros(4)
+        other = PAST[name](b)
+        b[0] = x[0]
+        if len(x) > 1:
+            other[1] = 5.0
+        return b.sum()
+
+    np.testing.assert_allclose(ft.grad(program)(POINT[:1]), 1.0)
+    for f in (ft.grad(program), ft.jit(program)):
+        with pytest.raises(ft.errors.UnsupportedOperationError, match="the write is lost"):
+            f(POINT)
+
+
 # NaN of users ------------------------------------------------------------------------------------
 
 
