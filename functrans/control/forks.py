@@ -5,6 +5,7 @@ Here: ``forked``. Not here: one program for each path (``control.specialize``).
 A function that solvers trace without values (integrands, right-hand sides of differential
 equations) may say ``if t < 1``. It is traced again and again, with each sequence of answers to what
 Python asks; a question at which paths part becomes a ``cond``, whose branches are what follows.
+Results of paths get their common dtype: ``return 0`` on one, ``return t * t`` on another.
 
 Layer: ``control``.
 """
@@ -16,6 +17,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from functrans import tree
 from functrans.control.branches import cond
 from functrans.control.callbacks import io_callback, pure_callback
@@ -23,6 +26,7 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.errors import ConcretizationError, FunctransError, PathLimitError
 from functrans.ir.jaxpr import Literal, Var
 from functrans.ir.source import here
+from functrans.primitives.structural import cast
 from functrans.staging import StagingTrace, StagingTracer
 from functrans.trace import Tracer, aval_of, bind, tracing
 from functrans.traces.common import plain_value
@@ -147,6 +151,8 @@ class _Fork:
         if not ended:
             raise next(iter(self.paths.values())).error  # type: ignore[misc]  # each has one
         self.like = ended[0]
+        same = [path.jaxpr.out_avals for path in ended if path.treedef == self.like.treedef]
+        self.dtypes = [_common_dtype(avals) for avals in zip(*same, strict=True)]
 
     def _explore(self, answers: tuple[bool, ...]) -> None:
         """Trace the path of some answers, and those that part from it later.
@@ -188,7 +194,13 @@ class _Fork:
         if is_last:
             if path.error is not None:
                 return self._raise(path)
-            return tree.unflatten(path.treedef, [_value(x, values) for x in jaxpr.outvars])
+            outs = [_value(x, values) for x in jaxpr.outvars]
+            if path.treedef == self.like.treedef:  # else ``cond`` says what differs
+                outs = [
+                    x if aval.dtype == dtype else cast(x, dtype)
+                    for x, aval, dtype in zip(outs, jaxpr.out_avals, self.dtypes, strict=True)
+                ]
+            return tree.unflatten(path.treedef, outs)
         other = self.paths[(*path.answers[:number], True)]
         others = self._start(other)
         for own, its in zip(jaxpr.eqns[:stop], other.jaxpr.eqns[:stop], strict=True):
@@ -211,12 +223,21 @@ class _Fork:
 
         like = self.like
         shapes = tree.unflatten(
-            like.treedef, [ShapeDtypeStruct(a.shape, a.dtype) for a in like.jaxpr.out_avals]
+            like.treedef,
+            [
+                ShapeDtypeStruct(aval.shape, dtype)
+                for aval, dtype in zip(like.jaxpr.out_avals, self.dtypes, strict=True)
+            ],
         )
         known = [stop_gradient(x) for x in self.leaves]
         if self.is_pure:
             return pure_callback(fail, shapes, *known, vmap_method="expand_dims")
         return io_callback(fail, shapes, *known)
+
+
+def _common_dtype(avals: Sequence[Any]) -> Any:
+    """The dtype of results of several paths, of which one may give an integer, one a fraction."""
+    return np.result_type(*{a.dtype.type(0).item() if a.weak else a.dtype for a in avals})
 
 
 def _value(atom: Any, values: dict[Var, Any]) -> Any:

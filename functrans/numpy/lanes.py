@@ -122,7 +122,9 @@ class vectorize:  # noqa: N801  # NumPy's name
     """``numpy.vectorize`` for traced values: a Python function applied to broadcast elements.
 
     Plain arguments go to ``numpy.vectorize`` itself. With values at hand the function is called
-    once per element; in staging it is traced once and batched. It may use Python's ``if``.
+    once per element; in staging it is traced once and batched. It may use Python's ``if``. Without
+    ``otypes``, results have the common dtype of all elements and paths (NumPy: that of the first
+    element, which cuts fractions where that is an integer).
 
     Args:
       pyfunc: function of scalars, or of arrays with a ``signature``.
@@ -208,5 +210,8 @@ class vectorize:  # noqa: N801  # NumPy's name
             return result if isinstance(result, tuple) else (result,)
 
         outs = mapped(flat, rows, size, "vectorize")
+        if self._plain.otypes is not None:
+            dtypes = map(np.dtype, self._plain.otypes)
+            outs = [structural.cast(x, dtype) for x, dtype in zip(outs, dtypes, strict=True)]
         shaped = tuple([structural.reshape(out, loop + shape_of(out)[1:]) for out in outs])
         return shaped if is_tuple[0] else shaped[0]
