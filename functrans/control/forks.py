@@ -23,7 +23,12 @@ from functrans import tree
 from functrans.control.branches import cond
 from functrans.control.callbacks import io_callback, pure_callback
 from functrans.control.custom_rules import stop_gradient
-from functrans.errors import ConcretizationError, FunctransError, PathLimitError
+from functrans.errors import (
+    AliasedWriteError,
+    ConcretizationError,
+    FunctransError,
+    PathLimitError,
+)
 from functrans.ir.jaxpr import Literal, Var
 from functrans.ir.source import here
 from functrans.primitives.structural import cast
@@ -54,12 +59,12 @@ def forked(fun: Callable[..., Any], who: str, is_pure: bool = False) -> Callable
     def call(*args: Any) -> Any:
         try:
             return fun(*args)
-        except ConcretizationError:
+        except (ConcretizationError, AliasedWriteError):
             leaves, treedef = tree.flatten(args)
             if any(isinstance(x, Tracer) and plain_value(x) is None for x in leaves):
-                with suppress(ConcretizationError):
+                with suppress(ConcretizationError, AliasedWriteError):
                     return _Fork(fun, who, leaves, treedef, is_pure).result()
-            # what it asked for depends on values from outside only
+            # What it asked for, or wrote to, depends on values from outside only.
             return _Fork(fun, who, leaves, treedef, is_pure, is_branch=True).result()
 
     return call
@@ -194,13 +199,13 @@ class _Fork:
         if is_last:
             if path.error is not None:
                 return self._raise(path)
-            outs = [_value(x, values) for x in jaxpr.outvars]
+            results = [_value(x, values) for x in jaxpr.outvars]
             if path.treedef == self.like.treedef:  # else ``cond`` says what differs
-                outs = [
+                results = [
                     x if aval.dtype == dtype else cast(x, dtype)
-                    for x, aval, dtype in zip(outs, jaxpr.out_avals, self.dtypes, strict=True)
+                    for x, aval, dtype in zip(results, jaxpr.out_avals, self.dtypes, strict=True)
                 ]
-            return tree.unflatten(path.treedef, outs)
+            return tree.unflatten(path.treedef, results)
         other = self.paths[(*path.answers[:number], True)]
         others = self._start(other)
         for own, its in zip(jaxpr.eqns[:stop], other.jaxpr.eqns[:stop], strict=True):

@@ -76,6 +76,8 @@ def plain_value(value: Any) -> Any:
         entries = np.asarray(plain_value(value.entries))
         container = scipy_class(value.kind, "coo")
         return container((entries, value.coords), shape=value.shape).asformat(value.format)
+    if isinstance(value, TracedBounds):
+        return value.plain()
     if type(value) in (tuple, list):
         return type(value)([plain_value(item) for item in value])
     if type(value) is dict:
@@ -311,12 +313,51 @@ def _is_active(x: Any, low: Any, slope: Any, curvature: Any) -> Any:
     return is_near & (slope > 0) & (slope >= curvature * np.where(is_near, distance, 0.0))
 
 
+class TracedBounds:
+    """Bounds that may be traced (abstract)."""
+
+    def plain(self) -> Any:
+        """SciPy's bounds, with values."""
+        raise NotImplementedError
+
+
+@functools.lru_cache(maxsize=1)
+def bounds_class() -> Any:
+    """What ``scipy.optimize.Bounds`` stands for: the same with bounds that may be traced."""
+    import scipy.optimize
+
+    of_scipy: Any = scipy.optimize.Bounds
+
+    class Bounds(of_scipy, TracedBounds):  # type: ignore[misc]  # SciPy has no types
+        __doc__ = of_scipy.__doc__
+
+        def __init__(self, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False) -> None:
+            lb, ub, keep_feasible = settled(lb), settled(ub), settled(keep_feasible)
+            if not holds_tracer((lb, ub)):
+                super().__init__(lb, ub, keep_feasible)
+                return
+            keep = np.atleast_1d(keep_feasible).astype(bool)
+            self.lb, self.ub, self.keep_feasible = fnp.broadcast_arrays(
+                array_of(lb), array_of(ub), keep
+            )
+
+        def plain(self) -> Any:
+            """SciPy's bounds, with values."""
+            return of_scipy(plain_value(self.lb), plain_value(self.ub), self.keep_feasible)
+
+        def residual(self, x: Any) -> Any:
+            """Distances from lower and upper bounds."""
+            return settled(x) - self.lb, self.ub - settled(x)
+
+    return Bounds
+
+
 def bounds_of(bounds: Any, n: int) -> tuple[Any, Any]:
     """Bounds in one of SciPy's forms as two vectors, or ``None``."""
     if bounds is None:
         return None, None
     if hasattr(bounds, "lb"):
-        lower, upper = (np.broadcast_to(np.asarray(b, float), n) for b in (bounds.lb, bounds.ub))
+        lower, upper = (_spread(array_of(b).astype(np.float64), n) for b in (bounds.lb, bounds.ub))
         return lower, upper
     bounds = settled(bounds)
     pairs = [tuple(pair) for pair in bounds]

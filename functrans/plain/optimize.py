@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ import functrans.scipy.optimize as own
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.plain.implicit import (
+    bounds_class,
     bounds_of,
     minimum,
     pair_of_bounds,
@@ -609,6 +611,14 @@ def _fixed_point(a: Given, result: Any) -> Any:
     return x if _is_traced(x) else result
 
 
+def _fixed_point_later(a: Given) -> Any:
+    """``fixed_point`` as a part of a program; where SciPy accelerates it, by Anderson's method."""
+    start = _start(a)
+    depth = 0 if a["method"] == "iteration" else min(math.prod(start.shape), 3)
+    func = _function(a, "func")
+    return traced_fixed_point(func, start, xtol=a["xtol"], maxiter=a["maxiter"], anderson=depth)
+
+
 def _staged(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A solver that is a program itself, with those arguments that it shares with SciPy's."""
 
@@ -675,9 +685,8 @@ def _of_optimize() -> dict[str, Any]:
         ),
         "root_scalar": _solver("root_scalar", _root_scalar),
         "newton": _solver("newton", _number("newton", "func"), _staged(own.newton, "newton")),
-        "fixed_point": _solver(
-            "fixed_point", _fixed_point, _staged(traced_fixed_point, "fixed_point")
-        ),
+        "fixed_point": _solver("fixed_point", _fixed_point, later=_fixed_point_later),
+        "Bounds": bounds_class(),
     }
     for name in brackets:
         program = own.bisect if name == "bisect" else own.brentq

@@ -28,6 +28,7 @@ from functrans.control.callbacks import pure_callback
 from functrans.control.closures import Template, Wrapper, make_template
 from functrans.control.custom_calls import custom_jvp_p
 from functrans.control.custom_root import pair_of
+from functrans.control.forks import forked
 from functrans.control.krylov import Space, bicgstab, cg, gmres
 from functrans.control.linear_solve import custom_linear_solve
 from functrans.control.programs import split
@@ -645,7 +646,7 @@ def fixed_point(
     Reference: Walker & Ni, Anderson acceleration for fixed-point iterations, SIAM J. Numer. Anal.
     49 (2011), 1715-1735.
     """
-    fun = traced_form("fixed_point", fun)
+    fun = forked(traced_form("fixed_point", fun), "fixed_point", is_pure=True)
     if anderson < 0 or maxiter < 1:
         raise ValueError(
             f"fixed_point: anderson must not be negative and maxiter at least 1, got {anderson} "

@@ -75,8 +75,24 @@ def kinds_where(t: Any, p: Any) -> Any:
     return np.where(t * p < 1, 0.0, np.where(t * p < 3, (t * p - 1) ** 2, 4.0))
 
 
+def written(t: Any, p: Any) -> Any:
+    """Arrays of values from outside, which are written to."""
+    weights = np.array([p, 1.0 + p])
+    weights[1] *= t
+    if t * p > 1:
+        weights[0] += t - 1 / p
+    total = np.array(p)
+    total -= t
+    return weights.sum() * total
+
+
+def written_where(t: Any, p: Any) -> Any:
+    return (p + np.where(t * p > 1, t - 1 / p, 0.0) + (1.0 + p) * t) * (p - t)
+
+
 FUNCTIONS = {
     "kinds": (kinds, kinds_where),
+    "written": (written, written_where),
     "one": (one_choice, one_choice_where),
     "guarded": (guarded, guarded_where),
     "several": (several, several_where),
@@ -234,7 +250,7 @@ def test_results_of_paths_have_a_common_type(otypes: Any) -> None:
     paths: list[Callable[[Any], Any]] = [
         lambda v: 0 if v < 0 else v * v,
         lambda v: v * v if v > 0 else 1,
-        lambda v: True if v < 0 else v,  # noqa: SIM211  # a number, too
+        lambda v: True if v < 0 else v,  # a number, too
         lambda v: 2j if v < 0 else v,
         lambda v: (0, v) if v < 0 else (v, 1),
     ]

@@ -237,6 +237,56 @@ def test_bounds_may_be_traced() -> None:
     check(f)
 
 
+def _bounded(solver: str, x: Any) -> Any:
+    """A minimum of which one component is at a bound that is traced."""
+    box = Bounds([x[0] - 2.0, -1.0], [x[0] - 0.2, 0.8 * x[1]])
+
+    def rest(u: Any) -> Any:
+        return np.array([u[0] - 2.0, u[1] - x[0], 0.3 * u[0] * u[1]])
+
+    def cost(u: Any) -> Any:
+        return (rest(u) ** 2).sum()
+
+    if solver == "least_squares":
+        return least_squares(rest, [0.1, 0.1], bounds=box, **TIGHT).x
+    if solver == "lsq_linear":
+        a = np.array([[1.0, 0.3], [0.2, 1.0], [0.5, -0.5]])
+        return so.lsq_linear(a, [2.0, x[0], 0.1], bounds=box, tol=1e-14).x
+    if solver == "differential_evolution":
+        return so.differential_evolution(cost, box, rng=1, popsize=5, tol=1e-9).x
+    if solver == "curve_fit":
+        model = lambda t, a, b: a + b * np.cos(t)  # noqa: E731  # as people write it
+        return curve_fit(model, TIMES, 2.0 + x[0] * np.cos(TIMES), bounds=box, **TIGHT)[0]
+    return minimize(cost, [0.1, 0.1], method=solver if "-" in solver else None, bounds=box).x
+
+
+@pytest.mark.parametrize(
+    "solver",
+    ["least_squares", "lsq_linear", "curve_fit", "differential_evolution", "L-BFGS-B",
+     "Nelder-Mead"],
+)  # fmt: skip
+def test_bounds_as_an_object_may_be_traced(solver: str) -> None:
+    found = ft.jacobian(lambda x: _bounded(solver, x))(POINT)
+    is_another = solver in ("lsq_linear", "curve_fit")
+    exact = solver if is_another else "least_squares"  # whose differences have no noise
+    value, slope = _bounded(solver, POINT), differences(lambda x: _bounded(exact, x), POINT)
+    assert abs(found[0, 0] - 1.0) < 1e-12  # at its bound
+    np.testing.assert_allclose(found, slope, 1e-3, 2e-3)
+    np.testing.assert_allclose(ft.jvp(lambda x: _bounded(solver, x), (POINT,), (POINT,))[0], value)
+
+
+def test_bounds_are_what_they_are_in_scipy() -> None:
+    def f(x: Any) -> Any:
+        box = Bounds(x - 1.0, keep_feasible=True)
+        assert isinstance(box, Bounds)
+        assert box.keep_feasible.all()
+        plain = so.Bounds([0, 1], 2)
+        below, above = box.residual(x * 2.0)
+        return below.sum() + (box.lb * plain.residual(x)[1]).sum() + np.isinf(above).sum()
+
+    np.testing.assert_allclose(ft.grad(f)(POINT), differences(f, POINT), 1e-8)
+
+
 def test_bounds_as_an_object() -> None:
     def f(x: Any) -> Any:
         return minimize(

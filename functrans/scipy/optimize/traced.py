@@ -112,6 +112,8 @@ def newton(
     """
     who = f"newton of {name_of(func)}"
     func = forked(traced_form("newton", func), "newton", is_pure=True)
+    if fprime is not None:
+        fprime = forked(traced_form("newton: fprime", fprime), "newton: fprime", is_pure=True)
     args = further_arguments(args)
     start = _floating("newton", "x0", x0)
 
