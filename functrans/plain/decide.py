@@ -284,9 +284,7 @@ def _of_function(
         return "" if wrapped is None else _reason(wrapped, seen)
     if _is_generated(function):
         return ""
-    reason = _of_code(function.__code__, names_in(function), seen, given)
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    return reason or _first(filter(callable, defaults), seen)
+    return _of_code(function.__code__, names_in(function), seen, given)
 
 
 def names_in(function: types.FunctionType) -> Mapping[str, Any]:

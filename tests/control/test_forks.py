@@ -245,6 +245,14 @@ def test_a_path_that_raises_raises_whatever_is_asked_for(transform: Any) -> None
             transform(f)(np.array([-2.0, 2.0]))
 
 
+def _of_one(function: Any) -> Callable[[Any], Any]:
+    return lambda x: function(x)
+
+
+def _of_pair(function: Any) -> Callable[[Any], Any]:
+    return lambda x: function(x)[0] + 2 * function(x)[1]
+
+
 @pytest.mark.parametrize("otypes", [None, [float], [complex], "f", [int]])
 def test_results_of_paths_have_a_common_type(otypes: Any) -> None:
     paths: list[Callable[[Any], Any]] = [
@@ -262,15 +270,47 @@ def test_results_of_paths_have_a_common_type(otypes: Any) -> None:
         if (is_complex and otypes not in (None, [complex])) or (is_pair and otypes is not None):
             continue
 
-        def run(x: Any, function: Any = function, is_pair: bool = is_pair) -> Any:
-            result = function(x)
-            return result[0] + 2 * result[1] if is_pair else result
-
+        run = _of_pair(function) if is_pair else _of_one(function)
         expected = np.array([path(v) for v in x]) if is_complex else run(x)
         found, known = ft.jit(run)(x), ft.jvp(run, (x,), (np.ones(3),))[0]
         assert_allclose(found, expected, 1e-6)
         assert found.dtype == known.dtype == expected.dtype
         assert_allclose(known, expected, 1e-6)
+
+
+def _outer_number(x: Any) -> Any:
+    return np.array(x[0])
+
+
+def _outer_buffer(x: Any) -> Any:
+    y = np.zeros(2)
+    y[:] = x
+    return y
+
+
+@pytest.mark.parametrize("decides", [False, True])
+@pytest.mark.parametrize(
+    "make", [_outer_number, _outer_buffer, lambda x: np.zeros(2), lambda x: np.zeros(()),
+             lambda x: x * 2],
+)  # fmt: skip
+def test_arrays_made_outside_of_the_function_are_not_written_to(make: Any, decides: bool) -> None:
+    def f(x: Any) -> Any:
+        array = make(x)
+
+        def density(t: Any) -> Any:
+            own = np.array([x[0], x[1]])
+            own[0] *= t
+            view = array[..., :1] if array.ndim else array[...]
+            if decides and t > 0.5:
+                own[1] += t
+            view *= own[0]
+            return own.sum()
+
+        return scipy.integrate.quad(density, 0.0, 1.0)[0] + array.sum()
+
+    for transform in (ft.grad, ft.jit, lambda f: ft.jit(ft.grad(f))):
+        with pytest.raises(ft.errors.AliasedWriteError, match="lost or seen twice"):
+            transform(f)(np.array([0.3, 1.7]))
 
 
 def test_what_always_raises_raises_at_once() -> None:
