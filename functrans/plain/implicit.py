@@ -27,7 +27,7 @@ from functrans.control.guards import stage_path, unmarked
 from functrans.errors import ConcretizationError, FunctransError
 from functrans.ir.source import here
 from functrans.passes.evaluate import evaluate
-from functrans.plain.memory import given, holds_tracer, settled
+from functrans.plain.memory import as_read, given, holds_tracer, settled
 from functrans.plain.sparse import TracedSparse
 from functrans.plain.sparse_dense import TracedDense, array_of
 from functrans.plain.sparse_parts import scipy_class
@@ -332,7 +332,7 @@ def bounds_class() -> Any:
         __doc__ = of_scipy.__doc__
 
         def __init__(self, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False) -> None:
-            lb, ub, keep_feasible = settled(lb), settled(ub), settled(keep_feasible)
+            lb, ub, keep_feasible = as_read(lb), as_read(ub), settled(keep_feasible)
             if not holds_tracer((lb, ub)):
                 super().__init__(lb, ub, keep_feasible)
                 return
