@@ -119,7 +119,7 @@ sparse
 sparse_in_twins
 sparse_names implicit
 solvers_later
-optimize
+integrate optimize
 libraries scipy_names
 numbers
 entry

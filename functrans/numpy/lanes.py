@@ -19,6 +19,7 @@ import numpy as np
 
 from functrans.control.forks import forked
 from functrans.ir.avals import ShapedArray
+from functrans.ir.source import here
 from functrans.numpy.common import as_array, as_tuple, axis_of, is_known
 from functrans.numpy.dispatch import has_tracer, implements
 from functrans.passes.batch import evaluate_batched
@@ -29,7 +30,12 @@ from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def mapped(
-    function: Callable[..., Sequence[Any]], arrays: Sequence[Any], size: int, label: str
+    function: Callable[..., Sequence[Any]],
+    arrays: Sequence[Any],
+    size: int,
+    label: str,
+    *,
+    has_types: bool = False,
 ) -> list[Any]:
     """Apply a function to corresponding slices along the first axis of arrays.
 
@@ -38,14 +44,22 @@ def mapped(
       arrays: arrays of extent ``size`` along their first axis.
       size: number of slices, not 0.
       label: what is traced, for messages.
+      has_types: whether results are converted to types that are given, and not to the first one's.
 
     Returns:
       The results, stacked along a new first axis.
+
+    Raises:
+      TypeError: NumPy would cut results to the integers that the first of them is.
     """
     if all(map(is_known, arrays)):
         columns = [movement.unstack(x, 0) for x in arrays]
         rows = [[as_array(out) for out in function(*row)] for row in zip(*columns, strict=True)]
-        return [movement.stack(column, 0) for column in zip(*rows, strict=True)]
+        columns = list(zip(*rows, strict=True))
+        if not has_types:
+            for column in columns:
+                _check_first(column, label)
+        return [movement.stack(column, 0) for column in columns]
     avals = [ShapedArray(shape_of(x)[1:], dtype_of(x)) for x in arrays]
     row_function = forked(lambda *row: [as_array(out) for out in function(*row)], label)
     jaxpr = stage(row_function, avals, label)
@@ -56,6 +70,18 @@ def mapped(
         else moveaxis(out, dim, 0)
         for out, dim in zip(outs, dims, strict=True)
     ]
+
+
+def _check_first(results: Sequence[Any], label: str) -> None:
+    kinds = [dtype_of(x).kind for x in results]
+    others = [x for x, kind in zip(results, kinds, strict=True) if kind in "fc"]
+    if kinds[0] in "biu" and others:
+        raise TypeError(
+            f"numpy.{label}{here()}: the first result is {dtype_of(results[0])}, a later one is "
+            f"{dtype_of(others[0])}. NumPy takes the type of the first and would cut the others to "
+            "it, which has no derivative. Return floats (0.0 for 0)"
+            f"{', or give otypes=[float]' if label == 'vectorize' else ''}"
+        )
 
 
 @implements(np.apply_along_axis)
@@ -209,9 +235,10 @@ class vectorize:  # noqa: N801  # NumPy's name
             is_tuple[:] = [isinstance(result, tuple)]
             return result if isinstance(result, tuple) else (result,)
 
-        outs = mapped(flat, rows, size, "vectorize")
-        if self._plain.otypes is not None:
-            dtypes = map(np.dtype, self._plain.otypes)
+        types = self._plain.otypes
+        outs = mapped(flat, rows, size, "vectorize", has_types=types is not None)
+        if types is not None:
+            dtypes = map(np.dtype, types)
             outs = [structural.cast(x, dtype) for x, dtype in zip(outs, dtypes, strict=True)]
         shaped = tuple([structural.reshape(out, loop + shape_of(out)[1:]) for out in outs])
         return shaped if is_tuple[0] else shaped[0]

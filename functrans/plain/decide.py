@@ -50,6 +50,7 @@ MAKES_ARRAYS = frozenset(
 
 _WRITES = {"STORE_SUBSCR": "a[...] = ...", "IMPORT_NAME": "import"}
 _LISTS = frozenset({"BUILD_LIST", "LIST_APPEND", "LIST_EXTEND"})
+_MAKES_LISTS = frozenset({"list", "sorted"})
 _METHODS = frozenset({"copy", "item", "tolist"})
 """Methods of arrays whose meaning is another one in twins."""
 
@@ -74,6 +75,7 @@ class Look:
 
     __slots__ = ("chains", "codes", "has_lists", "of_arguments", "reason", "stored")
 
+    has_lists: bool
     stored: set[str]
 
     def __init__(self, code: types.CodeType) -> None:
@@ -82,7 +84,7 @@ class Look:
         self.codes = [c for c in code.co_consts if isinstance(c, types.CodeType)]
         self.stored = {name for inner in self.codes for name in look_at(inner).stored}
         self.reason = ""
-        self.has_lists = False
+        self.has_lists = any(look_at(inner).has_lists for inner in self.codes)
         line = code.co_firstlineno
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         instructions = list(dis.get_instructions(code))
@@ -107,6 +109,7 @@ class Look:
                 chain = []
             line = instruction.starts_line or line
             if name in _NAMES:
+                self.has_lists |= instruction.argval in _MAKES_LISTS
                 if instruction.argval in _CALLED and not (instruction.arg or 0) & 1:
                     continue  # the type itself
                 chain, of_argument = [instruction.argval], False

@@ -15,12 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 import functrans.scipy as namespace
-from functrans.plain import optimize, sparse_names
+from functrans.plain import integrate, optimize, sparse_names
 from functrans.plain.sparse_in_twins import in_twins
 
 __all__ = ["NAMES", "namespace", "of_matrix", "of_superlu"]
 
-NAMES: dict[str, Callable[[], dict[str, Any]]] = {**sparse_names.NAMES, **optimize.NAMES}
+NAMES: dict[str, Callable[[], dict[str, Any]]] = {
+    **sparse_names.NAMES,
+    **optimize.NAMES,
+    **integrate.NAMES,
+}
 """By module of SciPy, what gives the twins of its names beside those of functrans."""
 
 of_matrix = functools.partial(in_twins, is_from_outside=True)

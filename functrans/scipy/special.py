@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.namespaces import listing as _listing
-from functrans.numpy.common import axes_of
+from functrans.numpy.common import as_array, axes_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction
 from functrans.primitives.complex_parts import absolute, sign
@@ -230,12 +230,12 @@ from functrans.scipy.special_statistics import pdtrik as pdtrik
 from functrans.scipy.special_statistics import stdtr as stdtr
 from functrans.scipy.special_statistics import stdtridf as stdtridf
 from functrans.scipy.special_statistics import stdtrit as stdtrit
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import dtype_of, shape_of
 
 
 def _floating(a: Any) -> Any:
     """The operand with a floating dtype."""
-    a = a if isinstance(a, Tracer) else np.asarray(a)
+    a = as_array(a)
     return a if is_differentiable_dtype(dtype_of(a)) else cast(a, np.float64)
 
 

@@ -205,7 +205,9 @@ def pmean(a: Any, p: Any, axis: Any = 0, weights: Any = None) -> Any:
     if isinstance(p, (int, float, np.number)) and p == 0:
         return gmean(a, axis, weights)
     (a,) = as_floating(as_array(a))
-    return ew.power(fnp.average(ew.power(a, p), axis=axis, weights=weights), 1 / p)
+    p = as_array(p)
+    powers = ew.power(as_array(a), p)
+    return ew.power(fnp.average(powers, axis=axis, weights=weights), 1 / p)
 
 
 def entropy(pk: Any, qk: Any = None, base: Any = None, axis: int = 0) -> Any:

@@ -854,6 +854,23 @@ def test_what_is_known_of_arguments_decides(function: Any, model: Any, expected:
     assert needs_twin(functools.partial(function, model)) is expected
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum([v**2 for v in x]), lambda x: np.mean([v for v in x]),  # noqa: C416
+        lambda x: np.sqrt([v for v in x if v > 0]).sum(), lambda x: np.dot(list(x), list(x)),
+        lambda x: np.max(sorted(x)), lambda x: np.linalg.norm([2 * v for v in x]),
+    ],
+)  # fmt: skip
+def test_lists_that_are_made_inside_are_arrays(f: Any) -> None:
+    x = np.array([0.7, 1.3, 0.2])
+    assert needs_twin(f)
+    value, slope = ft.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x))
+    steps = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(slope, steps, 1e-7, 1e-8)
+
+
 def test_functions_that_call_each_other_are_decided_alike() -> None:
     def even(n: int, x: Any) -> Any:
         return x if n == 0 else odd(n - 1, x)

@@ -232,10 +232,34 @@ def test_dense_output_of_a_traced_problem() -> None:
         value, slopes = ft.value_and_grad(f, (0, 1))(1.3, 0.7)
         assert_allclose(value, np.exp(-0.91), rtol=1e-8)
         assert_allclose(slopes, (-0.7 * np.exp(-0.91), -1.3 * np.exp(-0.91)), rtol=1e-6)
+
+    def last(r: Any) -> Any:
+        return solve_ivp(lambda t, y: -r * y, (0, 1), [1.0], dense_output=True).sol(1.0)[0]
+
+    assert_allclose(ft.grad(last)(1.0), -np.exp(-1), 1e-2)
     with pytest.raises(UnsupportedOperationError, match="give max_steps"):
-        ft.grad(
-            lambda r: solve_ivp(lambda t, y: -r * y, (0, 1), [1.0], dense_output=True).y[0, -1]
-        )(1.0)
+        ft.jit(last)(1.0)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Rodas4"])
+def test_steps_of_traced_problems_are_those_of_plain_ones(method: str) -> None:
+    def steps(p: Any) -> Any:
+        return solve_ivp(lambda t, y: [y[1], -p[0] * y[0]], (0.0, p[1]), [1.0, 0.2], method)
+
+    def area(p: Any) -> Any:
+        found = steps(p)
+        return np.trapezoid(found.y[0], found.t) + found.y[1].max()
+
+    p = np.array([1.3, 3.0])
+    found = steps(p)
+    t, y = ft.jvp(lambda p: steps(p)[:2], (p,), (np.ones(2),))[0]
+    assert_allclose(t, found.t)
+    assert_allclose(y, found.y, 1e-12, 1e-14)
+    assert_allclose(ft.value_and_grad(area)(p)[0], area(p), 1e-12)
+    assert_allclose(
+        ft.grad(lambda p: steps(p).y[0, -1])(p),
+        ft.grad(lambda p: np.cos(np.sqrt(p[0]) * p[1]) + 0.2 / np.sqrt(p[0])
+                * np.sin(np.sqrt(p[0]) * p[1]))(p), 2e-2, 2e-2)  # fmt: skip
 
 
 def test_stiff_problem() -> None:

@@ -47,6 +47,7 @@ from functrans.scipy.integrate.odes_methods import Method, Tolerances, methods
 from functrans.scipy.integrate.odes_results import MESSAGES, OdeResult, OdeSolution, make_result
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.traces.common import plain_value
 from functrans.transforms.arguments import name_of, traced_form
 
 CHECKPOINTS = 32
@@ -85,6 +86,11 @@ def _real_dtype(dtype: np.dtype) -> np.dtype:
 
 def _is_plain(values: Sequence[Any]) -> bool:
     return not any(isinstance(value, Tracer) for value in values)
+
+
+def _have_values(operands: Sequence[Any]) -> bool:
+    """Whether values are known, as in ``grad`` and ``jvp``."""
+    return all(not isinstance(x, Tracer) or plain_value(x) is not None for x in operands)
 
 
 def _check_direction(who: str, times: Any) -> None:
@@ -457,8 +463,9 @@ def solve_ivp(
       method: ``"RK45"``, ``"RK23"``, ``"DOP853"``, or ``"Rodas4"`` for stiff problems, whose
         Jacobian is exact.
       t_eval: output times in the interval, in the order of integration. Without them the steps of
-        the solver are returned; in traced code, where their number is not known, both ends.
-      dense_output: whether to return a function of time as ``sol``. Traced code needs
+        the solver are returned; in ``jit`` and ``vmap``, where their number is not known, both
+        ends.
+      dense_output: whether to return a function of time as ``sol``. ``jit`` and ``vmap`` need
         ``max_steps``, the number of steps that there is room for.
       events: a function ``(t, y, *args)`` that returns a number, or several. An event happens where
         that number changes its sign from one end of a step to the other; two changes within one
@@ -547,7 +554,9 @@ def solve_ivp(
         _check_inside(times, problem.start, bound)
     else:
         times = fnp.stack([problem.start, bound])
-    if looked_for is not None:
+    has_steps = t_eval is None or (dense_output and settings["max_steps"] is None)
+    is_found = has_steps and not is_plain and _have_values(operands)  # on plain numbers
+    if looked_for is not None or is_found:
         wanted = None if t_eval is None else times
         given = tuple(args or ())
         return _with_events(
@@ -591,7 +600,7 @@ def _with_events(
     t_eval: Any,
     bound: Any,
     settings: dict[str, Any],
-    events: Sequence[Event],
+    events: Sequence[Event] | None,
     args: tuple[Any, ...],
     dense_output: bool,
 ) -> OdeResult:
@@ -606,8 +615,8 @@ def _with_events(
     plain_problem = copy.copy(problem)
     known = plain_values((problem.y, problem.start, problem.operands))
     plain_problem.y, start, plain_problem.operands = known
-    plain_problem.start = start
     end, wanted, plain_args = plain_values((bound, t_eval, args))
+    start, end = plain_problem.start, end = np.asarray(start), np.asarray(end)
     sizes = {name: settings[name] for name in ("rtol", "atol", "max_step", "first_step")}
     plain_settings = {**settings, **plain_values(sizes)}
     _check_direction("solve_ivp", np.stack([start, end]))
@@ -631,7 +640,7 @@ def _with_events(
         n_steps = max(int(accepted), int(is_at_end))  # an interval without length is one step
         ends = np.concatenate([start[None], rows[0][:n_steps]])
         states = np.concatenate([plain_problem.y[None], rows[1][:n_steps]])
-        found, is_over = locate(events, plain_args, ends, states, between(rows))
+        found, is_over = locate(events or (), plain_args, ends, states, between(rows))
         if is_over or is_at_end or int(status) != RUNNING:
             break
         if n_rows == most:
@@ -646,9 +655,12 @@ def _with_events(
     solution = steps(rows, slice(max(n_steps, 1)))
     real = _real_dtype(problem.dtype)
     n = shape_of(problem.y)[0]
-    t_events, y_events = with_derivatives(
-        events, args, found, between(rows), n, real, problem.dtype
-    )
+    t_events: Any = None
+    y_events: Any = None
+    if events is not None:
+        t_events, y_events = with_derivatives(
+            events, args, found, between(rows), n, real, problem.dtype
+        )
     if wanted is not None:
         last = found[-1].time if is_over else ends[-1]
         sign = 1.0 if end >= start else -1.0
