@@ -114,9 +114,9 @@ memory
 decide twins
 iterators readers series
 sparse_dense sparse_parts
-sparse_writing
+sparse_patterns sparse_writing
 sparse
-sparse_in_twins
+sparse_in_twins sparse_operators
 sparse_names implicit
 solvers_later
 integrate optimize

@@ -75,7 +75,9 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, TracedSparse):
         entries = np.asarray(plain_value(value.entries))
         container = scipy_class(value.kind, "coo")
-        return container((entries, value.coords), shape=value.shape).asformat(value.format)
+        n = value._stored_count()
+        sites = tuple([c[:n] for c in value.sites])
+        return container((entries[:n], sites), shape=value.shape).asformat(value.format)
     if isinstance(value, TracedBounds):
         return value.plain()
     if type(value) in (tuple, list):

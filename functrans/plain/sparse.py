@@ -14,13 +14,11 @@ Layer: ``plain``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from functrans.ir.source import here
 from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.plain.sparse_parts import (
@@ -34,10 +32,18 @@ from functrans.plain.sparse_parts import (
     scipy_class,
     sparse_library,
 )
-from functrans.plain.sparse_writing import addressed, check_storable, read_written, write
+from functrans.plain.sparse_patterns import (
+    ALL,
+    models,
+    of_numbers,
+    order_of,
+    stored_places,
+    truth_of,
+    unknown_pattern,
+)
+from functrans.plain.sparse_writing import addressed, read_written, write
 from functrans.plain.views import places_in
 from functrans.primitives.gather_scatter import accumulate_p
-from functrans.sparse_arrays import SparseArray, compressed, matmul
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 _FLAT = frozenset({"coo", "csc", "csr"})
@@ -91,12 +97,64 @@ def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
     return np.where(numbers > 0, pool[np.maximum(numbers, 1) - 1], np.zeros((), dtype_of(pool)))
 
 
+def as_scipy_stores(result: Any, change: Callable[..., Any], *operands: Any) -> Any:
+    """A result whose places that SciPy stores are told from those that it does not store.
+
+    Args:
+      result: of all places, or any other value.
+      change: SciPy's operation of operands with plain entries, which gives the result.
+      operands: sparse matrices, arrays.
+    """
+    if not isinstance(result, TracedSparse):
+        return result
+    model, of_zeros = models(change, operands, lambda x: isinstance(x, TracedSparse))
+    if model is not None:
+        return patterned(result, model)
+    truth = None if of_zeros is None else truth_of(result.entries)
+    if truth is None:
+        return result._rearranged(None, None)
+    kept = order_of(result, of_zeros)
+    if kept is None or np.any(kept[0] < 0):
+        return result._rearranged(None, None)
+    truth[kept[0][: kept[1]]] = True
+    return result._told(truth)
+
+
+def patterned(result: TracedSparse, model: Any) -> TracedSparse:
+    """A new matrix with the places that one of SciPy's stores, in its order, and others last."""
+    found = order_of(result, model)
+    if found is None:
+        return result._rearranged(None, None)
+    order, n = found
+    absent = order < 0
+    if absent.any():  # SciPy stores zeros there
+        where = tuple([c[:n][absent[:n]] for c in stored_places(model)])
+        total = len(result.sites[0])
+        sites = tuple(map(np.concatenate, zip(result.sites, where, strict=True)))
+        zeros = np.zeros(len(where[0]), result.dtype)
+        result = TracedSparse(
+            result.kind, result.format, result.shape, sites, pooled([result.entries, zeros])
+        )
+        order[absent] = np.arange(total, total + len(where[0]))
+    result = result._rearranged(order, n)
+    if result.format == "bsr":
+        result.blocksize = model.blocksize
+    return result
+
+
 def positions(matrix: TracedSparse, start: int = 1) -> Any:
     """SciPy's matrix of the same format with position numbers for entries (all different)."""
-    n = len(matrix.coords[0])
+    n = len(matrix.sites[0])
     numbers = np.arange(start, start + n, dtype=np.int64)
     container = scipy_class(matrix.kind, "coo")
-    return container((numbers, matrix.coords), shape=matrix.shape).asformat(matrix.format)
+    return container((numbers, matrix.sites), shape=matrix.shape).asformat(matrix.format)
+
+
+def ones(matrix: TracedSparse) -> Any:
+    """SciPy's matrix of the same places and format, of ones."""
+    container = scipy_class(matrix.kind, "coo")
+    ones = np.ones(len(matrix.sites[0]), np.int64)
+    return container((ones, matrix.sites), shape=matrix.shape).asformat(matrix.format)
 
 
 def from_triplets(
@@ -124,7 +182,9 @@ def over(numbers: Any, memory: Any) -> TracedSparse:
     form = (kind_of(numbers), numbers.format, shape, coords)
     if shape_of(memory) == (len(places),) and np.array_equal(places, np.arange(len(places))):
         return TracedSparse(*form, memory)
-    return TracedSparse(*form, places_in(memory, places), (memory, places))
+    result = TracedSparse(*form, places_in(memory, places), (memory, places))
+    result.blocksize = getattr(numbers, "blocksize", None)
+    return result
 
 
 def traced_form(matrix: Any) -> TracedSparse:
@@ -134,7 +194,8 @@ def traced_form(matrix: Any) -> TracedSparse:
     coo = matrix.tocoo()
     coords = tuple([np.asarray(c).astype(np.intp) for c in coo.coords])
     shape = tuple(map(int, matrix.shape))
-    return TracedSparse(kind_of(matrix), matrix.format, shape, coords, np.asarray(coo.data))
+    own = TracedSparse(kind_of(matrix), matrix.format, shape, coords, np.asarray(coo.data))
+    return patterned(own, matrix) if matrix.format in ("bsr", "dia") else own
 
 
 # the matrix -------------------------------------------------------------------------------------
@@ -143,13 +204,14 @@ def traced_form(matrix: Any) -> TracedSparse:
 class TracedSparse(Sparse):
     """A sparse matrix with traced entries, with the operators and methods of SciPy's.
 
-    ``nnz`` and the pattern count every place that may have an entry: unlike SciPy's sums, sums keep
-    places where entries cancel.
+    It keeps every place that may have an entry, those first that SciPy stores: what lets the
+    pattern be seen shows these, and is refused where values that are not known decide about it.
 
     Attributes:
       kind: ``"matrix"`` or ``"array"``.
       format: as SciPy's.
       shape: likewise.
+      blocksize: of blocks, if it is known.
     """
 
     __array_ufunc__ = None  # so that NumPy's operators leave the word to this class
@@ -162,28 +224,41 @@ class TracedSparse(Sparse):
     _entries: Any
     _written: Written | None
     _memory: tuple[Any, np.ndarray] | None
+    _stored: int | None
+    blocksize: tuple[int, int] | None
 
     def __init__(
-        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None
-    ) -> None:
-        self._become(kind, layout, shape, coords, entries, memory)
+        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None,
+        stored: int | None = ALL,
+    ) -> None:  # fmt: skip
+        self._become(kind, layout, shape, coords, entries, memory, stored)
 
     def _become(
-        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None
-    ) -> None:
+        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None,
+        stored: int | None = ALL,
+    ) -> None:  # fmt: skip
+        self._stored = stored  # how many of the places SciPy stores: the first ones
+        self._seen: Any = None  # what ``data`` is where these are not all
+        self.blocksize = None
         self.kind, self.format, self.shape = kind, layout, shape
         self._coords, self._entries, self._written = coords, entries, None
         self._memory = memory  # what ``data`` is and where the entries are in it, if they are not
         self._dtype = getattr(entries, "dtype", None)  # pytrees hold other things for a while
 
     def _become_like(self, other: TracedSparse) -> None:
-        coords = other.coords  # which settles what was written
-        self._become(other.kind, other.format, other.shape, coords, other._entries, other._memory)
+        coords = other.sites  # which settles what was written
+        self._become(
+            other.kind, other.format, other.shape, coords, other._entries, other._memory,
+            other._stored,
+        )  # fmt: skip
+        self._seen, self.blocksize = other._seen, other.blocksize
 
     def __repr__(self) -> str:
         """Kind, dtype, shape and number of entries."""
         name = f"{self.format}_{self.kind}"
-        return f"<traced {name} of {self.dtype}, shape={self.shape}, nnz={self.nnz}>"
+        n = self._stored_count()
+        found = f"at most {len(self.sites[0])}" if n is None else n
+        return f"<traced {name} of {self.dtype}, shape={self.shape}, nnz={found}>"
 
     # entries --------------------------------------------------------------------------------------
 
@@ -196,50 +271,130 @@ class TracedSparse(Sparse):
         keys = np.array(list(written.numbers), np.intp).reshape(n, len(self.shape))
         numbers = np.fromiter(written.numbers.values(), np.intp, n)
         entries = written.take(numbers) if n else np.zeros(0, self._dtype)
-        coords = tuple(keys.T)
-        own = TracedSparse(self.kind, "coo", self.shape, coords, entries)
-        self._become_like(read_off(positions(own).asformat(self.format), entries))
+        own = TracedSparse(self.kind, "coo", self.shape, tuple(keys.T), entries)
+        own = own._told(self._mask_of_written(written, numbers, entries))
+        if self.format == "dok":
+            own.format = "dok"  # in the order of writing
+        else:
+            layout = self.format
+            result = read_off(positions(own).asformat(layout), own.entries)
+            if own._stored is None:
+                own = result._rearranged(None, None)
+            else:
+                own = patterned(result, of_numbers(own, np.ones(n)).asformat(layout))
+        self._become_like(own)
+
+    @staticmethod
+    def _made(*parts: Any) -> TracedSparse:
+        return TracedSparse(*parts)
+
+    def _mask_of_written(self, written: Written, numbers: np.ndarray, entries: Any) -> Any:
+        """Which of the entries SciPy stores; ``None`` where that is not known."""
+        if self._stored is None:
+            return None
+        is_new = numbers >= written.begun
+        mask = is_new | (numbers < (written.begun if self._stored == ALL else self._stored))
+        if not written.drops_zeros or not is_new.any():
+            return mask
+        truth = truth_of(entries)
+        return None if truth is None else mask & (truth | ~is_new)
 
     @property
-    def coords(self) -> tuple[np.ndarray, ...]:
-        """Rows and columns of the entries, in the order in which they are stored."""
+    def sites(self) -> tuple[np.ndarray, ...]:
+        """Rows and columns of all places that may have an entry, those that SciPy stores first."""
         self._settle()
         return self._coords
 
     @property
+    def coords(self) -> tuple[np.ndarray, ...]:
+        """Rows and columns of the entries of a matrix of triplets, as SciPy's."""
+        self._check_format("coords", "coo")
+        return self._visible("coords")
+
+    @property
     def entries(self) -> Any:
-        """The entries, in that order."""
+        """The entries of these places."""
         self._settle()
         return self._entries
 
     @property
     def places(self) -> Places:
         """All but the entries."""
-        return Places(self.kind, self.format, self.shape, self.coords)
+        return Places(self.kind, self.format, self.shape, self.sites, self._stored)
+
+    def _stored_count(self) -> int | None:
+        """How many of the places SciPy stores: the first ones; ``None`` if that is not known."""
+        n = len(self.sites[0])
+        return n if self._stored == ALL else self._stored
+
+    def _visible(self, what: str) -> tuple[np.ndarray, ...]:
+        """Rows and columns of what SciPy stores.
+
+        Raises:
+          ConcretizationError: values that are not known decide about it.
+        """
+        n = self._stored_count()
+        if n is None:
+            raise unknown_pattern(f".{what}", self._entries)
+        return tuple([c[:n] for c in self.sites])
+
+    def _rearranged(self, order: np.ndarray | None, stored: int | None) -> TracedSparse:
+        """The same matrix with places in another order, of which SciPy stores the first ones."""
+        n = len(self.sites[0])
+        if stored == n:
+            stored = ALL
+        if order is None or np.array_equal(order, np.arange(n)):
+            result = self._with(self.entries)
+            result._memory = self._memory
+        else:
+            sites = tuple([c[order] for c in self.sites])
+            result = TracedSparse(self.kind, self.format, self.shape, sites, self.entries[order])
+        result._stored = stored
+        return result
+
+    def _told(self, mask: Any) -> TracedSparse:
+        """The same matrix, of which SciPy stores some places; ``None`` if it is not known which."""
+        if mask is None:
+            return self._rearranged(None, None)
+        order = np.argsort(~mask, kind="stable")
+        return self._rearranged(order, int(np.count_nonzero(mask)))
 
     def _distinct(self) -> TracedSparse:
         """The same matrix without two entries at one place."""
-        coords, data = merged(self.coords, self.shape, self.entries)
-        if coords is self.coords:
+        coords, data = merged(self.sites, self.shape, self.entries)
+        if coords is self.sites:
             return self
+        stored = self._stored if self._stored == ALL else None
+        own = TracedSparse(self.kind, "coo", self.shape, coords, data, None, stored)
         if self.format == "coo":
-            return TracedSparse(self.kind, "coo", self.shape, coords, data)
-        own = TracedSparse(self.kind, "coo", self.shape, coords, data)
+            return own
         result: TracedSparse = read_off(positions(own).asformat(self.format), data)
+        result._stored = stored
         return result
 
     def _with(self, entries: Any) -> TracedSparse:
-        return TracedSparse(self.kind, self.format, self.shape, self.coords, entries)
+        form = (self.kind, self.format, self.shape, self.sites)
+        result = TracedSparse(*form, entries, None, self._stored)
+        result.blocksize = self.blocksize
+        return result
+
+    def _without_zeros(self) -> TracedSparse:
+        """The same matrix without places that SciPy does not store, where that is known."""
+        n = self._stored_count()
+        if n is None or self._stored == ALL:
+            return self
+        sites = tuple([c[:n] for c in self.sites])
+        return TracedSparse(self.kind, self.format, self.shape, sites, self.entries[:n])
 
     def _mapped(self, of_scipy: Callable[[Any], Any], change: Callable[[Any], Any]) -> TracedSparse:
         """Other entries, in the format of what SciPy makes of a matrix."""
         own = self._distinct()
-        return own._with(change(own.entries)).asformat(of_scipy(_ones(own)).format)
+        return own._with(change(own.entries)).asformat(of_scipy(ones(own)).format)
 
     def _moved(self, change: Callable[[Any], Any]) -> Any:
         """The result of an operation of SciPy's that only moves entries."""
         own = self._distinct()
-        return read_off(change(positions(own)), own.entries)
+        return as_scipy_stores(read_off(change(positions(own)), own.entries), change, self)
 
     # what SciPy's have ----------------------------------------------------------------------------
 
@@ -256,7 +411,7 @@ class TracedSparse(Sparse):
     @property
     def nnz(self) -> int:
         """Number of stored entries."""
-        return len(self.coords[0]) if self._written is None else len(self._written.numbers)
+        return len(self._visible("nnz")[0])
 
     size = nnz
 
@@ -265,7 +420,7 @@ class TracedSparse(Sparse):
         if axis is None:
             return self.nnz
         other = 1 - axis % 2
-        return np.bincount(self.coords[other], minlength=self.shape[other])
+        return np.bincount(self._visible("getnnz()")[other], minlength=self.shape[other])
 
     def get_shape(self) -> tuple[int, ...]:
         """The shape."""
@@ -283,7 +438,12 @@ class TracedSparse(Sparse):
             return self._memory[0]
         if self.format not in _FLAT:
             raise refused(f".data in the format {self.format}", "convert it first: A.tocsr().data")
-        return self._entries
+        n = len(self._visible("data")[0])
+        if self._stored == ALL or not isinstance(self._entries, Tracer):
+            return self._entries[:n] if self._stored != ALL else self._entries
+        if self._seen is None:
+            self._seen = places_in(self._entries, np.arange(n))
+        return self._seen
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -295,27 +455,28 @@ class TracedSparse(Sparse):
                 f".data = ... of shape {shape_of(value)}", f"its data have shape {shape_of(old)}"
             )
         if self._memory is None:
-            self._become(self.kind, self.format, self.shape, self.coords, value)
+            sites = self._visible("data")
+            self._become(self.kind, self.format, self.shape, sites, value)
         else:
             places = self._memory[1]
             entries = places_in(value, places)
-            self._become(self.kind, self.format, self.shape, self.coords, entries, (value, places))
+            self._become(self.kind, self.format, self.shape, self.sites, entries, (value, places))
 
     def _sharing(self, kind: str, layout: str, shape: Any, coords: Any) -> TracedSparse:
         """A matrix of the same memory."""
-        return TracedSparse(kind, layout, shape, coords, self._entries, self._memory)
+        return TracedSparse(kind, layout, shape, coords, self._entries, self._memory, self._stored)
 
     @property
     def row(self) -> np.ndarray:
         """Rows of the entries of a matrix of triplets."""
         self._check_format("row", "coo")
-        return self.coords[0]
+        return self._visible("row")[0]
 
     @property
     def col(self) -> np.ndarray:
         """Columns of the entries of a matrix of triplets."""
         self._check_format("col", "coo")
-        return self.coords[-1]
+        return self._visible("col")[-1]
 
     def _check_format(self, name: str, *layouts: str) -> None:
         if self.format not in layouts:
@@ -325,14 +486,14 @@ class TracedSparse(Sparse):
     def indices(self) -> np.ndarray:
         """Columns (rows) of the entries of a matrix by rows (columns)."""
         self._check_format("indices", "csr", "csc")
-        return self.coords[1 if self.format == "csr" else 0]
+        return self._visible("indices")[1 if self.format == "csr" else 0]
 
     @property
     def indptr(self) -> np.ndarray:
         """Where the rows (columns) of a matrix by rows (columns) begin."""
         self._check_format("indptr", "csr", "csc")
         axis = 0 if self.format == "csr" else 1
-        counts = np.bincount(self.coords[axis], minlength=self.shape[axis])
+        counts = np.bincount(self._visible("indptr")[axis], minlength=self.shape[axis])
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
 
     def copy(self) -> TracedSparse:
@@ -354,7 +515,10 @@ class TracedSparse(Sparse):
         if format is None or format == self.format:
             return self.copy() if copy else self
         if format == "coo" and not copy and self.format in (*_FLAT, "bsr"):
-            return TracedSparse(self.kind, format, self.shape, self.coords, self._entries)
+            sites = self.sites
+            own = TracedSparse(self.kind, format, self.shape, sites, self._entries)
+            own._stored = self._stored
+            return own
         result: TracedSparse = self._moved(lambda own: own.asformat(format))
         return result
 
@@ -366,7 +530,7 @@ class TracedSparse(Sparse):
     def transpose(self, axes: Any = None, copy: bool = False) -> TracedSparse:
         """The transpose, of the same memory where SciPy's is."""
         if axes is None and not copy and self.ndim == 2 and self.format in _FLAT:
-            coords = self.coords[::-1]
+            coords = self.sites[::-1]
             layout = {"csr": "csc", "csc": "csr"}.get(self.format, self.format)
             return self._sharing(self.kind, layout, self.shape[::-1], coords)
         result: TracedSparse = self._moved(lambda own: own.transpose(axes))
@@ -400,7 +564,7 @@ class TracedSparse(Sparse):
         if out is not None:
             raise refused(".toarray(out=...)", "use its result")
         entries = self.entries
-        return bind(accumulate_p, entries, *self.coords, shape=self.shape,
+        return bind(accumulate_p, entries, *self.sites, shape=self.shape,
                     axes=tuple(range(self.ndim)), mode="clip")[0]  # fmt: skip
 
     def todense(self, order: str | None = None, out: Any = None) -> Any:
@@ -422,7 +586,7 @@ class TracedSparse(Sparse):
                 return entries.sum()
             (axis,) = axis
         axis = range(-2, 2)[axis + 2] % 2
-        total = accumulated(entries, self.coords[1 - axis], self.shape[1 - axis])
+        total = accumulated(entries, self.sites[1 - axis], self.shape[1 - axis])
         if self.kind == "array":
             return total
         return TracedDense(total[None, :] if axis == 0 else total[:, None])
@@ -452,7 +616,7 @@ class TracedSparse(Sparse):
     def real(self) -> TracedSparse:
         """Real parts."""
         if self.dtype.kind != "c":
-            return self._sharing(self.kind, self.format, self.shape, self.coords)
+            return self._sharing(self.kind, self.format, self.shape, self.sites)
         return self._with(np.real(self.entries))
 
     @property
@@ -471,12 +635,21 @@ class TracedSparse(Sparse):
     def sort_indices(self) -> None:
         """Order the entries of rows (columns)."""
         own = self._distinct()
-        numbers = positions(own)
-        numbers.sort_indices()
-        self._become_like(read_off(numbers, own.entries))
+
+        def change(numbers: Any) -> Any:
+            numbers.sort_indices()
+            return numbers
+
+        self._become_like(own._moved(change))
 
     def eliminate_zeros(self) -> None:
-        """Nothing: which entries are zero is not asked."""
+        """Drop entries that are zero."""
+        n, truth = self._stored_count(), truth_of(self.entries)
+        if n is None or truth is None:
+            self._become_like(self._rearranged(None, None))
+        elif not truth[:n].all():
+            truth[n:] = False
+            self._become_like(self._told(truth))
 
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Write a diagonal."""
@@ -489,7 +662,7 @@ class TracedSparse(Sparse):
             length = min(length, shape_of(values)[0])
             values = values[:length]
         steps = np.arange(length)
-        write(self, steps - min(k, 0), steps + max(k, 0), values)
+        write(self, steps - min(k, 0), steps + max(k, 0), values, is_diagonal=True)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """``A[i, j] = value``."""
@@ -512,248 +685,6 @@ class TracedSparse(Sparse):
                 return found
         return self._moved(lambda own: own[key])
 
-    # arithmetic -----------------------------------------------------------------------------------
-
-    def __bool__(self) -> bool:
-        """Not one truth value, as SciPy's."""
-        raise ValueError("The truth value of an array with more than one element is ambiguous.")
-
-    def __len__(self) -> int:
-        """Not one length, as SciPy's."""
-        raise TypeError("sparse array length is ambiguous; use getnnz()")
-
-    __hash__ = object.__hash__
-
-    def __imul__(self, other: Any) -> Any:
-        """In place by a number, as SciPy; else the product."""
-        if is_sparse(other) or np.ndim(settled(other)):
-            return self * other
-        return self._scaled_in_place(operator.imul, other)
-
-    def __itruediv__(self, other: Any) -> Any:
-        """In place by a number, as SciPy; else the quotient."""
-        if is_sparse(other) or np.ndim(settled(other)):
-            return self / other
-        return self._scaled_in_place(operator.itruediv, other)
-
-    def _scaled_in_place(self, change: Callable[[Any, Any], Any], factor: Any) -> TracedSparse:
-        """This matrix with entries that are changed in the memory that it may share."""
-        factor = array_of(factor)
-        data = self._entries if self._memory is None else self._memory[0]
-        if self._written is None and self.format not in ("dok", "lil") and isinstance(data, Tracer):
-            check_storable(self, factor)
-            change(data, factor)
-            return self
-        plain = {operator.imul: operator.mul, operator.itruediv: operator.truediv}[change]
-        return self._changed_to(plain(self, factor))
-
-    def __iadd__(self, other: Any) -> Any:
-        """In place in a matrix of lists, as SciPy; else the sum."""
-        return self._changed_to(self + other) if self.format == "lil" else self + other
-
-    def __isub__(self, other: Any) -> Any:
-        """In place in a matrix of lists, as SciPy; else the difference."""
-        return self._changed_to(self - other) if self.format == "lil" else self - other
-
-    def _changed_to(self, other: Any) -> TracedSparse:
-        """This matrix with the entries of another one."""
-        if not isinstance(other, TracedSparse):
-            self[:, :] = other
-            return self
-        check_storable(self, other.entries)
-        layout, dtype = self.format, self.dtype
-        other = other.asformat(layout)
-        self._become_like(other if other.dtype == dtype else other.astype(dtype))
-        return self
-
-    def __neg__(self) -> TracedSparse:
-        """Negative entries."""
-        return self._mapped(operator.neg, lambda entries: -entries)
-
-    def __pos__(self) -> TracedSparse:
-        """A copy."""
-        return self.copy()
-
-    def __abs__(self) -> TracedSparse:
-        """Absolute values."""
-        return self._mapped(abs, abs)
-
-    def __round__(self, ndigits: int = 0) -> TracedSparse:
-        """Rounded entries."""
-        return self._mapped(lambda own: own, lambda entries: np.round(entries, ndigits))
-
-    def _sum(self, other: Any, sign: int, own_sign: int = 1) -> Any:
-        """``own_sign * self + sign * other``."""
-        other = settled(other)
-        if is_sparse(other):
-            if tuple(self.shape) != tuple(other.shape):
-                raise ValueError(f"inconsistent shapes {self.shape} and {other.shape}{here()}")
-            a, b = self._distinct(), traced_form(other)._distinct()
-            like = _ones(a) + _ones(b) if sign == own_sign else _ones(a) - 2 * _ones(b)
-            coords = tuple(map(np.concatenate, zip(a.coords, b.coords, strict=True)))
-            left = a.entries if own_sign > 0 else -a.entries
-            dtype = np.result_type(a.dtype, b.dtype)
-            right = b.entries if sign > 0 else -b.entries
-            data = pooled([x.astype(dtype) for x in (left, right)])
-            return from_triplets(kind_of(like), like.format, self.shape, coords, data)
-        if isinstance(other, TracedDense):
-            other = other.array
-        if not np.shape(other):
-            if not isinstance(other, Tracer) and other == 0:
-                return self.copy() if own_sign > 0 else -self
-            raise NotImplementedError(
-                f"adding a nonzero number to a sparse matrix is not supported{here()}; use "
-                "A.toarray() + c"
-            )
-        dense = self.toarray() if own_sign > 0 else -self.toarray()
-        other = array_of(other)
-        return self._dense(dense + (other if sign > 0 else -other))
-
-    def __add__(self, other: Any) -> Any:
-        """``self + other``."""
-        return self._sum(other, 1)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        """``self - other``."""
-        return self._sum(other, -1)
-
-    def __rsub__(self, other: Any) -> Any:
-        """``other - self``."""
-        return self._sum(other, 1, -1)
-
-    def _scaled(self, factor: Any) -> TracedSparse:
-        return self._with(self.entries * factor)
-
-    def multiply(self, other: Any) -> Any:
-        """The product element by element, with a number, an array or a sparse matrix."""
-        other = settled(other)
-        if isinstance(other, TracedDense):
-            other = other.array
-        if not is_sparse(other):
-            other = array_of(other)
-            if not shape_of(other):
-                return self._scaled(other)
-            return self._times_dense(other, lambda a, b: a * b)
-        a, b = self._distinct(), traced_form(other)._distinct()
-        at_a = positions(a).multiply(_ones(b))
-        at_b = _ones(a).multiply(positions(b))
-        return paired(at_a, at_b, a.entries, b.entries)
-
-    def _times_dense(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
-        """The entries combined with those of a dense array at the same places."""
-        own = self._distinct()
-        pattern = positions(own).multiply(np.ones(shape_of(other), np.int64))
-        if not sparse_library().issparse(pattern):
-            pattern = scipy_class(self.kind, "coo")(pattern)
-        moved = read_off(pattern, own.entries)
-        shape = (1,) * (len(moved.shape) - len(shape_of(other))) + shape_of(other)
-        index = tuple(
-            [c if n > 1 else np.zeros_like(c) for c, n in zip(moved.coords, shape, strict=True)]
-        )
-        return moved._with(combine(moved.entries, other.reshape(shape)[index]))
-
-    def __mul__(self, other: Any) -> Any:
-        """The product: with a number; of a matrix, the matrix product; of an array, elementwise."""
-        other = settled(other)
-        if not is_sparse(other) and not np.shape(other):
-            return self._scaled(array_of(other))
-        return self.multiply(other) if self.kind == "array" else self._product(other)
-
-    def __rmul__(self, other: Any) -> Any:
-        """The product, in the other order."""
-        other = settled(other)
-        if not is_sparse(other) and not np.shape(other):
-            return self._scaled(array_of(other))
-        return self.multiply(other) if self.kind == "array" else self._product_of(other)
-
-    def __truediv__(self, other: Any) -> Any:
-        """The quotient by a number or a dense array."""
-        other = settled(other)
-        if is_sparse(other):
-            raise refused("the quotient by a sparse matrix", "divide by .toarray()")
-        other = array_of(other)
-        if not shape_of(other):
-            return self._with(self.entries / other)
-        return self._times_dense(other, lambda a, b: a / b)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        """Refused, as by SciPy."""
-        return NotImplemented
-
-    def power(self, n: Any, dtype: Any = None) -> TracedSparse:
-        """Powers of the entries."""
-        if not isinstance(n, (int, float, np.number)) or n <= 0:
-            raise NotImplementedError(f"the exponent must be a positive number{here()}")
-        own = self if dtype is None else self.astype(dtype)
-        return own._mapped(lambda ones: ones.power(n), lambda entries: entries**n)
-
-    def __pow__(self, n: Any) -> Any:
-        """Powers: of a matrix, matrix powers; of an array, those of the entries."""
-        if self.kind == "array":
-            return self.power(n)
-        if not isinstance(n, (int, np.integer)) or n < 0:
-            raise refused(f"the power {n!r}", "matrix powers are natural numbers")
-        if n == 0:
-            raise refused("the power 0", "it is the identity: eye(n)")
-        result = self
-        for _ in range(int(n) - 1):
-            result = result @ self
-        return result
-
-    # matrix products ------------------------------------------------------------------------------
-
-    def compressed(self) -> SparseArray:
-        """The matrix of ``functrans.scipy.sparse`` of the same entries, by rows or columns."""
-        layout = self.format if self.format in ("csr", "csc") else "csr"
-        own = self.asformat(layout)
-        return compressed((own.entries, own.indices, own.indptr), own.shape, layout)
-
-    def _product(self, other: Any) -> Any:
-        """``self @ other``."""
-        other = settled(other)
-        if is_sparse(other):
-            if self.ndim == 1 or len(other.shape) == 1:
-                raise refused("a product with a sparse vector", "use .toarray() of it")
-            return _sparse_product(self, traced_form(other))
-        is_matrix = isinstance(other, TracedDense)
-        dense = array_of(other)
-        if self.ndim == 1:
-            return self.toarray() @ dense
-        result = matmul(self.compressed(), dense)
-        return TracedDense(result) if is_matrix else result
-
-    def _product_of(self, other: Any) -> Any:
-        """``other @ self``."""
-        other = settled(other)
-        if is_sparse(other):
-            return traced_form(other)._product(self)
-        is_matrix = isinstance(other, TracedDense)
-        dense = array_of(other)
-        if self.ndim == 1:
-            return dense @ self.toarray()
-        result = matmul(dense, self.compressed())
-        return TracedDense(result) if is_matrix else result
-
-    def __matmul__(self, other: Any) -> Any:
-        """The matrix product."""
-        if not is_sparse(other) and not np.shape(settled(other)):
-            raise ValueError("Scalar operands are not allowed, use '*' instead")
-        return self._product(other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        """The matrix product, in the other order."""
-        if not is_sparse(other) and not np.shape(settled(other)):
-            raise ValueError("Scalar operands are not allowed, use '*' instead")
-        return self._product_of(other)
-
-    def dot(self, other: Any) -> Any:
-        """The matrix product, or the product with a number."""
-        if not is_sparse(other) and not np.shape(settled(other)):
-            return self._scaled(array_of(other))
-        return self._product(other)
-
     def __getattr__(self, name: str) -> Any:
         """What SciPy's matrices have and these have not."""
         if name.startswith("_") or not hasattr(scipy_class("matrix", "csr"), name):
@@ -771,76 +702,11 @@ def _converting(layout: str) -> Callable[..., Any]:
     return convert
 
 
-def _elementwise(name: str) -> Callable[..., Any]:
-    def apply(self: TracedSparse) -> Any:
-        function = getattr(np, name)
-        return self._mapped(operator.methodcaller(name), function)
-
-    apply.__doc__ = f"``np.{name}`` of the entries."
-    return apply
-
-
-def _refusing(name: str) -> Callable[..., Any]:
-    def refuse(self: Any, other: Any) -> Any:
-        raise refused(f"{name}", "compare the entries: A.tocoo().data, or A.toarray()")
-
-    refuse.__doc__ = "Refused."
-    return refuse
-
-
-_ELEMENTWISE = (
-    "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "rint", "sign",
-    "expm1", "log1p", "deg2rad", "rad2deg", "floor", "ceil", "trunc", "sqrt",
-)  # fmt: skip
-_COMPARISONS = ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__")
-
 for _layout in FORMATS:
     setattr(TracedSparse, f"to{_layout}", _converting(_layout))
-for _name in _ELEMENTWISE:
-    setattr(TracedSparse, _name, _elementwise(_name))
-for _name in _COMPARISONS:
-    setattr(TracedSparse, _name, _refusing(_name))
 
 
 class TracedDict(TracedSparse, dict):  # type: ignore[misc,type-arg]  # SciPy's dok_matrix is a dict
     """A ``TracedSparse`` that was SciPy's matrix of keys before."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment,misc]  # dicts have none
-
-
-def _ones(matrix: TracedSparse) -> Any:
-    """SciPy's matrix of the same places and format, of ones."""
-    container = scipy_class(matrix.kind, "coo")
-    ones = np.ones(len(matrix.coords[0]), np.int64)
-    return container((ones, matrix.coords), shape=matrix.shape).asformat(matrix.format)
-
-
-def paired(at_a: Any, at_b: Any, a: Any, b: Any) -> Any:
-    """Products of the entries that two matrices of positions with the same pattern name."""
-    layout = at_a.format
-    left, right = (at.tocsr().copy() for at in (at_a, at_b))
-    for at in (left, right):
-        at.sum_duplicates()
-        at.eliminate_zeros()
-    entries = a[left.data.astype(np.intp) - 1] * b[right.data.astype(np.intp) - 1]
-    left.data = np.arange(1, left.nnz + 1)
-    return read_off(left.asformat(layout), entries)
-
-
-def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
-    """The product of two sparse matrices: all products of entries, added up by place."""
-    if a.shape[1] != b.shape[0]:
-        raise ValueError(f"matmul: shapes {a.shape} and {b.shape} do not fit{here()}")
-    a, b = a._distinct(), b._distinct()
-    like = _ones(a) @ _ones(b)
-    order = np.argsort(b.coords[0], kind="stable")
-    counts = np.bincount(b.coords[0], minlength=b.shape[0])
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    times = counts[a.coords[1]]
-    of_a = np.repeat(np.arange(len(times)), times)
-    within = np.arange(len(of_a)) - np.repeat(np.cumsum(times) - times, times)
-    of_b = order[starts[a.coords[1][of_a]] + within]
-    coords = (a.coords[0][of_a], b.coords[1][of_b])
-    data = a.entries[of_a] * b.entries[of_b]
-    shape = (a.shape[0], b.shape[1])
-    return from_triplets(kind_of(like), like.format, shape, coords, data)
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dicts have none

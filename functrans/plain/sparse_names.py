@@ -27,18 +27,19 @@ from functrans.ir.source import here
 from functrans.plain.memory import given, homes_in, settled
 from functrans.plain.sparse import (
     TracedSparse,
+    as_scipy_stores,
     from_triplets,
     is_sparse,
     is_traced,
     kind_of,
     over,
-    paired,
     positions,
     read_off,
     traced_form,
 )
 from functrans.plain.sparse_dense import array_of
 from functrans.plain.sparse_in_twins import in_twins, in_world
+from functrans.plain.sparse_operators import paired
 from functrans.plain.sparse_parts import (
     FORMATS,
     KINDS,
@@ -48,6 +49,7 @@ from functrans.plain.sparse_parts import (
     scipy_class,
     sparse_library,
 )
+from functrans.plain.sparse_patterns import of_numbers
 from functrans.trace import Tracer, dtype_of, shape_of
 
 # constructors -----------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ class SparseType:
     def _of_traced(self, arg1: Any, shape: Any, kwargs: Any) -> Any:
         if isinstance(arg1, TracedSparse):
             own = arg1.asformat(self.format)
-            return own._sharing(self.kind, self.format, own.shape, own.coords)
+            return own._sharing(self.kind, self.format, own.shape, own.sites)
         if type(arg1) is tuple and len(arg1) in (2, 3):
             return self._of_parts(arg1, shape, kwargs)
         return self._of_dense(array_of(arg1))
@@ -101,15 +103,18 @@ class SparseType:
         if len(rest) == 1 and self.format not in ("dia", "coo"):  # triplets may repeat a place
             pattern = scipy_class(self.kind, "coo")((numbers, *rest), shape=shape)
             own = over(pattern, data)
-            return from_triplets(self.kind, self.format, own.shape, own.coords, own.entries)
+            result = from_triplets(self.kind, self.format, own.shape, own.sites, own.entries)
+            return as_scipy_stores(  # type: ignore[no-any-return]
+                result, lambda numbers: self.original((numbers, *rest), shape=shape), data
+            )
         numbered = self.original((numbers, *rest), shape=shape, **kwargs)
         return over(numbered, data) if isinstance(data, Tracer) else read_off(numbered, data)
 
     def _of_dense(self, dense: Any) -> TracedSparse:
         """Of a dense array: every element is an entry."""
         numbers = np.arange(1, int(np.prod(shape_of(dense))) + 1).reshape(shape_of(dense))
-        result: TracedSparse = read_off(self.original(numbers), dense.reshape(-1))
-        return result
+        result = read_off(self.original(numbers), dense.reshape(-1))
+        return as_scipy_stores(result, self.original, dense)  # type: ignore[no-any-return]
 
     def __instancecheck__(self, value: Any) -> bool:
         """Whether a matrix is of this kind and format."""
@@ -194,24 +199,31 @@ class _Numbering:
 
     def __init__(self) -> None:
         self.pools: list[Any] = []
+        self.stored: list[np.ndarray] | None = []
         self.count = 1
 
-    def _taken(self, vector: Any) -> int:
-        start = self.count
+    def _taken(self, vector: Any, stored: int | None) -> int:
+        start, n = self.count, shape_of(vector)[0]
         self.pools.append(vector)
-        self.count += shape_of(vector)[0]
+        self.count += n
+        if stored is None:
+            self.stored = None
+        elif self.stored is not None:
+            self.stored.append(np.arange(n) < stored)
         return start
 
     def of_sparse(self, matrix: Any) -> Any:
         """A sparse matrix of numbers."""
-        own = traced_form(matrix)._distinct()
-        return positions(own, self._taken(own.entries))
+        matrix = traced_form(matrix)
+        own = matrix._distinct()
+        stored = own._stored_count() if own is matrix else None  # SciPy does not merge entries
+        return positions(own, self._taken(own.entries, stored))
 
     def of_dense(self, values: Any) -> np.ndarray:
         """An array of numbers."""
         values = array_of(values)
         shape = shape_of(values)
-        start = self._taken(values.reshape(-1))
+        start = self._taken(values.reshape(-1), int(np.prod(shape)))
         return np.arange(start, start + int(np.prod(shape))).reshape(shape)
 
     def of_any(self, value: Any) -> Any:
@@ -225,10 +237,33 @@ class _Numbering:
         dtype = np.result_type(*(dtype_of(x) for x in self.pools))
         return pooled([x.astype(dtype) for x in self.pools])
 
+    def read(self, function: Callable[[Any], Any], numbers: Any, dtype: Any = None) -> Any:
+        """The result of a function of matrices of numbers, with the entries in their place."""
+        pool = self.pool()
+        found = read_off(function(numbers), pool)
+        if self.stored is None or not isinstance(found, TracedSparse):
+            found = found._rearranged(None, None) if isinstance(found, TracedSparse) else found
+        else:
+            stored = np.concatenate(self.stored)
+            found = as_scipy_stores(found, lambda x: function(_valued(numbers, x, stored)), pool)
+        return found if dtype is None else found.astype(dtype)
 
-def _read(result: Any, numbering: _Numbering, dtype: Any = None) -> Any:
-    found = read_off(result, numbering.pool())
-    return found if dtype is None else found.astype(dtype)
+
+def _valued(numbers: Any, values: np.ndarray, stored: np.ndarray) -> Any:
+    """Matrices of numbers with values in their place, without those that SciPy does not store."""
+    if type(numbers) is list:
+        return [_valued(item, values, stored) for item in numbers]
+    if numbers is None:
+        return None
+    if not sparse_library().issparse(numbers):
+        return values[numbers - 1]
+    coo = numbers.tocoo()
+    own = np.asarray(coo.data).astype(np.intp)
+    own, coords = own[own > 0], tuple([c[own > 0] for c in coo.coords])
+    kept = stored[own - 1]
+    coords = tuple([c[kept] for c in coords])
+    result = scipy_class(kind_of(numbers), "coo")((values[own[kept] - 1], coords), numbers.shape)
+    return result.asformat(numbers.format)
 
 
 def _diagonals(name: str) -> Callable[..., Any]:
@@ -246,8 +281,12 @@ def _diagonals(name: str) -> Callable[..., Any]:
         else:
             own = array_of(diagonals)
             numbers = numbering.of_dense(own)
-        result = function(numbers, offsets=offsets, shape=shape, format=format, dtype=np.int64)
-        return _read(result, numbering, dtype)
+
+        def of(own: Any) -> Any:
+            stored = np.result_type(*own)  # and no warning that this is so
+            return function(own, offsets=offsets, shape=shape, format=format, dtype=stored)
+
+        return numbering.read(of, numbers, dtype)
 
     return plain_or(function, traced)
 
@@ -259,7 +298,7 @@ def _is_scalar(value: Any) -> bool:
 def _spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     numbering = _Numbering()
     numbers = numbering.of_dense(data)
-    return _read(sparse_library().spdiags(numbers, diags, m, n, format), numbering)
+    return numbering.read(lambda own: sparse_library().spdiags(own, diags, m, n, format), numbers)
 
 
 def _of_blocks(name: str) -> Callable[..., Any]:
@@ -274,7 +313,7 @@ def _of_blocks(name: str) -> Callable[..., Any]:
             numbers = [numbering.of_any(block) for block in blocks]
         else:
             numbers = [_sparse_of(numbering.of_any(block), [blocks]) for block in blocks]
-        return _read(function(numbers, format=format), numbering, dtype)
+        return numbering.read(lambda own: function(own, format=format), numbers, dtype)
 
     return plain_or(function, traced)
 
@@ -292,7 +331,7 @@ def _moving(name: str) -> Callable[..., Any]:
 
     def traced(A: Any, *args: Any, **kwargs: Any) -> Any:  # SciPy's name
         numbering = _Numbering()
-        return _read(function(numbering.of_any(A), *args, **kwargs), numbering)
+        return numbering.read(lambda own: function(own, *args, **kwargs), numbering.of_any(A))
 
     return plain_or(function, traced)
 
@@ -300,12 +339,13 @@ def _moving(name: str) -> Callable[..., Any]:
 def _kron(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
     a, b = (traced_form(x if is_sparse(x) else _coo_of(x))._distinct() for x in (A, B))
     at_a, at_b = positions(a), positions(b)
-    return paired(
+    result = paired(
         sparse_library().kron(at_a, _of_ones(at_b), format),
         sparse_library().kron(_of_ones(at_a), at_b, format),
         a.entries,
         b.entries,
     )
+    return as_scipy_stores(result, lambda p, q: sparse_library().kron(p, q, format), a, b)
 
 
 def _coo_of(dense: Any) -> Any:
@@ -609,8 +649,10 @@ def register_container() -> None:
 def _unflatten(places: Places, children: Any) -> Any:
     """The matrix; of plain entries, SciPy's."""
     (entries,) = children
+    form = (places.kind, places.format, places.shape, places.coords)
+    own = TracedSparse(*form, entries, None, places.stored)
     if type(entries) is np.ndarray and entries.shape == (len(places.coords[0]),):
-        container = scipy_class(places.kind, "coo")
-        plain = container((entries, places.coords), shape=places.shape)
-        return in_twins(plain.asformat(places.format))
-    return TracedSparse(places.kind, places.format, places.shape, places.coords, entries)
+        if places.stored is None:  # of values that were not known
+            own = own._told(entries != 0)
+        return in_twins(of_numbers(own, own.entries))
+    return own

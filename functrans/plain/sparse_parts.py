@@ -70,15 +70,17 @@ def merged(coords: tuple[np.ndarray, ...], shape: tuple[int, ...], data: Any) ->
 class Places:
     """Kind, format, shape and places of the entries of a matrix: all but the entries."""
 
-    __slots__ = ("coords", "format", "kind", "shape")
+    __slots__ = ("coords", "format", "kind", "shape", "stored")
 
-    def __init__(self, kind: str, layout: str, shape: Any, coords: Any) -> None:
+    def __init__(self, kind: str, layout: str, shape: Any, coords: Any, stored: Any) -> None:
         self.kind, self.format, self.shape, self.coords = kind, layout, shape, coords
+        self.stored = stored
 
     def __eq__(self, other: object) -> bool:
         """Whether all are the same."""
         return isinstance(other, Places) and (
-            (self.kind, self.format, self.shape) == (other.kind, other.format, other.shape)
+            (self.kind, self.format, self.shape, self.stored)
+            == (other.kind, other.format, other.shape, other.stored)
             and all(map(np.array_equal, self.coords, other.coords))
         )
 
@@ -96,16 +98,19 @@ class Written:
     Attributes:
       numbers: by row and column, the number of the entry.
       pieces: vectors of entries, and where their numbers start.
+      begun: the number of the first entry that is written.
+      drops_zeros: whether zeros that are written are no entries.
     """
 
-    __slots__ = ("numbers", "pieces", "starts", "total")
+    __slots__ = ("begun", "drops_zeros", "numbers", "pieces", "starts", "total")
 
-    def __init__(self, coords: tuple[np.ndarray, ...], data: Any) -> None:
+    def __init__(self, coords: tuple[np.ndarray, ...], data: Any, drops_zeros: bool) -> None:
+        self.drops_zeros = drops_zeros
         keys = zip(*(c.tolist() for c in coords), strict=True)
         self.numbers: dict[tuple[int, ...], int] = {key: i for i, key in enumerate(keys)}
         self.pieces = [data]
         self.starts = [0]
-        self.total = len(self.numbers)
+        self.begun = self.total = len(self.numbers)
 
     def add(self, piece: Any) -> int:
         """Add a vector of entries; the number of its first one."""

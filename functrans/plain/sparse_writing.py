@@ -36,28 +36,40 @@ def addressed(own: Any, key: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(rows), np.asarray(cols)
 
 
-def write(own: Any, rows: np.ndarray, cols: np.ndarray, value: Any) -> None:
-    """Write values to places: zeros that are not traced are no entries."""
+def write(
+    own: Any, rows: np.ndarray, cols: np.ndarray, value: Any, *, is_diagonal: bool = False
+) -> None:
+    """Write values to places; to some formats SciPy writes no zeros."""
     check_storable(own, value)
     if own._written is None:
         distinct = own._distinct()
-        own._written = Written(distinct.coords, distinct.entries)
+        own._stored = distinct._stored if distinct is own else None  # SciPy does not merge all
+        drops_zeros = own.format in ("dok", "lil")
+        if own.format == "coo":
+            drops_zeros = rows.ndim > 0 and not is_diagonal
+        own._written = Written(distinct.sites, distinct.entries, drops_zeros)
     written = own._written
     keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
     shape = shape_of(value)
     local = np.broadcast_to(np.arange(int(np.prod(shape))).reshape(shape), rows.shape)
     keep = np.ones(rows.size, bool)
     if not isinstance(value, Tracer):
-        keep = np.broadcast_to(np.asarray(value) != 0, rows.shape).ravel()
+        if written.drops_zeros:
+            keep = np.broadcast_to(np.asarray(value) != 0, rows.shape).ravel()
         value = np.asarray(value).astype(own.dtype)
     elif value.dtype != own.dtype:
         value = cast(value, own.dtype)
     start = written.add(value.reshape(-1))
+    is_appended = own.format == "coo"
     for key, number, is_entry in zip(keys, local.ravel().tolist(), keep.tolist(), strict=True):
+        if is_appended:
+            written.numbers.pop(key, None)
         if is_entry:
             written.numbers[key] = start + number
         else:
             written.numbers.pop(key, None)
+    if is_appended:  # other writes may treat zeros otherwise
+        own._settle()
 
 
 def check_storable(own: Any, value: Any) -> None:
@@ -102,4 +114,5 @@ def read_written(own: Any, key: Any) -> Any:
     coords = tuple([c.astype(np.intp) for c in np.unravel_index(at, shape)])
     entries = written.take(numbers[at]) if len(at) else np.zeros(0, own.dtype)
     layout = "coo" if len(shape) == 1 else own.format
-    return type(own)(own.kind, layout, shape, coords, entries)
+    result = own._made(own.kind, layout, shape, coords, entries)
+    return result._told(own._mask_of_written(written, numbers[at], entries))
