@@ -278,9 +278,10 @@ class NestWriter:
 
     def _write_straight(self) -> None:
         """A nest without loops: equations in order, so that none is recursive in their number."""
+        reduced = {root.var for root in self.nest.roots if root.reduced is not None}
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
-            if isinstance(eqn.primitive.lower, (Pointwise, IndexMap)):
+            if reduced.isdisjoint(eqn.outputs):
                 is_scalar = not any(x.aval.shape for x in eqn.inputs)
                 for var in eqn.outputs:
                     if not var.aval.shape:

@@ -108,9 +108,23 @@ def _rolled_many_times(x: Any) -> Any:
     return x
 
 
+def _forward_sums(x: Any) -> Any:
+    """The recursion of a hidden Markov model: numbers that reductions give, put into arrays."""
+    rates = np.log(np.array([[0.9, 0.1], [0.2, 0.8]]))
+    numbers = np.random.default_rng(0)
+    state = -x
+    for observed in numbers.standard_normal(60):
+        wide = state[:, None] + rates
+        most = wide.max(axis=0)
+        state = most + np.log(np.exp(wide - most).sum(axis=0))
+        state = state + np.stack([-0.5 * (observed - x[i]) ** 2 for i in range(2)])
+    return state.max()
+
+
 @pytest.mark.parametrize(
     ("fun", "shape"),
     [
+        (_forward_sums, (2,)),
         (_many_steps, (5,)),
         (_many_steps, ()),
         (_many_steps, (200,)),
