@@ -13,6 +13,7 @@ Layer: ``operators`` (above primitives, below numpy).
 
 from __future__ import annotations
 
+import dis
 import math
 import operator
 import sys
@@ -24,13 +25,15 @@ import numpy as np
 
 from functrans.errors import AliasedWriteError, UnsupportedOperationError
 from functrans.indexing import as_value, check_storable, fitted, index_value, updated
+from functrans.ir.avals import PYTHON_SCALARS, WEAK_DTYPES
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here, resolve
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dot import matmul
+from functrans.primitives.family import integer_of_truth
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
-from functrans.primitives.structural import broadcast_to, cast
+from functrans.primitives.structural import broadcast_to, cast, weaken
 from functrans.sparse_arrays import (
     answer_to_scipy,
     is_scipy_sparse,
@@ -39,10 +42,11 @@ from functrans.sparse_arrays import (
     not_a_product,
 )
 from functrans.sparse_arrays import matmul as sparse_matmul
-from functrans.staging import has_answer
+from functrans.staging import StagingTracer, has_answer
 from functrans.state import open_traces
 from functrans.trace import Alias, Tracer, bind, dtype_of, elementwise, inner_trace, shape_of
 from functrans.traces.common import laid_out, plain_value
+from functrans.traces.recording import RecordingTracer
 
 _OPERANDS = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32})
 """Types of plain operands that need no look (an exact type: a masked array is an ndarray, too)."""
@@ -132,23 +136,50 @@ def operator_operand(other: Any) -> Any:
     return NotImplemented if is_foreign(other) else as_operand(other)
 
 
-_power, _reflected_power = _binary(ew.power_p)
+_power, _real_reflected_power = _binary(ew.power_p)
 
 
 def _pow(self: Any, other: Any) -> Any:
     """``self ** other``: NumPy's operator squares booleans as int8, its function as int64."""
     if type(other) is not int:
-        return _power(self, other)
-    if other == 2 and self.dtype.kind == "b":
+        try:
+            return _power(self, other)
+        except ew.ComplexPowerError:
+            return _power(self + 0j, other)
+    if other == 2 and self.dtype.kind == "b" and not self.aval.weak:
         self = cast(self, np.dtype(np.int8))
     return elementwise(ew.power_p, self, other)
 
 
+def _reflected_pow(self: Any, other: Any) -> Any:
+    """``other ** self``."""
+    try:
+        return _real_reflected_power(self, other)
+    except ew.ComplexPowerError:
+        return _real_reflected_power(self, other + 0j)
+
+
+def _ipow(self: Any, other: Any) -> Any:
+    """``self **= other``."""
+    return _pow(self, other) if _is_number(self) else _power_in_place(self, other)
+
+
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator method of a function; Python's truths are integers to it."""
+
     def method(self: Any) -> Any:
+        if type(self) is StagingTracer and self.dtype.kind == "b" and self.aval.weak:
+            self = integer_of_truth(self)
         return function(self)
 
     return method
+
+
+def _magnitude(x: Any) -> Any:
+    result = complex_parts.absolute(x)
+    if type(x) is RecordingTracer:
+        return made_python_number(result) if type(x._value) is float else result
+    return python_number(result) if is_python_number(x) else result
 
 
 def _matmul(self: Any, other: Any) -> Any:
@@ -338,6 +369,9 @@ def _iadd(primitive: Primitive) -> Callable[..., Any]:
     return method
 
 
+_power_in_place = _iadd(ew.power_p)
+
+
 def write(x: Tracer, value: Any, what: str) -> None:
     """``x[...] = value`` with NumPy's checks of shape and dtype.
 
@@ -502,7 +536,60 @@ def _to_index(self: Any) -> int:
 
 
 def _to_float(self: Any) -> float:
-    return float(self._concrete("float()"))
+    what = "format()" if _is_formatting(sys._getframe(1)) else "float()"
+    return float(self._concrete(what))
+
+
+def _is_formatting(frame: Any) -> bool:
+    """Whether a frame is at an operator ``%``, which asks a number for itself only for a text."""
+    code, place = frame.f_code.co_code, frame.f_lasti
+    return code[place] == _BINARY_OP and code[place + 1] in _REMAINDERS
+
+
+_BINARY_OP = dis.opmap["BINARY_OP"]
+_REMAINDERS = frozenset({6, 19})
+"""The arguments of that instruction for ``%`` and ``%=``."""
+
+
+def _round(self: Any, digits: Any = None) -> Any:
+    """``round(self)``, an integer of Python; ``round(self, digits)``, a number of the same kind."""
+    if self.shape or (digits is not None and not is_python_number(self)):
+        return self.round(digits or 0)
+    value = plain_value(self)
+    if value is not None:
+        value = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
+        return round(value, *([] if digits is None else [digits]))
+    return python_number(self.round(digits or 0)) if digits is not None else _rounded(self)
+
+
+def _rounded(self: Any) -> Any:
+    return weaken(cast(self.round(0), np.int64))
+
+
+def _refuse_hash(self: Any) -> int:
+    raise TypeError(
+        f"{self._describe()} was used as a key of a dict or in a set{here()}: unhashable, since "
+        "equal numbers may have different derivatives. Use a plain key: int(x), or the text f'{x}' "
+        "of a number whose value is known"
+    )
+
+
+def _of_numbers(name: str, method: Callable[[Any], Any]) -> property:
+    """A method that numbers have and arrays have not."""
+
+    def bound(self: Any) -> Any:
+        if self.shape:
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        return lambda: method(self)
+
+    return property(bound)
+
+
+def _is_integer(self: Any) -> Any:
+    value = plain_value(self)
+    if value is not None:
+        return float(value).is_integer()
+    return ew.isfinite(self) & ew.equal(self, ew.floor(self))
 
 
 def _to_complex(self: Any) -> complex:
@@ -520,10 +607,41 @@ def is_plain_code(frame: Any) -> bool:
     return hasattr(type(frame.f_globals), "original")
 
 
+def is_python_number(x: Any) -> bool:
+    """Whether a value is a number of Python, traced or not."""
+    while isinstance(x, Tracer):
+        value = getattr(x, "_value", None)
+        if value is None:
+            return x.aval.weak
+        x = value
+    return type(x) in PYTHON_SCALARS
+
+
+def python_number(x: Tracer) -> Any:
+    """A traced number as the number of Python that ``float(x)`` or ``x.item()`` gives, traced."""
+    if type(x) is RecordingTracer and type(x._value) is np.float64 and x._trace.is_direct:
+        return RecordingTracer(x._trace, x._value.item(), x._node)  # without a node of its own
+    if is_python_number(x):
+        return x
+    return weaken(cast(x, _PYTHON_DTYPES.get(x.dtype.kind, np.float64)))
+
+
+def made_python_number(x: Any) -> Any:
+    """The same for a number that was made just now, which may change itself."""
+    if type(x) is RecordingTracer and type(x._value) is np.float64:
+        x._value = x._value.item()
+        return x
+    return python_number(x)
+
+
+_PYTHON_DTYPES = {dtype.kind: dtype for dtype in WEAK_DTYPES.values()}
+_PYTHON_DTYPES["u"] = _PYTHON_DTYPES["i"]
+
+
 def nested_elements(x: Any) -> Any:
     """The elements of a traced array, still traced, in lists as ``x.tolist()`` gives them."""
     if not shape_of(x):
-        return getitem(x, ())
+        return python_number(getitem(x, ()))
     return list(map(nested_elements, iterate(x)))
 
 
@@ -538,16 +656,25 @@ def element(x: Any, *args: Any) -> Any:
     if not index:
         if math.prod(shape) != 1:
             raise ValueError(f"can only convert an array of size 1 to a Python scalar{here()}")
-        return getitem(x, (0,) * len(shape))
+        return python_number(getitem(x, (0,) * len(shape)))
     if len(index) == 1:
         index = np.unravel_index(operator.index(index[0]) % max(math.prod(shape), 1), shape)
-    return getitem(x, tuple(map(int, index)))
+    return python_number(getitem(x, tuple(map(int, index))))
 
 
 def _format(self: Any, spec: str) -> str:
-    if not spec and getattr(self, "_value", None) is None:
+    is_known = getattr(self, "_value", None) is not None
+    if not spec and not is_known and not is_plain_code(sys._getframe(1)):
         return repr(self)
     return format(self._concrete("format()"), spec)
+
+
+def _text(self: Any) -> str:
+    """The text of the number in plain code and for ``%s``, if it is known; else a description."""
+    frame = sys._getframe(1)
+    if is_plain_code(frame) or (plain_value(self) is not None and _is_formatting(frame)):
+        return str(self._concrete("format()"))
+    return repr(self)
 
 
 _conversion_error: list[Callable[[], Callable[..., Exception]]] = []
@@ -604,8 +731,8 @@ def operator_table() -> dict[str, Any]:
     }.items():
         table[f"__{name}__"], table[f"__r{name}__"] = _binary(primitive)
         table[f"__i{name}__"] = _iadd(primitive)
-    table["__pow__"], table["__rpow__"] = _pow, _reflected_power
-    table["__ipow__"] = _iadd(ew.power_p)
+    table["__pow__"], table["__rpow__"] = _pow, _reflected_pow
+    table["__ipow__"] = _ipow
     for name, primitive in {
         "eq": ew.equal_p,
         "ne": ew.not_equal_p,
@@ -616,10 +743,10 @@ def operator_table() -> dict[str, Any]:
     }.items():
         table[f"__{name}__"] = _binary(primitive)[0]
     table.update(
-        __hash__=None,
+        __hash__=_refuse_hash,
         __neg__=_unary(ew.negative),
         __pos__=_unary(fresh),
-        __abs__=_unary(complex_parts.absolute),
+        __abs__=_unary(_magnitude),
         __invert__=_unary(ew.invert),
         __matmul__=_matmul,
         __imatmul__=_imatmul,
@@ -628,7 +755,7 @@ def operator_table() -> dict[str, Any]:
         __rdivmod__=lambda self, other: (other // self, other % self),
         __getitem__=getitem,
         __setitem__=setitem,
-        __round__=lambda self, digits=None: self.round(digits or 0),
+        __round__=_round,
         __len__=length,
         __iter__=iterate,
         __bool__=_to_bool,
@@ -637,8 +764,14 @@ def operator_table() -> dict[str, Any]:
         __float__=_to_float,
         __complex__=_to_complex,
         __format__=_format,
+        __str__=_text,
         __array__=_array,
         __array_priority__=1000.0,
         item=_item,
+        is_integer=_of_numbers("is_integer", _is_integer),
+        hex=_of_numbers("hex", lambda self: float(self._concrete("format()")).hex()),
+        as_integer_ratio=_of_numbers(
+            "as_integer_ratio", lambda self: self._concrete(".as_integer_ratio()")
+        ),
     )
     return table

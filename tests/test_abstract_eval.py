@@ -26,7 +26,7 @@ def test_aval_is_that_of_the_result(row: Row, label: str) -> None:
     assert len(outs) == len(avals)
     for out, aval in zip(outs, avals, strict=True):
         assert aval_of(out).strong() == aval.strong()
-        assert aval.weak == (type(out) in (int, float, complex))
+        assert aval.weak == (type(out) in (bool, int, float, complex))
 
 
 @pytest.mark.parametrize(("row", "label"), each_sample())

@@ -111,7 +111,8 @@ rolling
     "plain": """
 standins unreadable users views
 memory
-decide twins
+decide kinds
+twins
 iterators readers series
 sparse_dense sparse_parts
 sparse_patterns sparse_writing

@@ -47,11 +47,11 @@ from functrans.control.programs import (
     with_batch_axis,
 )
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import WEAK_DTYPES, Aval, ShapedArray, Tape, Zero
+from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Structured, same_place
+from functrans.ir.lowering import Structured
 from functrans.ir.parameters import check_fits, check_number
-from functrans.ir.primitive import Joint, Primitive, is_linear, linear
+from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.ir.tapes import TapeValue
 from functrans.passes.batch import named_axes
@@ -60,7 +60,7 @@ from functrans.passes.evaluate import evaluate, loop_executable
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
 from functrans.primitives.reduction import reduce_max
-from functrans.primitives.structural import cast, moveaxis
+from functrans.primitives.structural import cast, moveaxis, weaken
 from functrans.staging import stage
 from functrans.state import batch_axis
 from functrans.trace import aval_of, bind
@@ -370,7 +370,7 @@ def _reading_strong(linear_body: Jaxpr, order: list[list[int]], arguments: list[
     def run(*args: Any) -> list[Any]:
         values = list(args)
         for i in weak:
-            (values[i],) = bind(weaken_p, values[i])
+            values[i] = weaken(values[i])
         return evaluate(linear_body, values)
 
     avals = [aval.strong() if i in weak else aval for i, aval in enumerate(linear_body.in_avals)]
@@ -754,36 +754,4 @@ scan_p = Primitive(
 )
 
 
-# weaken -----------------------------------------------------------------------------------------
-
-
-def _weaken_impl(x: Any) -> tuple[Any, ...]:
-    return (x.item() if isinstance(x, (np.ndarray, np.generic)) else x,)
-
-
-def _weaken_aval(x: ShapedArray) -> tuple[Aval, ...]:
-    if x.shape or x.dtype not in WEAK_DTYPES.values():
-        raise TypeError(f"weaken: {x} is no number of Python")
-    return (ShapedArray((), x.dtype, True),)
-
-
-def _weaken_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
-    return (cts[0],)
-
-
-def _weaken_batch(size: int, operands: Any, dims: Any) -> Any:
-    return operands, dims
-
-
-weaken_p = Primitive(
-    "weaken",
-    impl=_weaken_impl,
-    abstract_eval=_weaken_aval,
-    jvp=linear,
-    transpose=_weaken_transpose,
-    batch=_weaken_batch,
-    lower=IndexMap(same_place),
-)
-"""A number that went through an array as the Python scalar it was."""
-
-PRIMITIVES = (scan_p, weaken_p)
+PRIMITIVES = (scan_p,)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.control.loops import scan_p, weaken_p
+from functrans.control.loops import scan_p
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.lowering import Structured
@@ -40,7 +40,7 @@ from functrans.primitives.dynamic_slicing import (
 from functrans.primitives.elementwise import add_p
 from functrans.primitives.movement import concatenate_p, stack_p, unstack_p
 from functrans.primitives.slicing import BasicIndex, embed_p, slice_p
-from functrans.primitives.structural import broadcast_to_p, reshape_p
+from functrans.primitives.structural import broadcast_to_p, reshape_p, weaken_p
 
 MIN_SAVED = 200
 """Equations that a loop must save."""

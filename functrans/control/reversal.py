@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from functrans.control.binomial import first_positions, online_stores
-from functrans.control.loops import Shape, fixpoint, weaken_p
+from functrans.control.loops import Shape, fixpoint
 from functrans.control.programs import (
     Flags,
     derived,
@@ -45,9 +45,9 @@ from functrans.passes.simplify import simplify
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from functrans.primitives.sorting import argsort
-from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape
+from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape, weaken
 from functrans.staging import stage
-from functrans.trace import aval_of, bind, shape_of
+from functrans.trace import aval_of, shape_of
 
 _INT = np.dtype(np.int64)
 
@@ -60,7 +60,7 @@ def read_row(x: Any, row: Any, aval: Aval | None = None) -> Any:
     start = (row, *(0,) * len(shape))
     entry = reshape(dynamic_slice(x, start, (1, *shape)), shape)
     if type(aval) is ShapedArray and aval.weak:
-        (entry,) = bind(weaken_p, entry)
+        entry = weaken(entry)
     return entry
 
 

@@ -42,7 +42,8 @@ def loop_dtypes(
     if family is None:
         return own
     if family.ufunc is not None:
-        if out_aval.weak and all(dtype.kind == "b" for dtype in own):  # Python's booleans
+        is_number = out_aval.weak and out_aval.dtype.kind != "b"
+        if is_number and all(dtype.kind == "b" for dtype in own):  # Python's booleans
             return _resolved(family.ufunc, (_INT64,) * len(avals))
         return _resolved(family.ufunc, tuple(map(_key, avals)))
     if primitive.name == "where":

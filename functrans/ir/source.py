@@ -88,3 +88,27 @@ def here(depth: int = 2) -> str:
     """Describe the user's line for a message; empty when there is none."""
     source = resolve(capture(depth))
     return f" (at {source})" if source is not None else ""
+
+
+_EVALUATION = frozenset(
+    {
+        "functrans.primitives.elementwise", "functrans.primitives.family", "functrans.trace",
+        "functrans.traces.recording", "functrans.traces.pushing", "functrans.traces.watched",
+    }
+)  # fmt: skip
+"""Modules between an operator of a traced value and the function that it applies to plain ones."""
+
+
+def is_operator_of_user() -> bool:
+    """Whether an operator in the user's code asks for the operation that is being evaluated.
+
+    No rule, pass or function of ours then, to which Python's errors would be none of its own. The
+    stack is looked at, since the answer matters only where Python raises.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _EVALUATION:
+        frame = frame.f_back
+    is_operator = False
+    while frame is not None and frame.f_globals.get("__name__") == "functrans.operators":
+        frame, is_operator = frame.f_back, True
+    return is_operator and frame is not None and not _is_internal(frame.f_code.co_filename)

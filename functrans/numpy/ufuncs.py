@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from functrans.ir.avals import PYTHON_SCALARS
 from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_operand
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot
 from functrans.primitives import elementwise as ew
-from functrans.primitives.structural import cast
-from functrans.trace import Tracer, dtype_of
+from functrans.primitives.structural import cast, cast_p
+from functrans.trace import Tracer, bind, dtype_of
 
 # ufuncs made of others --------------------------------------------------------------------------
 
@@ -102,6 +103,19 @@ def _rounding(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return rounded
 
 
+def _giving_scalars(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of truths, which are NumPy's, also where the operator's would be Python's."""
+
+    def apply(a: Any, b: Any) -> Any:
+        result = function(a, b)
+        if type(result) in PYTHON_SCALARS:
+            return np.asarray(result)[()]
+        is_weak = isinstance(result, Tracer) and result.aval.weak
+        return bind(cast_p, result, dtype=result.dtype)[0] if is_weak else result
+
+    return apply
+
+
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.absolute: complex_parts.absolute,
     np.add: ew.add,
@@ -112,10 +126,10 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.arctan: ew.arctan,
     np.arctan2: ew.arctan2,
     np.arctanh: ew.arctanh,
-    np.bitwise_and: ew.bitwise_and,
+    np.bitwise_and: _giving_scalars(ew.bitwise_and),
     np.bitwise_count: ew.bitwise_count,
-    np.bitwise_or: ew.bitwise_or,
-    np.bitwise_xor: ew.bitwise_xor,
+    np.bitwise_or: _giving_scalars(ew.bitwise_or),
+    np.bitwise_xor: _giving_scalars(ew.bitwise_xor),
     np.cbrt: ew.cbrt,
     np.ceil: _rounding(ew.ceil),
     np.conjugate: _conjugate,
@@ -126,7 +140,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.degrees: _scaled(np.degrees, 180 / math.pi),
     np.divide: ew.divide,
     np.divmod: _divmod,
-    np.equal: ew.equal,
+    np.equal: _giving_scalars(ew.equal),
     np.exp: ew.exp,
     np.exp2: ew.exp2,
     np.expm1: ew.expm1,
@@ -139,8 +153,8 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.fmod: ew.fmod,
     np.frexp: _frexp,
     np.gcd: ew.gcd,
-    np.greater: ew.greater,
-    np.greater_equal: ew.greater_equal,
+    np.greater: _giving_scalars(ew.greater),
+    np.greater_equal: _giving_scalars(ew.greater_equal),
     np.heaviside: ew.heaviside,
     np.hypot: ew.hypot,
     np.invert: ew.invert,
@@ -150,8 +164,8 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.lcm: ew.lcm,
     np.ldexp: ew.ldexp,
     np.left_shift: ew.left_shift,
-    np.less: ew.less,
-    np.less_equal: ew.less_equal,
+    np.less: _giving_scalars(ew.less),
+    np.less_equal: _giving_scalars(ew.less_equal),
     np.log: ew.log,
     np.log10: ew.log10,
     np.log1p: ew.log1p,
@@ -170,7 +184,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.multiply: ew.multiply,
     np.negative: ew.negative,
     np.nextafter: ew.nextafter,
-    np.not_equal: ew.not_equal,
+    np.not_equal: _giving_scalars(ew.not_equal),
     np.positive: _positive,
     np.power: ew.power,
     np.rad2deg: _scaled(np.rad2deg, 180 / math.pi),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import itertools
 import types
 import weakref
 from collections import ChainMap, Counter
@@ -26,10 +27,12 @@ import numpy as np
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
-_BUILTINS = frozenset({"max", "min", "isinstance", "issubclass", "map", "globals"})
+_BUILTINS = frozenset(
+    {"getattr", "globals", "hasattr", "isinstance", "issubclass", "map", "max", "min", "repr"}
+)
 """Functions of Python that have a twin."""
 
-_CALLED = frozenset({"float", "complex"})
+_CALLED = frozenset({"float", "complex", "str", "type"})
 """Types of Python that have one where they are called."""
 
 _NUMBERS = frozenset({"math", "cmath", "statistics"})
@@ -86,6 +89,10 @@ class Look:
         self.reason = ""
         self.has_lists = any(look_at(inner).has_lists for inner in self.codes)
         line = code.co_firstlineno
+        others = {
+            name for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+            if name not in ("self", "cls")
+        }  # fmt: skip
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         instructions = list(dis.get_instructions(code))
         stores = Counter(i.argval for i in instructions if i.opname in _STORES)
@@ -93,7 +100,7 @@ class Look:
         aliases: dict[str, tuple[list[str], bool]] = {}
         chain: list[str] = []
         of_argument = False
-        for instruction in instructions:
+        for instruction, following in itertools.pairwise([*instructions, instructions[-1]]):
             name = instruction.opname
             if name in _ATTRIBUTES:
                 if chain:
@@ -112,6 +119,10 @@ class Look:
                 self.has_lists |= instruction.argval in _MAKES_LISTS
                 if instruction.argval in _CALLED and not (instruction.arg or 0) & 1:
                     continue  # the type itself
+                if instruction.argval == "type" and following.argval == "self":
+                    continue  # an object's own class
+                if instruction.argval == "getattr" and following.argval not in others:
+                    continue  # of a module or an object
                 chain, of_argument = [instruction.argval], False
             elif name == "LOAD_FAST" and instruction.argval in arguments:
                 chain, of_argument = [instruction.argval], True
@@ -267,6 +278,8 @@ def _of_class(cls: type, seen: _Seen) -> str:
         if not is_user_module(base.__module__):
             continue
         for member in base.__dict__.values():
+            if type(member) is functools.singledispatchmethod:
+                return "a method of functools.singledispatchmethod"
             inner = getattr(member, "__func__", member)
             inner = getattr(inner, "fget", None) or getattr(inner, "func", None) or inner
             if type(inner) is types.FunctionType and (reason := _of_function(inner, seen)):
@@ -283,11 +296,21 @@ def _of_function(
     function: types.FunctionType, seen: _Seen, given: Mapping[str, Any] = _NONE
 ) -> str:
     if not is_user_function(function):
+        if is_single_dispatch(function):
+            return "a function of functools.singledispatch"
         wrapped = getattr(function, "__wrapped__", None)
         return "" if wrapped is None else _reason(wrapped, seen)
     if _is_generated(function):
         return ""
     return _of_code(function.__code__, names_in(function), seen, given)
+
+
+_dispatcher: Any = functools.singledispatch(lambda value: None)
+
+
+def is_single_dispatch(function: types.FunctionType) -> bool:
+    """Whether ``functools.singledispatch`` made a function."""
+    return function.__code__ is _dispatcher.__code__
 
 
 def names_in(function: types.FunctionType) -> Mapping[str, Any]:

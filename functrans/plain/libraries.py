@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.operators import fresh
 from functrans.plain import iterators, series
+from functrans.plain.kinds import exemplar
 from functrans.plain.memory import (
     NEVER,
     TARGETS,
@@ -402,6 +404,25 @@ def _making(name: str) -> Callable[..., Any]:
     return call
 
 
+def _as_array(name: str) -> Callable[..., Any]:
+    """A function that makes an array of what is none: of a number, too."""
+    plain = _array_of_matrix(name)
+
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = plain(*args, **kwargs)
+        if isinstance(result, Tracer) and not isinstance(exemplar(result), np.ndarray):
+            return new_array(fresh(result) if args and result is args[0] else result)
+        return result
+
+    return call
+
+
+@functools.wraps(np.isscalar)
+def _isscalar(element: Any) -> bool:
+    return np.isscalar(exemplar(element))
+
+
 def _seeing(theirs: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
     """A function that gives views, also of an array without axes."""
 
@@ -420,7 +441,8 @@ def _seeing(theirs: Callable[..., Any], plain: Callable[..., Any]) -> Callable[.
 _OWN: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": Vectorized,
-    "asarray": _array_of_matrix("asarray"),
+    "isscalar": _isscalar,
+    **{name: _as_array(name) for name in ("asarray", "asanyarray")},
     **{
         name: _making(name)
         for name in ("array", "copy", "empty_like", "full", "full_like", "ones_like", "zeros_like")

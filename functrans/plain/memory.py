@@ -29,8 +29,9 @@ from functrans.operators import element, nested_elements
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.unreadable import mark, unmark, without_marks
 from functrans.plain.views import address, view_of
+from functrans.primitives.structural import cast_p
 from functrans.state import open_traces
-from functrans.trace import Alias, Tracer, aval_of, standing, within
+from functrans.trace import Alias, Tracer, aval_of, bind, standing, within
 
 PLAIN_KINDS = "fciub"
 """Kinds of dtypes of arrays that may hold numbers."""
@@ -625,6 +626,8 @@ def number_of(tracer: Any) -> Any:
 def new_array(result: Any) -> Any:
     """A new traced number as an array without axes, which may be written to."""
     if isinstance(result, Tracer) and not result.shape and result._alias is None:
+        if result.aval.weak:
+            (result,) = bind(cast_p, result, dtype=result.dtype)
         result._alias = Alias()
     return result
 

@@ -15,7 +15,6 @@ import builtins
 import cmath
 import functools
 import math
-import numbers
 import statistics
 import struct
 import sys
@@ -28,6 +27,9 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans.errors import ConcretizationError
 from functrans.ir.source import here
+from functrans.masked import MaskedSelection
+from functrans.operators import is_plain_code, is_python_number, made_python_number, python_number
+from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
 from functrans.plain.memory import (
     Buffer,
@@ -50,25 +52,110 @@ from functrans.plain.twins import (
     registered,
     twin,
 )
-from functrans.trace import Tracer
+from functrans.staging import has_answer
+from functrans.trace import Tracer, standing
+from functrans.traces.common import plain_value
+from functrans.traces.recording import RecordingTracer
 from functrans.transforms.arguments import loaded
 
 
 def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Python, which is another one for traced values."""
+    gives_numbers = original.__module__ != "statistics"
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and _is_known_float(args[0]):  # the same, quickly
+            original(args[0]._value)
+            result = own(*args)
+            return _of_python(result) if gives_numbers else result
         args, kwargs = settled(tuple(map(run_through, args))), settled(kwargs)
-        if holds_tracer(args) or holds_tracer(kwargs):
-            return own(*args, **kwargs)
-        return original(*args, **kwargs)
+        if not holds_tracer(args) and not holds_tracer(kwargs):
+            return original(*args, **kwargs)
+        known, options = _known(args), _known(kwargs)
+        is_known = known is not None and options is not None
+        if is_known:
+            original(*known, **options)  # it raises what Python raises
+        result = own(*args, **kwargs)
+        if not is_known and original.__module__ == "math":
+            _raise_as_python(original, args, result)
+        return _of_python(result) if gives_numbers else result
 
     return call
 
 
+def _is_known_float(x: Any) -> bool:
+    return type(x) is RecordingTracer and type(x._value) is float
+
+
+def _known(value: Any) -> Any:
+    """Arguments with the plain numbers of traced ones; ``None`` where they are not known."""
+    if isinstance(value, Tracer):
+        plain = plain_value(value)
+        return plain.item() if isinstance(plain, np.ndarray) and not plain.ndim else plain
+    if isinstance(value, (list, tuple)):
+        items = list(map(_known, value))
+        is_missing = None in items and any(map(_is_unknown, items, value))
+        return None if is_missing else items
+    if type(value) is dict and value:
+        items = _known(list(value.values()))
+        return None if items is None else dict(zip(value, items, strict=True))
+    return value
+
+
+def _is_unknown(plain: Any, value: Any) -> bool:
+    return plain is None and value is not None
+
+
+def _of_python(result: Any) -> Any:
+    """What a function of ``math`` or ``cmath`` gives: numbers of Python, traced or not."""
+    if type(result) is RecordingTracer and not result.shape:
+        return made_python_number(result)
+    if isinstance(result, tuple):
+        return tuple(map(_of_python, result))
+    if isinstance(result, np.generic):
+        return result.item()
+    return python_number(result) if isinstance(result, Tracer) and not result.shape else result
+
+
+_MAY_OVERFLOW = frozenset(
+    {"cosh", "exp", "exp2", "expm1", "gamma", "ldexp", "lgamma", "pow", "sinh"}
+)
+
+
+def _raise_as_python(original: Any, args: tuple[Any, ...], result: Any) -> None:
+    """Where a trace answers questions and code may catch errors: those that Python raises.
+
+    Raises:
+      ValueError: the function has no value there.
+      OverflowError: it is too large.
+    """
+    if not isinstance(result, Tracer) or result.dtype.kind != "f" or not has_answer(result):
+        return
+    if not _may_be_caught() or bool(fnp.isfinite(result)):
+        return
+    if bool(fnp.isnan(result)):
+        if not any(bool(fnp.isnan(x)) for x in args):
+            raise ValueError("math domain error")
+    elif all(bool(fnp.isfinite(x)) for x in args):
+        is_pole = original.__name__ in ("gamma", "lgamma", "pow") and bool(args[0] <= 0)
+        if original.__name__ in _MAY_OVERFLOW and not is_pole:
+            raise OverflowError("math range error")
+        raise ValueError("math domain error")
+
+
+def _may_be_caught() -> bool:
+    """Whether a function of plain code that is being called has a ``try`` or ``with``."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_plain_code(frame) and frame.f_code.co_exceptiontable:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _number(x: Any) -> Any:
-    """A traced array of one element as a number, as ``float`` takes it.
+    """A traced array of one element as a number of Python, as ``float`` takes it.
 
     Raises:
       TypeError: it has another number of elements.
@@ -76,8 +163,8 @@ def _number(x: Any) -> Any:
     if isinstance(x, Tracer) and x.shape:
         if math.prod(x.shape) != 1:
             raise TypeError(f"only length-1 arrays can be converted to Python scalars{here()}")
-        return fnp.reshape(x, ())
-    return x
+        x = fnp.reshape(x, ())
+    return python_number(x) if isinstance(x, Tracer) and not _is_known_float(x) else x
 
 
 def _of_numbers(function: Any) -> Callable[..., Any]:
@@ -213,11 +300,13 @@ NUMBERS: dict[types.ModuleType, dict[str, Callable[..., Any]]] = {
 
 def _float(x: Any = 0.0, /) -> Any:
     """``float(x)``: a traced number is itself, in double precision."""
+    if _is_known_float(x):
+        return x
     if is_traced_number(x):
         x = number_of(_number(settled(x)))
         if x.dtype.kind == "c":
             raise TypeError(f"float() argument must be a real number, not complex{here()}")
-        return x if x.dtype == np.float64 else x.astype(np.float64)
+        return x if x.dtype == np.float64 else python_number(x.astype(np.float64))
     return float(x)
 
 
@@ -226,23 +315,21 @@ def _complex(*args: Any, **kwargs: Any) -> Any:
     parts = list(map(settled, (*args, *kwargs.values())))
     if any(map(is_traced_number, parts)):
         parts = list(map(_number, parts))
-        return parts[0] + 1j * (parts[1] if len(parts) > 1 else 0.0)
+        return parts[0] + 1j * (parts[1] if len(parts) > 1 else 0.0)  # of numbers of Python
     return complex(*args, **kwargs)
 
 
 def _type(*args: Any, **kwargs: Any) -> Any:
     """``type(x)``: of an object from outside, the class by which twins know it."""
     if len(args) == 1 and not kwargs:
-        kind = args[0].__class__ if type(args[0]) not in (Buffer, type) else _kind(args[0])
+        value = args[0]
+        is_known = isinstance(value, (Tracer, Buffer, MaskedSelection, type))
+        kind = class_of(value) if is_known else value.__class__
         other = registered(kind)
-        return other if type(other) is StandIn else kind
+        return other if type(other) in (StandIn, ScalarType) else kind
     if len(args) == 3:
         args = args[0], tuple(map(original_class, args[1])), args[2]
     return type(*args, **kwargs)
-
-
-def _kind(value: Any) -> type:
-    return np.ndarray if type(value) is Buffer else type(value)
 
 
 def _of_memory(kind: Any) -> Callable[..., Any]:
@@ -269,21 +356,13 @@ def _extreme(original: Any, own: Any) -> Callable[..., Any]:
         values = settled(list(args[0]) if len(args) == 1 else list(args))
         is_traced = any(isinstance(x, Tracer) for x in values)
         if is_traced and kwargs.keys() <= {"default"} and not any(map(np.ndim, values)):
-            return functools.reduce(own, values)
+            result = functools.reduce(own, values)
+            return _of_python(result) if all(map(is_python_number, values)) else result
         if len(args) == 1:
             return original(values, **kwargs)
         return original(*values, **kwargs)
 
     return call
-
-
-_KINDS_OF_NUMBERS: dict[str, tuple[Any, ...]] = {
-    "f": (float, np.floating, np.float64, numbers.Real),
-    "c": (complex, np.complexfloating, np.complex128, numbers.Complex),
-    "i": (int, np.integer, np.int64, numbers.Integral, numbers.Real),
-    "u": (int, np.integer, np.unsignedinteger, numbers.Integral, numbers.Real),
-    "b": (bool, np.bool_),
-}
 
 
 def _plain_kinds(kinds: Any) -> Any:
@@ -304,14 +383,84 @@ def _flat(kinds: Any) -> list[Any]:
 def _isinstance(value: Any, kinds: Any, /) -> bool:
     """``isinstance``: traced values are of the classes that their values have."""
     kinds = _plain_kinds(kinds)
-    if isinstance(value, kinds):
-        return True
-    if not isinstance(value, Tracer):
-        return False
-    if value.shape:
-        return np.ndarray in _flat(kinds)
-    own = (*_KINDS_OF_NUMBERS.get(value.dtype.kind, ()), np.generic, np.number, numbers.Number)
-    return any(kind in own for kind in _flat(kinds))
+    if not isinstance(value, (Tracer, Buffer, MaskedSelection)):
+        return isinstance(value, kinds)
+    example = exemplar(value)
+    return any(
+        isinstance(example, kind) or (_may_look(kind) and isinstance(value, kind))
+        for kind in _flat(kinds)
+    )
+
+
+_OF_PYTHON = frozenset({"builtins", "abc", "typing", "types", "functrans.plain.standins"})
+
+
+def _may_look(kind: Any) -> bool:
+    """Whether a class answers for itself what its instances are, or is one of functrans."""
+    return type(kind).__module__ not in _OF_PYTHON or kind.__module__.startswith("functrans.")
+
+
+def _hasattr(value: Any, name: str, /) -> bool:
+    """``hasattr``, likewise."""
+    return hasattr(exemplar(value), name)
+
+
+_missing = object()
+
+
+def _getattr(value: Any, name: str, default: Any = _missing, /) -> Any:
+    """``getattr``, likewise."""
+    if isinstance(value, Tracer) and not hasattr(exemplar(value), name):
+        value = exemplar(value)
+    return getattr(value, name) if default is _missing else getattr(value, name, default)
+
+
+def _text(function: Any) -> Callable[..., Any]:
+    """``str`` or ``repr``: of the number, where it is known."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and _is_traced_inside(args[0]):
+            return function(_shown(args[0]))
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _is_traced_inside(value: Any) -> bool:
+    return holds_tracer(settled(value))
+
+
+def _shown(value: Any) -> Any:
+    """A value with plain numbers in place of traced ones, for a text.
+
+    Raises:
+      ConcretizationError: they are not known.
+    """
+    value = settled(value)
+    if isinstance(value, Tracer):
+        plain = value._concrete("format()")
+        if isinstance(exemplar(value), np.ndarray):
+            return np.asarray(plain)
+        return plain[()] if isinstance(plain, np.ndarray) else plain
+    if isinstance(value, MaskedSelection):
+        return _shown(standing(value))
+    if type(value) in (list, tuple):
+        return type(value)(map(_shown, value))
+    return {key: _shown(item) for key, item in value.items()} if type(value) is dict else value
+
+
+@functools.wraps(print)
+def _print(*args: Any, **kwargs: Any) -> None:
+    """``print``, which shows traced values as such where they are not known."""
+    print(*[_printed(settled(x)) if _is_traced_inside(x) else x for x in args], **kwargs)
+
+
+def _printed(value: Any) -> Any:
+    try:
+        return _shown(value)
+    except ConcretizationError:
+        return repr(value)
 
 
 def _issubclass(cls: Any, kinds: Any, /) -> bool:
@@ -349,6 +498,7 @@ _CALLED: dict[Any, Callable[..., Any]] = {
     float: _float,
     complex: _complex,
     type: _type,
+    str: _text(str),
     super: lambda cls, *args: super(original_of(cls), *args),
     **{kind: _of_memory(kind) for kind in (memoryview, bytes, bytearray)},
 }
@@ -373,6 +523,10 @@ def install() -> None:
             "max": _extreme(max, fnp.maximum),
             "min": _extreme(min, fnp.minimum),
             "isinstance": _isinstance,
+            "hasattr": _hasattr,
+            "getattr": _getattr,
+            "repr": _text(repr),
+            "print": _print,
             "issubclass": _issubclass,
             "map": _map,
             "globals": _globals,

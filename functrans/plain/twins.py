@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.plain.decide import is_single_dispatch
+from functrans.plain.kinds import class_of
 from functrans.plain.memory import (
     BUFFER_KINDS,
     PLAIN_KINDS,
@@ -336,10 +338,40 @@ def _twin_wrapper(function: types.FunctionType) -> Any:
     """A library's function around a user's (``contextmanager``): the same around its twin."""
     if not function.__closure__ or not hasattr(function, "__wrapped__"):
         return function
+    if is_single_dispatch(function):
+        return _twin_dispatcher(function)
     held = map(contents, function.__closure__)
     if not any(type(value) is types.FunctionType and is_user_function(value) for value in held):
         return function
     return _copied(function, function.__globals__)
+
+
+def _twin_dispatcher(function: Any) -> Any:
+    """A function of ``functools.singledispatch``: traced values are of the classes of values."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            return function(*args, **kwargs)  # which says what is missing
+        return twin(function.dispatch(original_of(class_of(args[0]))))(*args, **kwargs)
+
+    return call
+
+
+class _DispatchingMethod(functools.singledispatchmethod):  # type: ignore[type-arg]  # of any result
+    """``functools.singledispatchmethod``, likewise."""
+
+    def __init__(self, method: Any) -> None:
+        self.dispatcher, self.func = method.dispatcher, method.func
+
+    def __get__(self, instance: Any, cls: Any = None) -> Any:
+        """The method, bound."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = self.dispatcher.dispatch(original_of(class_of(args[0])))
+            return _member(found).__get__(instance, cls)(*args, **kwargs)
+
+        return functools.update_wrapper(call, self.func)
 
 
 def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
@@ -407,7 +439,9 @@ def contents(cell: Any) -> Any:
 
 # calls of types -----------------------------------------------------------------------------------
 
-CALLED_TYPES = ("float", "complex", "type", "super", "memoryview", "bytes", "bytearray")
+CALLED_TYPES = (
+    "float", "complex", "type", "str", "super", "memoryview", "bytes", "bytearray",
+)  # fmt: skip
 """Types of Python of which a call has a twin; elsewhere in the code they stay the types.
 
 ``super()`` without arguments is Python's own, which looks at its caller.
@@ -561,6 +595,8 @@ def _member(value: Any) -> Any:
     if kind is property:
         read, write, delete = (f and _member(f) for f in (value.fget, value.fset, value.fdel))
         return property(read, write, delete, value.__doc__)
+    if kind is functools.singledispatchmethod:
+        return _DispatchingMethod(value)
     if kind is functools.cached_property:
         result: Any = functools.cached_property(_member(value.func))
         result.attrname = value.attrname

@@ -22,6 +22,7 @@ import numpy as np
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
 from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.ir.source import is_operator_of_user
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
@@ -40,14 +41,16 @@ LN2 = math.log(2.0)
 LN10 = math.log(10.0)
 
 # Functions on plain values: Python's operators, since they are the fastest entry to NumPy's ufuncs
-# and keep Python scalars Python scalars; the two that raise on Python floats where NumPy does not
-# are mended.
+# and keep Python scalars Python scalars. Where they raise on Python floats and NumPy does not, they
+# raise if an operator in the user's code asks, and give NumPy's number to all other code.
 
 
 def _plain_divide(a: Any, b: Any) -> Any:
     try:
         return a / b
     except ZeroDivisionError:
+        if is_operator_of_user():
+            raise
         return np.divide(a, b)
 
 
@@ -55,6 +58,8 @@ def _plain_floor_divide(a: Any, b: Any) -> Any:
     try:
         return a // b
     except ZeroDivisionError:
+        if is_operator_of_user():
+            raise
         return np.floor_divide(a, b)
 
 
@@ -62,11 +67,17 @@ def _plain_remainder(a: Any, b: Any) -> Any:
     try:
         return a % b
     except ZeroDivisionError:
+        if is_operator_of_user():
+            raise
         return np.remainder(a, b)
 
 
 _BOOL = np.dtype(bool)  # Python's operator squares in int8
 _INEXACT = (float, complex)
+
+
+class ComplexPowerError(ArithmeticError):
+    """A power of Python floats is complex: ``(-1.0) ** 0.5``; operators compute it so."""
 
 
 def _plain_power(a: Any, b: Any) -> Any:
@@ -76,11 +87,33 @@ def _plain_power(a: Any, b: Any) -> Any:
         type(a) in PYTHON_SCALARS
         and type(b) in PYTHON_SCALARS
         and (type(a) in _INEXACT or type(b) in _INEXACT)
-    ):  # Python gives complex for (-1.0) ** 0.5, and raises for 0.0 ** -1 and 10 ** 400.0
-        return np.power(a, b).item()
+    ):
+        return _power_of_floats(a, b)
     if type(b) is int and b == 2 and type(a) is np.bool_:
         return np.power(a, b)
     return a**b
+
+
+def _power_of_floats(a: Any, b: Any) -> Any:
+    try:
+        result = a**b
+    except (ZeroDivisionError, OverflowError):
+        if is_operator_of_user():
+            raise
+        return np.power(a, b).item()
+    if type(result) is complex and type(a) is not complex and type(b) is not complex:
+        if is_operator_of_user():
+            raise ComplexPowerError
+        return np.power(a, b).item()
+    return result
+
+
+def _shifting(ufunc: np.ufunc) -> ArrayFunction:
+    def shift(a: Any, b: Any) -> Any:
+        result = ufunc(a, b)
+        return result.item() if type(a) in PYTHON_SCALARS and type(b) in PYTHON_SCALARS else result
+
+    return shift
 
 
 # select -----------------------------------------------------------------------------------------
@@ -541,24 +574,46 @@ ldexp_p: Primitive = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), 
 
 # no derivative: comparisons, logic, bits, tests --------------------------------------------------
 
-equal_p: Primitive = binary("equal", operator.eq, nondifferentiable, ufunc=np.equal)
-not_equal_p: Primitive = binary("not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal)
-less_p: Primitive = binary("less", operator.lt, nondifferentiable, ufunc=np.less)
-less_equal_p: Primitive = binary("less_equal", operator.le, nondifferentiable, ufunc=np.less_equal)
-greater_p: Primitive = binary("greater", operator.gt, nondifferentiable, ufunc=np.greater)
+equal_p: Primitive = binary(
+    "equal", operator.eq, nondifferentiable, ufunc=np.equal, keeps_weak=True
+)
+not_equal_p: Primitive = binary(
+    "not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal, keeps_weak=True
+)
+less_p: Primitive = binary("less", operator.lt, nondifferentiable, ufunc=np.less, keeps_weak=True)
+less_equal_p: Primitive = binary(
+    "less_equal", operator.le, nondifferentiable, ufunc=np.less_equal, keeps_weak=True
+)
+greater_p: Primitive = binary(
+    "greater", operator.gt, nondifferentiable, ufunc=np.greater, keeps_weak=True
+)
 greater_equal_p: Primitive = binary(
-    "greater_equal", operator.ge, nondifferentiable, ufunc=np.greater_equal
+    "greater_equal", operator.ge, nondifferentiable, ufunc=np.greater_equal, keeps_weak=True
 )
 logical_and_p: Primitive = binary("logical_and", np.logical_and, nondifferentiable)
 logical_or_p: Primitive = binary("logical_or", np.logical_or, nondifferentiable)
 logical_xor_p: Primitive = binary("logical_xor", np.logical_xor, nondifferentiable)
 logical_not_p: Primitive = unary("logical_not", np.logical_not, nondifferentiable)
-bitwise_and_p: Primitive = binary("bitwise_and", np.bitwise_and, nondifferentiable)
-bitwise_or_p: Primitive = binary("bitwise_or", np.bitwise_or, nondifferentiable)
-bitwise_xor_p: Primitive = binary("bitwise_xor", np.bitwise_xor, nondifferentiable)
+bitwise_and_p: Primitive = binary(
+    "bitwise_and", operator.and_, nondifferentiable, ufunc=np.bitwise_and, keeps_weak=True
+)
+bitwise_or_p: Primitive = binary(
+    "bitwise_or", operator.or_, nondifferentiable, ufunc=np.bitwise_or, keeps_weak=True
+)
+bitwise_xor_p: Primitive = binary(
+    "bitwise_xor", operator.xor, nondifferentiable, ufunc=np.bitwise_xor, keeps_weak=True
+)
 invert_p: Primitive = unary("invert", np.invert, nondifferentiable)
-left_shift_p: Primitive = binary("left_shift", np.left_shift, nondifferentiable)
-right_shift_p: Primitive = binary("right_shift", np.right_shift, nondifferentiable)
+left_shift_p: Primitive = binary(
+    "left_shift", _shifting(np.left_shift), nondifferentiable, ufunc=np.left_shift, keeps_weak=True
+)
+right_shift_p: Primitive = binary(
+    "right_shift",
+    _shifting(np.right_shift),
+    nondifferentiable,
+    ufunc=np.right_shift,
+    keeps_weak=True,
+)
 gcd_p: Primitive = binary("gcd", np.gcd, nondifferentiable)
 lcm_p: Primitive = binary("lcm", np.lcm, nondifferentiable)
 bitwise_count_p: Primitive = unary("bitwise_count", np.bitwise_count, nondifferentiable)

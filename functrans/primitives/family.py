@@ -31,8 +31,15 @@ from functrans.ir.primitive import (
     is_linear,
     nondifferentiable,
 )
-from functrans.primitives.structural import broadcast_to, cast, moveaxis, reshape, unbroadcast
-from functrans.trace import aval_of, dtype_of, elementwise, shape_of
+from functrans.primitives.structural import (
+    broadcast_to,
+    cast,
+    moveaxis,
+    reshape,
+    unbroadcast,
+    weaken,
+)
+from functrans.trace import Tracer, aval_of, dtype_of, elementwise, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number, Numbers
@@ -81,6 +88,32 @@ def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...
         ) from None
 
 
+OF_TRUTHS = frozenset(
+    {
+        np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+        np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+    }
+)  # fmt: skip
+"""What gives a truth for Python's truths; all other operators compute with the integers 0, 1."""
+
+
+def _are_truths(avals: tuple[Any, ...]) -> bool:
+    return all(aval.dtype.kind == "b" for aval in avals)
+
+
+def _numbers_of_truths(operands: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Operands of an operator, Python's truths as the integers that Python computes with."""
+    avals = [aval_of(x) for x in operands]
+    if all(aval.weak and aval.dtype.kind == "b" for aval in avals):  # type: ignore[union-attr]  # no tape
+        operands = tuple([integer_of_truth(x) for x in operands])
+    return operands, {}
+
+
+def integer_of_truth(x: Any) -> Any:
+    """Python's truth as Python's integer."""
+    return weaken(cast(x, np.int64)) if isinstance(x, Tracer) else int(x)
+
+
 def _ufunc_abstract_eval(
     name: str, ufunc: np.ufunc, keeps_weak: bool, kinds: str
 ) -> Callable[..., Any]:
@@ -91,7 +124,7 @@ def _ufunc_abstract_eval(
         if any(aval.dtype.kind in "biu" and aval.dtype.kind not in kinds for aval in avals):
             raise TypeError(f"{name}: not defined for operands {', '.join(map(str, avals))}")
         weak = keeps_weak and all(aval.weak for aval in avals)
-        if weak and all(aval.dtype.kind == "b" for aval in avals):  # Python computes with integers
+        if weak and _are_truths(avals) and ufunc not in OF_TRUTHS:
             avals = tuple(ShapedArray(aval.shape, np.dtype(int), True) for aval in avals)
         try:
             dtypes = _resolve(ufunc, tuple(map(dtype_key, avals)))
@@ -339,6 +372,7 @@ def elementwise_primitive(
         batch=_elementwise_batch(lambda: primitive),
         elementwise=family,
         lower=None if "lower" in dict(reasons) else lower or pointwise(name),
+        stage=_numbers_of_truths if keeps_weak and ufunc not in OF_TRUTHS else None,
         reasons=reasons if is_differentiable else (("transpose", "has no derivative"), *reasons),
     )
     return primitive

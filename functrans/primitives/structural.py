@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.lowering import (
     Expansion,
     IndexMap,
@@ -28,7 +28,7 @@ from functrans.ir.lowering import (
 )
 from functrans.ir.primitive import Primitive, linear, nondifferentiable
 from functrans.primitives.fortran import write_transpose
-from functrans.trace import bind, dtype_of, shape_of
+from functrans.trace import aval_of, bind, dtype_of, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number, Numbers
@@ -92,6 +92,44 @@ def cast(x: Any, dtype: Any) -> Any:
     if dtype_of(x) == dtype and isinstance(getattr(x, "dtype", None), np.dtype):
         return x
     return bind(cast_p, x, dtype=dtype)[0]
+
+
+# weaken -----------------------------------------------------------------------------------------
+
+
+def _weaken_impl(x: Any) -> tuple[Any, ...]:
+    return (x.item() if isinstance(x, (np.ndarray, np.generic)) else x,)
+
+
+def _weaken_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    if x.shape or x.dtype not in WEAK_DTYPES.values():
+        raise TypeError(f"weaken: {x} is no number of Python")
+    return (ShapedArray((), x.dtype, True),)
+
+
+def _weaken_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+    return (cts[0],)
+
+
+def _weaken_batch(size: int, operands: Any, dims: Any) -> Any:
+    return operands, dims
+
+
+weaken_p: Primitive = Primitive(
+    "weaken",
+    impl=_weaken_impl,
+    abstract_eval=_weaken_aval,
+    jvp=linear,
+    transpose=_weaken_transpose,
+    batch=_weaken_batch,
+    lower=IndexMap(same_place),
+)
+"""A number that went through an array, or is to count as one of Python's, as a Python scalar."""
+
+
+def weaken(x: Any) -> Any:
+    """A traced number of a dtype that Python has as one of Python's numbers."""
+    return x if aval_of(x).weak else bind(weaken_p, x)[0]  # type: ignore[union-attr]  # no tape
 
 
 # reshape ----------------------------------------------------------------------------------------
@@ -540,6 +578,6 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
 
 
 PRIMITIVES = (
-    cast_p, reshape_p, view_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p, stop_gradient_p,
-    unrecorded_p, overwritten_p,
+    cast_p, weaken_p, reshape_p, view_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p,
+    stop_gradient_p, unrecorded_p, overwritten_p,
 )  # fmt: skip

@@ -135,12 +135,14 @@ class RecordingTrace(Trace):
                 saved.append(value)
             bit <<= 1
         saved.append(out if needed & bit else None)
-        try:
-            shape = out.shape
-            dtype = out.dtype
-        except AttributeError:
-            shape = ()
-            dtype = WEAK_DTYPES[type(out)]
+        if type(out) is float:
+            shape, dtype = (), _FLOAT
+        else:
+            try:
+                shape = out.shape
+                dtype = out.dtype
+            except AttributeError:
+                shape, dtype = (), WEAK_DTYPES[type(out)]
         if dtype is OBJECT:
             raise object_array(primitive)
         source = capture() if self.parent is None else self._source()  # the call costs 5 %
@@ -249,6 +251,7 @@ def has_same_bits(first: Any, second: Any) -> bool:
 
 
 _SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
+_FLOAT = WEAK_DTYPES[float]
 _NO_PARAMS: Mapping[str, Any] = {}
 
 

@@ -411,7 +411,7 @@ ROWS = (
     Row(branches.cond_p, _cond_samples),
     Row(branches.cond_lanes_p, _cond_lanes_samples),
     Row(loops.scan_p, _scan_samples),
-    Row(loops.weaken_p, _number_samples, lambda x: x.item(), rtol=0, is_flat=True),
+    Row(structural.weaken_p, _number_samples, lambda x: x.item(), rtol=0, is_flat=True),
     Row(while_loop.while_p, _while_samples),
     Row(revolve.binomial_p, _binomial_samples),
     Row(revolve.revolve_p, _revolve_samples),
