@@ -14,6 +14,7 @@ Layer: ``plain``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,9 +25,11 @@ from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.plain.sparse_parts import (
     FORMATS,
     Places,
+    State,
     Written,
     accumulated,
     merged,
+    of_state,
     pooled,
     refused,
     scipy_class,
@@ -41,7 +44,7 @@ from functrans.plain.sparse_patterns import (
     truth_of,
     unknown_pattern,
 )
-from functrans.plain.sparse_writing import addressed, read_written, write
+from functrans.plain.sparse_writing import addressed, exists, read_written, write
 from functrans.plain.views import places_in
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.trace import Tracer, bind, dtype_of, shape_of
@@ -220,12 +223,7 @@ class TracedSparse(Sparse):
     kind: str
     format: str
     shape: tuple[int, ...]
-    _coords: tuple[np.ndarray, ...]
-    _entries: Any
-    _written: Written | None
-    _memory: tuple[Any, np.ndarray] | None
-    _stored: int | None
-    blocksize: tuple[int, int] | None
+    _state: State
 
     def __init__(
         self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None,
@@ -237,13 +235,24 @@ class TracedSparse(Sparse):
         self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None,
         stored: int | None = ALL,
     ) -> None:  # fmt: skip
+        if "_state" not in self.__dict__:
+            self._state = State()
         self._stored = stored  # how many of the places SciPy stores: the first ones
-        self._seen: Any = None  # what ``data`` is where these are not all
+        self._is_canonical = False  # whether triplets are known to be in order, and all different
+        self._is_shared = False  # whether other matrices may have the same entries
+        self._seen = None  # what ``data`` is where these are not all
         self.blocksize = None
         self.kind, self.format, self.shape = kind, layout, shape
         self._coords, self._entries, self._written = coords, entries, None
         self._memory = memory  # what ``data`` is and where the entries are in it, if they are not
         self._dtype = getattr(entries, "dtype", None)  # pytrees hold other things for a while
+
+    def _unshare(self) -> None:
+        """Leave the entries to the other matrices that share them."""
+        old = self._state
+        self._state = State()
+        for name in State.__slots__:
+            setattr(self._state, name, getattr(old, name))
 
     def _become_like(self, other: TracedSparse) -> None:
         coords = other.sites  # which settles what was written
@@ -303,7 +312,7 @@ class TracedSparse(Sparse):
     def sites(self) -> tuple[np.ndarray, ...]:
         """Rows and columns of all places that may have an entry, those that SciPy stores first."""
         self._settle()
-        return self._coords
+        return self._coords  # type: ignore[no-any-return]
 
     @property
     def coords(self) -> tuple[np.ndarray, ...]:
@@ -377,6 +386,10 @@ class TracedSparse(Sparse):
         result = TracedSparse(*form, entries, None, self._stored)
         result.blocksize = self.blocksize
         return result
+
+    def _without_unstored(self) -> TracedSparse:
+        self._visible("places")
+        return self._without_zeros()
 
     def _without_zeros(self) -> TracedSparse:
         """The same matrix without places that SciPy does not store, where that is known."""
@@ -464,7 +477,12 @@ class TracedSparse(Sparse):
 
     def _sharing(self, kind: str, layout: str, shape: Any, coords: Any) -> TracedSparse:
         """A matrix of the same memory."""
-        return TracedSparse(kind, layout, shape, coords, self._entries, self._memory, self._stored)
+        self._settle()
+        own = TracedSparse(kind, layout, shape, coords, self._entries, self._memory, self._stored)
+        if layout in ("dok", "lil"):
+            own._state = self._state
+        self._is_shared = own._is_shared = True
+        return own
 
     @property
     def row(self) -> np.ndarray:
@@ -503,6 +521,8 @@ class TracedSparse(Sparse):
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> TracedSparse:
         """Entries of another dtype."""
         dtype = getattr(dtype, "dtype", dtype)
+        if not copy and np.dtype(dtype) == self.dtype:
+            return self
         own = self._distinct()
         return own._with(own.entries.astype(dtype))
 
@@ -515,9 +535,8 @@ class TracedSparse(Sparse):
         if format is None or format == self.format:
             return self.copy() if copy else self
         if format == "coo" and not copy and self.format in (*_FLAT, "bsr"):
-            sites = self.sites
-            own = TracedSparse(self.kind, format, self.shape, sites, self._entries)
-            own._stored = self._stored
+            own = self._sharing(self.kind, format, self.shape, self.sites)
+            own._memory = None if self.format == "bsr" else self._memory
             return own
         result: TracedSparse = self._moved(lambda own: own.asformat(format))
         return result
@@ -537,7 +556,14 @@ class TracedSparse(Sparse):
         return result
 
     def reshape(self, *args: Any, **kwargs: Any) -> TracedSparse:
-        """Another shape."""
+        """Another shape, of the same memory where SciPy's is."""
+        if self.format in (*_FLAT, "bsr") and not kwargs.get("copy"):
+            own = self.asformat("coo")
+            numbers = positions(own).reshape(*args, **kwargs)
+            if tuple(numbers.shape) == tuple(self.shape):
+                return self
+            coords = tuple([np.asarray(c).astype(np.intp) for c in numbers.coords])
+            return own._sharing(self.kind, "coo", tuple(map(int, numbers.shape)), coords)
         result: TracedSparse = self._moved(lambda own: own.reshape(*args, **kwargs))
         return result
 
@@ -615,6 +641,8 @@ class TracedSparse(Sparse):
     @property
     def real(self) -> TracedSparse:
         """Real parts."""
+        if self.format in ("dok", "lil"):
+            return self.tocsr().real  # type: ignore[no-any-return]
         if self.dtype.kind != "c":
             return self._sharing(self.kind, self.format, self.shape, self.sites)
         return self._with(np.real(self.entries))
@@ -628,9 +656,24 @@ class TracedSparse(Sparse):
 
     def sum_duplicates(self) -> None:
         """Add up entries at the same place."""
+        if self.format == "coo":
+            self._become_canonical()
+            return
         own = self._distinct()
         if own is not self:
             self._become_like(own)
+
+    def _become_canonical(self) -> None:
+        """Order triplets, of which SciPy makes new arrays the first time."""
+        if self._is_canonical:
+            return
+
+        def change(numbers: Any) -> Any:
+            numbers.sum_duplicates()
+            return numbers
+
+        self._become_like(self._moved(change))
+        self._is_canonical = True
 
     def sort_indices(self) -> None:
         """Order the entries of rows (columns)."""
@@ -662,14 +705,28 @@ class TracedSparse(Sparse):
             length = min(length, shape_of(values)[0])
             values = values[:length]
         steps = np.arange(length)
-        write(self, steps - min(k, 0), steps + max(k, 0), values, is_diagonal=True)
+        write(self, steps - min(k, 0), steps + max(k, 0), values, keeps_zeros=True)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """``A[i, j] = value``."""
+        is_whole = (
+            type(key) is tuple
+            and len(key) == 2
+            and all(isinstance(k, slice) and k == slice(None) for k in key)
+        )
+        if self.format == "lil" and is_whole and is_sparse(value) and value.shape == self.shape:
+            self._changed_to(traced_form(value))
+            return
         rows, cols = addressed(self, key)
+        kept = None
         if is_sparse(value):
+            if self.format in ("csc", "csr"):  # SciPy adds the places of the other matrix only
+                kept = ones(traced_form(value)._without_unstored()).toarray() != 0
             value = value.toarray()
         value = array_of(value)
+        if kept is not None:
+            kept = np.broadcast_to(kept, rows.shape) | exists(self, rows, cols)
+            rows, cols, value = rows[kept], cols[kept], np.broadcast_to(value, rows.shape)[kept]
         while len(shape_of(value)) > rows.ndim:
             value = value[0] if shape_of(value)[0] == 1 else value[..., 0]
         write(self, rows, cols, value)
@@ -692,8 +749,19 @@ class TracedSparse(Sparse):
         raise refused(f".{name}", "compute with A.tocoo(): .data, .row and .col, or A.toarray()")
 
 
+@functools.lru_cache
+def _copies(layout: str) -> bool:
+    """Whether triplets that SciPy makes of a matrix have data of their own, if nobody says so."""
+    model = scipy_class("array", layout)(np.eye(2))
+    return not np.shares_memory(model.tocoo().data, model.data)
+
+
 def _converting(layout: str) -> Callable[..., Any]:
-    def convert(self: TracedSparse, copy: bool = layout == "coo", **kwargs: Any) -> Any:
+    def convert(self: TracedSparse, copy: bool | None = None, **kwargs: Any) -> Any:
+        if copy is None:
+            copy = layout == "coo" and self.format in (*_FLAT, "bsr") and _copies(self.format)
+        if self.format == "coo" and layout in ("dia", "dok"):
+            self._become_canonical()
         if kwargs:
             return self._moved(lambda own: getattr(own, f"to{layout}")(**kwargs))
         return self.asformat(layout, copy)
@@ -702,6 +770,8 @@ def _converting(layout: str) -> Callable[..., Any]:
     return convert
 
 
+for _name in State.__slots__:
+    setattr(TracedSparse, _name, of_state(_name))
 for _layout in FORMATS:
     setattr(TracedSparse, f"to{_layout}", _converting(_layout))
 

@@ -12,6 +12,7 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,48 @@ def _turn_into(matrix: Any, own: TracedSparse) -> None:
     matrix.__dict__.clear()
     matrix.__class__ = TracedDict if isinstance(matrix, dict) else TracedSparse
     matrix._become_like(own)
+
+
+_sharers: dict[int, list[weakref.ref[Any]]] = {}
+"""Matrices of lists and keys, by identity of what holds the entries, which several may share."""
+
+
+def _entries_of(matrix: Any) -> Any:
+    return matrix.rows if matrix.format == "lil" else matrix._dict
+
+
+def note_sharing(value: Any) -> None:
+    """Know a matrix of lists or keys as one that may share its entries."""
+    matrix: Any = value if isinstance(value, SparseInTwins) else None
+    if matrix is None or matrix.format not in ("dok", "lil"):
+        return
+    key = id(_entries_of(matrix))
+    known = [ref for ref in _sharers.get(key, []) if ref() is not None and ref() is not matrix]
+
+    def forget(_: Any) -> None:
+        if all(ref() is None for ref in _sharers.get(key, ())):
+            _sharers.pop(key, None)
+
+    _sharers[key] = [*known, weakref.ref(matrix, forget)]
+
+
+def _turn_all(matrix: Any) -> None:
+    """Make a matrix traced, and those that share its lists or keys."""
+    others: list[Any] = []
+    if matrix.format in ("dok", "lil"):
+        held = _entries_of(matrix)
+        found = [ref() for ref in _sharers.pop(id(held), [])]
+        others = [
+            x for x in found
+            if isinstance(x, SparseInTwins) and x is not matrix and _entries_of(x) is held
+        ]  # fmt: skip
+    own = traced_form(matrix).copy()  # of entries that arrays do not show
+    kinds = list(map(kind_of, others))
+    _turn_into(matrix, own)
+    for other, kind in zip(others, kinds, strict=True):
+        shared = matrix._sharing(kind, matrix.format, matrix.shape, matrix.sites)
+        _turn_into(other, shared)
+        other._state = matrix._state
 
 
 def _get_data(self: Any) -> Any:
@@ -148,10 +191,11 @@ def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
             )
         if _is_for_traced(self, args, kwargs):
             home = self.__dict__.get("_home")
-            if home is not None and name in _IN_PLACE:  # all matrices of the memory follow
+            is_in_place = name in _IN_PLACE or self.format in ("csc", "csr", "dia")
+            if home is not None and is_in_place:  # all matrices of the memory follow
                 home.become_traced()
             else:
-                _turn_into(self, traced_form(self))
+                _turn_all(self)
             return getattr(self, name)(*args, **kwargs)
         return plain(self, *args, **kwargs)
 

@@ -38,7 +38,8 @@ from functrans.plain.sparse import (
     traced_form,
 )
 from functrans.plain.sparse_dense import array_of
-from functrans.plain.sparse_in_twins import in_twins, in_world
+from functrans.plain.sparse_in_twins import in_twins, in_world, note_sharing
+from functrans.plain.sparse_keys import KEYS
 from functrans.plain.sparse_operators import paired
 from functrans.plain.sparse_parts import (
     FORMATS,
@@ -51,6 +52,9 @@ from functrans.plain.sparse_parts import (
 )
 from functrans.plain.sparse_patterns import of_numbers
 from functrans.trace import Tracer, dtype_of, shape_of
+
+for _name, _method in KEYS.items():
+    setattr(TracedSparse, _name, _method)
 
 # constructors -----------------------------------------------------------------------------------
 
@@ -80,9 +84,11 @@ class SparseType:
             if dtype is not None and np.dtype(dtype) != result.dtype:
                 return result.astype(dtype)
             return result.copy() if copy else result
-        arg1 = in_world(arg1)
+        source, arg1 = arg1, in_world(arg1)
         shape = settled(shape)
         result = in_twins(self.original(arg1, shape=shape, dtype=dtype, copy=copy, **kwargs))
+        for matrix in (source, result):
+            note_sharing(matrix)
         del known
         return result
 
@@ -114,7 +120,9 @@ class SparseType:
         """Of a dense array: every element is an entry."""
         numbers = np.arange(1, int(np.prod(shape_of(dense))) + 1).reshape(shape_of(dense))
         result = read_off(self.original(numbers), dense.reshape(-1))
-        return as_scipy_stores(result, self.original, dense)  # type: ignore[no-any-return]
+        result = as_scipy_stores(result, self.original, dense)
+        result._is_canonical = True
+        return result  # type: ignore[no-any-return]
 
     def __instancecheck__(self, value: Any) -> bool:
         """Whether a matrix is of this kind and format."""

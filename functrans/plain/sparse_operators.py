@@ -43,10 +43,6 @@ class _Operators:
         """Not one truth value, as SciPy's."""
         raise ValueError("The truth value of an array with more than one element is ambiguous.")
 
-    def __len__(self: Any) -> int:
-        """Not one length, as SciPy's."""
-        raise TypeError("sparse array length is ambiguous; use getnnz()")
-
     __hash__ = object.__hash__
 
     def __imul__(self: Any, other: Any) -> Any:
@@ -87,6 +83,8 @@ class _Operators:
             return self
         check_storable(self, other.entries)
         layout, dtype = self.format, self.dtype
+        if layout == "lil":  # which shares its lists no longer
+            self._unshare()
         other = other.asformat(layout)
         self._become_like(other if other.dtype == dtype else other.astype(dtype))
         return self

@@ -128,3 +128,28 @@ class Written:
         offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
         local = numbers - np.asarray(self.starts, np.intp)[of_piece] + offsets[inverse]
         return pooled([self.pieces[i] for i in needed])[local]
+
+
+class State:
+    """What matrices of lists and keys share that SciPy makes of one another, and else is theirs."""
+
+    __slots__ = (
+        "_coords", "_dtype", "_entries", "_is_canonical", "_is_shared", "_memory", "_seen",
+        "_stored", "_written", "blocksize",
+    )  # fmt: skip
+
+    _coords: tuple[np.ndarray, ...]
+    _entries: Any
+    _written: Written | None
+    _memory: tuple[Any, np.ndarray] | None
+    _stored: int | None
+    blocksize: tuple[int, int] | None
+
+
+def of_state(name: str) -> property:
+    """The property of matrices that reads and writes a part of the state."""
+
+    def put(self: Any, value: Any) -> None:
+        setattr(self._state, name, value)
+
+    return property(lambda self: getattr(self._state, name), put)

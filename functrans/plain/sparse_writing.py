@@ -37,17 +37,25 @@ def addressed(own: Any, key: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write(
-    own: Any, rows: np.ndarray, cols: np.ndarray, value: Any, *, is_diagonal: bool = False
+    own: Any, rows: np.ndarray, cols: np.ndarray, value: Any, *, keeps_zeros: bool = False
 ) -> None:
     """Write values to places; to some formats SciPy writes no zeros."""
     check_storable(own, value)
+    drops_zeros = own.format in ("dok", "lil") and not keeps_zeros
+    if own.format == "coo":
+        drops_zeros = rows.ndim > 0 and not keeps_zeros
+    if own._written is not None and own._written.drops_zeros != drops_zeros:
+        own._settle()
     if own._written is None:
+        if _written_in_place(own, rows, cols, value, is_diagonal=keeps_zeros):
+            return
         distinct = own._distinct()
-        own._stored = distinct._stored if distinct is own else None  # SciPy does not merge all
-        drops_zeros = own.format in ("dok", "lil")
-        if own.format == "coo":
-            drops_zeros = rows.ndim > 0 and not is_diagonal
-        own._written = Written(distinct.sites, distinct.entries, drops_zeros)
+        stored = distinct._stored if distinct is own else None  # SciPy does not merge all
+        entries: Any = distinct.entries
+        if isinstance(entries, Tracer):  # others that share them stay as they are
+            entries = np.copy(entries)
+        own._memory, own._is_shared, own._seen, own._stored = None, False, None, stored
+        own._written = Written(distinct.sites, entries, drops_zeros)
     written = own._written
     keys = zip(rows.ravel().tolist(), cols.ravel().tolist(), strict=True)
     shape = shape_of(value)
@@ -68,8 +76,52 @@ def write(
             written.numbers[key] = start + number
         else:
             written.numbers.pop(key, None)
-    if is_appended:  # other writes may treat zeros otherwise
-        own._settle()
+
+
+def exists(own: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """Whether SciPy stores entries at some places."""
+    sites = own._visible("places")
+    flat = sites[0] * own.shape[1] + sites[1]
+    return np.isin(rows * own.shape[1] + cols, flat)
+
+
+def _written_in_place(
+    own: Any, rows: np.ndarray, cols: np.ndarray, value: Any, *, is_diagonal: bool
+) -> bool:
+    """Write to the places that SciPy stores already, in the memory; whether these were all.
+
+    Raises:
+      UnsupportedOperationError: a place has several entries, which SciPy adds up in the memory.
+    """
+    is_of_format = own.format in ("csc", "csr", "dia")
+    if not is_of_format or not isinstance(own.entries, Tracer) or not rows.size:
+        return False
+    entries: Any = own.entries
+    n = own._stored_count()
+    if n is None:
+        if own._is_shared:
+            own._visible("places")
+        return False
+    flat = own.sites[0][:n] * own.shape[1] + own.sites[1][:n]
+    order = np.argsort(flat, kind="stable")
+    in_order, wanted = flat[order], (rows * own.shape[1] + cols).ravel()
+    first = np.searchsorted(in_order, wanted)
+    count = np.searchsorted(in_order, wanted, side="right") - first
+    if np.any(count > 1):
+        raise refused(
+            "writing to a place of several entries", "add them up before: A.sum_duplicates()"
+        )
+    found = count == 1
+    if own.format == "dia" and not found.all():
+        if np.isin(cols - rows, own.sites[1] - own.sites[0]).any():
+            raise refused("writing to a part of a diagonal", "use another format: A.tolil()")
+        return False
+    if is_diagonal and not found.all() and (~found).sum() >= n * 0.001:
+        return False  # SciPy makes all entries anew
+    if found.any():
+        value = np.broadcast_to(value, rows.shape).reshape(-1)[np.flatnonzero(found)]
+        entries[order[first[found]]] = value
+    return bool(found.all())
 
 
 def check_storable(own: Any, value: Any) -> None:
