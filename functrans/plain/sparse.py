@@ -705,7 +705,8 @@ class TracedSparse(Sparse):
             length = min(length, shape_of(values)[0])
             values = values[:length]
         steps = np.arange(length)
-        write(self, steps - min(k, 0), steps + max(k, 0), values, keeps_zeros=True)
+        keeps_zeros = self.format not in ("dok", "lil")
+        write(self, steps - min(k, 0), steps + max(k, 0), values, keeps_zeros=keeps_zeros)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """``A[i, j] = value``."""

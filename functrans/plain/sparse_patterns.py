@@ -49,8 +49,8 @@ def unknown_pattern(what: str, entries: Any) -> FunctransError:
     """The error for a question of which entries SciPy stores, where that is not known."""
     if numbers_of(entries) is not None:
         return refused(
-            what, "several entries were at one place, of which SciPy stores some one by one; call "
-            "A.sum_duplicates() before, or A.tocsr() of triplets"
+            what, "how SciPy stores it is not known (several entries were at one place, or it is "
+            "made of diagonals of other lengths); call A.sum_duplicates() before, or A.tocsr()"
         )  # fmt: skip
     return ConcretizationError(
         f"{what} of a sparse matrix was asked{here()}, of which SciPy drops entries that are zero. "
@@ -147,7 +147,12 @@ def models(
             return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return change(*plain)
+            try:
+                return change(*plain)
+            except ValueError:
+                if any(getattr(x, "format", "") == "dia" for x in plain):
+                    return None  # SciPy adds diagonals only if they are stored in equal lengths
+                raise
 
     def generic(k: int, x: Any) -> np.ndarray:
         known = numbers_of(x)
@@ -162,6 +167,8 @@ def models(
     if result is not None:
         return result, None
     most, least = of(generic), of(zeros)
+    if most is None or least is None:
+        return None, None
     if not hasattr(most, "format"):
         return most, None
     is_same = all(map(np.array_equal, stored_places(most), stored_places(least)))
