@@ -100,9 +100,10 @@ def test_attributes_are_numpys() -> None:
         assert x.__array_namespace__() is fnp
         return (x * x).sum()
 
-    ft.grad(f)(X)
-    ft.jvp(f, (X,), (X,))
-    ft.make_jaxpr(f)(X)
+    with ft.config(plain=False):  # twins see stand-ins of modules, which are not identical to them
+        ft.grad(f)(X)
+        ft.jvp(f, (X,), (X,))
+        ft.make_jaxpr(f)(X)
 
 
 def test_every_method_of_ndarray_is_there_or_refused_for_a_reason() -> None:
