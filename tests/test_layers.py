@@ -117,7 +117,7 @@ iterators readers series
 sparse_dense sparse_parts
 sparse_patterns sparse_writing
 sparse
-sparse_in_twins sparse_keys sparse_operators
+sparse_in_memory sparse_in_twins sparse_keys sparse_operators
 sparse_names implicit
 solvers_later
 integrate optimize

@@ -184,8 +184,10 @@ def over(numbers: Any, memory: Any) -> TracedSparse:
     shape = tuple(map(int, numbers.shape))
     form = (kind_of(numbers), numbers.format, shape, coords)
     if shape_of(memory) == (len(places),) and np.array_equal(places, np.arange(len(places))):
-        return TracedSparse(*form, memory)
-    result = TracedSparse(*form, places_in(memory, places), (memory, places))
+        result = TracedSparse(*form, memory)
+    else:
+        result = TracedSparse(*form, places_in(memory, places), (memory, places))
+    result._is_shared = True
     result.blocksize = getattr(numbers, "blocksize", None)
     return result
 
@@ -452,6 +454,7 @@ class TracedSparse(Sparse):
         if self.format not in _FLAT:
             raise refused(f".data in the format {self.format}", "convert it first: A.tocsr().data")
         n = len(self._visible("data")[0])
+        self._is_shared = True
         if self._stored == ALL or not isinstance(self._entries, Tracer):
             return self._entries[:n] if self._stored != ALL else self._entries
         if self._seen is None:
@@ -654,46 +657,6 @@ class TracedSparse(Sparse):
 
     # what changes it ------------------------------------------------------------------------------
 
-    def sum_duplicates(self) -> None:
-        """Add up entries at the same place."""
-        if self.format == "coo":
-            self._become_canonical()
-            return
-        own = self._distinct()
-        if own is not self:
-            self._become_like(own)
-
-    def _become_canonical(self) -> None:
-        """Order triplets, of which SciPy makes new arrays the first time."""
-        if self._is_canonical:
-            return
-
-        def change(numbers: Any) -> Any:
-            numbers.sum_duplicates()
-            return numbers
-
-        self._become_like(self._moved(change))
-        self._is_canonical = True
-
-    def sort_indices(self) -> None:
-        """Order the entries of rows (columns)."""
-        own = self._distinct()
-
-        def change(numbers: Any) -> Any:
-            numbers.sort_indices()
-            return numbers
-
-        self._become_like(own._moved(change))
-
-    def eliminate_zeros(self) -> None:
-        """Drop entries that are zero."""
-        n, truth = self._stored_count(), truth_of(self.entries)
-        if n is None or truth is None:
-            self._become_like(self._rearranged(None, None))
-        elif not truth[:n].all():
-            truth[n:] = False
-            self._become_like(self._told(truth))
-
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Write a diagonal."""
         values = array_of(values)
@@ -762,7 +725,7 @@ def _converting(layout: str) -> Callable[..., Any]:
         if copy is None:
             copy = layout == "coo" and self.format in (*_FLAT, "bsr") and _copies(self.format)
         if self.format == "coo" and layout in ("dia", "dok"):
-            self._become_canonical()
+            self.sum_duplicates()
         if kwargs:
             return self._moved(lambda own: getattr(own, f"to{layout}")(**kwargs))
         return self.asformat(layout, copy)

@@ -38,6 +38,7 @@ from functrans.plain.sparse import (
     traced_form,
 )
 from functrans.plain.sparse_dense import array_of
+from functrans.plain.sparse_in_memory import IN_MEMORY
 from functrans.plain.sparse_in_twins import in_twins, in_world, note_sharing
 from functrans.plain.sparse_keys import KEYS
 from functrans.plain.sparse_operators import paired
@@ -53,7 +54,7 @@ from functrans.plain.sparse_parts import (
 from functrans.plain.sparse_patterns import of_numbers
 from functrans.trace import Tracer, dtype_of, shape_of
 
-for _name, _method in KEYS.items():
+for _name, _method in {**KEYS, **IN_MEMORY}.items():
     setattr(TracedSparse, _name, _method)
 
 # constructors -----------------------------------------------------------------------------------

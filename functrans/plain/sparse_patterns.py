@@ -64,8 +64,8 @@ def unknown_pattern(what: str, entries: Any) -> FunctransError:
 def of_numbers(own: Any, numbers: np.ndarray) -> Any:
     """SciPy's matrix of the places that are stored, with plain numbers in the same order."""
     n = own._stored_count()
-    coords = tuple([c[:n] for c in own.sites])
-    numbers, layout = numbers[:n], own.format
+    coords = tuple([c[:n].copy() for c in own.sites])  # SciPy may order them in place
+    numbers, layout = np.array(numbers[:n]), own.format
     if layout in ("csr", "csc") and own.ndim == 2:
         major, minor = coords if layout == "csr" else coords[::-1]
         extent = own.shape[0 if layout == "csr" else 1]

@@ -17,6 +17,7 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.operators import register_view
 from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.movement import concatenate
 from functrans.primitives.structural import reshape
 
 
@@ -86,6 +87,21 @@ def _reshaped(base: Any, shape: Any) -> Any:
         reshape(base, shape),
         lambda base: reshape(base, shape),
         lambda base, view: reshape(view, base.shape),
+    )
+
+
+def first_and(base: Any, n: int, rest: Any) -> Any:
+    """A view of the first elements of a traced vector, with others behind that are not in it."""
+    index = (np.arange(n),)
+
+    def read(base: Any) -> Any:
+        return concatenate([gather(base, index, (0,)), rest])
+
+    return register_view(
+        base,
+        read(base),
+        read,
+        lambda base, view: scatter(base, gather(view, index, (0,)), index, (0,)),
     )
 
 

@@ -399,3 +399,41 @@ def test_what_is_written_to_a_matrix_is_seen_where_scipy_shares(
             except BaseException as error:
                 error.add_note(f"{name} {when}")
                 raise
+
+
+def _compacted(A: Any, x: Any) -> Any:
+    A.eliminate_zeros()
+    A.data[...] = A.data * 2
+    return A
+
+
+IN_MEMORY: dict[str, Callable[[Any, Any], Any]] = {
+    "eliminate_zeros": _compacted,
+    "sort_indices": lambda A, x: A.sort_indices(),
+    "sum_duplicates": lambda A, x: A.sum_duplicates(),
+}
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit", "specialize"])
+@pytest.mark.parametrize("operation", IN_MEMORY)
+def test_what_scipy_does_in_the_memory_of_the_data(operation: str, transform: str) -> None:
+    weights = np.arange(1.0, 5.0)
+    for zeros, indices, name in itertools.product(
+        ([1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1]),
+        ([3, 0, 2, 1], [0, 0, 1, 2], [0, 1, 2, 3]),
+        ("csr_matrix", "csc_array"),
+    ):
+
+        def f(x: Any, zeros: Any = zeros, indices: Any = indices, name: str = name) -> Any:
+            d = x * np.array(zeros)
+            A = getattr(sp, name)((d, np.array(indices), [0, 2, 3, 4, 4]), shape=(4, 4))
+            B = A.T
+            IN_MEMORY[operation](A, x)
+            # under jit other references to data that zeros are dropped from are not followed
+            total = (A @ weights) @ weights + (A.data**2).sum()
+            if transform != "jit" and operation == "eliminate_zeros":
+                total = total + (d * weights).sum()
+            return total if operation == "eliminate_zeros" else total + (d * weights) @ d + B.sum()
+
+        if is_offered(f):
+            check(f, transform)
