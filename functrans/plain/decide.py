@@ -15,7 +15,6 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
-import itertools
 import types
 import weakref
 from collections import ChainMap, Counter
@@ -89,10 +88,6 @@ class Look:
         self.reason = ""
         self.has_lists = any(look_at(inner).has_lists for inner in self.codes)
         line = code.co_firstlineno
-        others = {
-            name for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
-            if name not in ("self", "cls")
-        }  # fmt: skip
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         instructions = list(dis.get_instructions(code))
         stores = Counter(i.argval for i in instructions if i.opname in _STORES)
@@ -100,7 +95,7 @@ class Look:
         aliases: dict[str, tuple[list[str], bool]] = {}
         chain: list[str] = []
         of_argument = False
-        for instruction, following in itertools.pairwise([*instructions, instructions[-1]]):
+        for i, instruction in enumerate(instructions):
             name = instruction.opname
             if name in _ATTRIBUTES:
                 if chain:
@@ -119,10 +114,8 @@ class Look:
                 self.has_lists |= instruction.argval in _MAKES_LISTS
                 if instruction.argval in _CALLED and not (instruction.arg or 0) & 1:
                     continue  # the type itself
-                if instruction.argval == "type" and following.argval == "self":
-                    continue  # an object's own class
-                if instruction.argval == "getattr" and following.argval not in others:
-                    continue  # of a module or an object
+                if not _may_be_of_value(instructions[i : i + 4]):
+                    continue
                 chain, of_argument = [instruction.argval], False
             elif name == "LOAD_FAST" and instruction.argval in arguments:
                 chain, of_argument = [instruction.argval], True
@@ -143,6 +136,20 @@ class Look:
 
     def _note(self, what: str, line: int) -> None:
         self.reason = self.reason or f"{what} (line {line})"
+
+
+def _may_be_of_value(instructions: list[dis.Instruction]) -> bool:
+    """Whether a name is no ``type(self)``, nor a ``getattr`` whose answer is no matter of class.
+
+    Args:
+      instructions: that which loads the name, and those after it.
+    """
+    name = instructions[0].argval
+    arguments = [instruction.argval for instruction in instructions[1:2]]
+    if name == "getattr":  # with a default, that is
+        has_default = len(instructions) > 3 and instructions[3].opname.startswith("LOAD_")
+        return has_default and arguments[0] not in ("self", "cls")
+    return name != "type" or arguments != ["self"]
 
 
 _STORES = frozenset({"STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF"})
