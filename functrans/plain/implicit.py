@@ -193,11 +193,13 @@ def _check(
     Raises:
       LinAlgError: the condition does not determine the solution.
     """
-    matrix = np.diag(slope) if is_elementwise else np.asarray(slope)
-    is_finite = bool(np.isfinite(matrix).all())
-    left, singular, right = np.linalg.svd(matrix) if is_finite else (matrix, np.zeros(1), matrix)
-    least = np.abs(slope).min() if is_elementwise and is_finite else singular[-1]
-    if not is_finite or least <= np.finfo(np.float64).eps * singular[0]:
+    slope = np.asarray(slope)
+    is_finite = bool(np.isfinite(slope).all())
+    if is_elementwise:
+        singular = np.sort(np.abs(slope))[::-1]
+    elif is_finite:
+        left, singular, right = np.linalg.svd(slope)
+    if not is_finite or singular[-1] <= np.finfo(np.float64).eps * singular[0]:
         raise np.linalg.LinAlgError(
             f"{who}{here()}: the condition of the solution (gradient 0, or residual 0) has a "
             f"Jacobian that is {'singular' if is_finite else 'not finite'} there, so that the "
@@ -205,8 +207,9 @@ def _check(
             "the condition does not determine"
         )
     signs = np.where(np.arange(len(x)) % 2, -1.0, 1.0)
-    moved = float(np.linalg.norm(matrix @ ((1 + np.abs(x)) * signs)))
-    scale = max(moved, float(np.linalg.norm(matrix)))
+    step = (1 + np.abs(x)) * signs
+    moved = float(np.linalg.norm(slope * step if is_elementwise else slope @ step))
+    scale = max(moved, float(np.linalg.norm(slope)))
     if not np.linalg.norm(value) <= TOLERANCE * scale:
         warnings.warn(
             f"{who}{here()}: the solver has not converged: the condition of the solution (gradient "

@@ -121,7 +121,8 @@ def _viewed(value: Any, numbers: np.ndarray) -> Any:
         return tracer[(*_index(value, numbers), ...)]
     if not numbers.size:
         return value.reshape(-1)[:0]
-    first: Any = np.ndarray.__getitem__(value, (*_index(value, numbers.flat[0]), ...))  # type: ignore[arg-type]
+    key: Any = (*_index(value, numbers.flat[0]), ...)
+    first: Any = np.ndarray.__getitem__(value, key)
     if not numbers.ndim:
         return first
     step = numbers.strides[0] // numbers.itemsize * value.itemsize

@@ -323,7 +323,9 @@ def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
     data = a.entries[of_a] * b.entries[of_b]
     shape = (a.shape[0], b.shape[1])
     result = from_triplets(kind_of(like), like.format, shape, coords, data)
-    return as_scipy_stores(result, operator.matmul, left, right)  # type: ignore[no-any-return]
+    return as_scipy_stores(  # type: ignore[no-any-return]  # a matrix of a matrix
+        result, operator.matmul, left, right
+    )
 
 
 _SUMS = {

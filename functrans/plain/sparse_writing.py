@@ -53,7 +53,7 @@ def write(
         stored = distinct._stored if distinct is own else None  # SciPy does not merge all
         entries: Any = distinct.entries
         if isinstance(entries, Tracer):  # others that share them stay as they are
-            entries = entries[...].copy()  # type: ignore[index]
+            entries = entries[...].copy()  # type: ignore[index]  # tracers have indices
         own._memory, own._is_shared, own._seen, own._stored = None, False, None, stored
         own._written = Written(distinct.sites, entries, drops_zeros)
     written = own._written

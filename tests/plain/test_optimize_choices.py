@@ -30,7 +30,7 @@ def _newton_by_choice(x: Any, order: int = 1) -> Any:
 
     start = np.array([1.0, 2.0]) if order == 0 else 1.0
     if order == 0:
-        power = lambda t: t**3 - x  # noqa: E731
+        power = lambda t: t**3 - x  # noqa: E731  # as people write it
         return so.newton(power, start, fprime=lambda t: 3 * t * t, tol=1e-12)
     second = bend if order == 2 else None
     return so.newton(f, start, fprime=slope, fprime2=second, tol=1e-12) * x
