@@ -95,8 +95,7 @@ def _known(value: Any) -> Any:
         return plain.item() if isinstance(plain, np.ndarray) and not plain.ndim else plain
     if isinstance(value, (list, tuple)):
         items = list(map(_known, value))
-        is_missing = None in items and any(map(_is_unknown, items, value))
-        return None if is_missing else items
+        return None if any(map(_is_unknown, items, value)) else items
     if type(value) is dict and value:
         items = _known(list(value.values()))
         return None if items is None else dict(zip(value, items, strict=True))

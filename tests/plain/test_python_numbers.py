@@ -10,6 +10,7 @@ import logging
 import math
 import numbers
 import operator
+import statistics
 from collections.abc import Callable, Hashable, Iterable, Sized
 from typing import Any
 
@@ -204,6 +205,25 @@ def test_errors_of_math_happen_on_paths_that_catch_them(name: str) -> None:
 def test_math_gives_nan_or_infinity_where_values_are_not_known(name: str) -> None:
     operation, x = RAISING[name]
     assert not np.isfinite(ft.jit(_caught(operation, lambda x: x))(x))
+
+
+@pytest.mark.parametrize("form", [lambda x: x, lambda x: x[:3], lambda x: x.tolist(), list, tuple])
+@pytest.mark.parametrize(
+    "name",
+    ["mean", "fmean", "median", "variance", "pvariance", "stdev", "pstdev", "geometric_mean"],
+)
+def test_statistics_take_arrays_and_lists(name: str, form: Any) -> None:
+    x = np.array([0.7, 1.9, 1.3, 0.4])
+    function = getattr(statistics, name)
+
+    def f(x: Any) -> Any:
+        return function(form(x))
+
+    value, slope = ft.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x), 1e-12)
+    steps = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(4)]
+    np.testing.assert_allclose(slope, steps, 1e-6, 1e-8)
+    np.testing.assert_allclose(ft.jit(f)(x), f(x), 1e-12)
 
 
 def test_items_of_arrays_divide_as_in_numpy() -> None:
