@@ -136,32 +136,16 @@ def operator_operand(other: Any) -> Any:
     return NotImplemented if is_foreign(other) else as_operand(other)
 
 
-_power, _real_reflected_power = _binary(ew.power_p)
+_power, _reflected_power = _binary(ew.power_p)
 
 
 def _pow(self: Any, other: Any) -> Any:
     """``self ** other``: NumPy's operator squares booleans as int8, its function as int64."""
     if type(other) is not int:
-        try:
-            return _power(self, other)
-        except ew.ComplexPowerError:
-            return _power(self + 0j, other)
+        return _power(self, other)
     if other == 2 and self.dtype.kind == "b" and not self.aval.weak:
         self = cast(self, np.dtype(np.int8))
     return elementwise(ew.power_p, self, other)
-
-
-def _reflected_pow(self: Any, other: Any) -> Any:
-    """``other ** self``."""
-    try:
-        return _real_reflected_power(self, other)
-    except ew.ComplexPowerError:
-        return _real_reflected_power(self, other + 0j)
-
-
-def _ipow(self: Any, other: Any) -> Any:
-    """``self **= other``."""
-    return _pow(self, other) if _is_number(self) else _power_in_place(self, other)
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -367,9 +351,6 @@ def _iadd(primitive: Primitive) -> Callable[..., Any]:
         return self
 
     return method
-
-
-_power_in_place = _iadd(ew.power_p)
 
 
 def write(x: Tracer, value: Any, what: str) -> None:
@@ -731,8 +712,8 @@ def operator_table() -> dict[str, Any]:
     }.items():
         table[f"__{name}__"], table[f"__r{name}__"] = _binary(primitive)
         table[f"__i{name}__"] = _iadd(primitive)
-    table["__pow__"], table["__rpow__"] = _pow, _reflected_pow
-    table["__ipow__"] = _ipow
+    table["__pow__"], table["__rpow__"] = _pow, _reflected_power
+    table["__ipow__"] = _iadd(ew.power_p)
     for name, primitive in {
         "eq": ew.equal_p,
         "ne": ew.not_equal_p,

@@ -108,7 +108,7 @@ def test_untaken_branches_contribute_nothing(
         np.testing.assert_allclose(found, expected, atol=1e-15)
 
     check(ft.grad(total)(x), slope)
-    check(ft.grad(fun)(x[0]), slope[0])
+    check(ft.grad(fun)(points[0]), slope[0])
     check(ft.jvp(fun, (x,), (np.ones(2),))[1], slope)
     check(ft.linearize(fun, x)[1](np.ones(2)), slope)
     check(ft.jacfwd(fun)(x), np.diag(slope))

@@ -99,16 +99,22 @@ _EVALUATION = frozenset(
 """Modules between an operator of a traced value and the function that it applies to plain ones."""
 
 
-def is_operator_of_user() -> bool:
-    """Whether an operator in the user's code asks for the operation that is being evaluated.
+def may_be_caught() -> bool:
+    """Whether an operator in code of the user asks for what is evaluated, and a ``try`` is around.
 
-    No rule, pass or function of ours then, to which Python's errors would be none of its own. The
+    No rule, pass or function of ours asks then, to which Python's errors would be none of its own.
+    Without a ``try`` or ``with`` nothing would follow but the end; NumPy's number says more. The
     stack is looked at, since the answer matters only where Python raises.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") in _EVALUATION:
         frame = frame.f_back
-    is_operator = False
+    if frame is None or frame.f_globals.get("__name__") != "functrans.operators":
+        return False
     while frame is not None and frame.f_globals.get("__name__") == "functrans.operators":
-        frame, is_operator = frame.f_back, True
-    return is_operator and frame is not None and not _is_internal(frame.f_code.co_filename)
+        frame = frame.f_back
+    while frame is not None and not _is_internal(frame.f_code.co_filename):
+        if frame.f_code.co_exceptiontable:
+            return True
+        frame = frame.f_back
+    return False

@@ -22,7 +22,7 @@ import numpy as np
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
 from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive, nondifferentiable
-from functrans.ir.source import is_operator_of_user
+from functrans.ir.source import may_be_caught
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
@@ -42,14 +42,14 @@ LN10 = math.log(10.0)
 
 # Functions on plain values: Python's operators, since they are the fastest entry to NumPy's ufuncs
 # and keep Python scalars Python scalars. Where they raise on Python floats and NumPy does not, they
-# raise if an operator in the user's code asks, and give NumPy's number to all other code.
+# raise if an operator in the user's code asks that may catch it, and else give NumPy's number.
 
 
 def _plain_divide(a: Any, b: Any) -> Any:
     try:
         return a / b
     except ZeroDivisionError:
-        if is_operator_of_user():
+        if may_be_caught():
             raise
         return np.divide(a, b)
 
@@ -58,7 +58,7 @@ def _plain_floor_divide(a: Any, b: Any) -> Any:
     try:
         return a // b
     except ZeroDivisionError:
-        if is_operator_of_user():
+        if may_be_caught():
             raise
         return np.floor_divide(a, b)
 
@@ -67,17 +67,13 @@ def _plain_remainder(a: Any, b: Any) -> Any:
     try:
         return a % b
     except ZeroDivisionError:
-        if is_operator_of_user():
+        if may_be_caught():
             raise
         return np.remainder(a, b)
 
 
 _BOOL = np.dtype(bool)  # Python's operator squares in int8
 _INEXACT = (float, complex)
-
-
-class ComplexPowerError(ArithmeticError):
-    """A power of Python floats is complex: ``(-1.0) ** 0.5``; operators compute it so."""
 
 
 def _plain_power(a: Any, b: Any) -> Any:
@@ -95,17 +91,13 @@ def _plain_power(a: Any, b: Any) -> Any:
 
 
 def _power_of_floats(a: Any, b: Any) -> Any:
+    """NumPy's power: Python's is complex for ``(-1.0) ** 0.5``, and raises for ``0.0 ** -1``."""
     try:
-        result = a**b
+        a**b
     except (ZeroDivisionError, OverflowError):
-        if is_operator_of_user():
+        if may_be_caught():
             raise
-        return np.power(a, b).item()
-    if type(result) is complex and type(a) is not complex and type(b) is not complex:
-        if is_operator_of_user():
-            raise ComplexPowerError
-        return np.power(a, b).item()
-    return result
+    return np.power(a, b).item()
 
 
 def _shifting(ufunc: np.ufunc) -> ArrayFunction:

@@ -187,10 +187,13 @@ def test_errors_of_python_happen_where_values_are_known(name: str, kind: str) ->
     assert ft.grad(lambda t: ft.grad(f)(t) * t)(x) == factor
     with pytest.raises(_ERRORS) as of_python:
         operation(x)
+    with np.errstate(all="ignore"):
+        if name in OPERATORS:  # nothing would catch it
+            assert not np.isfinite(ft.jvp(operation, (x,), (1.0,))[0])
+            return
     with pytest.raises(type(of_python.value)) as of_ours:
         ft.grad(operation)(x)
-    if name != "divmod":  # which is two operators
-        assert str(of_ours.value) == str(of_python.value)
+    assert str(of_ours.value) == str(of_python.value)
 
 
 @pytest.mark.parametrize("name", RAISING)
@@ -235,23 +238,6 @@ def test_items_of_arrays_divide_as_in_numpy() -> None:
 
     with np.errstate(all="ignore"):
         assert ft.jvp(f, (np.array([0.7]),), (np.ones(1),))[0] == np.inf
-
-
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: (x**0.5).imag,
-        lambda x: ((2 * x) ** (x - 0.5)).imag,
-        lambda x: ((-2.0) ** x).real,
-        lambda x: abs(x**1.5) + (x**2.0).real,
-    ],
-)
-def test_fractional_powers_of_negative_python_floats_are_complex(f: Function) -> None:
-    slope = _slope(f, -0.7)
-    np.testing.assert_allclose(ft.grad(f)(-0.7), slope, 1e-6)
-    value, tangent = ft.jvp(f, (-0.7,), (1.0,))
-    np.testing.assert_allclose(value, f(-0.7), 1e-12)
-    np.testing.assert_allclose(tangent, slope, 1e-6)
 
 
 def test_rules_are_not_stopped_by_errors_of_python() -> None:
