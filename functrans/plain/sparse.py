@@ -15,6 +15,7 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -171,7 +172,7 @@ def from_triplets(
 
 
 def over(numbers: Any, memory: Any) -> TracedSparse:
-    """The matrix whose entries are those of a traced array, by their numbers, and stay so.
+    """A matrix whose entries are those of a traced array, by their numbers, and stay so.
 
     Args:
       numbers: SciPy's matrix of numbers of elements in C order from 1, which are 0 at no entry.
@@ -241,7 +242,8 @@ class TracedSparse(Sparse):
             self._state = State()
         self._stored = stored  # how many of the places SciPy stores: the first ones
         self._is_canonical = False  # whether triplets are known to be in order, and all different
-        self._is_shared = False  # whether other matrices may have the same entries
+        self._is_shared = False  # whether others may have the same entries
+        self._sharers = []  # weak references to the matrices among them, and to this one
         self._seen = None  # what ``data`` is where these are not all
         self.blocksize = None
         self.kind, self.format, self.shape = kind, layout, shape
@@ -263,6 +265,17 @@ class TracedSparse(Sparse):
             other._stored,
         )  # fmt: skip
         self._seen, self.blocksize = other._seen, other.blocksize
+        self._is_shared = other._is_shared
+
+    def _share_with(self, sharers: list[weakref.ref[Any]]) -> None:
+        """Know the other matrices of the same entries."""
+        sharers.append(weakref.ref(self))
+        self._is_shared, self._sharers = True, sharers
+
+    def _has_sharers(self) -> bool:
+        """Whether other matrices have the same entries."""
+        others = [ref() for ref in self._sharers]
+        return any(x is not None and x is not self for x in others)
 
     def __repr__(self) -> str:
         """Kind, dtype, shape and number of entries."""
@@ -484,7 +497,11 @@ class TracedSparse(Sparse):
         own = TracedSparse(kind, layout, shape, coords, self._entries, self._memory, self._stored)
         if layout in ("dok", "lil"):
             own._state = self._state
-        self._is_shared = own._is_shared = True
+            own._is_shared = True
+            return own
+        if not self._sharers:
+            self._share_with([])
+        own._share_with(self._sharers)
         return own
 
     @property

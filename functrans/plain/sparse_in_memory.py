@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.operators import register_view
 from functrans.plain.sparse import TracedSparse
 from functrans.plain.sparse_parts import refused
 from functrans.plain.sparse_patterns import truth_of
@@ -64,18 +65,33 @@ class _InMemory:
             )
 
     def eliminate_zeros(self: Any) -> None:
-        """Drop entries that are zero."""
+        """Drop entries that are zero.
+
+        Raises:
+          UnsupportedOperationError: other matrices share the memory, whose entries move in it.
+        """
         n, truth = self._stored_count(), truth_of(self.entries)
-        if n is None or truth is None:
+        if truth is not None and n is not None and truth[:n].all():
+            return
+        is_moved = self._is_shared and self.format in ("csc", "csr")
+        if is_moved and self._has_sharers():
+            raise refused(
+                ".eliminate_zeros() where other matrices (transposes, real parts) share the data",
+                "call it on a copy: A = A.copy(); A.eliminate_zeros()",
+            )
+        is_moved = is_moved and isinstance(self.entries, Tracer)
+        if n is None:
             self._become_like(self._rearranged(None, None))
-        elif not truth[:n].all():
+        elif truth is None:
+            told = self._rearranged(None, None)
+            if is_moved:
+                told = told._with(_moved_somewhere(self.entries, n))
+                told._stored, told._is_shared = None, True
+            self._become_like(told)
+        else:
             truth[n:] = False
             told = self._told(truth)
-            if (
-                self._is_shared
-                and self.format in ("csc", "csr")
-                and isinstance(told.entries, Tracer)
-            ):
+            if is_moved:
                 told = self._moved_together(told, np.flatnonzero(truth))
             self._become_like(told)
 
@@ -87,6 +103,7 @@ class _InMemory:
           kept: the numbers of these.
         """
         memory, n, k = self.entries, len(self._visible("data")[0]), len(kept)
+        told = told.copy()
         memory[:k] = told.entries[:k]
         if k < n // 2:  # SciPy copies what is left
             return told
@@ -95,6 +112,34 @@ class _InMemory:
         result = TracedSparse(*form, first_and(memory, k, rest), None, k)
         result._is_shared = True
         return result
+
+
+def _moved_somewhere(memory: Any, n: int) -> Any:
+    """Move entries that are not zero to the front where it is not known which; they stay a view.
+
+    Args:
+      memory: the entries, which are changed.
+      n: how many of them SciPy stores.
+    """
+    before, front = memory.copy(), memory[:n]
+    truth = front != 0
+    count, rank = np.sum(truth), np.cumsum(truth) - 1
+    by_rank = np.argsort(~truth, kind="stable")
+    is_copied = count < n // 2  # SciPy copies what is left
+    memory[:n] = np.where(np.arange(n) < count, front[by_rank], front)
+    own = np.concatenate([truth, np.zeros(len(before) - n, bool)])
+    place = np.concatenate([np.maximum(rank, 0), np.zeros(len(before) - n, np.intp)])
+
+    def read(base: Any) -> Any:
+        return np.where(own, np.where(is_copied, before, base[place]), before)
+
+    def write(base: Any, view: Any) -> Any:
+        raise refused(
+            "writing to entries after .eliminate_zeros() where others share the data",
+            "call it on a copy: A = A.copy(); A.eliminate_zeros()",
+        )
+
+    return register_view(memory, read(memory), read, write)
 
 
 IN_MEMORY = {name: method for name, method in vars(_InMemory).items() if callable(method)}

@@ -72,6 +72,8 @@ class SparseInTwins(Sparse):
         memory = buffer_in(home, data).traced()
         with within(home.trace):
             _turn_into(self, over(numbers, memory))
+        turned: Any = self
+        turned._share_with(_of_home.setdefault(home, []))
 
 
 def _turn_into(matrix: Any, own: TracedSparse) -> None:
@@ -79,6 +81,9 @@ def _turn_into(matrix: Any, own: TracedSparse) -> None:
     matrix.__class__ = TracedDict if isinstance(matrix, dict) else TracedSparse
     matrix._become_like(own)
 
+
+_of_home: weakref.WeakKeyDictionary[Any, list[weakref.ref[Any]]] = weakref.WeakKeyDictionary()
+"""Traced matrices whose data are in a memory."""
 
 _sharers: dict[int, list[weakref.ref[Any]]] = {}
 """Matrices of lists and keys, by identity of what holds the entries, which several may share."""

@@ -135,7 +135,7 @@ class State:
 
     __slots__ = (
         "_coords", "_dtype", "_entries", "_is_canonical", "_is_shared", "_memory", "_seen",
-        "_stored", "_written", "blocksize",
+        "_sharers", "_stored", "_written", "blocksize",
     )  # fmt: skip
 
     _coords: tuple[np.ndarray, ...]

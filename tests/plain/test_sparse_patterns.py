@@ -427,13 +427,52 @@ def test_what_scipy_does_in_the_memory_of_the_data(operation: str, transform: st
         def f(x: Any, zeros: Any = zeros, indices: Any = indices, name: str = name) -> Any:
             d = x * np.array(zeros)
             A = getattr(sp, name)((d, np.array(indices), [0, 2, 3, 4, 4]), shape=(4, 4))
-            B = A.T
+            is_moving = operation == "eliminate_zeros"
+            B = A if is_moving else A.T
             IN_MEMORY[operation](A, x)
-            # under jit other references to data that zeros are dropped from are not followed
-            total = (A @ weights) @ weights + (A.data**2).sum()
-            if transform != "jit" and operation == "eliminate_zeros":
-                total = total + (d * weights).sum()
-            return total if operation == "eliminate_zeros" else total + (d * weights) @ d + B.sum()
+            total = (A @ weights) @ weights + (A.data**2).sum() + (d * weights).sum()
+            return total if is_moving else total + (d * weights) @ d + B.sum()
 
         if is_offered(f):
             check(f, transform)
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit", "specialize"])
+def test_references_to_data_follow_when_zeros_are_dropped(transform: str) -> None:
+    weights = np.arange(1.0, 5.0)
+    for zeros, name, writes in itertools.product(
+        ([1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]),
+        ("csr_matrix", "csc_array"),
+        (False, True),
+    ):
+
+        def f(x: Any, zeros: Any = zeros, name: str = name, writes: bool = writes) -> Any:
+            d = x * np.array(zeros)
+            A = getattr(sp, name)((d, np.array([3, 0, 2, 1]), [0, 2, 3, 4, 4]), shape=(4, 4))
+            seen = A.data
+            A.eliminate_zeros()
+            if writes:
+                d[0] = 3 * x[2]
+            return (A @ weights) @ weights**2 + (d * weights).sum() + (seen**2) @ weights
+
+        check(f, transform)
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit"])
+@pytest.mark.parametrize("view", ["T", "real"])
+def test_zeros_that_other_matrices_share_are_not_dropped(view: str, transform: str) -> None:
+    def f(x: Any) -> Any:
+        A = sp.csr_matrix((x * [1, 0, 1, 1], np.array([3, 0, 2, 1]), [0, 2, 3, 4, 4]), shape=(4, 4))
+        other = getattr(A, view)
+        A.eliminate_zeros()
+        return (A + other).sum()
+
+    def alone(x: Any) -> Any:
+        A = sp.csr_matrix((x * [1, 0, 1, 1], np.array([3, 0, 2, 1]), [0, 2, 3, 4, 4]), shape=(4, 4))
+        total = (getattr(A, view) @ np.arange(4.0)).sum()
+        A.eliminate_zeros()
+        return (A @ np.arange(4.0)).sum() + 2 * total
+
+    with pytest.raises(UnsupportedOperationError, match=r"A = A.copy\(\); A.eliminate_zeros"):
+        {"grad": ft.grad, "jit": ft.jit}[transform](f)(np.arange(1.0, 5.0))
+    check(alone, transform)
