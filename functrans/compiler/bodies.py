@@ -10,6 +10,7 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +19,7 @@ import numpy as np
 
 from functrans.compiler.nests import MustStore, NestWriter
 from functrans.compiler.parallel import write_in_chunks
+from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare
 from functrans.compiler.schedule import (
     FULLY_UNROLLED,
@@ -39,6 +41,9 @@ from functrans.ir.lowering import IndexMap, Routine, Structured
 if TYPE_CHECKING:
     from functrans.compiler.parallel import ChunkFunction
     from functrans.compiler.programs import ProgramWriter
+
+FEW_ATTEMPTS = 8
+"""Plans that are made again as soon as one nest cannot be written, before all nests are tried."""
 
 Writers = list[NestWriter | None]
 """Per item of a schedule, what writes it if it is a nest."""
@@ -143,9 +148,9 @@ class BodyWriter:
     def _pointer_of(self, var: Var) -> Value:
         """Where a variable that is computed later will be."""
         pointer = self.destinations.get(var)
-        heir = self._heirs.get(var)
-        if pointer is None and heir is not None:
-            return self._pointer_of(heir)
+        while pointer is None and var in self._heirs:
+            var = self._heirs[var]
+            pointer = self.destinations.get(var)
         if pointer is None:
             pointer = self._places.get(var)
         if pointer is None:
@@ -179,38 +184,42 @@ class BodyWriter:
 
         The writers refer to this object, which therefore does not keep them.
         """
-        forced: frozenset[Var] = frozenset()
-        by_routine: frozenset[Var] = frozenset()
+        forced: set[Var] = set()
+        by_routine = set(updates_of_parts(self.jaxpr))
         explored: dict[Any, NestWriter] = {}
-        while True:
+        for attempt in itertools.count():
             self.schedule = schedule(self.jaxpr, forced, by_routine)
             self.available = set(self.env)
             writers: Writers = []
-            try:
-                for number, item in enumerate(self.schedule.items):
-                    writer = None
-                    if isinstance(item, Nest):
-                        # most nests are the same as before something else had to be stored
-                        key = (item.key, self.schedule.reads[number])
-                        writer = explored.get(key)
-                        if writer is None:
-                            writer = NestWriter(self, item)
+            requests: list[MustStore] = []
+            for number, item in enumerate(self.schedule.items):
+                writer = None
+                if isinstance(item, Nest):
+                    # most nests are the same as before something else had to be stored
+                    key = (item.key, self.schedule.reads[number])
+                    writer = explored.get(key)
+                    if writer is None:
+                        writer = NestWriter(self, item)
+                        try:
                             writer.explore()
-                            explored[key] = writer
-                        self.schedule.items[number] = writer.nest
-                        self.available.update(root.var for root in item.roots)
-                    else:
-                        self.available.update(item.eqn.outputs)
-                    writers.append(writer)
-            except MustStore as request:
-                if request.by_routine:
-                    by_routine |= {request.var}
-                    continue
-                if request.var in forced:
-                    raise  # a fault: once is enough
-                forced |= {request.var}
-                continue
-            return writers
+                        except MustStore as request:
+                            requests.append(request)
+                            if attempt < FEW_ATTEMPTS:
+                                break
+                        explored[key] = writer
+                    self.schedule.items[number] = writer.nest
+                    self.available.update(root.var for root in item.roots)
+                else:
+                    self.available.update(item.eqn.outputs)
+                writers.append(writer)
+            if not requests:
+                return writers
+            for request in requests:
+                if request.var in forced and not request.by_routine:
+                    raise request  # a fault: once is enough
+            for request in requests:
+                (by_routine if request.by_routine else forced).add(request.var)
+        raise AssertionError("unreachable")
 
     def write(self, writers: Writers | None = None) -> None:
         """Write the whole program; its results are in ``env``, and in their destinations.
@@ -307,11 +316,10 @@ class BodyWriter:
         positions = [k for k, atom in enumerate(eqn.inputs) if atom in shown]
         if not positions:
             return True
-        lower = eqn.primitive.lower
-        if not isinstance(lower, Structured):
-            routine = lower.routine if isinstance(lower, IndexMap) else lower
+        if not isinstance(eqn.primitive.lower, Structured):
+            routine = _routine_of(eqn)
             return (
-                isinstance(routine, Routine)
+                routine is not None
                 and eqn.outputs[0] is result
                 and positions == [routine.in_place]
             )
@@ -350,10 +358,27 @@ class BodyWriter:
         made_by_nest = {
             root.var for item in plan.items if isinstance(item, Nest) for root in item.roots
         }
+        made: set[Var] = set()
         taken: set[Var] = set()
         for number, (item, writer) in enumerate(zip(plan.items, writers, strict=True)):
+            if isinstance(item, Call) and _routine_of(item.eqn) is not None:
+                changed, heir = _changed_in_place(item.eqn), item.eqn.outputs[0]
+                if (
+                    changed is not None
+                    and changed in dying[number]
+                    and changed in made
+                    and changed not in self.env
+                    and changed not in self.destinations
+                    and not {changed, heir} & viewed
+                    and heir not in self._occupied
+                    and _same_memory(changed, heir)
+                ):
+                    self._heirs[changed] = heir
+                    taken.add(heir)
+                made.add(heir)
             if writer is None or not isinstance(item, Nest):
                 continue
+            made.update(root.var for root in item.roots)
             for var in dying[number]:
                 if var in self.env or var in viewed or var not in made_by_nest:
                     continue
@@ -428,8 +453,8 @@ class BodyWriter:
         if isinstance(lower, Structured):
             self.whole.write_block(self, lower.kind, eqn)
             return
-        routine = lower.routine if isinstance(lower, IndexMap) else lower
-        assert isinstance(routine, Routine)
+        routine = _routine_of(eqn)
+        assert routine is not None
         self.program.at_equation(eqn)
         operands = [self.array(atom) for atom in eqn.inputs]
         dtypes = [eqn.outputs[0].aval.dtype if eqn.outputs else None] * len(operands)
@@ -470,6 +495,22 @@ class BodyWriter:
                 stored.dtype, self.b.offset(stored.pointer, self._bytes(stored, flat))
             )
         return number
+
+
+def _routine_of(eqn: Equation) -> Routine | None:
+    """The code for whole arrays that an equation has; ``None`` of control flow."""
+    lower = eqn.primitive.lower
+    routine = lower.routine if isinstance(lower, IndexMap) else lower
+    return routine if isinstance(routine, Routine) else None
+
+
+def _changed_in_place(eqn: Equation) -> Var | None:
+    """The operand whose memory the first result of a routine may take over, if there is one."""
+    routine = _routine_of(eqn)
+    if routine is None or routine.in_place is None or not eqn.outputs:
+        return None
+    operand = eqn.inputs[routine.in_place]
+    return operand if isinstance(operand, Var) and eqn.inputs.count(operand) == 1 else None
 
 
 def _loop_of(eqn: Equation) -> tuple[int, int, Jaxpr] | None:

@@ -138,10 +138,10 @@ def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
 
 def _tenants(heirs: Mapping[Var, Var], out: Var) -> Iterator[Var]:
     """Variables that are in a result's memory before it."""
-    for var, heir in heirs.items():
-        if heir is out:
-            yield var
-            yield from _tenants(heirs, var)
+    before = {heir: var for var, heir in heirs.items()}  # a result is the heir of one
+    while out in before:
+        out = before[out]
+        yield out
 
 
 def _may_write(plan: Planned, var: Var, shown: set[Var]) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from functrans.compiler.bounds import with_checked_indices
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
+from functrans.compiler.parts import with_parts_in_place
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import Expansion, Reduction, Structured
@@ -57,6 +58,7 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
                 cache={},
             )
         )
+        known = with_parts_in_place(known)
         known = with_invariants_outside(_with_single_axes(with_merged_axes(known)), prepare)
         known = with_checked_indices(_with_own_results(known), constants(jaxpr))
         known.cache["constants"] = constants(jaxpr)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -206,8 +207,8 @@ def needs_routine(eqn: Equation) -> bool:
 
 def schedule(
     jaxpr: Jaxpr,
-    forced: frozenset[Var] = frozenset(),
-    by_routine: frozenset[Var] = frozenset(),
+    forced: AbstractSet[Var] = frozenset(),
+    by_routine: AbstractSet[Var] = frozenset(),
 ) -> Schedule:
     """Plan a prepared program.
 
@@ -223,7 +224,9 @@ def schedule(
 
 
 class _Planner:
-    def __init__(self, jaxpr: Jaxpr, forced: frozenset[Var], by_routine: frozenset[Var]) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, forced: AbstractSet[Var], by_routine: AbstractSet[Var]
+    ) -> None:
         self.jaxpr = jaxpr
         self.forced = forced
         self.by_routine = by_routine
