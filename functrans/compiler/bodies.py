@@ -214,11 +214,11 @@ class BodyWriter:
                 writers.append(writer)
             if not requests:
                 return writers
-            for request in requests:
-                if request.var in forced and not request.by_routine:
-                    raise request  # a fault: once is enough
-            for request in requests:
-                (by_routine if request.by_routine else forced).add(request.var)
+            for needed in requests:
+                if needed.var in forced and not needed.by_routine:
+                    raise needed  # a fault: once is enough
+            for needed in requests:
+                (by_routine if needed.by_routine else forced).add(needed.var)
         raise AssertionError("unreachable")
 
     def write(self, writers: Writers | None = None) -> None:
@@ -319,9 +319,7 @@ class BodyWriter:
         if not isinstance(eqn.primitive.lower, Structured):
             routine = _routine_of(eqn)
             return (
-                routine is not None
-                and eqn.outputs[0] is result
-                and positions == [routine.in_place]
+                routine is not None and eqn.outputs[0] is result and positions == [routine.in_place]
             )
         loop = _loop_of(eqn)
         place = eqn.outputs.index(result)

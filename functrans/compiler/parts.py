@@ -54,7 +54,9 @@ def with_parts_in_place(jaxpr: Jaxpr) -> Jaxpr:
     Args:
       jaxpr: a program, whose equations are in order.
     """
-    makers = {eqn.outputs[0]: eqn for eqn in jaxpr.eqns if len(eqn.outputs) == 1}
+    makers: dict[Atom, Equation] = {
+        eqn.outputs[0]: eqn for eqn in jaxpr.eqns if len(eqn.outputs) == 1
+    }
     chains = _chains(jaxpr, makers)
     if not chains:
         return jaxpr
@@ -63,7 +65,7 @@ def with_parts_in_place(jaxpr: Jaxpr) -> Jaxpr:
     eqns: list[Equation] = []
 
     def add(eqn: Equation, a: Atom, b: Atom) -> Var:
-        out = Var(eqn.outputs[0].aval if a is eqn.inputs[0] else a.aval.strong())
+        out = Var(a.aval.strong())
         eqns.append(replace(eqn, primitive=add_p, inputs=(a, b), params={}, outputs=(out,)))
         return out
 
@@ -77,8 +79,10 @@ def with_parts_in_place(jaxpr: Jaxpr) -> Jaxpr:
         if eqn.outputs[0] in firsts:
             total = add(eqn, total, zero)
         if not link.is_sum:
-            is_zero = isinstance(link.part, Literal) and str(link.part.value) in ("0", "0.0")
-            part = link.part if is_zero else add(eqn, link.part, zero)
+            if isinstance(link.part, Literal):
+                part = link.part if link.part.value else zero
+            else:
+                part = add(eqn, link.part, zero)
             eqns.append(replace(eqn, inputs=(total, part)))
             continue
         made = makers[link.part]
@@ -139,14 +143,17 @@ def _link(eqn: Equation, makers: Mapping[Atom, Equation]) -> _Link | None:
 
 def _is_worth_it(chain: list[_Link], makers: Mapping[Atom, Equation]) -> bool:
     parts = [makers[link.part].inputs[0] if link.is_sum else link.part for link in chain]
-    return bool(chain) and _are_many(
-        [part.aval.size for part in parts], chain[0].eqn.outputs[0].aval.size
-    )
+    return bool(chain) and _are_many(parts, chain[0].eqn.outputs[0])
 
 
-def _are_many(sizes: Sequence[int], whole: int) -> bool:
+def _are_many(parts: Sequence[Atom], whole: Var) -> bool:
     """Whether an array has many parts, and they are small."""
-    return len(sizes) >= _MANY and sum(sizes) * _MANY <= whole * len(sizes)
+    return len(parts) >= _MANY and sum(map(_size, parts)) * _MANY <= _size(whole) * len(parts)
+
+
+def _size(atom: Atom) -> int:
+    size: int = atom.aval.size  # type: ignore[union-attr]  # of arrays
+    return size
 
 
 def updates_of_parts(jaxpr: Jaxpr) -> list[Var]:
@@ -157,12 +164,12 @@ def updates_of_parts(jaxpr: Jaxpr) -> list[Var]:
     """
     chains: dict[Atom, list[Equation]] = {}
     for eqn in jaxpr.eqns:
-        if eqn.primitive is slice_update_p and eqn.outputs[0].aval.size > FULLY_UNROLLED:
+        if eqn.primitive is slice_update_p and _size(eqn.outputs[0]) > FULLY_UNROLLED:
             chains[eqn.outputs[0]] = chain = chains.pop(eqn.inputs[0], [])
             chain.append(eqn)
     return [
         eqn.outputs[0]
         for chain in chains.values()
-        if _are_many([eqn.inputs[1].aval.size for eqn in chain], chain[0].outputs[0].aval.size)
+        if _are_many([eqn.inputs[1] for eqn in chain], chain[0].outputs[0])
         for eqn in chain
     ]

@@ -243,7 +243,7 @@ class TracedSparse(Sparse):
         self._stored = stored  # how many of the places SciPy stores: the first ones
         self._is_canonical = False  # whether triplets are known to be in order, and all different
         self._is_shared = False  # whether others may have the same entries
-        self._sharers = []  # weak references to the matrices among them, and to this one
+        self._sharers: list[weakref.ref[Any]] = []  # the matrices among them, and this one
         self._seen = None  # what ``data`` is where these are not all
         self.blocksize = None
         self.kind, self.format, self.shape = kind, layout, shape
