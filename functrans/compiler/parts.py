@@ -79,6 +79,7 @@ def with_parts_in_place(jaxpr: Jaxpr) -> Jaxpr:
         if eqn.outputs[0] in firsts:
             total = add(eqn, total, zero)
         if not link.is_sum:
+            part: Atom
             if isinstance(link.part, Literal):
                 part = link.part if link.part.value else zero
             else:
