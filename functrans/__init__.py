@@ -15,6 +15,7 @@ from functrans import errors as errors
 from functrans import tree as tree
 from functrans.ir.jaxpr import Jaxpr as Jaxpr
 from functrans.ir.jaxpr import install_jaxpr_methods as _install_jaxpr_methods
+from functrans.namespaces import missing as _missing
 from functrans.operators import install_conversion_error as _install_conversion_error
 from functrans.operators import operator_table as _operator_table
 from functrans.state import config as config
@@ -243,7 +244,7 @@ def __getattr__(name: str) -> _Any:
         value = getattr(_import_module(_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'functrans' has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 def __dir__() -> list[str]:

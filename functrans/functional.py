@@ -21,7 +21,13 @@ from functrans.namespaces import listing as _listing
 from functrans.passes.nodes import Node
 from functrans.passes.pullback import pull_back
 from functrans.trace import aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import differentiable_leaf, name_of, own_array, own_arrays
+from functrans.transforms.arguments import (
+    check_callable,
+    differentiable_leaf,
+    name_of,
+    own_array,
+    own_arrays,
+)
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.forward import push_call
@@ -76,8 +82,7 @@ def _record(
     who: str, func: Callable[..., Any], inputs: Any
 ) -> tuple[Recorded, tuple[Any, ...], bool, bool]:
     """Run a function under the recording trace; results must be an array or a tuple of arrays."""
-    if not callable(func):
-        raise TypeError(f"functional.{who}: expected a function, got {type(func).__name__}")
+    check_callable(f"functional.{who}", func)
     values, is_in_tuple = _as_tuple(who, "inputs", inputs)
     kind: list[bool] = []
 
@@ -198,6 +203,7 @@ def jacobian(
         raise ValueError(
             f"functional.jacobian: strategy must be one of {_STRATEGIES}, got {strategy!r}"
         )
+    check_callable("functional.jacobian", func)
     chunking = check_chunking("functional.jacobian", chunk_size, memory_bytes, progress)
     values, is_in_tuple = _as_tuple("jacobian", "inputs", inputs)
     is_out_tuple: list[bool] = []
@@ -230,8 +236,11 @@ def _scalar_result(who: str, func: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its one-element result as a scalar.
 
     Raises:
+      TypeError: it is no function.
       ShapeError: (when called) the result has not exactly one element.
     """
+
+    check_callable(f"functional.{who}", func)
 
     def scalar(*args: Any) -> Any:
         result = func(*args)

@@ -81,6 +81,7 @@ class BodyWriter:
         self._places: dict[Var, Value] = {}
         self._heirs: dict[Var, Var] = {}
         """Variables whose memory is, from the start, that of one computed later in place."""
+        self._last_heirs: dict[Var, Var] = {}
         self._occupied: frozenset[Var] = frozenset()
         self._temporary: list[int] = []
         self.schedule: Schedule | None = None
@@ -147,10 +148,12 @@ class BodyWriter:
 
     def _pointer_of(self, var: Var) -> Value:
         """Where a variable that is computed later will be."""
+        passed = []
+        while var in self._heirs and var not in self.destinations:
+            passed.append(var)
+            var = self._last_heirs.get(var, self._heirs[var])
+        self._last_heirs.update(dict.fromkeys(passed, var))
         pointer = self.destinations.get(var)
-        while pointer is None and var in self._heirs:
-            var = self._heirs[var]
-            pointer = self.destinations.get(var)
         if pointer is None:
             pointer = self._places.get(var)
         if pointer is None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import ProgramWriter
 from functrans.compiler.schedule import loop_axes, unrolled
@@ -36,6 +37,7 @@ _EQUATION_S = 25e-6
 _LINE_S, _LONG_LINE_S = 45e-6, 20e-6
 _ROUTINE_LINES = 300
 _REDUCTION_LINES = 60
+_UPDATE_LINES = 20
 _STRUCTURE_LINES = 60
 _LARGEST_SPECIAL = 8
 _LOOP_COPIES = 2
@@ -59,7 +61,11 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> tuple[int, int]:
       helpers: lines of functions that are written once, added here.
     """
     equations, lines = len(jaxpr.eqns), 0
+    in_place = set(updates_of_parts(jaxpr))
     for eqn in jaxpr.eqns:
+        if in_place.intersection(eqn.outputs):
+            lines += _UPDATE_LINES
+            continue
         programs = list(subjaxprs(eqn.params))
         if not programs:
             lines += _lines(eqn, helpers)

@@ -387,15 +387,14 @@ class _Planner:
                 after = self.level[eqn.outputs[0]] - 1 if eqn.outputs else 0
                 item: Item = Call(eqn) if kind == "call" else View(eqn)
                 calls.setdefault(after, []).append((number, item))
-        levels = sorted({level for level, _ in roots} | set(calls))
+        by_level: dict[int, list[tuple[bool, int, Key, list[Root]]]] = {}
+        for key, found in roots.items():
+            first = min(self.makers[root.var] for root in found)
+            by_level.setdefault(key[0], []).append((bool(key[1]), first, key, found))
         given = {*self.jaxpr.constvars, *self.jaxpr.invars}
         result = Schedule(self.jaxpr, [], set(given), in_memory)
-        for level in levels:
-            nests = [
-                (bool(key[1]), min(self.makers[root.var] for root in found), key, found)
-                for key, found in roots.items()
-                if key[0] == level
-            ]
+        for level in sorted(by_level.keys() | calls):
+            nests = by_level.get(level, ())
             for _, _, key, found in sorted(nests, key=lambda entry: entry[:2]):
                 ordered = tuple(sorted(found, key=lambda root: self.makers[root.var]))
                 equations, reads = self._ancestors([root.eqn for root in ordered], result.stored)

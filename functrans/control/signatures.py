@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.transforms.arguments import name_of
+from functrans.transforms.arguments import name_of, no_positions
 
 
 def numbers_of(option: str, value: Any) -> tuple[int, ...]:
@@ -31,9 +31,8 @@ def numbers_of(option: str, value: Any) -> tuple[int, ...]:
     try:
         return tuple(operator.index(item) for item in value)
     except TypeError:
-        raise TypeError(
-            f"jit: {option} must be an int or a sequence of ints, got {value!r}"
-        ) from None
+        what = f"{option} must be an int or a sequence of ints"
+        raise no_positions("jit", what, value) from None
 
 
 def names_of(option: str, value: Any) -> tuple[str, ...]:

@@ -121,6 +121,7 @@ from numpy import ushort as ushort
 
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
+from functrans.namespaces import missing as _missing
 from functrans.numpy import fft as fft
 from functrans.numpy import linalg as linalg
 from functrans.numpy import polynomial as polynomial
@@ -465,7 +466,7 @@ def __getattr__(name: str) -> _Any:
     """NumPy's samplers, imported at first use; their results are constants of a traced function."""
     if name == "random":
         return _numpy.random
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 def __array_namespace_info__() -> _Any:  # noqa: N807  # the standard's name

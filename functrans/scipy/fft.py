@@ -26,6 +26,7 @@ from numpy.fft import rfftfreq as rfftfreq
 from functrans import numpy as fnp
 from functrans.ir.source import here
 from functrans.namespaces import listing as _listing
+from functrans.namespaces import missing as _missing
 from functrans.numpy import fft as dft
 from functrans.numpy.common import as_array, listed_axes
 from functrans.primitives.complex_parts import complex_of, imag, is_complex, real
@@ -38,7 +39,7 @@ def __getattr__(name: str) -> Any:
     """SciPy's functions of integers, imported at first use."""
     if name in ("next_fast_len", "prev_fast_len"):
         return plain(f"fft.{name}")
-    raise AttributeError(f"module 'functrans.scipy.fft' has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 # Fourier ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from numpy.linalg import LinAlgError as LinAlgError
 
 from functrans import numpy as fnp
 from functrans.namespaces import listing as _listing
+from functrans.namespaces import missing as _missing
 from functrans.numpy import kron as kron
 from functrans.numpy import tril as tril
 from functrans.numpy import triu as triu
@@ -93,7 +94,7 @@ def __getattr__(name: str) -> Any:
     """SciPy's constant matrices, imported at first use."""
     if name in _CONSTANTS:
         return plain(f"linalg.{name}")
-    raise AttributeError(f"module 'functrans.scipy.linalg' has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 @implements("linalg.norm")

@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
+from functrans.namespaces import missing as _missing
 from functrans.scipy.dispatch import plain as _plain
 from functrans.scipy.signal_convolution import convolve as convolve
 from functrans.scipy.signal_convolution import convolve2d as convolve2d
@@ -74,7 +75,7 @@ def __getattr__(name: str) -> _Any:
     """SciPy's windows and filter design, imported at first use."""
     if name in _CONSTANTS:
         return _plain(f"signal.{name}")
-    raise AttributeError(f"module 'functrans.scipy.signal' has no attribute {name!r}")
+    raise _missing(__name__, name)
 
 
 __all__ = _exported(globals(), _CONSTANTS)

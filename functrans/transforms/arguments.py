@@ -148,7 +148,10 @@ def check_callable(who: str, fun: Any) -> None:
       TypeError: names the type received.
     """
     if not callable(fun):
-        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}{here()}")
+        hint = ""
+        if isinstance(fun, Tracer) or aval_of_plain(fun) is not None:
+            hint = "; give the function itself, not its value f(x)"
+        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}{here()}{hint}")
 
 
 def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
@@ -162,9 +165,7 @@ def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
         try:
             numbers = tuple(operator.index(n) for n in argnums)
         except TypeError:
-            raise TypeError(
-                f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}{here()}"
-            ) from None
+            raise no_positions(who, _ARGNUMS, argnums) from None
         if not numbers:
             raise ValueError(f"{who}: argnums is empty{here()}; give at least one position")
         if len(set(numbers)) != len(numbers):
@@ -173,9 +174,21 @@ def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
     try:
         return operator.index(argnums)
     except TypeError:
-        raise TypeError(
-            f"{who}: argnums must be an int or a tuple of ints, got {argnums!r}{here()}"
-        ) from None
+        raise no_positions(who, _ARGNUMS, argnums) from None
+
+
+_ARGNUMS = "argnums must be an int or a tuple of ints"
+
+
+def no_positions(who: str, option: str, value: Any) -> TypeError:
+    """The error for what is given in place of positions, such as the argument of the function."""
+    what = f"{who}: {option}, got "
+    if isinstance(value, (Tracer, np.ndarray, np.generic, float, complex)):
+        return TypeError(
+            f"{what}{aval_of(value)}{here()}; {who} makes a function, which takes the arguments: "
+            f"{who}(f)(x)"
+        )
+    return TypeError(f"{what}{value!r}{here()}")
 
 
 def positions(who: str, argnums: int | tuple[int, ...], n_args: int) -> tuple[int, ...]:
@@ -247,7 +260,10 @@ def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
     )
 
 
-_AS_ARGUMENT = "bind it with functools.partial, or pass it by keyword, or in a pytree of arrays"
+_AS_ARGUMENT = (
+    "bind it with functools.partial, or pass it by keyword, or in a pytree of arrays (if it is the "
+    "self of a method: argnums=1, or transform the bound method)"
+)
 _AS_RESULT = "return arrays and numbers (has_aux=True, where there is it, carries out the rest)"
 
 

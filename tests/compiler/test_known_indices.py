@@ -177,7 +177,7 @@ def test_loops_are_optimised_in_long_programs():
             h = np.tanh(h @ w) * np.exp(-h * h)
         return np.sum(h)
 
-    text = ft.jit(ft.grad(layers, 1)).llvm(np.ones((16, 48)), [np.ones((48, 48))] * 8)
+    text = ft.jit(ft.grad(layers, 1)).llvm(np.ones((16, 48)), [np.ones((48, 48))] * 12)
     assert text.count("\n") > LONG_PROGRAM_LINES
     assert optimisation_level(text) == 1
 

@@ -10,6 +10,7 @@ import typing as _typing
 
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
+from functrans.namespaces import missing as _missing
 from functrans.scipy.dispatch import plain as _plain
 from functrans.scipy.integrate.odes import odeint as odeint
 from functrans.scipy.integrate.odes import solve_ivp as solve_ivp
@@ -33,7 +34,7 @@ else:
         """SciPy's warning; SciPy is imported when it is first asked for."""
         if name == "IntegrationWarning":
             return _plain("integrate.IntegrationWarning")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing(__name__, name)
 
 
 __all__ = _exported(globals(), ("IntegrationWarning",))
