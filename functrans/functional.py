@@ -239,7 +239,6 @@ def _scalar_result(who: str, func: Callable[..., Any]) -> Callable[..., Any]:
       TypeError: it is no function.
       ShapeError: (when called) the result has not exactly one element.
     """
-
     check_callable(f"functional.{who}", func)
 
     def scalar(*args: Any) -> Any:
