@@ -105,6 +105,13 @@ ARGUMENTS = [
     case("argnums twice from the end", ValueError, lambda: ft.grad(loss, (0, -2))(X, X), "twice"),
     case("argnums empty", ValueError, lambda: ft.grad(loss, ()), "argnums is empty", "at least"),
     case("no function", TypeError, lambda: ft.grad(3), "expected a function, got int"),  # type: ignore[arg-type]  # refused
+    case("point for argnums", TypeError, lambda: ft.grad(loss, X), "argnums", "f64", "grad(f)(x)"),  # type: ignore[arg-type]  # refused
+    case("point for static_argnums", TypeError, lambda: ft.jit(loss, X), "static_argnums", "jit(f)"),  # type: ignore[arg-type]  # refused
+    case("value for function", TypeError, lambda: ft.grad(loss(X)), "give the function itself"),  # type: ignore[arg-type]  # refused
+    case(
+        "value for function of functional", TypeError,
+        lambda: functional.jacobian(loss(X), X), "functional.jacobian", "give the function itself",  # type: ignore[arg-type]  # refused
+    ),
     case("no function to vmap", TypeError, lambda: ft.vmap(None), "expected a function"),  # type: ignore[arg-type]  # refused
     case("no primal", TypeError, lambda: ft.vjp(loss), "at least one primal"),
     case(
@@ -735,3 +742,10 @@ def test_nested_errors_leave_the_outer_trace_usable() -> None:
     np.testing.assert_allclose(ft.grad(fun)(X), 2 * X)
     np.testing.assert_allclose(ft.jvp(fun, (X,), (X,))[1], 2 * X @ X)
     np.testing.assert_allclose(ft.jit(fun)(X), X @ X)
+
+
+@pytest.mark.parametrize("module", [ft, ft.numpy, ft.scipy.linalg, ft.scipy.signal, ft.scipy.fft])
+def test_python_can_suggest_names_of_modules(module):
+    with pytest.raises(AttributeError, match="has no attribute 'gradd'") as caught:
+        _ = module.gradd
+    assert (caught.value.name, caught.value.obj) == ("gradd", module)

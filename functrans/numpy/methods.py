@@ -237,7 +237,9 @@ def _contains(self: Any, value: Any) -> bool:
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     """``functrans.numpy``, which follows the Python array API standard."""
     array_api.check_version(api_version)
-    return sys.modules["functrans.numpy"]
+    own = sys.modules["functrans.numpy"]
+    names: Any = sys._getframe(1).f_globals
+    return own if type(names) is dict else names.stand_in(own)  # what the module is in a twin
 
 
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:

@@ -123,6 +123,10 @@ class Names(dict[str, Any]):
             self[name] = replaced
         return replaced
 
+    def stand_in(self, value: Any) -> Any:
+        """What stands for a value in these functions."""
+        return twin(value)
+
     def refresh(self, memo: Memo) -> None:
         """Forget twins of values that the module no longer has, and of those that may change.
 

@@ -509,6 +509,20 @@ def test_what_traced_arrays_say():
     assert ft.grad(fun)(A).shape == A.shape
 
 
+def test_arrays_of_the_namespace_of_an_argument_are_filled():
+    def cumulated(x):
+        xp = x.__array_namespace__()
+        out = xp.zeros(x.shape)
+        out[0] = x[0]
+        for i in range(1, 4):
+            out[i] = out[i - 1] * 0.5 + x[i]
+        return xp.sum(out)
+
+    x = np.linspace(1.0, 2.0, 4)
+    for transform in (ft.grad, lambda f: ft.jit(ft.grad(f))):
+        np.testing.assert_allclose(transform(cumulated)(x), [1.875, 1.75, 1.5, 1.0])
+
+
 def test_program_in_the_namespace_of_its_argument():
     """As a library writes that knows the standard only."""
 
