@@ -106,7 +106,7 @@ ARGUMENTS = [
     case("argnums empty", ValueError, lambda: ft.grad(loss, ()), "argnums is empty", "at least"),
     case("no function", TypeError, lambda: ft.grad(3), "expected a function, got int"),  # type: ignore[arg-type]  # refused
     case("point for argnums", TypeError, lambda: ft.grad(loss, X), "argnums", "f64", "grad(f)(x)"),  # type: ignore[arg-type]  # refused
-    case("point for static_argnums", TypeError, lambda: ft.jit(loss, X), "static_argnums", "jit(f)"),  # type: ignore[arg-type]  # refused
+    case("point for jit", TypeError, lambda: ft.jit(loss, X), "static_argnums", "jit(f)"),  # type: ignore[arg-type]  # refused
     case("value for function", TypeError, lambda: ft.grad(loss(X)), "give the function itself"),  # type: ignore[arg-type]  # refused
     case(
         "value for function of functional", TypeError,
