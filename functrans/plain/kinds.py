@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.masked import MaskedSelection
 from functrans.plain.memory import Buffer
+from functrans.plain.standins import install_exemplar
 from functrans.trace import Tracer
 
 
@@ -35,6 +36,9 @@ def exemplar(value: Any) -> Any:
         return np.zeros((), value.dtype)
     number = value.dtype.type(0)
     return number.item() if value.aval.weak else number
+
+
+install_exemplar(exemplar)
 
 
 def _is_given_array(value: Any) -> bool:

@@ -46,6 +46,7 @@ from functrans.plain.twins import (
     Names,
     builtin_twins,
     called,
+    identity_of,
     made_by_twins,
     original_of,
     register,
@@ -528,12 +529,22 @@ def install() -> None:
             "print": _print,
             "issubclass": _issubclass,
             "map": _map,
+            "id": identity_of,
             "globals": _globals,
             "__import__": _import,
             "__build_class__": _build_class,
             **{called(kind): _CALLED[getattr(builtins, kind)] for kind in CALLED_TYPES},
         }
     )
+    for name in _VALUES:
+        register(getattr(builtins, name), builtin_twins[name])
+
+
+_VALUES = (
+    "max", "min", "isinstance", "hasattr", "getattr", "repr", "print", "issubclass", "map",
+    "globals", "id",
+)  # fmt: skip
+"""Functions of Python that are their twins wherever they are met: defaults, items."""
 
 
 _OF_STRUCT = ("pack", "pack_into", "unpack", "unpack_from", "iter_unpack")

@@ -18,6 +18,14 @@ _MAKE = "__functrans_make__"
 _MEMBER = "__functrans_member__"
 
 
+_exemplar: list[Function] = []
+
+
+def install_exemplar(function: Function) -> None:
+    """Hand over what gives a plain value of the class that a traced one has (``plain.kinds``)."""
+    _exemplar.append(function)
+
+
 class StandIn(type):
     """A class without instances that answers as another one: ``isinstance``, attributes, equality.
 
@@ -45,6 +53,8 @@ class StandIn(type):
 
     def __getattribute__(cls, name: str) -> Any:
         """Of the original."""
+        if name == "__match_args__" and name in type.__getattribute__(cls, "__dict__"):
+            return type.__getattribute__(cls, name)
         value = getattr(original_class(cls), name)
         return _own(cls, _MEMBER)(value) if callable(value) else value
 
@@ -53,8 +63,9 @@ class StandIn(type):
         setattr(original_class(cls), name, value)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        """As the original."""
-        return isinstance(instance, original_class(cls))
+        """As the original; traced values are of the classes that their values have."""
+        original = original_class(cls)
+        return isinstance(instance, original) or isinstance(_exemplar[0](instance), original)
 
     def __subclasscheck__(cls, other: type) -> bool:
         """As the original."""

@@ -23,7 +23,7 @@ import collections
 import dis
 import enum
 import functools
-import itertools
+import operator
 import types
 import weakref
 from collections.abc import Callable
@@ -87,8 +87,24 @@ def memo() -> Memo:
 
 _MODULE_NAMES = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
 
-_LASTING = (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, type, np.ufunc)
+_LASTING = (types.ModuleType, types.BuiltinFunctionType, np.ufunc)
 """Kinds of values whose twins stay right as long as the name has the same value."""
+
+
+def _is_lasting(value: Any, replaced: Any) -> bool:
+    """Whether the twin of a value is the same in the next call, and holds nothing of this one.
+
+    That of a function is if it is kept: without closure, defaults and attributes. That of a class
+    of a user is made anew, as its members may be.
+    """
+    if isinstance(value, types.FunctionType):
+        if not is_twin(replaced):
+            return replaced is value or value.__closure__ is None
+        kept = names_of(value.__globals__).functions.get(value)
+        return kept is not None and kept[0] is replaced
+    if isinstance(value, type):
+        return not is_user_module(value.__module__)
+    return isinstance(value, _LASTING)
 
 
 class Names(dict[str, Any]):
@@ -135,7 +151,7 @@ class Names(dict[str, Any]):
         for name, (value, replaced) in list(self.sources.items()):
             if name in _MODULE_NAMES:
                 continue
-            if self.original.get(name) is not value or not isinstance(value, _LASTING):
+            if self.original.get(name) is not value or not _is_lasting(value, replaced):
                 del self.sources[name]
                 if self.get(name) is replaced:
                     del self[name]
@@ -172,6 +188,9 @@ class Builtins(dict[str, Any]):
         """What the module has under a name, or Python."""
         if name in self.names.original:
             return self.names[name]
+        if name.startswith(_PATTERN[:5]):
+            own = name[5:-2]
+            return pattern_of(self.names[own] if own in self.names.original else self[own])
         return builtins.__dict__[name]
 
 
@@ -238,6 +257,8 @@ def twin(value: Any) -> Any:
         make = twin_class if is_user_module(value.__module__) else makers[type]
     elif kind in makers:
         make = makers[kind]
+    elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        make = _twin_named_tuple
     else:
         make = twin_object if is_user_module(kind.__module__) else _library_maker(kind)
     if make is None:
@@ -270,6 +291,16 @@ def original_of(value: Any) -> Any:
     return value
 
 
+def identity_of(value: Any) -> int:
+    """The identity of the value from outside that another one stands for."""
+    if _OUTSIDE in type(value).__dict__:
+        return id(_origin_of(value))
+    for known, own in memo().values.values():
+        if own is value:
+            return id(known)
+    return id(original_of(value))
+
+
 def given_back(value: Any) -> Any:
     """A value of a twin as the world outside gets it: arrays, functions and classes as they were.
 
@@ -295,7 +326,11 @@ def given_back(value: Any) -> Any:
                 value[key] = new
         return value
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return of_fields(value, [given_back(item) for item in value], given_back)
+        items = [given_back(item) for item in value]
+        kept = vars(value).values() if hasattr(value, "__dict__") else ()
+        if all(new is old for new, old in zip(items, value, strict=True)) and not kept:
+            return value
+        return of_fields(value, items, given_back)
     if _OUTSIDE in kind.__dict__:
         return _origin_of(value)
     original = kind.__dict__.get(_ORIGINAL)
@@ -330,10 +365,11 @@ def twin_function(function: types.FunctionType) -> Any:
     names = names_of(function.__globals__)
     lasting = names.functions.get(function)
     state = function.__code__, function.__defaults__, function.__kwdefaults__
-    if lasting is not None and all(a is b for a, b in zip(lasting[1], state, strict=True)):
+    if lasting is not None and not function.__dict__ and all(map(operator.is_, lasting[1], state)):
         return lasting[0]
     result = _copied(function, names)
-    if function.__closure__ is None and not function.__defaults__ and not function.__kwdefaults__:
+    has_more = function.__closure__ or function.__defaults__ or function.__kwdefaults__
+    if not has_more and not function.__dict__:
         names.functions[function] = result, state
     return result
 
@@ -399,7 +435,7 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     result.__module__ = function.__module__
     result.__doc__ = function.__doc__
     result.__annotations__ = function.__annotations__
-    result.__dict__ = function.__dict__
+    result.__dict__ = _twin_dict(function.__dict__)
     return result
 
 
@@ -457,11 +493,50 @@ def called(name: str) -> str:
     return f"{name}()"
 
 
+_PATTERN = "case {}()"
+"""The name under which a class pattern looks for its class, or for the module that it is in."""
+
+
+def pattern_of(value: Any) -> Any:
+    """What a class is in a class pattern, where traced values are of the classes of values.
+
+    Of a module, one whose classes are.
+    """
+    if isinstance(value, type):
+        return _pattern(value) if value in PATTERNS or issubclass(value, np.generic) else value
+    original = original_of(value)
+    if isinstance(original, type):  # numbers of NumPy
+        return pattern_of(original)
+    return _Patterns(value) if type(original) is types.ModuleType else value
+
+
+PATTERNS = frozenset({float, int, complex, bool, np.ndarray})
+
+
+@functools.cache
+def _pattern(kind: type) -> Any:
+    result = StandIn(kind, kind, lambda member: member)
+    if kind in (float, int):  # whose one positional pattern is for the number itself
+        type.__setattr__(result, "__match_args__", ("real",))
+    return result
+
+
+class _Patterns:
+    """A module of which classes are those of class patterns."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return pattern_of(getattr(self.module, name))
+
+
 @functools.lru_cache(maxsize=8192)
 def with_calls_marked(code: types.CodeType) -> types.CodeType:
     """The code, in which ``float(...)`` loads another name than ``float`` alone does.
 
-    CPython marks a global that is loaded to be called by the low bit of its argument.
+    CPython marks a global that is loaded to be called by the low bit of its argument. Class
+    patterns load another name, too.
     """
     consts = tuple(
         [with_calls_marked(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
@@ -469,17 +544,27 @@ def with_calls_marked(code: types.CodeType) -> types.CodeType:
     is_changed = any(new is not old for new, old in zip(consts, code.co_consts, strict=True))
     names = list(code.co_names)
     raw = bytearray(code.co_code)
-    if any(name in names for name in CALLED_TYPES):
-        for instruction, following in itertools.pairwise(dis.get_instructions(code)):
-            if instruction.opname != "LOAD_GLOBAL" or instruction.argval not in CALLED_TYPES:
+    has_patterns = dis.opmap["MATCH_CLASS"] in raw[::2]
+    if has_patterns or any(name in names for name in CALLED_TYPES):
+        instructions = list(dis.get_instructions(code))
+        for number, instruction in enumerate(instructions):
+            if instruction.opname != "LOAD_GLOBAL":
                 continue
-            is_called = (instruction.arg or 0) & 1
-            if instruction.argval == "super":
+            name, is_called = instruction.argval, (instruction.arg or 0) & 1
+            following = instructions[number + 1]
+            after = instructions[number + 2 + (following.opname == "LOAD_ATTR")]
+            if has_patterns and after.opname == "MATCH_CLASS":
+                marked = _PATTERN.format(name)
+            elif name not in CALLED_TYPES:
+                continue
+            elif name == "super":
                 if following.opname in ("PRECALL", "CALL") or following.argval == "__class__":
                     continue
-            elif not is_called:
+                marked = called(name)
+            elif is_called:
+                marked = called(name)
+            else:
                 continue
-            marked = called(instruction.argval)
             if marked not in names:
                 names.append(marked)
             place = names.index(marked)
@@ -538,10 +623,23 @@ def twin_class(cls: type) -> type:
     for name, value in list(cls.__dict__.items()):
         if name in _KEPT or isinstance(value, types.MemberDescriptorType):
             continue
-        replaced = members[name] = _member(value)
+        replaced = _member(value)
+        if name in ("__array_ufunc__", "__array_function__") and callable(replaced):
+            replaced = _told_by_numpy(replaced)
+        members[name] = replaced
         if result.__dict__.get(name, EMPTY) is not replaced:
             type.__setattr__(result, name, replaced)
     return result
+
+
+def _told_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that NumPy calls with its function, which is what its name is in twins."""
+
+    @functools.wraps(method)
+    def call(self: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(self, twin(function), *args, **kwargs)
+
+    return call
 
 
 def give_back_members(cls: type, members: dict[str, Any]) -> None:
@@ -591,8 +689,6 @@ def _may_have_twin(cls: type) -> bool:
 def _member(value: Any) -> Any:
     """The twin of what stands in a class: functions, static and class methods, properties."""
     kind = type(value)
-    if kind is types.FunctionType:
-        return twin_function(value)
     if kind in (staticmethod, classmethod):
         function = _member(value.__func__)
         return value if function is value.__func__ else kind(function)
@@ -605,7 +701,9 @@ def _member(value: Any) -> Any:
         result: Any = functools.cached_property(_member(value.func))
         result.attrname = value.attrname
         return result
-    return value if kind in ATOMS else twin(value)
+    replaced = value if kind in ATOMS else twin(value)
+    is_bound = type(replaced) is types.FunctionType and kind is not types.FunctionType
+    return staticmethod(replaced) if is_bound else replaced  # functions of C are no methods
 
 
 # objects ------------------------------------------------------------------------------------------
@@ -696,36 +794,88 @@ def _identity(value: Any) -> int:
 # containers ---------------------------------------------------------------------------------------
 
 
-def _twin_list(value: list[Any]) -> Any:
+def _twin_list(value: Any) -> Any:
     items = list(map(twin, value))
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
-    memo().containers.append((value, items, list(items)))
-    return items
+    result = _emptied(value)
+    result.extend(items)
+    memo().containers.append((value, result, items))
+    return result
 
 
 def _twin_dict(value: dict[Any, Any]) -> Any:
-    items = {key: twin(item) for key, item in value.items()}
-    if all(items[key] is item for key, item in value.items()):
+    """Functions, classes and objects are found under their twins."""
+    pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
+    if all(own is key and new is item for key, own, item, new in pairs):
         return value
-    memo().containers.append((value, items, dict(items)))
+    items = _emptied(value)
+    items.update({own: new for _, own, _, new in pairs})
+    memo().containers.append((value, items, [(own, new) for _, own, _, new in pairs]))
+    return items
+
+
+def _twin_namespace(value: types.SimpleNamespace) -> Any:
+    items = _twin_dict(value.__dict__)
+    if items is value.__dict__:
+        return value
+    result = types.SimpleNamespace()
+    memo().containers[-1] = value.__dict__, result.__dict__, memo().containers[-1][2]
+    result.__dict__.update(items)
+    return result
+
+
+def _emptied(value: Any) -> Any:
+    """An empty container of the same class and settings."""
+    kind = type(value)
+    if kind is collections.defaultdict:
+        return kind(twin(value.default_factory))
+    return kind((), value.maxlen) if kind is collections.deque else kind()
+
+
+def _twin_set(value: Any) -> Any:
+    pairs = [(item, twin(item)) for item in value]
+    if all(new is item for item, new in pairs):
+        return value
+    items = type(value)([new for _, new in pairs])
+    if type(value) is set:
+        memo().containers.append((value, items, [new for _, new in pairs]))
     return items
 
 
 def give_back_items(container: Any, twin: Any, first: Any) -> None:
-    """Write to a list or dictionary from outside what was written to its twin."""
-    keys: Any = range(len(twin)) if type(twin) is list else twin
-    known = range(len(first)) if type(first) is list else first
-    if len(twin) == len(first) and all(k in known and twin[k] is first[k] for k in keys):
+    """Write to a container from outside what was written to its twin.
+
+    Args:
+      container: of the world.
+      twin: its twin.
+      first: what the twin held at first, in order: items, or keys and items.
+    """
+    if isinstance(twin, dict):
+        now: Any = list(twin.items())
+        if len(now) == len(first) and all(
+            a is b for pair, old in zip(now, first, strict=True)
+            for a, b in zip(pair, old, strict=True)
+        ):  # fmt: skip
+            return
+        olds = {id(x): old for pair, known in zip(first, container.items(), strict=True)
+                for x, old in zip(pair, known, strict=True)}  # fmt: skip
+
+        def old(value: Any) -> Any:
+            return olds[id(value)] if id(value) in olds else given_back(value)
+
+        new = {old(key): old(item) for key, item in now}
+        container.clear()
+        container.update(new)
         return
-    if type(twin) is list:
-        olds = {id(new): old for new, old in zip(first, container, strict=True)}
-        container[:] = [olds.get(id(item), given_back(item)) for item in twin]
+    items = list(twin)
+    is_same = len(items) == len(first) and all(a is b for a, b in zip(items, first, strict=True))
+    if is_same or (type(twin) is set and set(map(id, items)) == set(map(id, first))):
         return
-    kept = {k: container[k] for k in keys if k in first and twin[k] is first[k]}
-    new = {k: kept[k] if k in kept else given_back(twin[k]) for k in keys}
+    olds = {id(new): old for new, old in zip(first, container, strict=True)}
+    found = [olds[id(item)] if id(item) in olds else given_back(item) for item in items]
     container.clear()
-    container.update(new)
+    (container.update if type(twin) is set else container.extend)(found)
 
 
 def _twin_tuple(value: tuple[Any, ...]) -> Any:
@@ -733,6 +883,13 @@ def _twin_tuple(value: tuple[Any, ...]) -> Any:
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     return tuple(items)
+
+
+def _twin_named_tuple(value: Any) -> Any:
+    items = list(map(twin, value))
+    if all(new is old for new, old in zip(items, value, strict=True)):
+        return value
+    return of_fields(value, items, twin)
 
 
 # other values -------------------------------------------------------------------------------------
@@ -816,12 +973,19 @@ makers: dict[type, Callable[[Any], Any] | None] = {
     types.ModuleType: _twin_module,
     np.ndarray: _twin_array,
     list: _twin_list,
+    collections.deque: _twin_list,
     dict: _twin_dict,
+    collections.OrderedDict: _twin_dict,
+    collections.defaultdict: _twin_dict,
+    collections.Counter: _twin_dict,
+    types.SimpleNamespace: _twin_namespace,
     tuple: _twin_tuple,
+    set: _twin_set,
+    frozenset: _twin_set,
     type: None,
 }
 """How values of a type are twinned; those of ``None`` are their own twins."""
-makers.update(dict.fromkeys((Buffer, set, frozenset, types.BuiltinFunctionType, np.ufunc), None))
+makers.update(dict.fromkeys((Buffer, types.BuiltinFunctionType, np.ufunc), None))
 
 makers_by_name: dict[str, Callable[[Any], Any]] = {}
 """The same for classes of libraries, by module and name: of SciPy and numba."""
