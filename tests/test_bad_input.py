@@ -107,6 +107,7 @@ ARGUMENTS = [
     case("no function", TypeError, lambda: ft.grad(3), "expected a function, got int"),  # type: ignore[arg-type]  # refused
     case("point for argnums", TypeError, lambda: ft.grad(loss, X), "argnums", "f64", "grad(f)(x)"),  # type: ignore[arg-type]  # refused
     case("point for jit", TypeError, lambda: ft.jit(loss, X), "static_argnums", "jit(f)"),  # type: ignore[arg-type]  # refused
+    case("point for hessian", TypeError, lambda: ft.hessian(loss, X), "hessian: argnums"),  # type: ignore[arg-type]  # refused
     case("value for function", TypeError, lambda: ft.grad(loss(X)), "give the function itself"),  # type: ignore[arg-type]  # refused
     case(
         "value for function of functional", TypeError,

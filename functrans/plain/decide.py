@@ -15,9 +15,10 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import itertools
 import types
 import weakref
-from collections import ChainMap, Counter
+from collections import ChainMap, Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -184,7 +185,18 @@ def needs_twin(function: Any, args: Iterable[Any] = ()) -> bool:
     """Whether a function is traced by a twin, when it is called with these arguments."""
     if reason_for_twin(function):
         return True
-    return any(type(x) in _FUNCTIONS and reason_for_twin(x) for x in args)
+    return any(
+        reason_for_twin(x) if type(x) in _FUNCTIONS else type(x) is list and _is_of_numbers(x)
+        for x in args
+    )
+
+
+def _is_of_numbers(value: list[Any]) -> bool:
+    """Whether a list is one of traced numbers, in lists or not, which stands for an array."""
+    return bool(value) and all(
+        _is_of_numbers(x) if type(x) is list else isinstance(x, Tracer) and not x.shape
+        for x in value[:_MANY]
+    )
 
 
 _FUNCTIONS = frozenset({types.FunctionType, types.MethodType, functools.partial})
@@ -247,10 +259,12 @@ def _looked_for(value: Any, seen: _Seen) -> str:
         return _of_class(value, seen) if is_user_module(value.__module__) else ""
     if isinstance(value, types.ModuleType):
         return value.__name__ if is_user_module(value.__name__) else ""
-    if kind in (list, tuple):
-        return _first(filter(callable, value[:_MANY]), seen)
-    if kind is dict:
-        return _first(filter(callable, list(value.values())[:_MANY]), seen)
+    if kind is types.SimpleNamespace:
+        value, kind = value.__dict__, dict
+    if issubclass(kind, dict):
+        value = value.values()
+    if issubclass(kind, (dict, list, tuple, set, frozenset, deque)):
+        return _first(filter(callable, itertools.islice(value, _MANY)), seen)
     if kind is np.vectorize or kind.__module__.partition(".")[0] in ("scipy", "numba"):
         return f"an object of {kind.__module__}.{kind.__qualname__}"
     if hasattr(value, "__wrapped__"):

@@ -415,9 +415,17 @@ class TracedSparse(Sparse):
         return TracedSparse(self.kind, self.format, self.shape, sites, self.entries[:n])
 
     def _mapped(self, of_scipy: Callable[[Any], Any], change: Callable[[Any], Any]) -> TracedSparse:
-        """Other entries, in the format of what SciPy makes of a matrix."""
+        """Other entries, in the format of what SciPy makes of a matrix.
+
+        SciPy adds up the entries of places in the matrix itself before.
+        """
+        self._add_up_entries()
         own = self._distinct()
         return own._with(change(own.entries)).asformat(of_scipy(ones(own)).format)
+
+    def _add_up_entries(self) -> None:
+        if self.format in ("coo", "csc", "csr", "bsr"):
+            self.sum_duplicates()
 
     def _moved(self, change: Callable[[Any], Any]) -> Any:
         """The result of an operation of SciPy's that only moves entries."""
@@ -483,13 +491,13 @@ class TracedSparse(Sparse):
             raise refused(
                 f".data = ... of shape {shape_of(value)}", f"its data have shape {shape_of(old)}"
             )
+        sharers, form = self._sharers, (self.kind, self.format, self.shape)
         if self._memory is None:
-            sites = self._visible("data")
-            self._become(self.kind, self.format, self.shape, sites, value)
+            self._become(*form, self._visible("data"), value)
         else:
             places = self._memory[1]
-            entries = places_in(value, places)
-            self._become(self.kind, self.format, self.shape, self.sites, entries, (value, places))
+            self._become(*form, self.sites, places_in(value, places), (value, places))
+        self._sharers = sharers  # of the arrays of places, still
 
     def _sharing(self, kind: str, layout: str, shape: Any, coords: Any) -> TracedSparse:
         """A matrix of the same memory."""
@@ -541,10 +549,11 @@ class TracedSparse(Sparse):
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> TracedSparse:
         """Entries of another dtype."""
         dtype = getattr(dtype, "dtype", dtype)
-        if not copy and np.dtype(dtype) == self.dtype:
-            return self
-        own = self._distinct()
-        return own._with(own.entries.astype(dtype))
+        if np.dtype(dtype) == self.dtype:
+            return self.copy() if copy else self
+        own = self._with(self.entries.astype(dtype))
+        own._add_up_entries()
+        return own
 
     def asfptype(self) -> TracedSparse:
         """Entries in floating point."""

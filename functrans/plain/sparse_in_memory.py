@@ -59,7 +59,8 @@ class _InMemory:
 
     def _check_alone(self: Any, name: str) -> None:
         """Refuse what SciPy does in the memory that others see, in another order."""
-        if self._is_shared and self.format in ("csc", "csr"):
+        is_shared = self._is_shared or self._has_sharers()
+        if is_shared and self.format in ("csc", "csr"):
             raise refused(
                 f".{name}() where others share the data", f"call it on a copy: A.copy().{name}()"
             )
@@ -73,10 +74,11 @@ class _InMemory:
         n, truth = self._stored_count(), truth_of(self.entries)
         if truth is not None and n is not None and truth[:n].all():
             return
-        is_moved = self._is_shared and self.format in ("csc", "csr")
-        if is_moved and self._has_sharers():
+        is_in_memory = self.format in ("csc", "csr")
+        is_moved = is_in_memory and self._is_shared
+        if is_in_memory and self._has_sharers():
             raise refused(
-                ".eliminate_zeros() where other matrices (transposes, real parts) share the data",
+                ".eliminate_zeros() where other matrices (transposes, real parts) share the arrays",
                 "call it on a copy: A = A.copy(); A.eliminate_zeros()",
             )
         is_moved = is_moved and isinstance(self.entries, Tracer)

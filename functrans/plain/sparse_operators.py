@@ -91,6 +91,8 @@ class _Operators:
 
     def __neg__(self: Any) -> Any:
         """Negative entries."""
+        if self.format in ("bsr", "coo", "csc", "csr", "dia"):
+            return self._with(-self.entries)
         return self._mapped(operator.neg, lambda entries: -entries)
 
     def __pos__(self: Any) -> Any:

@@ -234,6 +234,7 @@ def hessian(
              [ 0., 12.]])
     """
     fun = traced_form("hessian", fun)
+    check_argnums("hessian", argnums)
     first = part_of(fun, jacrev(fun, argnums, has_aux, holomorphic))
     options = {
         "has_aux": has_aux,

@@ -476,3 +476,39 @@ def test_zeros_that_other_matrices_share_are_not_dropped(view: str, transform: s
     with pytest.raises(UnsupportedOperationError, match=r"A = A.copy\(\); A.eliminate_zeros"):
         {"grad": ft.grad, "jit": ft.jit}[transform](f)(np.arange(1.0, 5.0))
     check(alone, transform)
+
+
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "abs": abs,
+    "neg": lambda A: -A,
+    "round": lambda A: round(A, 1),
+    "power": lambda A: A.power(2),
+    "astype": lambda A: A.astype(complex),
+    "sin": lambda A: A.sin(),
+    "conj": lambda A: A.conj(),
+    "twice": lambda A: A * 2,
+}
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit"])
+@pytest.mark.parametrize("operation", UNARY)
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_entries_at_one_place_are_added_up_where_scipy_does(
+    layout: str, operation: str, transform: str
+) -> None:
+    """SciPy does it in the matrix itself, in operations that seem not to change it."""
+    for kind, view in itertools.product(KINDS, (False, True)):
+
+        def f(x: Any, name: str = f"{layout}_{kind}", view: bool = view) -> Any:
+            places = ([0, 2, 0, 1], [1, 1, 1, 0])
+            A = getattr(sp, name)((x * 1.0, places if layout == "coo" else (
+                [2, 0, 0, 1], [0, 1, 3, 4])), shape=(3, 3))  # fmt: skip
+            T = A.T if view else A
+            B = UNARY[operation](A)
+            total = np.real(B.data) @ np.arange(1.0, 1 + len(B.data)) + A.nnz + 3 * B.nnz
+            total += A.data @ np.arange(1.0, 1 + len(A.data)) ** 2
+            A.data[0] = 5 * x[1]
+            return total + (T @ np.arange(3.0)) @ np.arange(1.0, 4.0) + np.real(B.sum())
+
+        if is_offered(f):
+            check(f, transform)

@@ -62,3 +62,17 @@ def test_lists_are_taken_as_arrays_are(module: str) -> None:
             n += 1
             break
     assert n > {"numpy.linalg": 3, "scipy.linalg": 2, "scipy.ndimage": 3}.get(module, 5)
+
+
+@pytest.mark.parametrize("form", [lambda x: np.sin(x), lambda x: np.dot(x, x), np.sum, np.cumsum])
+def test_lists_of_numbers_as_arguments_stand_for_arrays(form):
+    def f(x):
+        return np.sum(form(x)) * 2.0
+
+    x = [0.5, 1.5, -1.0]
+    expected = ft.grad(f)(np.array(x))
+    for transform in (ft.grad, lambda f: ft.jit(ft.grad(f))):
+        found = transform(f)(x)
+        assert type(found) is list
+        np.testing.assert_allclose(found, expected, 1e-14)
+    np.testing.assert_allclose(ft.jit(f)(x), f(x), 1e-14)
