@@ -47,9 +47,10 @@ class Trace:
       label: what is traced, for messages: ``grad of loss``.
       source: the user's line that opened it.
       n_before: how many equations the innermost trace around it that stages had when it was opened.
+      at_end: what is called when it is closed.
     """
 
-    __slots__ = ("is_direct", "is_open", "label", "n_before", "parent", "source")
+    __slots__ = ("at_end", "is_direct", "is_open", "label", "n_before", "parent", "source")
     is_staging = False
     is_branch = False
     """Whether it stages what may not run: operations on tracers from outside belong to it, too."""
@@ -63,6 +64,7 @@ class Trace:
         self.label = label
         self.source: Captured | None = None
         self.n_before = 0
+        self.at_end: list[Callable[[], None]] = []
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
@@ -408,6 +410,8 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
         """Close the trace; an error of ours that NumPy wrapped into its own comes out again."""
         self.trace.is_open = self.trace.is_direct = False
         open_traces.reset(self.token)
+        while self.trace.at_end:
+            self.trace.at_end.pop()()
         if kind is RecursionError and self.trace.parent is None:
             _explain_recursion(self.trace, error, traceback)
         if type(error) is ValueError and str(error).startswith(_NUMPY_WRAPPER):

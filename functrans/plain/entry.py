@@ -8,6 +8,7 @@ Layer: ``plain``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,10 @@ def _check_memory(function: Any, result: Any, *, is_outermost: bool) -> None:
 
 
 def _give_back(memo: Memo) -> None:
-    """Write to globals, closures and objects from outside what the twin wrote."""
+    """Write to globals, closures and objects from outside what the twin wrote.
+
+    Traced values stay traced until the trace that they belong to has ended.
+    """
     for view in all_views():
         view.give_back()
     for cell, own, first in memo.cells.values():
@@ -69,9 +73,38 @@ def _give_back(memo: Memo) -> None:
                 del cell.cell_contents
             else:
                 cell.cell_contents = given_back(content)
-    for value in memo.objects:
-        given_back(value.__dict__)
+                memo.written.append((cell, "cell_contents"))
     for cls, members in list(memo.classes.items()):
         twins.give_back_members(cls, members)
     for container in memo.containers:
         twins.give_back_items(*container)
+    _look_through(memo)
+
+
+def _look_through(memo: Memo) -> None:
+    """Give back what objects hold that may have been written to; look again if some is traced."""
+    for value in (*memo.objects, *memo.made):
+        given_back(value.__dict__)
+    for container, *_ in memo.containers:
+        given_back(container)
+    for container in memo.shared:
+        given_back(container)
+    for owner, name in memo.written:
+        if isinstance(owner, dict):
+            owner[name] = given_back(owner.get(name))
+        else:
+            setattr(owner, name, given_back(getattr(owner, name)))
+    for trace in memo.traces:
+        trace.at_end.append(functools.partial(_end, memo, trace))
+    memo.traces.clear()
+
+
+def _end(memo: Memo, trace: Any) -> None:
+    """Put plain values where those of a trace were kept, which has ended."""
+    token = memo_of_call.set(memo)
+    memo.ended = trace
+    try:
+        _look_through(memo)
+    finally:
+        memo.ended = None
+        memo_of_call.reset(token)

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from functrans.plain.decide import is_single_dispatch
-from functrans.plain.kinds import class_of
+from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.memory import (
     BUFFER_KINDS,
     PLAIN_KINDS,
@@ -59,9 +59,17 @@ class Memo:
       containers: lists and dictionaries from outside, their twins and what these held at first.
       objects: objects from outside that were seen, to look at what was written to them.
       classes: classes whose twins are up to date, and what these hold.
+      shared: containers from outside that are their own twins.
+      made: objects that were made, and are kept by others.
+      written: owners and names of what was written to globals, closures and classes.
+      traces: those whose values are kept by all these.
+      ended: one that has ended: plain values are put in the place of its own.
     """
 
-    __slots__ = ("cells", "classes", "containers", "objects", "values")
+    __slots__ = (
+        "cells", "classes", "containers", "ended", "made", "objects", "shared", "traces", "values",
+        "written",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Any, Any]] = {}
@@ -69,6 +77,11 @@ class Memo:
         self.containers: list[tuple[Any, Any, Any]] = []
         self.objects: list[Any] = []
         self.classes: dict[type, dict[str, Any]] = {}
+        self.shared: list[Any] = []
+        self.made: list[Any] = []
+        self.written: list[tuple[Any, str]] = []
+        self.traces: set[Any] = set()
+        self.ended: Any = None
 
 
 memo_of_call: ContextVar[Memo | None] = ContextVar("functrans_plain_memo", default=None)
@@ -168,6 +181,7 @@ class Names(dict[str, Any]):
             known = self.sources.get(name)
             if name != "__builtins__" and (known is None or known[1] is not value):
                 self.original[name] = given_back(value)
+                memo().written.append((self.original, name))
                 self.sources.pop(name, None)
                 del self[name]
         for name in [name for name in self.sources if name not in self]:
@@ -310,7 +324,17 @@ def given_back(value: Any) -> Any:
     if kind in ATOMS:
         return value
     if kind is Buffer:
-        return settled(value)
+        value = settled(value)
+    if isinstance(value, Tracer):
+        return _plain_number(value) if value._trace is memo().ended else _noted(value)
+    if kind is Buffer:
+        return value
+    if kind is collections.deque:
+        for i, item in enumerate(value):
+            new = given_back(item)
+            if new is not item:
+                value[i] = new
+        return value
     if kind in (list, tuple):
         items = [given_back(item) for item in value]
         if all(new is old for new, old in zip(items, value, strict=True)):
@@ -341,9 +365,27 @@ def given_back(value: Any) -> Any:
         except TypeError:  # it stays of the class of the twin, which is a subclass
             return value
         if attributes is not None:
+            memo().made.append(value)
             given_back(attributes)
         return value
     return original_of(value)
+
+
+def _plain_number(value: Any) -> Any:
+    """What a traced value is when its trace has ended: what it stood for, if that is known."""
+    plain = getattr(value, "_value", None)
+    if plain is None:
+        return value
+    if isinstance(plain, np.ndarray):
+        return plain.copy() if isinstance(exemplar(value), np.ndarray) else plain[()]
+    return _noted(plain)
+
+
+def _noted(value: Any) -> Any:
+    """A value that is given back; if it is traced, its trace is to end first."""
+    if isinstance(value, Tracer) and value._trace.is_open:
+        memo().traces.add(value._trace)
+    return value
 
 
 # functions ----------------------------------------------------------------------------------------
@@ -648,6 +690,7 @@ def give_back_members(cls: type, members: dict[str, Any]) -> None:
     for name, value in list(own.__dict__.items()):
         if name not in _KEPT and name not in _OF_TWINS and members.get(name, EMPTY) is not value:
             setattr(cls, name, given_back(value))
+            memo().written.append((cls, name))
             delattr(own, name)
 
 
@@ -797,6 +840,7 @@ def _identity(value: Any) -> int:
 def _twin_list(value: Any) -> Any:
     items = list(map(twin, value))
     if all(new is old for new, old in zip(items, value, strict=True)):
+        memo().shared.append(value)
         return value
     result = _emptied(value)
     result.extend(items)
@@ -808,6 +852,7 @@ def _twin_dict(value: dict[Any, Any]) -> Any:
     """Functions, classes and objects are found under their twins."""
     pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
     if all(own is key and new is item for key, own, item, new in pairs):
+        memo().shared.append(value)
         return value
     items = _emptied(value)
     items.update({own: new for _, own, _, new in pairs})

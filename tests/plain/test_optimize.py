@@ -208,6 +208,7 @@ def test_a_minimum_has_the_derivatives_of_what_the_function_refers_to(f: Any) ->
     check(f, rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # of the last steps, on some processors
 @pytest.mark.parametrize("method", ["L-BFGS-B", "TNC", "SLSQP", "Nelder-Mead", "trust-constr"])
 def test_components_at_a_bound_stay_there(method: str) -> None:
     options = {"trust-constr": {"gtol": 1e-10, "xtol": 1e-12}}.get(method, METHODS.get(method))
