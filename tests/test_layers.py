@@ -109,11 +109,11 @@ pages
 rolling
 """,
     "plain": """
-standins unreadable users views
-memory
+memos standins unreadable users views
+marked memory
 decide kinds
 twins
-iterators readers series
+containers iterators readers series
 sparse_dense sparse_parts
 sparse_patterns sparse_writing
 sparse
@@ -134,7 +134,7 @@ watched
     "compiler": """
 affine bounds cache engine invariants reductions storage symbols threads
 access entry parallel schedule
-merging
+merging parts
 prepare
 accumulators support
 nests

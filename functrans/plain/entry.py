@@ -14,8 +14,10 @@ from typing import Any
 
 from functrans import tree
 from functrans.plain import libraries, numbers, twins
+from functrans.plain.containers import give_back_items
 from functrans.plain.memory import settled
-from functrans.plain.twins import Memo, all_views, given_back, memo_of_call
+from functrans.plain.memos import Memo, memo_of_call
+from functrans.plain.twins import all_views, given_back
 from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
 from functrans.staging import StagingTrace
@@ -77,7 +79,7 @@ def _give_back(memo: Memo) -> None:
     for cls, members in list(memo.classes.items()):
         twins.give_back_members(cls, members)
     for container in memo.containers:
-        twins.give_back_items(*container)
+        give_back_items(*container)
     _look_through(memo)
 
 

@@ -31,6 +31,7 @@ from functrans.masked import MaskedSelection
 from functrans.operators import is_plain_code, is_python_number, made_python_number, python_number
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
+from functrans.plain.marked import CALLED_TYPES, called
 from functrans.plain.memory import (
     Buffer,
     any_traced,
@@ -42,10 +43,8 @@ from functrans.plain.memory import (
 from functrans.plain.readers import reading
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.twins import (
-    CALLED_TYPES,
     Names,
     builtin_twins,
-    called,
     identity_of,
     made_by_twins,
     original_of,

@@ -7,10 +7,10 @@ it is. So are the names of closures, the attributes of objects and the items of 
 come from outside. Nothing outside changes while it runs: modules, classes, functions and objects
 are only read. What the function writes to globals, closures and objects is theirs at the end.
 
-Here: ``twin`` of any value, the view of globals, twins of functions, classes, objects and
-containers, and what is given back. Not here: what the names of NumPy, SciPy and Python become
-(``plain.libraries``, ``plain.numbers``), arrays (``plain.memory``), when twins are run
-(``plain.entry``).
+Here: ``twin`` of any value, the view of globals, twins of functions, classes and objects, and what
+is given back. Not here: containers (``plain.containers``), code that is marked (``plain.marked``),
+what the names of NumPy, SciPy and Python become (``plain.libraries``, ``plain.numbers``), arrays
+(``plain.memory``), when twins are run (``plain.entry``).
 
 Layer: ``plain``.
 """
@@ -20,20 +20,19 @@ from __future__ import annotations
 import abc
 import builtins
 import collections
-import dis
 import enum
 import functools
 import operator
 import types
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from functrans.plain.decide import is_single_dispatch
 from functrans.plain.kinds import class_of, exemplar
+from functrans.plain.marked import class_in, is_pattern, pattern_of, with_calls_marked
 from functrans.plain.memory import (
     BUFFER_KINDS,
     PLAIN_KINDS,
@@ -43,58 +42,10 @@ from functrans.plain.memory import (
     outside,
     settled,
 )
+from functrans.plain.memos import Memo, memo
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
-
-# what is known during one call --------------------------------------------------------------------
-
-
-class Memo:
-    """What stands for which value from outside, during one call of a twin.
-
-    Attributes:
-      values: by identity of the value: it and its twin.
-      cells: by identity of a closure's cell: it, its twin and what the twin held at first.
-      containers: lists and dictionaries from outside, their twins and what these held at first.
-      objects: objects from outside that were seen, to look at what was written to them.
-      classes: classes whose twins are up to date, and what these hold.
-      shared: containers from outside that are their own twins.
-      made: objects that were made, and are kept by others.
-      written: owners and names of what was written to globals, closures and classes.
-      traces: those whose values are kept by all these.
-      ended: one that has ended: plain values are put in the place of its own.
-    """
-
-    __slots__ = (
-        "cells", "classes", "containers", "ended", "made", "objects", "shared", "traces", "values",
-        "written",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.values: dict[int, tuple[Any, Any]] = {}
-        self.cells: dict[int, tuple[Any, Any, Any]] = {}
-        self.containers: list[tuple[Any, Any, Any]] = []
-        self.objects: list[Any] = []
-        self.classes: dict[type, dict[str, Any]] = {}
-        self.shared: list[Any] = []
-        self.made: list[Any] = []
-        self.written: list[tuple[Any, str]] = []
-        self.traces: set[Any] = set()
-        self.ended: Any = None
-
-
-memo_of_call: ContextVar[Memo | None] = ContextVar("functrans_plain_memo", default=None)
-
-
-def memo() -> Memo:
-    """The memo of the call at hand; one of its own in a thread or task that outlives it."""
-    found = memo_of_call.get()
-    if found is None:
-        found = Memo()
-        memo_of_call.set(found)
-    return found
-
 
 # globals ----------------------------------------------------------------------------------------
 
@@ -202,9 +153,10 @@ class Builtins(dict[str, Any]):
         """What the module has under a name, or Python."""
         if name in self.names.original:
             return self.names[name]
-        if name.startswith(_PATTERN[:5]):
-            own = name[5:-2]
-            return pattern_of(self.names[own] if own in self.names.original else self[own])
+        if is_pattern(name):
+            own = class_in(name)
+            found = self.names[own] if own in self.names.original else self[own]
+            return pattern_of(found, original_of)
         return builtins.__dict__[name]
 
 
@@ -271,16 +223,21 @@ def twin(value: Any) -> Any:
         make = twin_class if is_user_module(value.__module__) else makers[type]
     elif kind in makers:
         make = makers[kind]
-    elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        make = _twin_named_tuple
     else:
-        make = twin_object if is_user_module(kind.__module__) else _library_maker(kind)
+        make = _maker_of_kind(kind)
     if make is None:
         return value
     replaced = make(value)
     if replaced is not value:
         memo().values[id(value)] = value, replaced
     return replaced
+
+
+def _maker_of_kind(kind: type) -> Callable[[Any], Any] | None:
+    for holds, make in makers_of_bases:
+        if holds(kind):
+            return make
+    return twin_object if is_user_module(kind.__module__) else _library_maker(kind)
 
 
 def _library_maker(kind: type) -> Callable[[Any], Any] | None:
@@ -477,7 +434,7 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     result.__module__ = function.__module__
     result.__doc__ = function.__doc__
     result.__annotations__ = function.__annotations__
-    result.__dict__ = _twin_dict(function.__dict__)
+    result.__dict__ = twin(function.__dict__)
     return result
 
 
@@ -517,105 +474,6 @@ def contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return EMPTY
-
-
-# calls of types -----------------------------------------------------------------------------------
-
-CALLED_TYPES = (
-    "float", "complex", "type", "str", "super", "memoryview", "bytes", "bytearray",
-)  # fmt: skip
-"""Types of Python of which a call has a twin; elsewhere in the code they stay the types.
-
-``super()`` without arguments is Python's own, which looks at its caller.
-"""
-
-
-def called(name: str) -> str:
-    """The name under which a call of a type looks for its twin."""
-    return f"{name}()"
-
-
-_PATTERN = "case {}()"
-"""The name under which a class pattern looks for its class, or for the module that it is in."""
-
-
-def pattern_of(value: Any) -> Any:
-    """What a class is in a class pattern, where traced values are of the classes of values.
-
-    Of a module, one whose classes are.
-    """
-    if isinstance(value, type):
-        return _pattern(value) if value in PATTERNS or issubclass(value, np.generic) else value
-    original = original_of(value)
-    if isinstance(original, type):  # numbers of NumPy
-        return pattern_of(original)
-    return _Patterns(value) if type(original) is types.ModuleType else value
-
-
-PATTERNS = frozenset({float, int, complex, bool, np.ndarray})
-
-
-@functools.cache
-def _pattern(kind: type) -> Any:
-    result = StandIn(kind, kind, lambda member: member)
-    if kind in (float, int):  # whose one positional pattern is for the number itself
-        type.__setattr__(result, "__match_args__", ("real",))
-    return result
-
-
-class _Patterns:
-    """A module of which classes are those of class patterns."""
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return pattern_of(getattr(self.module, name))
-
-
-@functools.lru_cache(maxsize=8192)
-def with_calls_marked(code: types.CodeType) -> types.CodeType:
-    """The code, in which ``float(...)`` loads another name than ``float`` alone does.
-
-    CPython marks a global that is loaded to be called by the low bit of its argument. Class
-    patterns load another name, too.
-    """
-    consts = tuple(
-        [with_calls_marked(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
-    )
-    is_changed = any(new is not old for new, old in zip(consts, code.co_consts, strict=True))
-    names = list(code.co_names)
-    raw = bytearray(code.co_code)
-    has_patterns = dis.opmap["MATCH_CLASS"] in raw[::2]
-    if has_patterns or any(name in names for name in CALLED_TYPES):
-        instructions = list(dis.get_instructions(code))
-        for number, instruction in enumerate(instructions):
-            if instruction.opname != "LOAD_GLOBAL":
-                continue
-            name, is_called = instruction.argval, (instruction.arg or 0) & 1
-            following = instructions[number + 1]
-            after = instructions[number + 2 + (following.opname == "LOAD_ATTR")]
-            if has_patterns and after.opname == "MATCH_CLASS":
-                marked = _PATTERN.format(name)
-            elif name not in CALLED_TYPES:
-                continue
-            elif name == "super":
-                if following.opname in ("PRECALL", "CALL") or following.argval == "__class__":
-                    continue
-                marked = called(name)
-            elif is_called:
-                marked = called(name)
-            else:
-                continue
-            if marked not in names:
-                names.append(marked)
-            place = names.index(marked)
-            if place < 128:  # the argument fits into one byte
-                raw[instruction.offset + 1] = place << 1 | is_called
-                is_changed = True
-    if not is_changed:
-        return code
-    return code.replace(co_code=bytes(raw), co_names=tuple(names), co_consts=consts)
 
 
 # classes ------------------------------------------------------------------------------------------
@@ -834,109 +692,6 @@ def _identity(value: Any) -> int:
     return id(getattr(value, "__dict__", value))
 
 
-# containers ---------------------------------------------------------------------------------------
-
-
-def _twin_list(value: Any) -> Any:
-    items = list(map(twin, value))
-    if all(new is old for new, old in zip(items, value, strict=True)):
-        memo().shared.append(value)
-        return value
-    result = _emptied(value)
-    result.extend(items)
-    memo().containers.append((value, result, items))
-    return result
-
-
-def _twin_dict(value: dict[Any, Any]) -> Any:
-    """Functions, classes and objects are found under their twins."""
-    pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
-    if all(own is key and new is item for key, own, item, new in pairs):
-        memo().shared.append(value)
-        return value
-    items = _emptied(value)
-    items.update({own: new for _, own, _, new in pairs})
-    memo().containers.append((value, items, [(own, new) for _, own, _, new in pairs]))
-    return items
-
-
-def _twin_namespace(value: types.SimpleNamespace) -> Any:
-    items = _twin_dict(value.__dict__)
-    if items is value.__dict__:
-        return value
-    result = types.SimpleNamespace()
-    memo().containers[-1] = value.__dict__, result.__dict__, memo().containers[-1][2]
-    result.__dict__.update(items)
-    return result
-
-
-def _emptied(value: Any) -> Any:
-    """An empty container of the same class and settings."""
-    kind = type(value)
-    if kind is collections.defaultdict:
-        return kind(twin(value.default_factory))
-    return kind((), value.maxlen) if kind is collections.deque else kind()
-
-
-def _twin_set(value: Any) -> Any:
-    pairs = [(item, twin(item)) for item in value]
-    if all(new is item for item, new in pairs):
-        return value
-    items = type(value)([new for _, new in pairs])
-    if type(value) is set:
-        memo().containers.append((value, items, [new for _, new in pairs]))
-    return items
-
-
-def give_back_items(container: Any, twin: Any, first: Any) -> None:
-    """Write to a container from outside what was written to its twin.
-
-    Args:
-      container: of the world.
-      twin: its twin.
-      first: what the twin held at first, in order: items, or keys and items.
-    """
-    if isinstance(twin, dict):
-        now: Any = list(twin.items())
-        if len(now) == len(first) and all(
-            a is b for pair, old in zip(now, first, strict=True)
-            for a, b in zip(pair, old, strict=True)
-        ):  # fmt: skip
-            return
-        olds = {id(x): old for pair, known in zip(first, container.items(), strict=True)
-                for x, old in zip(pair, known, strict=True)}  # fmt: skip
-
-        def old(value: Any) -> Any:
-            return olds[id(value)] if id(value) in olds else given_back(value)
-
-        new = {old(key): old(item) for key, item in now}
-        container.clear()
-        container.update(new)
-        return
-    items = list(twin)
-    is_same = len(items) == len(first) and all(a is b for a, b in zip(items, first, strict=True))
-    if is_same or (type(twin) is set and set(map(id, items)) == set(map(id, first))):
-        return
-    olds = {id(new): old for new, old in zip(first, container, strict=True)}
-    found = [olds[id(item)] if id(item) in olds else given_back(item) for item in items]
-    container.clear()
-    (container.update if type(twin) is set else container.extend)(found)
-
-
-def _twin_tuple(value: tuple[Any, ...]) -> Any:
-    items = list(map(twin, value))
-    if all(new is old for new, old in zip(items, value, strict=True)):
-        return value
-    return tuple(items)
-
-
-def _twin_named_tuple(value: Any) -> Any:
-    items = list(map(twin, value))
-    if all(new is old for new, old in zip(items, value, strict=True)):
-        return value
-    return of_fields(value, items, twin)
-
-
 # other values -------------------------------------------------------------------------------------
 
 
@@ -1017,20 +772,13 @@ makers: dict[type, Callable[[Any], Any] | None] = {
     type(functools.lru_cache(lambda: None)): _twin_cached,
     types.ModuleType: _twin_module,
     np.ndarray: _twin_array,
-    list: _twin_list,
-    collections.deque: _twin_list,
-    dict: _twin_dict,
-    collections.OrderedDict: _twin_dict,
-    collections.defaultdict: _twin_dict,
-    collections.Counter: _twin_dict,
-    types.SimpleNamespace: _twin_namespace,
-    tuple: _twin_tuple,
-    set: _twin_set,
-    frozenset: _twin_set,
     type: None,
 }
 """How values of a type are twinned; those of ``None`` are their own twins."""
 makers.update(dict.fromkeys((Buffer, types.BuiltinFunctionType, np.ufunc), None))
+
+makers_of_bases: list[tuple[Callable[[type], bool], Callable[[Any], Any]]] = []
+"""The same for classes by a property of theirs."""
 
 makers_by_name: dict[str, Callable[[Any], Any]] = {}
 """The same for classes of libraries, by module and name: of SciPy and numba."""
