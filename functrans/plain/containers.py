@@ -9,32 +9,36 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import collections
+import operator
 import types
 from typing import Any
 
 from functrans.plain.memory import of_fields
 from functrans.plain.memos import memo
-from functrans.plain.twins import given_back, makers, makers_of_bases, twin
+from functrans.plain.twins import given_back, givers, makers, makers_of_bases, twin
 
 
 def _twin_list(value: Any) -> Any:
-    items = list(map(twin, value))
-    if all(new is old for new, old in zip(items, value, strict=True)):
+    result = _emptied(value)
+    memo().note(value, result)  # it may hold itself
+    result.extend(map(twin, value))
+    if all(map(operator.is_, result, value)):
+        memo().forget(value)
         memo().shared.append(value)
         return value
-    result = _emptied(value)
-    result.extend(items)
-    memo().containers.append((value, result, items))
+    memo().containers.append((value, result, list(result)))
     return result
 
 
 def _twin_dict(value: dict[Any, Any]) -> Any:
     """Functions, classes and objects are found under their twins."""
+    items = _emptied(value)
+    memo().note(value, items)
     pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
     if all(own is key and new is item for key, own, item, new in pairs):
+        memo().forget(value)
         memo().shared.append(value)
         return value
-    items = _emptied(value)
     items.update({own: new for _, own, _, new in pairs})
     memo().containers.append((value, items, [(own, new) for _, own, _, new in pairs]))
     return items
@@ -61,6 +65,7 @@ def _emptied(value: Any) -> Any:
 def _twin_set(value: Any) -> Any:
     pairs = [(item, twin(item)) for item in value]
     if all(new is item for item, new in pairs):
+        memo().shared.append(value)
         return value
     items = type(value)([new for _, new in pairs])
     if type(value) is set:
@@ -117,6 +122,72 @@ def _twin_named_tuple(value: Any) -> Any:
     return of_fields(value, items, twin)
 
 
+# what is given back ------------------------------------------------------------------------------
+
+
+def _give_items(value: Any) -> Any:
+    """A list or deque with its items given back, the same one."""
+    if memo().has_visited(value):
+        return value
+    for i, item in enumerate(value):
+        new = given_back(item)
+        if new is not item:
+            value[i] = new
+    return value
+
+
+def _give_dict(value: Any) -> Any:
+    if memo().has_visited(value):
+        return value
+    pairs = [(key, given_back(key), item, given_back(item)) for key, item in value.items()]
+    if any(own is not key for key, own, _, _ in pairs):
+        value.clear()
+        value.update({own: new for _, own, _, new in pairs})
+    else:
+        for key, _, item, new in pairs:
+            if new is not item:
+                value[key] = new
+    return value
+
+
+def _give_set(value: Any) -> Any:
+    items = list(value)
+    new = list(map(given_back, items))
+    if all(map(operator.is_, new, items)):
+        return value
+    if isinstance(value, frozenset):
+        return frozenset(new)
+    value.clear()
+    value.update(new)
+    return value
+
+
+def _give_tuple(value: Any) -> Any:
+    items = list(map(given_back, value))
+    is_same = all(map(operator.is_, items, value))
+    if type(value) is tuple:
+        return value if is_same else tuple(items)
+    return value if is_same and not getattr(value, "__dict__", None) else (
+        of_fields(value, items, given_back)
+    )  # fmt: skip
+
+
+def _give_namespace(value: types.SimpleNamespace) -> Any:
+    _give_dict(value.__dict__)
+    return value
+
+
+givers.update(
+    {
+        list: _give_items,
+        collections.deque: _give_items,
+        dict: _give_dict,
+        set: _give_set,
+        frozenset: _give_set,
+        tuple: _give_tuple,
+        types.SimpleNamespace: _give_namespace,
+    }
+)
 makers.update(
     {
         list: _twin_list,

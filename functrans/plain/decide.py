@@ -263,8 +263,9 @@ def _looked_for(value: Any, seen: _Seen) -> str:
         value, kind = value.__dict__, dict
     if issubclass(kind, dict):
         value = value.values()
-    if issubclass(kind, (dict, list, tuple, set, frozenset, deque)):
-        return _first(filter(callable, itertools.islice(value, _MANY)), seen)
+    if issubclass(kind, _CONTAINERS):
+        held = itertools.islice(value, _MANY)
+        return _first((x for x in held if callable(x) or isinstance(x, _CONTAINERS)), seen)
     if kind is np.vectorize or kind.__module__.partition(".")[0] in ("scipy", "numba"):
         return f"an object of {kind.__module__}.{kind.__qualname__}"
     if hasattr(value, "__wrapped__"):
@@ -274,6 +275,7 @@ def _looked_for(value: Any, seen: _Seen) -> str:
     return _reason(kind, seen)
 
 
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque, types.SimpleNamespace)
 _MANY = 100
 """Items of a list or dictionary that are looked at."""
 

@@ -38,6 +38,7 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         result = twin(function)(
             *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
         )
+        own.of_result = True
         result = tree.map(settled, given_back(result))
         if notes.get() is not None:
             _check_memory(function, result, is_outermost=outer is None)
@@ -46,6 +47,8 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         explain(error)
         raise
     finally:
+        own.of_result = False
+        own.visited.clear()
         _give_back(own)
         memo_of_call.reset(token)
         if outer is None and notes.get() is not None:
@@ -96,6 +99,7 @@ def _look_through(memo: Memo) -> None:
             owner[name] = given_back(owner.get(name))
         else:
             setattr(owner, name, given_back(getattr(owner, name)))
+    memo.visited.clear()
     for trace in memo.traces:
         trace.at_end.append(functools.partial(_end, memo, trace))
     memo.traces.clear()

@@ -16,6 +16,8 @@ class Memo:
 
     Attributes:
       values: by identity of the value: it and its twin.
+      origins: by identity of the twin: it and the value.
+      of_result: whether a result is given back, whose containers are none of the program.
       cells: by identity of a closure's cell: it, its twin and what the twin held at first.
       containers: lists and dictionaries from outside, their twins and what these held at first.
       objects: objects from outside that were seen, to look at what was written to them.
@@ -24,16 +26,20 @@ class Memo:
       made: objects that were made, and are kept by others.
       written: owners and names of what was written to globals, closures and classes.
       traces: those whose values are kept by all these.
+      visited: identities of containers that were looked through.
       ended: one that has ended: plain values are put in the place of its own.
     """
 
     __slots__ = (
-        "cells", "classes", "containers", "ended", "made", "objects", "shared", "traces", "values",
-        "written",
+        "cells", "classes", "containers", "ended", "made", "objects", "of_result", "origins",
+        "shared", "traces", "values", "visited", "written",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Any, Any]] = {}
+        self.origins: dict[int, tuple[Any, Any]] = {}
+        self.of_result = False
+        self.visited: set[int] = set()
         self.cells: dict[int, tuple[Any, Any, Any]] = {}
         self.containers: list[tuple[Any, Any, Any]] = []
         self.objects: list[Any] = []
@@ -43,6 +49,33 @@ class Memo:
         self.written: list[tuple[Any, str]] = []
         self.traces: set[Any] = set()
         self.ended: Any = None
+
+    def note(self, value: Any, replaced: Any) -> None:
+        """Know the twin of a value."""
+        self.values[id(value)] = value, replaced
+        self.origins[id(replaced)] = replaced, value
+
+    def known(self, value: Any) -> Any:
+        """The twin of a value, or ``None``."""
+        found = self.values.get(id(value))
+        return found[1] if found is not None and found[0] is value else None
+
+    def origin(self, replaced: Any) -> Any:
+        """The value that a twin stands for, or ``None``."""
+        found = self.origins.get(id(replaced))
+        return found[1] if found is not None and found[0] is replaced else None
+
+    def has_visited(self, container: Any) -> bool:
+        """Whether what a container holds was given back already, which it is from now on."""
+        if id(container) in self.visited:
+            return True
+        self.visited.add(id(container))
+        return False
+
+    def forget(self, value: Any) -> None:
+        """Take back that a value has a twin."""
+        _, replaced = self.values.pop(id(value))
+        self.origins.pop(id(replaced), None)
 
 
 memo_of_call: ContextVar[Memo | None] = ContextVar("functrans_plain_memo", default=None)

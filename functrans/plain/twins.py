@@ -38,7 +38,6 @@ from functrans.plain.memory import (
     PLAIN_KINDS,
     Buffer,
     holds_tracer,
-    of_fields,
     outside,
     settled,
 )
@@ -120,7 +119,7 @@ class Names(dict[str, Any]):
                 if self.get(name) is replaced:
                     del self[name]
             else:
-                memo.values[id(value)] = value, replaced
+                memo.note(value, replaced)
 
     def give_back(self) -> None:
         """Write to the module what ``global`` statements wrote."""
@@ -213,9 +212,9 @@ def twin(value: Any) -> Any:
     found = _table.get(id(value))
     if found is not None and found[0] is value:
         return found[1]
-    known = memo().values.get(id(value))
-    if known is not None and known[0] is value:
-        return known[1]
+    known = memo().known(value)
+    if known is not None:
+        return known
     make: Any
     if kind is StandIn:
         return value
@@ -229,7 +228,10 @@ def twin(value: Any) -> Any:
         return value
     replaced = make(value)
     if replaced is not value:
-        memo().values[id(value)] = value, replaced
+        known = memo().known(value)  # where it refers to itself
+        if known is not None:
+            return known
+        memo().note(value, replaced)
     return replaced
 
 
@@ -264,12 +266,8 @@ def original_of(value: Any) -> Any:
 
 def identity_of(value: Any) -> int:
     """The identity of the value from outside that another one stands for."""
-    if _OUTSIDE in type(value).__dict__:
-        return id(_origin_of(value))
-    for known, own in memo().values.values():
-        if own is value:
-            return id(known)
-    return id(original_of(value))
+    origin = memo().origin(value)
+    return id(original_of(value) if origin is None else origin)
 
 
 def given_back(value: Any) -> Any:
@@ -286,46 +284,55 @@ def given_back(value: Any) -> Any:
         return _plain_number(value) if value._trace is memo().ended else _noted(value)
     if kind is Buffer:
         return value
-    if kind is collections.deque:
-        for i, item in enumerate(value):
-            new = given_back(item)
-            if new is not item:
-                value[i] = new
-        return value
-    if kind in (list, tuple):
-        items = [given_back(item) for item in value]
-        if all(new is old for new, old in zip(items, value, strict=True)):
-            return value
-        if kind is tuple:
-            return tuple(items)
-        value[:] = items
-        return value
+    give = givers.get(kind)
+    origin = memo().origin(value)
+    if origin is not None and not (give is not None and memo().of_result):
+        return origin
+    if give is not None:
+        return give(value)
     if isinstance(value, dict):
-        for key, item in value.items():
-            new = given_back(item)
-            if new is not item:
-                value[key] = new
-        return value
+        return givers[dict](value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        items = [given_back(item) for item in value]
-        kept = vars(value).values() if hasattr(value, "__dict__") else ()
-        if all(new is old for new, old in zip(items, value, strict=True)) and not kept:
-            return value
-        return of_fields(value, items, given_back)
-    if _OUTSIDE in kind.__dict__:
-        return _origin_of(value)
+        return givers[tuple](value)
     original = kind.__dict__.get(_ORIGINAL)
-    if original is not None:
-        attributes = getattr(value, "__dict__", None)
-        try:
-            object.__setattr__(value, "__class__", original)
-        except TypeError:  # it stays of the class of the twin, which is a subclass
-            return value
-        if attributes is not None:
-            memo().made.append(value)
-            given_back(attributes)
+    if original is None:
+        return original_of(value)
+    attributes = getattr(value, "__dict__", None)
+    try:
+        object.__setattr__(value, "__class__", original)
+    except TypeError:  # it stays of the class of the twin, which is a subclass
         return value
-    return original_of(value)
+    if attributes is not None:
+        memo().made.append(value)
+        given_back(attributes)
+    return value
+
+
+givers: dict[type, Callable[[Any], Any]] = {}
+"""How values of a type that hold others are given back."""
+
+
+def _give_method(method: types.MethodType) -> Any:
+    function, owner = given_back(method.__func__), given_back(method.__self__)
+    is_same = function is method.__func__ and owner is method.__self__
+    return method if is_same else types.MethodType(function, owner)
+
+
+def _give_partial(value: functools.partial[Any]) -> Any:
+    function, args = given_back(value.func), tuple(map(given_back, value.args))
+    keywords = {key: given_back(item) for key, item in value.keywords.items()}
+    old, new = (
+        (value.func, *value.args, *value.keywords.values()),
+        (function, *args, *keywords.values()),
+    )
+    return (
+        value
+        if all(map(operator.is_, old, new))
+        else functools.partial(function, *args, **keywords)
+    )
+
+
+givers.update({types.MethodType: _give_method, functools.partial: _give_partial})
 
 
 def _plain_number(value: Any) -> Any:
@@ -394,6 +401,7 @@ def _twin_dispatcher(function: Any) -> Any:
             return function(*args, **kwargs)  # which says what is missing
         return twin(function.dispatch(original_of(class_of(args[0]))))(*args, **kwargs)
 
+    call.__dict__ = twin(function.__dict__)
     return call
 
 
@@ -422,7 +430,7 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     own = tuple([cell if name == "__class__" else _twin_cell(cell) for name, cell in closure])
     cells = own if function.__closure__ else None
     result: Any = types.FunctionType(code, names, function.__name__, None, cells)
-    memo().values[id(function)] = function, result  # it may stand in its own closure
+    memo().note(function, result)  # it may stand in its own closure
     _originals[result] = weakref.ref(function)
     for cell in function.__closure__ or ():
         _fill(cell)
@@ -518,7 +526,7 @@ def twin_class(cls: type) -> type:
         result = _empty_twin(cls)
         if "<locals>" not in cls.__qualname__:
             _classes[cls] = result
-    memo().values[id(cls)] = cls, result
+    memo().note(cls, result)
     members = memo().classes[cls] = {}
     for name, value in list(cls.__dict__.items()):
         if name in _KEPT or isinstance(value, types.MemberDescriptorType):
@@ -603,7 +611,7 @@ def _member(value: Any) -> Any:
         result.attrname = value.attrname
         return result
     replaced = value if kind in ATOMS else twin(value)
-    is_bound = type(replaced) is types.FunctionType and kind is not types.FunctionType
+    is_bound = type(replaced) is types.FunctionType and not hasattr(kind, "__get__")
     return staticmethod(replaced) if is_bound else replaced  # functions of C are no methods
 
 

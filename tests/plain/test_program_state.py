@@ -1,0 +1,284 @@
+"""Programs whose results depend on what they keep: registries, tables, hooks, caches.
+
+Each is run three times in a state of its own, plain and under each transform: values, derivatives
+and the state afterwards are the same.
+"""
+
+import collections
+import copy
+import functools
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+
+PROGRAMS: dict[str, Callable[[], tuple[Any, Any]]] = {}
+"""What makes a function of a number, and what gives the state that it has left."""
+
+
+def program(make: Callable[[], tuple[Any, Any]]) -> Callable[[], tuple[Any, Any]]:
+    PROGRAMS[make.__name__] = make
+    return make
+
+
+class Node:
+    """A node of a graph."""
+
+    def __init__(self, w: float = 1.0, parent: Any = None) -> None:
+        self.w, self.parent, self.children = w, parent, []
+
+    def call(self, x: Any) -> Any:
+        return math.sin(x) * self.w
+
+
+class Leaf(Node):
+    """Another kind of node."""
+
+    def call(self, x: Any) -> Any:
+        return math.cos(x) * self.w
+
+
+def sine(x: Any) -> Any:
+    return math.sin(float(x))
+
+
+def cosine(x: Any) -> Any:
+    return math.cos(float(x))
+
+
+@program
+def constants_of_a_class() -> Any:
+    class Color:
+        def __init__(self, fn: Any) -> None:
+            self.fn = fn
+
+        def apply(self, x: Any) -> Any:
+            return self.fn(x) * (2.0 if self is Color.RED else 1.0)
+
+    Color.RED = Color(math.sin)  # type: ignore[attr-defined]
+    color = Color.RED  # type: ignore[attr-defined]
+    return lambda x: color.apply(x) * (10.0 if color is Color.RED else 1.0), lambda: None  # type: ignore[attr-defined]
+
+
+@program
+def hooks_as_default() -> Any:
+    hooks: list[Any] = []
+
+    def second(x: Any) -> Any:
+        return math.cos(x)
+
+    def first(x: Any, known: Any = hooks) -> Any:
+        return math.sin(x) * len(known)
+
+    hooks.append(first)
+
+    def f(x: Any) -> Any:
+        hooks.append(second)
+        return first(x)
+
+    return f, lambda: [h.__name__ for h in hooks]
+
+
+@program
+def methods_as_subscribers() -> Any:
+    node, subscribers = Node(2.0), []  # type: ignore[var-annotated]
+
+    def f(x: Any) -> Any:
+        if node.call not in subscribers:
+            subscribers.append(node.call)
+        return sum(call(x) for call in subscribers)
+
+    return f, lambda: (len(subscribers), subscribers[0] == node.call)
+
+
+@program
+def visits_in_empty_containers() -> Any:
+    node, order, by, seen, ring = Node(), [], {}, set(), collections.deque(maxlen=2)  # type: ignore[var-annotated]
+
+    def f(x: Any) -> Any:
+        order.append(node)
+        by[type(node)] = by.get(type(node), 0) + 1
+        seen.add(Node)
+        ring.append(sine)
+        by[sine] = np.exp
+        return node.call(x) * len(order) * by[Node]
+
+    def state() -> Any:
+        return (
+            all(x is node for x in order), len(order), by[Node], list(by) == [Node, sine],
+            by[sine] is np.exp, seen == {Node}, ring[-1] is sine,
+        )  # fmt: skip
+
+    return f, state
+
+
+@program
+def visits_in_attributes() -> Any:
+    class Visitor:
+        def __init__(self) -> None:
+            self.by: dict[Any, int] = {}
+            self.last: Any = None
+
+        def visit(self, node: Any, x: Any) -> Any:
+            self.by[type(node)] = self.by.get(type(node), 0) + 1
+            self.by[node] = self.by.get(node, 0) + 1
+            self.last = node.call
+            return node.call(x) * self.by[type(node)]
+
+    visitor, nodes = Visitor(), [Node(), Leaf(2.0), Node(3.0)]
+
+    def f(x: Any) -> Any:
+        return sum(visitor.visit(node, x) for node in nodes)
+
+    return f, lambda: (
+        visitor.by[Node], visitor.by[Leaf], [visitor.by[node] for node in nodes],
+        visitor.last == nodes[-1].call,
+    )  # fmt: skip
+
+
+@program
+def current_of_two_lists() -> Any:
+    lists = {"a": [sine], "b": [cosine]}
+    now = types.SimpleNamespace(one=lists["a"])
+
+    def f(x: Any) -> Any:
+        now.one = lists["b"] if now.one is lists["a"] else lists["a"]
+        return now.one[0](x)
+
+    return f, lambda: now.one is lists["b"]
+
+
+@program
+def table_of_functions_that_close_over_it() -> Any:
+    table: dict[Any, float] = {}
+
+    def g(x: Any) -> Any:
+        return math.sin(x) * table[g]
+
+    def h(x: Any) -> Any:
+        return math.cos(x) * table[h]
+
+    table[g], table[h] = 2.0, 3.0
+
+    def f(x: Any) -> Any:
+        table[g] += 1
+        return g(x) + h(x)
+
+    return f, lambda: (table[g], table[h])
+
+
+@program
+def cached_method() -> Any:
+    class Weights:
+        k = 2.0
+
+        @functools.lru_cache(None)  # noqa: B019  # as people write it
+        def weight(self, n: int) -> float:
+            return self.k * n
+
+        average = np.mean
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.array([1.0, 3.0])
+
+        def run(self, x: Any) -> Any:
+            return self.weight(3) * math.sin(x) * self.average()
+
+    weights = Weights()
+    return weights.run, lambda: None
+
+
+@program
+def copies_of_objects() -> Any:
+    node, kept = Node(2.0), []  # type: ignore[var-annotated]
+
+    def f(x: Any) -> Any:
+        other = copy.copy(node)
+        other.w = node.w + len(kept)
+        kept.append(other)
+        return sum(n.call(x) for n in kept)
+
+    return f, lambda: [(type(n) is Node, n.w) for n in kept]
+
+
+@program
+def counters_of_dispatched_functions() -> Any:
+    @functools.singledispatch
+    def area(shape: Any, x: Any) -> Any:
+        raise TypeError
+
+    @area.register
+    def _(shape: Node, x: Any) -> Any:
+        area.count += 1  # type: ignore[attr-defined]
+        return shape.call(x) * area.count  # type: ignore[attr-defined]
+
+    area.count = 0  # type: ignore[attr-defined]
+    node = Node(2.0)
+    return lambda x: area(node, x), lambda: area.count  # type: ignore[attr-defined]
+
+
+@program
+def trees_with_parents() -> Any:
+    root: dict[str, Any] = {"w": 2.0, "children": [], "parent": None}
+    for i in range(3):
+        root["children"].append({"w": i + 1.0, "children": [], "parent": root, "f": sine})
+
+    def f(x: Any) -> Any:
+        root["w"] += 1.0
+        return sum(c["f"](x) * c["parent"]["w"] * c["w"] for c in root["children"])
+
+    return f, lambda: (root["w"], all(c["parent"] is root for c in root["children"]))
+
+
+@program
+def lists_in_themselves() -> Any:
+    ring: list[Any] = [sine]
+    ring.append(ring)
+
+    def f(x: Any) -> Any:
+        ring.append(cosine)
+        return ring[1][1][0](x) + sum(g(x) for g in ring if g is not ring)
+
+    return f, lambda: (ring[1] is ring, ring[2] is cosine, len(ring))
+
+
+def check(name: str, transform: Any) -> None:
+    def run(apply: Any) -> Any:
+        function, state = PROGRAMS[name]()
+        found = [apply(function, 0.7) for _ in range(3)]
+        after = state()
+        return found, after, function(0.7)
+
+    def differences(f: Any, x: float) -> Any:
+        return f(x), None
+
+    plain, expected, later = run(differences)
+    found, after, last = run(transform)
+    np.testing.assert_allclose([v for v, _ in found], [v for v, _ in plain], 1e-12)
+    assert after == expected
+    np.testing.assert_allclose(last, later, 1e-12)
+
+    def at(x: float) -> list[float]:
+        function, _ = PROGRAMS[name]()
+        return [function(x) for _ in range(3)]
+
+    slopes = (np.array(at(0.7 + 1e-6)) - at(0.7 - 1e-6)) / 2e-6
+    np.testing.assert_allclose([d for _, d in found], slopes, 1e-7, 1e-8)
+
+
+TRANSFORMS = {
+    "value_and_grad": lambda f, x: ft.value_and_grad(f)(x),
+    "jvp": lambda f, x: ft.jvp(f, (x,), (1.0,)),
+    "hvp": lambda f, x: (lambda v, g: (v, g))(*ft.jvp(lambda t: f(t) * 1.0, (x,), (1.0,))),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_and_what_they_keep(name: str, transform: str) -> None:
+    check(name, TRANSFORMS[transform])
