@@ -13,9 +13,19 @@ import operator
 import types
 from typing import Any
 
-from functrans.plain.memory import of_fields
+from functrans.plain.memory import Buffer, of_fields, settled
 from functrans.plain.memos import memo
-from functrans.plain.twins import given_back, givers, makers, makers_of_bases, twin
+from functrans.plain.twins import (
+    ATOMS,
+    given_back,
+    givers,
+    is_of_twin,
+    makers,
+    makers_of_bases,
+    plain_number,
+    twin,
+)
+from functrans.trace import Tracer
 
 
 def _twin_list(value: Any) -> Any:
@@ -172,7 +182,7 @@ def _give_tuple(value: Any) -> Any:
     )  # fmt: skip
 
 
-def _give_namespace(value: types.SimpleNamespace) -> Any:
+def _give_namespace(value: Any) -> Any:
     _give_dict(value.__dict__)
     return value
 
@@ -205,3 +215,40 @@ makers.update(
 makers_of_bases.append(
     (lambda kind: issubclass(kind, tuple) and hasattr(kind, "_fields"), _twin_named_tuple)
 )
+
+
+def without(value: Any, trace: Any, seen: set[int]) -> Any:
+    """A value of a twin with plain numbers in place of those of a trace that has ended.
+
+    Args:
+      value: any; containers and objects are changed.
+      trace: that trace.
+      seen: identities of what was looked through.
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is Buffer:
+        found = settled(value)
+        return without(found, trace, seen) if isinstance(found, Tracer) else value
+    if isinstance(value, Tracer):
+        return plain_number(value) if value._trace is trace else value
+    if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        items = [without(item, trace, seen) for item in value]
+        if all(map(operator.is_, items, value)):
+            return value
+        return tuple(items) if kind is tuple else of_fields(value, items, lambda x: x)
+    if id(value) in seen:
+        return value
+    seen.add(id(value))
+    if kind in (list, collections.deque):
+        for i, item in enumerate(value):
+            new = without(item, trace, seen)
+            if new is not item:
+                value[i] = new
+    elif isinstance(value, dict):
+        changed = {k: new for k, x in value.items() if (new := without(x, trace, seen)) is not x}
+        value.update(changed)
+    elif kind is types.SimpleNamespace or is_of_twin(kind):
+        without(getattr(value, "__dict__", None), trace, seen)
+    return value

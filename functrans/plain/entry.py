@@ -14,7 +14,7 @@ from typing import Any
 
 from functrans import tree
 from functrans.plain import libraries, numbers, twins
-from functrans.plain.containers import give_back_items
+from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
 from functrans.plain.memos import Memo, memo_of_call
 from functrans.plain.twins import all_views, given_back
@@ -30,29 +30,56 @@ numbers.install()
 
 def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call the twin of a function, and give back what it wrote."""
-    own, outer = Memo(), memo_of_call.get()
+    outer = memo_of_call.get()
+    if outer is not None and outer.is_active:
+        return _call_inside(outer, function, args, kwargs)
+    own = Memo()
     token = memo_of_call.set(own)
     try:
+        own.is_active = True
         for view in all_views():
             view.refresh(own)
-        result = twin(function)(
-            *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
-        )
-        own.of_result = True
-        result = tree.map(settled, given_back(result))
-        if notes.get() is not None:
-            _check_memory(function, result, is_outermost=outer is None)
-        return result
+        return _called(own, function, args, kwargs, is_outermost=outer is None)
     except Exception as error:
         explain(error)
         raise
     finally:
-        own.of_result = False
-        own.visited.clear()
+        own.is_active = False
         _give_back(own)
         memo_of_call.reset(token)
         if outer is None and notes.get() is not None:
             notes.set(None)
+
+
+def _call_inside(outer: Memo, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A call within another one, which sees what that one has written, and writes to the same."""
+    try:
+        return _called(outer, function, args, kwargs, is_outermost=False)
+    except Exception as error:
+        explain(error)
+        raise
+    finally:
+        trace = open_traces.get()[-1]
+        if trace not in outer.inner:
+            outer.inner.add(trace)
+            trace.at_end.append(functools.partial(_end_inside, outer, trace))
+
+
+def _called(
+    own: Memo, function: Callable[..., Any], args: Any, kwargs: Any, *, is_outermost: bool
+) -> Any:
+    result = twin(function)(
+        *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
+    )
+    own.of_result = True
+    try:
+        result = tree.map(settled, given_back(result))
+    finally:
+        own.of_result = False
+        own.visited.clear()
+    if notes.get() is not None:
+        _check_memory(function, result, is_outermost=is_outermost)
+    return result
 
 
 def _check_memory(function: Any, result: Any, *, is_outermost: bool) -> None:
@@ -103,6 +130,33 @@ def _look_through(memo: Memo) -> None:
     for trace in memo.traces:
         trace.at_end.append(functools.partial(_end, memo, trace))
     memo.traces.clear()
+
+
+def _end_inside(memo: Memo, trace: Any) -> None:
+    """Put plain values where those of a trace were kept, which has ended, within a call."""
+    memo.inner.discard(trace)
+    if not memo.is_active:
+        _end(memo, trace)
+        return
+    seen: set[int] = set()
+    for value in memo.objects:
+        without(value.__dict__, trace, seen)
+    for held in (*[own for _, own, _ in memo.containers], *memo.shared):
+        without(held, trace, seen)
+    for view in all_views():
+        view.update({k: new for k, x in view.items() if (new := without(x, trace, seen)) is not x})
+    for _, own, _ in memo.cells.values():
+        content = twins.contents(own)
+        if content is not twins.EMPTY:
+            new = without(content, trace, seen)
+            if new is not content:
+                own.cell_contents = new
+    for cls in memo.classes:
+        own = memo.known(cls)
+        for name, value in list(own.__dict__.items()):
+            new = without(value, trace, seen)
+            if new is not value:
+                setattr(own, name, new)
 
 
 def _end(memo: Memo, trace: Any) -> None:

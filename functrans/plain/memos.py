@@ -15,6 +15,8 @@ class Memo:
     """What stands for which value from outside, during one call of a twin.
 
     Attributes:
+      is_active: whether the call goes on.
+      inner: traces that were opened in it, with calls of their own.
       values: by identity of the value: it and its twin.
       origins: by identity of the twin: it and the value.
       of_result: whether a result is given back, whose containers are none of the program.
@@ -31,13 +33,15 @@ class Memo:
     """
 
     __slots__ = (
-        "cells", "classes", "containers", "ended", "made", "objects", "of_result", "origins",
-        "shared", "traces", "values", "visited", "written",
+        "cells", "classes", "containers", "ended", "inner", "is_active", "made", "objects",
+        "of_result", "origins", "shared", "traces", "values", "visited", "written",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Any, Any]] = {}
         self.origins: dict[int, tuple[Any, Any]] = {}
+        self.is_active = False
+        self.inner: set[Any] = set()
         self.of_result = False
         self.visited: set[int] = set()
         self.cells: dict[int, tuple[Any, Any, Any]] = {}

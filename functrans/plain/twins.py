@@ -281,7 +281,7 @@ def given_back(value: Any) -> Any:
     if kind is Buffer:
         value = settled(value)
     if isinstance(value, Tracer):
-        return _plain_number(value) if value._trace is memo().ended else _noted(value)
+        return plain_number(value) if value._trace is memo().ended else _noted(value)
     if kind is Buffer:
         return value
     give = givers.get(kind)
@@ -335,7 +335,7 @@ def _give_partial(value: functools.partial[Any]) -> Any:
 givers.update({types.MethodType: _give_method, functools.partial: _give_partial})
 
 
-def _plain_number(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
     """What a traced value is when its trace has ended: what it stood for, if that is known."""
     plain = getattr(value, "_value", None)
     if plain is None:
@@ -343,6 +343,11 @@ def _plain_number(value: Any) -> Any:
     if isinstance(plain, np.ndarray):
         return plain.copy() if isinstance(exemplar(value), np.ndarray) else plain[()]
     return _noted(plain)
+
+
+def is_of_twin(kind: type) -> bool:
+    """Whether a class is a twin of a class."""
+    return _ORIGINAL in kind.__dict__
 
 
 def _noted(value: Any) -> Any:

@@ -282,3 +282,38 @@ TRANSFORMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_and_what_they_keep(name: str, transform: str) -> None:
     check(name, TRANSFORMS[transform])
+
+
+@program
+def table_that_an_inner_gradient_reads() -> Any:
+    table: dict[str, Any] = {"f": sine, "n": 0}
+    kept: list[Any] = []
+
+    def inner(y: Any) -> Any:
+        kept.append(y * table["n"])
+        return table["f"](y) * table["n"]
+
+    def f(x: Any) -> Any:
+        table["n"] += 1
+        slope = ft.grad(inner)(x * 1.0)
+        table["n"] += 10
+        return slope * kept[-1]
+
+    return f, lambda: (table["n"], kept)
+
+
+@program
+def objects_that_an_inner_gradient_reads() -> Any:
+    nodes: list[Any] = [Node(1.0)]
+
+    def inner(y: Any) -> Any:
+        nodes[0].last = y * y
+        return sum(node.call(y) for node in nodes)
+
+    def f(x: Any) -> Any:
+        nodes.append(Leaf(2.0))
+        slope = ft.grad(inner)(x)
+        nodes.append(Node(3.0))
+        return slope * nodes[0].last
+
+    return f, lambda: [(type(n).__name__, n.w) for n in nodes]
