@@ -264,6 +264,7 @@ _install_scan(lambda: _import_module("functrans.control.scanning").scan)
 _install_plain(
     needs_twin=lambda: _import_module("functrans.plain.decide").needs_twin,
     call_twin=lambda: _import_module("functrans.plain.entry").call_twin,
+    call_within=lambda: _import_module("functrans.plain.entry").call_within,
     scipy=lambda: _import_module("functrans.plain.scipy_names"),
 )
 _install_sparse(lambda: _import_module("functrans.sparse.api").jacobian_of_sparsity)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 from functrans.plain.memory import Buffer, of_fields, settled
@@ -187,17 +188,16 @@ def _give_namespace(value: Any) -> Any:
     return value
 
 
-givers.update(
-    {
-        list: _give_items,
-        collections.deque: _give_items,
-        dict: _give_dict,
-        set: _give_set,
-        frozenset: _give_set,
-        tuple: _give_tuple,
-        types.SimpleNamespace: _give_namespace,
-    }
-)
+_GIVERS: dict[type, Callable[[Any], Any]] = {
+    list: _give_items,
+    collections.deque: _give_items,
+    dict: _give_dict,
+    set: _give_set,
+    frozenset: _give_set,
+    tuple: _give_tuple,
+    types.SimpleNamespace: _give_namespace,
+}
+givers.update(_GIVERS)
 makers.update(
     {
         list: _twin_list,

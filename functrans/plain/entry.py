@@ -59,10 +59,25 @@ def _call_inside(outer: Memo, function: Callable[..., Any], args: Any, kwargs: A
         explain(error)
         raise
     finally:
-        trace = open_traces.get()[-1]
-        if trace not in outer.inner:
-            outer.inner.add(trace)
-            trace.at_end.append(functools.partial(_end_inside, outer, trace))
+        _note_end(outer)
+
+
+def call_within(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a twin within the call of another one."""
+    try:
+        return function(*args, **kwargs)
+    finally:
+        outer = memo_of_call.get()
+        if outer is not None and outer.is_active:
+            _note_end(outer)
+
+
+def _note_end(outer: Memo) -> None:
+    """Look for values of the innermost trace when it ends."""
+    traces = open_traces.get()
+    if traces and traces[-1] not in outer.inner:
+        outer.inner.add(traces[-1])
+        traces[-1].at_end.append(functools.partial(_end_inside, outer, traces[-1]))
 
 
 def _called(

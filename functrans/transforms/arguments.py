@@ -287,11 +287,14 @@ def traced_form(who: str, fun: Function) -> Function:
       TypeError: it is no function.
     """
     check_callable(who, fun)
-    if not _may_have_twin(fun):
+    is_twin = _is_twin(fun)
+    if not is_twin and not _may_have_twin(fun):
         return fun
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if is_twin:
+            return loaded("call_within")(fun, args, kwargs)
         return call_traced(fun, *args, **kwargs)
 
     return call  # type: ignore[return-value]  # it has the signature of fun
@@ -303,6 +306,13 @@ def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
     if is_on and _may_have_twin(fun) and loaded("needs_twin")(fun, args):
         return loaded("call_twin")(fun, args, kwargs)
     return fun(*args, **kwargs)
+
+
+def _is_twin(fun: Any) -> bool:
+    """Whether a function is a twin, or was made by one."""
+    if type(fun) is MethodType:
+        fun = fun.__func__
+    return type(fun) is FunctionType and type(fun.__globals__) is not dict
 
 
 def _may_have_twin(fun: Any) -> bool:
@@ -325,8 +335,8 @@ def install_plain(**loads: Callable[[], Any]) -> None:
 
     Args:
       **loads: ``needs_twin`` gives the function that says so of a function; ``call_twin`` that of
-        function, arguments and keywords which calls it; ``scipy`` what SciPy stands for in twins
-        (``plain.scipy_names``).
+        function, arguments and keywords which calls it, ``call_within`` that for a twin; ``scipy``
+        what SciPy stands for in twins (``plain.scipy_names``).
     """
     _plain.update(loads)
 
