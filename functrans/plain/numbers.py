@@ -46,6 +46,7 @@ from functrans.plain.twins import (
     Names,
     builtin_twins,
     identity_of,
+    is_beside,
     made_by_twins,
     original_of,
     register,
@@ -369,8 +370,10 @@ def _plain_kinds(kinds: Any) -> Any:
         return tuple(map(_plain_kinds, kinds))
     if isinstance(kinds, ScalarType):
         return kinds.kind
-    answers_itself = not isinstance(kinds, type) and hasattr(type(kinds), "__instancecheck__")
-    return kinds if answers_itself else original_of(kinds)
+    if isinstance(kinds, type):
+        original = original_of(kinds)
+        return kinds if original is not kinds and is_beside(original) else original
+    return kinds if hasattr(type(kinds), "__instancecheck__") else original_of(kinds)
 
 
 def _flat(kinds: Any) -> list[Any]:
@@ -493,12 +496,19 @@ def _import(
     return twin(_python_import(name, globals, locals, fromlist, level))
 
 
+def _super(cls: Any, *args: Any) -> Any:
+    """``super``: of the twin of a class, where an object is of it."""
+    kind = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else cls
+    original = original_of(cls)
+    return super(cls if is_beside(original) and cls in type.mro(kind) else original, *args)
+
+
 _CALLED: dict[Any, Callable[..., Any]] = {
     float: _float,
     complex: _complex,
     type: _type,
     str: _text(str),
-    super: lambda cls, *args: super(original_of(cls), *args),
+    super: _super,
     **{kind: _of_memory(kind) for kind in (memoryview, bytes, bytearray)},
 }
 

@@ -22,6 +22,7 @@ import builtins
 import collections
 import enum
 import functools
+import inspect
 import operator
 import types
 import weakref
@@ -63,8 +64,7 @@ def _is_lasting(value: Any, replaced: Any) -> bool:
     if isinstance(value, types.FunctionType):
         if not is_twin(replaced):
             return replaced is value or value.__closure__ is None
-        kept = names_of(value.__globals__).functions.get(value)
-        return kept is not None and kept[0] is replaced
+        return _kept(value) is replaced
     if isinstance(value, type):
         return not is_user_module(value.__module__)
     return isinstance(value, _LASTING)
@@ -373,16 +373,37 @@ def twin_function(function: types.FunctionType) -> Any:
         return function
     if not is_user_function(function):
         return _twin_wrapper(function)
+    kept = _kept(function)
+    if kept is not None:
+        return kept
     names = names_of(function.__globals__)
-    lasting = names.functions.get(function)
-    state = function.__code__, function.__defaults__, function.__kwdefaults__
-    if lasting is not None and not function.__dict__ and all(map(operator.is_, lasting[1], state)):
-        return lasting[0]
     result = _copied(function, names)
-    has_more = function.__closure__ or function.__defaults__ or function.__kwdefaults__
-    if not has_more and not function.__dict__:
-        names.functions[function] = result, state
+    if not function.__dict__ and _holds_constants(function):
+        names.functions[function] = result, _state_of(function)
     return result
+
+
+def _state_of(function: types.FunctionType) -> tuple[Any, ...]:
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def _kept(function: types.FunctionType) -> Any:
+    """The twin of a function that was made in another call, if it is the same now."""
+    found = names_of(function.__globals__).functions.get(function)
+    if found is None or function.__dict__:
+        return None
+    return found[0] if all(map(operator.is_, found[1], _state_of(function))) else None
+
+
+def _holds_constants(function: types.FunctionType) -> bool:
+    """Whether all that a function holds is the same in each call: numbers, and its class."""
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return all(type(value) in ATOMS for value in defaults) and all(
+        name == "__class__" and contents(cell) in _classes
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        )
+    )
 
 
 def _twin_wrapper(function: types.FunctionType) -> Any:
@@ -432,7 +453,7 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     if type(names) is Names:
         code = with_calls_marked(code)
     closure = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    own = tuple([cell if name == "__class__" else _twin_cell(cell) for name, cell in closure])
+    own = tuple([cell if _stays(name, cell) else _twin_cell(cell) for name, cell in closure])
     cells = own if function.__closure__ else None
     result: Any = types.FunctionType(code, names, function.__name__, None, cells)
     memo().note(function, result)  # it may stand in its own closure
@@ -449,6 +470,13 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     result.__annotations__ = function.__annotations__
     result.__dict__ = twin(function.__dict__)
     return result
+
+
+def _stays(name: str, cell: Any) -> bool:
+    """Whether a cell is that of a class whose twin is a subclass of it."""
+    return name == "__class__" and not (
+        isinstance(contents(cell), type) and is_beside(contents(cell))
+    )
 
 
 def _twin_cell(cell: Any) -> Any:
@@ -533,16 +561,35 @@ def twin_class(cls: type) -> type:
             _classes[cls] = result
     memo().note(cls, result)
     members = memo().classes[cls] = {}
+    if is_beside(cls):
+        for name in [*result.__dict__]:
+            if name not in cls.__dict__ and name not in _KEPT and name not in _OF_TWINS:
+                type.__delattr__(result, name)
     for name, value in list(cls.__dict__.items()):
-        if name in _KEPT or isinstance(value, types.MemberDescriptorType):
+        if name in _KEPT and not (name == "__init_subclass__" and is_beside(cls)):
+            continue
+        if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             continue
         replaced = _member(value)
         if name in ("__array_ufunc__", "__array_function__") and callable(replaced):
             replaced = _told_by_numpy(replaced)
+        before = result.__dict__.get(name, EMPTY)
+        if _is_same_member(before, replaced):
+            replaced = before
         members[name] = replaced
         if result.__dict__.get(name, EMPTY) is not replaced:
             type.__setattr__(result, name, replaced)
     return result
+
+
+def _is_same_member(before: Any, member: Any) -> bool:
+    """Whether two properties, class or static methods are of the same functions."""
+    kind = type(member)
+    if kind is not type(before):
+        return False
+    if kind is property:
+        return (before.fget, before.fset, before.fdel) == (member.fget, member.fset, member.fdel)
+    return kind in (staticmethod, classmethod) and before.__func__ is member.__func__
 
 
 def _told_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -558,6 +605,10 @@ def _told_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
 def give_back_members(cls: type, members: dict[str, Any]) -> None:
     """Write to a class what was written to its twin."""
     own = memo().values[id(cls)][1]
+    gone = [name for name in members if name not in own.__dict__] if is_beside(cls) else []
+    for name in gone:
+        if name in cls.__dict__:
+            delattr(cls, name)
     for name, value in list(own.__dict__.items()):
         if name not in _KEPT and name not in _OF_TWINS and members.get(name, EMPTY) is not value:
             setattr(cls, name, given_back(value))
@@ -565,30 +616,125 @@ def give_back_members(cls: type, members: dict[str, Any]) -> None:
             delattr(own, name)
 
 
-_OF_TWINS = frozenset({"__hash__", "__eq__", "__getattribute__", "__parameters__"})
+_OF_TWINS = frozenset(
+    {"__hash__", "__eq__", "__getattribute__", "__parameters__", "__functrans_class_outside__"}
+)
 
 
 def _empty_twin(cls: type) -> Any:
-    """A twin of a class without its methods; making it runs no hook of the user's.
+    """A twin of a class without its members; making it runs no hook of the user's.
 
-    It looks for attributes in the class, the twin of its first base, that base, and so on: so
-    ``super()`` in a method, whose ``__class__`` stays the class, goes on to the twin of the base.
+    It is a class beside the class, of the twins of its bases: the program sees no class that it has
+    not made. Where objects have slots, or memory of C's, it is a subclass, since no object can
+    change between classes that lie beside each other there. It looks for attributes in the class,
+    the twin of its first base, that base, and so on: so ``super()`` in a method, whose
+    ``__class__`` stays the class, goes on to the twin of the base.
     """
-    bases = [other for base in cls.__bases__ if (other := twin_class(base)) is not base]
-    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
     namespace: dict[str, Any] = {
         _ORIGINAL: cls,
-        "__slots__": (),
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
     }
+    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
     first = (_quiet(),) if has_hook else ()
-    result: Any = type.__new__(type(cls), cls.__name__, (*first, cls, *bases), namespace)
+    result: Any
+    if is_beside(cls):
+        bases = tuple(map(twin_class, cls.__bases__))
+        namespace["__annotations__"] = inspect.get_annotations(cls)
+        meta = _class_of_twins(type(cls))
+        result = type.__new__(meta, cls.__name__, (*first, *bases), namespace)
+    else:
+        others = [other for base in cls.__bases__ if (other := twin_class(base)) is not base]
+        namespace["__slots__"] = ()
+        result = type.__new__(type(cls), cls.__name__, (*first, cls, *others), namespace)
     abstract = getattr(cls, "__abstractmethods__", None)
     if abstract:
         result.__abstractmethods__ = abstract
     return result
+
+
+class _Plain:
+    """A class of objects with attributes and nothing else."""
+
+
+def is_beside(cls: type) -> bool:
+    """Whether the twin of a class is none of its subclasses."""
+    return _layout(cls) == _layout(_Plain)
+
+
+def _layout(cls: type) -> tuple[int, ...]:
+    return cls.__basicsize__, cls.__dictoffset__, cls.__weakrefoffset__, cls.__itemsize__
+
+
+@functools.lru_cache(maxsize=64)
+def _class_of_twins(kind: Any) -> Any:
+    """The class of twins of classes that lie beside them, by the class of these.
+
+    A twin is equal to the class, so that tables find it, and has the instances and subclasses that
+    the class has.
+    """
+    own: dict[str, Any] = {"__module__": __name__}
+    for name, function in _OF_CLASSES.items():
+        theirs = getattr(kind, name)
+        if theirs in (getattr(type, name), getattr(abc.ABCMeta, name)):
+            own[name] = function
+    if kind.__call__ is not type.__call__:
+        own["__call__"] = _called_by_metaclass(kind)
+    return type(kind)("Twins", (kind,), own)
+
+
+def _is_same_class(cls: type, other: object) -> bool:
+    return original_of(cls) is original_of(other)
+
+
+def _hash_of_class(cls: type) -> int:
+    return type.__hash__(original_of(cls))
+
+
+def _has_instance(cls: type, instance: Any) -> bool:
+    return type.__instancecheck__(cls, instance) or _has_subclass(cls, type(instance))
+
+
+def _has_subclass(cls: type, other: Any) -> bool:
+    original = original_of(cls)
+    if type.__subclasscheck__(cls, other) or original is cls:
+        return type.__subclasscheck__(cls, other)
+    return issubclass(original_of(other), original)
+
+
+def _subclasses(cls: type) -> list[type]:
+    return list(map(twin_class, type.__subclasses__(original_of(cls))))
+
+
+def _bases(cls: type) -> tuple[type, ...]:
+    return tuple([x for x in type.__dict__["__bases__"].__get__(cls) if not _is_quiet(x)])
+
+
+def _order(cls: type) -> tuple[type, ...]:
+    return tuple([x for x in type.__dict__["__mro__"].__get__(cls) if not _is_quiet(x)])
+
+
+def _is_quiet(cls: type) -> bool:
+    return cls.__name__ == "Quiet" and cls.__module__ == __name__
+
+
+_OF_CLASSES: dict[str, Any] = {
+    "__eq__": _is_same_class,
+    "__hash__": _hash_of_class,
+    "__instancecheck__": _has_instance,
+    "__subclasscheck__": _has_subclass,
+    "__subclasses__": _subclasses,
+    "__bases__": property(_bases),
+    "__mro__": property(_order),
+}
+
+
+def _called_by_metaclass(kind: Any) -> Callable[..., Any]:
+    def call(cls: type, *args: Any, **kwargs: Any) -> Any:
+        return twin(kind.__call__(cls, *args, **kwargs))
+
+    return call
 
 
 def _may_have_twin(cls: type) -> bool:
@@ -654,14 +800,14 @@ def _origin_of(seen: Any) -> Any:
     return seen
 
 
-_outside_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+_CLASS_OUTSIDE = "__functrans_class_outside__"
 
 
 def _outside_class(theirs: type) -> type:
     """The class of objects that came from outside: what they hold are twins, too."""
-    found = _outside_classes.get(theirs)
-    if found is not None:
-        return found
+    known: type | None = theirs.__dict__.get(_CLASS_OUTSIDE)
+    if known is not None:
+        return known
     inherited: Any = theirs.__getattribute__
 
     def attribute(self: Any, name: str) -> Any:
@@ -683,8 +829,8 @@ def _outside_class(theirs: type) -> type:
         namespace.update(__eq__=_is_same, __hash__=_hash)
     elif theirs.__hash__ is None:
         namespace["__hash__"] = None
-    found = type.__new__(type(theirs), theirs.__name__, (theirs,), namespace)
-    _outside_classes[theirs] = found
+    found: type = type.__new__(type(theirs), theirs.__name__, (theirs,), namespace)
+    type.__setattr__(theirs, _CLASS_OUTSIDE, found)
     return found
 
 

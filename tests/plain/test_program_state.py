@@ -317,3 +317,110 @@ def objects_that_an_inner_gradient_reads() -> Any:
         return slope * nodes[0].last
 
     return f, lambda: [(type(n).__name__, n.w) for n in nodes]
+
+
+class Shape:
+    """A base class, of which programs ask for the subclasses."""
+
+    def area(self, x: Any) -> Any:
+        return x * 1.0
+
+
+class Square(Shape):
+    """A subclass."""
+
+    def area(self, x: Any) -> Any:
+        return math.sin(x) + super().area(x)
+
+
+class Disc(Square):
+    """A subclass of it."""
+
+    factor = 3.0
+
+    def area(self, x: Any) -> Any:
+        return self.factor * x * x
+
+
+@program
+def subclasses() -> Any:
+    def kinds(cls: Any) -> Any:
+        return [sub for c in cls.__subclasses__() for sub in (c, *kinds(c))]
+
+    def f(x: Any) -> Any:
+        Disc.factor = Disc.factor + 0.5 if len(kinds(Shape)) == 2 else 100.0
+        return sum(cls().area(x) for cls in kinds(Shape)) * len(kinds(Shape))
+
+    def state() -> Any:
+        factor, Disc.factor = Disc.factor, 3.0
+        return (
+            kinds(Shape) == [Square, Disc],
+            all(c in (Square, Disc) for c in kinds(Shape)),
+            factor,
+        )
+
+    Disc.factor = 3.0
+    return f, state
+
+
+@program
+def orders_of_bases() -> Any:
+    rank = {Shape: 1.0, Square: 2.0, Disc: 3.0}
+
+    def f(x: Any) -> Any:
+        total = x * 0.0
+        for shape in (Square(), Disc()):
+            total = total + sum(rank[c] * x for c in type(shape).__mro__ if c in rank)
+            total = total * len(type(shape).__mro__) + (type(shape).__bases__ == (Shape,)) * x * x
+            total = total + (Disc.__base__ is Square) * math.cos(x)
+            total = total + issubclass(type(shape), Shape) * x + isinstance(shape, Square) * x
+        return total
+
+    return f, lambda: None
+
+
+class Single(type):
+    """A metaclass of which each class has one object."""
+
+    made: dict[Any, Any] = {}  # noqa: RUF012  # as people write it
+
+    def __call__(cls, *args: Any) -> Any:
+        if cls not in cls.made:
+            cls.made[cls] = super().__call__(*args)
+        return cls.made[cls]
+
+
+class Settings(metaclass=Single):
+    """One of them."""
+
+    def __init__(self) -> None:
+        self.scale = 2.0
+
+    def get(self, x: Any) -> Any:
+        self.scale += 1.0
+        return math.sin(x) * self.scale
+
+
+@program
+def singletons_by_metaclass() -> Any:
+    Settings().scale = 3.0
+    return lambda x: Settings().get(x), lambda: (Settings().scale, len(Single.made))
+
+
+@program
+def plugins_that_register_themselves() -> Any:
+    class Plugin:
+        known: list[Any] = []  # noqa: RUF012  # as people write it
+
+        def __init_subclass__(cls, **kwargs: Any) -> None:
+            super().__init_subclass__(**kwargs)
+            Plugin.known.append(cls)
+
+        def run(self, x: Any) -> Any:
+            return x
+
+    class Sine(Plugin):
+        def run(self, x: Any) -> Any:
+            return math.sin(x) + super().run(x)
+
+    return lambda x: sum(p().run(x) for p in Plugin.known), lambda: Plugin.known == [Sine]
