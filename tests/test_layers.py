@@ -113,6 +113,7 @@ memos standins unreadable users views
 marked memory
 decide kinds
 twins
+twin_classes
 containers iterators readers series
 sparse_dense sparse_parts
 sparse_patterns sparse_writing

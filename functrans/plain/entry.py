@@ -17,6 +17,7 @@ from functrans.plain import libraries, numbers, twins
 from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
 from functrans.plain.memos import Memo, memo_of_call
+from functrans.plain.twin_classes import give_back_members
 from functrans.plain.twins import all_views, given_back
 from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
@@ -122,7 +123,7 @@ def _give_back(memo: Memo) -> None:
                 cell.cell_contents = given_back(content)
                 memo.written.append((cell, "cell_contents"))
     for cls, members in list(memo.classes.items()):
-        twins.give_back_members(cls, members)
+        give_back_members(cls, members)
     for container in memo.containers:
         give_back_items(*container)
     _look_through(memo)

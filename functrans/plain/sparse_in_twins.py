@@ -38,7 +38,7 @@ from functrans.plain.sparse import (
 )
 from functrans.plain.sparse_dense import Sparse
 from functrans.plain.sparse_parts import FORMATS, KINDS, scipy_class, sparse_library
-from functrans.plain.twins import _ORIGINAL
+from functrans.plain.twins import ORIGINAL
 from functrans.sparse_arrays import matmul
 from functrans.trace import Tracer, within
 
@@ -236,7 +236,7 @@ def _in_place(name: str, plain: Any, is_always_in_place: bool) -> Callable[..., 
 def _class_in_twins(kind: str, layout: str) -> type:
     base = scipy_class(kind, layout)
     names: dict[str, Any] = {
-        _ORIGINAL: base,
+        ORIGINAL: base,
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
         "__doc__": base.__doc__,
@@ -278,7 +278,7 @@ def in_twins(matrix: Any, *, is_from_outside: bool = False) -> Any:
     if not sparse_library().issparse(matrix) or isinstance(matrix, SparseInTwins):
         return matrix
     found: Any = classes_in_twins().get((kind_of(matrix), matrix.format))
-    if found is None or type(matrix) is not found.__dict__[_ORIGINAL]:
+    if found is None or type(matrix) is not found.__dict__[ORIGINAL]:
         return matrix
     result = found.__new__(found)
     result.__dict__.update(matrix.__dict__)
@@ -292,7 +292,7 @@ def in_world(matrix: Any) -> Any:
     """A sparse matrix of twins as SciPy's own."""
     if not isinstance(matrix, SparseInTwins):
         return matrix
-    original = type(matrix).__dict__[_ORIGINAL]
+    original = type(matrix).__dict__[ORIGINAL]
     result = original.__new__(original)
     result.__dict__.update(matrix.__dict__)
     for name in ("_home", "_is_from_outside"):

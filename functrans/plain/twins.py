@@ -7,22 +7,19 @@ it is. So are the names of closures, the attributes of objects and the items of 
 come from outside. Nothing outside changes while it runs: modules, classes, functions and objects
 are only read. What the function writes to globals, closures and objects is theirs at the end.
 
-Here: ``twin`` of any value, the view of globals, twins of functions, classes and objects, and what
-is given back. Not here: containers (``plain.containers``), code that is marked (``plain.marked``),
-what the names of NumPy, SciPy and Python become (``plain.libraries``, ``plain.numbers``), arrays
-(``plain.memory``), when twins are run (``plain.entry``).
+Here: ``twin`` of any value, the view of globals, twins of functions, and what is given back. Not
+here: classes and objects (``plain.twin_classes``), containers (``plain.containers``), code that is
+marked (``plain.marked``), what the names of NumPy, SciPy and Python become (``plain.libraries``,
+``plain.numbers``), arrays (``plain.memory``), when twins are run (``plain.entry``).
 
 Layer: ``plain``.
 """
 
 from __future__ import annotations
 
-import abc
 import builtins
 import collections
-import enum
 import functools
-import inspect
 import operator
 import types
 import weakref
@@ -219,7 +216,7 @@ def twin(value: Any) -> Any:
     if kind is StandIn:
         return value
     if isinstance(value, type):
-        make = twin_class if is_user_module(value.__module__) else makers[type]
+        make = makers_of_users["class"] if is_user_module(value.__module__) else makers[type]
     elif kind in makers:
         make = makers[kind]
     else:
@@ -239,7 +236,7 @@ def _maker_of_kind(kind: type) -> Callable[[Any], Any] | None:
     for holds, make in makers_of_bases:
         if holds(kind):
             return make
-    return twin_object if is_user_module(kind.__module__) else _library_maker(kind)
+    return makers_of_users["object"] if is_user_module(kind.__module__) else _library_maker(kind)
 
 
 def _library_maker(kind: type) -> Callable[[Any], Any] | None:
@@ -257,7 +254,7 @@ def original_of(value: Any) -> Any:
     if found is not None and found[0] is value:
         return found[1]
     if isinstance(value, type):
-        return value.__dict__.get(_ORIGINAL, value)
+        return value.__dict__.get(ORIGINAL, value)
     if type(value) is types.FunctionType:
         reference = _originals.get(value)
         return value if reference is None else reference() or value
@@ -294,7 +291,7 @@ def given_back(value: Any) -> Any:
         return givers[dict](value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return givers[tuple](value)
-    original = kind.__dict__.get(_ORIGINAL)
+    original = kind.__dict__.get(ORIGINAL)
     if original is None:
         return original_of(value)
     attributes = getattr(value, "__dict__", None)
@@ -347,7 +344,7 @@ def plain_number(value: Any) -> Any:
 
 def is_of_twin(kind: type) -> bool:
     """Whether a class is a twin of a class."""
-    return _ORIGINAL in kind.__dict__
+    return ORIGINAL in kind.__dict__
 
 
 def _noted(value: Any) -> Any:
@@ -355,6 +352,28 @@ def _noted(value: Any) -> Any:
     if isinstance(value, Tracer) and value._trace.is_open:
         memo().traces.add(value._trace)
     return value
+
+
+# classes ------------------------------------------------------------------------------------------
+
+ORIGINAL = "__functrans_original__"
+"""The attribute of a twin of a class which is the class."""
+
+kept_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+"""Twins of classes that are the same in each call."""
+
+
+class _Plain:
+    """A class of objects with attributes and nothing else."""
+
+
+def is_beside(cls: type) -> bool:
+    """Whether the twin of a class is none of its subclasses."""
+    return _layout(cls) == _layout(_Plain)
+
+
+def _layout(cls: type) -> tuple[int, ...]:
+    return cls.__basicsize__, cls.__dictoffset__, cls.__weakrefoffset__, cls.__itemsize__
 
 
 # functions ----------------------------------------------------------------------------------------
@@ -399,7 +418,7 @@ def _holds_constants(function: types.FunctionType) -> bool:
     """Whether all that a function holds is the same in each call: numbers, and its class."""
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     return all(type(value) in ATOMS for value in defaults) and all(
-        name == "__class__" and contents(cell) in _classes
+        name == "__class__" and contents(cell) in kept_classes
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or (), strict=True
         )
@@ -429,22 +448,6 @@ def _twin_dispatcher(function: Any) -> Any:
 
     call.__dict__ = twin(function.__dict__)
     return call
-
-
-class _DispatchingMethod(functools.singledispatchmethod):  # type: ignore[type-arg]  # of any result
-    """``functools.singledispatchmethod``, likewise."""
-
-    def __init__(self, method: Any) -> None:
-        self.dispatcher, self.func = method.dispatcher, method.func
-
-    def __get__(self, instance: Any, cls: Any = None) -> Any:
-        """The method, bound."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            found = self.dispatcher.dispatch(original_of(class_of(args[0])))
-            return _member(found).__get__(instance, cls)(*args, **kwargs)
-
-        return functools.update_wrapper(call, self.func)
 
 
 def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
@@ -515,340 +518,6 @@ def contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return EMPTY
-
-
-# classes ------------------------------------------------------------------------------------------
-
-_ORIGINAL = "__functrans_original__"
-_OUTSIDE = "__functrans_outside__"
-_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
-made_by_twins: weakref.WeakSet[type] = weakref.WeakSet()
-"""Classes whose statements ran in twins, so that their methods are."""
-
-_KEPT = frozenset(
-    {
-        "__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "__slots__",
-        "__init_subclass__", "__abstractmethods__", "__classcell__", "__subclasshook__",
-        "__annotations__", "__static_attributes__", "__firstlineno__", "_abc_impl", _ORIGINAL,
-    }
-)  # fmt: skip
-"""What a twin of a class does not copy."""
-
-
-def _quiet() -> type:
-    """A first base of a twin of a class with a hook for subclasses, which does not run for it."""
-
-    class Quiet:
-        __slots__ = ()
-
-        def __init_subclass__(cls, **_: Any) -> None:
-            """Nothing."""
-
-    return Quiet
-
-
-def twin_class(cls: type) -> type:
-    """A subclass of a user's class whose methods are twins; the class itself of others."""
-    if _ORIGINAL in cls.__dict__ or cls in made_by_twins or not _may_have_twin(cls):
-        return cls
-    if cls in memo().classes:
-        known: type = memo().values[id(cls)][1]
-        return known
-    result = _classes.get(cls)
-    if result is None:
-        result = _empty_twin(cls)
-        if "<locals>" not in cls.__qualname__:
-            _classes[cls] = result
-    memo().note(cls, result)
-    members = memo().classes[cls] = {}
-    if is_beside(cls):
-        for name in [*result.__dict__]:
-            if name not in cls.__dict__ and name not in _KEPT and name not in _OF_TWINS:
-                type.__delattr__(result, name)
-    for name, value in list(cls.__dict__.items()):
-        if name in _KEPT and not (name == "__init_subclass__" and is_beside(cls)):
-            continue
-        if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-            continue
-        replaced = _member(value)
-        if name in ("__array_ufunc__", "__array_function__") and callable(replaced):
-            replaced = _told_by_numpy(replaced)
-        before = result.__dict__.get(name, EMPTY)
-        if _is_same_member(before, replaced):
-            replaced = before
-        members[name] = replaced
-        if result.__dict__.get(name, EMPTY) is not replaced:
-            type.__setattr__(result, name, replaced)
-    return result
-
-
-def _is_same_member(before: Any, member: Any) -> bool:
-    """Whether two properties, class or static methods are of the same functions."""
-    kind = type(member)
-    if kind is not type(before):
-        return False
-    if kind is property:
-        return (before.fget, before.fset, before.fdel) == (member.fget, member.fset, member.fdel)
-    return kind in (staticmethod, classmethod) and before.__func__ is member.__func__
-
-
-def _told_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that NumPy calls with its function, which is what its name is in twins."""
-
-    @functools.wraps(method)
-    def call(self: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(self, twin(function), *args, **kwargs)
-
-    return call
-
-
-def give_back_members(cls: type, members: dict[str, Any]) -> None:
-    """Write to a class what was written to its twin."""
-    own = memo().values[id(cls)][1]
-    gone = [name for name in members if name not in own.__dict__] if is_beside(cls) else []
-    for name in gone:
-        if name in cls.__dict__:
-            delattr(cls, name)
-    for name, value in list(own.__dict__.items()):
-        if name not in _KEPT and name not in _OF_TWINS and members.get(name, EMPTY) is not value:
-            setattr(cls, name, given_back(value))
-            memo().written.append((cls, name))
-            delattr(own, name)
-
-
-_OF_TWINS = frozenset(
-    {"__hash__", "__eq__", "__getattribute__", "__parameters__", "__functrans_class_outside__"}
-)
-
-
-def _empty_twin(cls: type) -> Any:
-    """A twin of a class without its members; making it runs no hook of the user's.
-
-    It is a class beside the class, of the twins of its bases: the program sees no class that it has
-    not made. Where objects have slots, or memory of C's, it is a subclass, since no object can
-    change between classes that lie beside each other there. It looks for attributes in the class,
-    the twin of its first base, that base, and so on: so ``super()`` in a method, whose
-    ``__class__`` stays the class, goes on to the twin of the base.
-    """
-    namespace: dict[str, Any] = {
-        _ORIGINAL: cls,
-        "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__,
-        "__doc__": cls.__doc__,
-    }
-    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
-    first = (_quiet(),) if has_hook else ()
-    result: Any
-    if is_beside(cls):
-        bases = tuple(map(twin_class, cls.__bases__))
-        namespace["__annotations__"] = inspect.get_annotations(cls)
-        meta = _class_of_twins(type(cls))
-        result = type.__new__(meta, cls.__name__, (*first, *bases), namespace)
-    else:
-        others = [other for base in cls.__bases__ if (other := twin_class(base)) is not base]
-        namespace["__slots__"] = ()
-        result = type.__new__(type(cls), cls.__name__, (*first, cls, *others), namespace)
-    abstract = getattr(cls, "__abstractmethods__", None)
-    if abstract:
-        result.__abstractmethods__ = abstract
-    return result
-
-
-class _Plain:
-    """A class of objects with attributes and nothing else."""
-
-
-def is_beside(cls: type) -> bool:
-    """Whether the twin of a class is none of its subclasses."""
-    return _layout(cls) == _layout(_Plain)
-
-
-def _layout(cls: type) -> tuple[int, ...]:
-    return cls.__basicsize__, cls.__dictoffset__, cls.__weakrefoffset__, cls.__itemsize__
-
-
-@functools.lru_cache(maxsize=64)
-def _class_of_twins(kind: Any) -> Any:
-    """The class of twins of classes that lie beside them, by the class of these.
-
-    A twin is equal to the class, so that tables find it, and has the instances and subclasses that
-    the class has.
-    """
-    own: dict[str, Any] = {"__module__": __name__}
-    for name, function in _OF_CLASSES.items():
-        theirs = getattr(kind, name)
-        if theirs in (getattr(type, name), getattr(abc.ABCMeta, name)):
-            own[name] = function
-    if kind.__call__ is not type.__call__:
-        own["__call__"] = _called_by_metaclass(kind)
-    return type(kind)("Twins", (kind,), own)
-
-
-def _is_same_class(cls: type, other: object) -> bool:
-    return original_of(cls) is original_of(other)
-
-
-def _hash_of_class(cls: type) -> int:
-    return type.__hash__(original_of(cls))
-
-
-def _has_instance(cls: type, instance: Any) -> bool:
-    return type.__instancecheck__(cls, instance) or _has_subclass(cls, type(instance))
-
-
-def _has_subclass(cls: type, other: Any) -> bool:
-    original = original_of(cls)
-    if type.__subclasscheck__(cls, other) or original is cls:
-        return type.__subclasscheck__(cls, other)
-    return issubclass(original_of(other), original)
-
-
-def _subclasses(cls: type) -> list[type]:
-    return list(map(twin_class, type.__subclasses__(original_of(cls))))
-
-
-def _bases(cls: type) -> tuple[type, ...]:
-    return tuple([x for x in type.__dict__["__bases__"].__get__(cls) if not _is_quiet(x)])
-
-
-def _order(cls: type) -> tuple[type, ...]:
-    return tuple([x for x in type.__dict__["__mro__"].__get__(cls) if not _is_quiet(x)])
-
-
-def _is_quiet(cls: type) -> bool:
-    return cls.__name__ == "Quiet" and cls.__module__ == __name__
-
-
-_OF_CLASSES: dict[str, Any] = {
-    "__eq__": _is_same_class,
-    "__hash__": _hash_of_class,
-    "__instancecheck__": _has_instance,
-    "__subclasscheck__": _has_subclass,
-    "__subclasses__": _subclasses,
-    "__bases__": property(_bases),
-    "__mro__": property(_order),
-}
-
-
-def _called_by_metaclass(kind: Any) -> Callable[..., Any]:
-    def call(cls: type, *args: Any, **kwargs: Any) -> Any:
-        return twin(kind.__call__(cls, *args, **kwargs))
-
-    return call
-
-
-def _may_have_twin(cls: type) -> bool:
-    if not is_user_module(cls.__module__) or getattr(cls, "_is_protocol", False):
-        return False
-    meta = type(cls)
-    if meta is not type and meta is not abc.ABCMeta and not is_user_module(meta.__module__):
-        return False  # a library's way of making classes
-    return not issubclass(cls, (enum.Enum, BaseException, tuple, type))
-
-
-def _member(value: Any) -> Any:
-    """The twin of what stands in a class: functions, static and class methods, properties."""
-    kind = type(value)
-    if kind in (staticmethod, classmethod):
-        function = _member(value.__func__)
-        return value if function is value.__func__ else kind(function)
-    if kind is property:
-        read, write, delete = (f and _member(f) for f in (value.fget, value.fset, value.fdel))
-        return property(read, write, delete, value.__doc__)
-    if kind is functools.singledispatchmethod:
-        return _DispatchingMethod(value)
-    if kind is functools.cached_property:
-        result: Any = functools.cached_property(_member(value.func))
-        result.attrname = value.attrname
-        return result
-    replaced = value if kind in ATOMS else twin(value)
-    is_bound = type(replaced) is types.FunctionType and not hasattr(kind, "__get__")
-    return staticmethod(replaced) if is_bound else replaced  # functions of C are no methods
-
-
-# objects ------------------------------------------------------------------------------------------
-
-
-def twin_object(value: Any) -> Any:
-    """An object that shares the attributes of another one, whose class is the twin of its class."""
-    cls = type(value)
-    if _ORIGINAL in cls.__dict__ or cls.__module__ == "builtins":
-        return value
-    theirs = twin_class(cls)
-    if theirs is cls or not hasattr(value, "__dict__") or _has_slots(cls):
-        return value
-    result: Any
-    try:
-        result = object.__new__(_outside_class(theirs))
-    except TypeError:  # a class of C's below it, whose memory cannot be shared
-        return value
-    object.__setattr__(result, "__dict__", value.__dict__)
-    memo().objects.append(value)
-    return result
-
-
-def _has_slots(cls: type) -> bool:
-    return any(base.__dict__.get("__slots__") for base in cls.__mro__ if base is not object)
-
-
-def _origin_of(seen: Any) -> Any:
-    """The object from outside that another one shares its attributes with."""
-    attributes = object.__getattribute__(seen, "__dict__")
-    for value in memo().objects:
-        if value.__dict__ is attributes:
-            return value
-    return seen
-
-
-_CLASS_OUTSIDE = "__functrans_class_outside__"
-
-
-def _outside_class(theirs: type) -> type:
-    """The class of objects that came from outside: what they hold are twins, too."""
-    known: type | None = theirs.__dict__.get(_CLASS_OUTSIDE)
-    if known is not None:
-        return known
-    inherited: Any = theirs.__getattribute__
-
-    def attribute(self: Any, name: str) -> Any:
-        value = inherited(self, name)
-        kind = type(value)
-        if kind in ATOMS or kind is types.MethodType or name == "__dict__":
-            return value
-        return theirs if name == "__class__" else twin(value)
-
-    namespace: dict[str, Any] = {
-        _ORIGINAL: theirs.__dict__[_ORIGINAL],
-        _OUTSIDE: None,
-        "__slots__": (),
-        "__getattribute__": attribute,
-        "__module__": theirs.__module__,
-        "__qualname__": theirs.__qualname__,
-    }
-    if "__eq__" not in _attributes(theirs):  # the twin is to be found where the object is a key
-        namespace.update(__eq__=_is_same, __hash__=_hash)
-    elif theirs.__hash__ is None:
-        namespace["__hash__"] = None
-    found: type = type.__new__(type(theirs), theirs.__name__, (theirs,), namespace)
-    type.__setattr__(theirs, _CLASS_OUTSIDE, found)
-    return found
-
-
-def _attributes(cls: type) -> set[str]:
-    """What a class and its bases define, without ``object``."""
-    return {name for base in cls.__mro__ if base is not object for name in base.__dict__}
-
-
-def _is_same(self: Any, other: object) -> bool:
-    return _identity(self) == _identity(other)
-
-
-def _hash(self: Any) -> int:
-    return object.__hash__(_origin_of(self))
-
-
-def _identity(value: Any) -> int:
-    return id(getattr(value, "__dict__", value))
 
 
 # other values -------------------------------------------------------------------------------------
@@ -935,6 +604,9 @@ makers: dict[type, Callable[[Any], Any] | None] = {
 }
 """How values of a type are twinned; those of ``None`` are their own twins."""
 makers.update(dict.fromkeys((Buffer, types.BuiltinFunctionType, np.ufunc), None))
+
+makers_of_users: dict[str, Callable[[Any], Any]] = {}
+"""Those of a "class" and of an "object" of user code."""
 
 makers_of_bases: list[tuple[Callable[[type], bool], Callable[[Any], Any]]] = []
 """The same for classes by a property of theirs."""
