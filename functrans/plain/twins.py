@@ -547,9 +547,18 @@ def _twin_cached(value: Any) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if holds_tracer(args) or holds_tracer(kwargs):
             return inner(*args, **kwargs)
-        return twin(value(*args, **kwargs))
+        return twin(value(*map(_origin, args), **{k: _origin(x) for k, x in kwargs.items()}))
 
+    own: Any = call
+    own.cache_info, own.cache_clear = value.cache_info, value.cache_clear
+    own.cache_parameters = value.cache_parameters
     return call
+
+
+def _origin(value: Any) -> Any:
+    """What a value is outside."""
+    origin = None if type(value) in ATOMS else memo().origin(value)
+    return value if origin is None else origin
 
 
 def _twin_array(value: np.ndarray) -> Any:
