@@ -179,6 +179,8 @@ def _class_of_twins(kind: Any) -> Any:
         theirs = getattr(kind, name)
         if theirs in (getattr(type, name), getattr(abc.ABCMeta, name)):
             own[name] = function
+    if getattr(kind, "register", None) is abc.ABCMeta.register:
+        own["register"] = _register
     if kind.__call__ is not type.__call__:
         own["__call__"] = _called_by_metaclass(kind)
     return type(kind)("Twins", (kind,), own)
@@ -201,6 +203,12 @@ def _has_subclass(cls: type, other: Any) -> bool:
     if type.__subclasscheck__(cls, other) or original is cls:
         return type.__subclasscheck__(cls, other)
     return issubclass(original_of(other), original)
+
+
+def _register(cls: type, subclass: type) -> type:
+    original: Any = original_of(cls)
+    original.register(original_of(subclass))
+    return subclass
 
 
 def _subclasses(cls: type) -> list[type]:

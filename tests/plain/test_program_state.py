@@ -4,6 +4,7 @@ Each is run three times in a state of its own, plain and under each transform: v
 and the state afterwards are the same.
 """
 
+import abc
 import collections
 import copy
 import functools
@@ -427,3 +428,44 @@ def plugins_that_register_themselves() -> Any:
             return math.sin(x) + super().run(x)
 
     return lambda x: sum(p().run(x) for p in Plugin.known), lambda: Plugin.known == [Sine]
+
+
+class Form(abc.ABC):
+    """An abstract class, of which others are said to be subclasses."""
+
+    @abc.abstractmethod
+    def area(self, x: Any) -> Any:
+        """The area."""
+
+
+class Board(Form):
+    """A subclass."""
+
+    def area(self, x: Any) -> Any:
+        return math.sin(x) * 2.0
+
+
+class Sheet:
+    """One that is registered."""
+
+    def area(self, x: Any) -> Any:
+        return math.cos(x) * 3.0
+
+
+@program
+def abstract_classes() -> Any:
+    def f(x: Any) -> Any:
+        class Patch:
+            def area(self, x: Any) -> Any:
+                return x * x
+
+        Form.register(Sheet)
+        Form.register(Patch)
+        total = sum(form.area(x) for form in (Board(), Sheet(), Patch()) if isinstance(form, Form))
+        total = total + issubclass(Sheet, Form) * x + issubclass(Patch, Form) * x
+        try:
+            return Form().area(x)
+        except TypeError:
+            return total
+
+    return f, lambda: (issubclass(Sheet, Form), isinstance(Board(), Form), issubclass(Node, Form))
