@@ -144,7 +144,8 @@ def _look_through(memo: Memo) -> None:
             setattr(owner, name, given_back(getattr(owner, name)))
     memo.visited.clear()
     for trace in memo.traces:
-        trace.at_end.append(functools.partial(_end, memo, trace))
+        if trace.is_open:
+            trace.at_end.append(functools.partial(_end, memo, trace))
     memo.traces.clear()
 
 

@@ -349,8 +349,9 @@ def is_of_twin(kind: type) -> bool:
 
 def _noted(value: Any) -> Any:
     """A value that is given back; if it is traced, its trace is to end first."""
-    if isinstance(value, Tracer) and value._trace.is_open:
-        memo().traces.add(value._trace)
+    known = memo()
+    if isinstance(value, Tracer) and value._trace.is_open and not known.of_result:
+        known.traces.add(value._trace)
     return value
 
 
