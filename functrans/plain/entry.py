@@ -9,7 +9,8 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from functrans import tree
@@ -17,7 +18,7 @@ from functrans.plain import libraries, numbers, twins
 from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
 from functrans.plain.memos import Memo, memo_of_call
-from functrans.plain.twin_classes import give_back_members
+from functrans.plain.twin_classes import give_back_classes, give_back_members
 from functrans.plain.twins import all_views, given_back
 from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
@@ -89,7 +90,10 @@ def _called(
     )
     own.of_result = True
     try:
-        result = tree.map(settled, given_back(result))
+        before = len(own.made)
+        result = given_back(result)
+        _look_through_made(own, before)
+        result = tree.map(settled, result)
     finally:
         own.of_result = False
         own.visited.clear()
@@ -114,6 +118,7 @@ def _give_back(memo: Memo) -> None:
     """
     for view in all_views():
         view.give_back()
+    give_back_classes(memo)
     for cell, own, first in memo.cells.values():
         content = twins.contents(own)
         if content is not first:
@@ -131,7 +136,7 @@ def _give_back(memo: Memo) -> None:
 
 def _look_through(memo: Memo) -> None:
     """Give back what objects hold that may have been written to; look again if some is traced."""
-    for value in (*memo.objects, *memo.made):
+    for value in memo.objects:
         given_back(value.__dict__)
     for container, *_ in memo.containers:
         given_back(container)
@@ -142,11 +147,26 @@ def _look_through(memo: Memo) -> None:
             owner[name] = given_back(owner.get(name))
         else:
             setattr(owner, name, given_back(getattr(owner, name)))
+    _look_through_made(memo, 0)
     memo.visited.clear()
     for trace in memo.traces:
         if trace.is_open:
             trace.at_end.append(functools.partial(_end, memo, trace))
     memo.traces.clear()
+
+
+def _look_through_made(memo: Memo, start: int) -> None:
+    """The same for objects that were made, and those that these hold."""
+    for value in itertools.islice(_growing(memo.made), start, None):
+        given_back(value.__dict__)
+
+
+def _growing(items: list[Any]) -> Iterator[Any]:
+    """Items of a list, also of those that are added on the way."""
+    i = 0
+    while i < len(items):
+        yield items[i]
+        i += 1
 
 
 def _end_inside(memo: Memo, trace: Any) -> None:

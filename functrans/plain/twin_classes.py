@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.plain.kinds import class_of
-from functrans.plain.memos import memo
+from functrans.plain.memos import Memo, memo
 from functrans.plain.twins import (
     ATOMS,
     EMPTY,
@@ -74,6 +74,8 @@ def twin_class(cls: type) -> type:
             kept_classes[cls] = result
     memo().note(cls, result)
     members = memo().classes[cls] = {}
+    for base in cls.__mro__[1:]:  # whose members are looked at anew in each call, too
+        twin(base)
     if is_beside(cls):
         for name in [*result.__dict__]:
             if name not in cls.__dict__ and name not in _KEPT and name not in _OF_TWINS:
@@ -293,6 +295,14 @@ def twin_object(value: Any) -> Any:
     object.__setattr__(result, "__dict__", value.__dict__)
     memo().objects.append(value)
     return result
+
+
+def give_back_classes(memo: Memo) -> None:
+    """Let objects from outside be of the classes that they were given: ``self.__class__ = C``."""
+    for value in memo.objects:
+        kind = original_of(type(memo.known(value)))
+        if kind is not type(value):
+            object.__setattr__(value, "__class__", kind)
 
 
 def _has_slots(cls: type) -> bool:

@@ -300,8 +300,7 @@ def given_back(value: Any) -> Any:
     except TypeError:  # it stays of the class of the twin, which is a subclass
         return value
     if attributes is not None:
-        memo().made.append(value)
-        given_back(attributes)
+        memo().made.append(value)  # what it holds is given back later: chains may be long
     return value
 
 

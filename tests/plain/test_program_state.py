@@ -469,3 +469,102 @@ def abstract_classes() -> Any:
             return total
 
     return f, lambda: (issubclass(Sheet, Form), isinstance(Board(), Form), issubclass(Node, Form))
+
+
+class Rate:
+    """A base class whose attributes change."""
+
+    value = 1.0
+    count = 0
+    made: dict[int, Any] = {}  # noqa: RUF012  # as people write it
+
+    def __init__(self, x: Any) -> None:
+        self.number = self.count
+        self.x = math.sin(x)
+        Rate.count += 1
+        self.made[len(self.made)] = self
+
+
+class Growth(Rate):
+    """A subclass, which alone is named."""
+
+    def price(self, x: Any) -> Any:
+        return math.exp(x * self.value) * (1 + self.number) * self.x
+
+
+@program
+def attributes_of_base_classes() -> Any:
+    Rate.value, Rate.count = 1.0, 0
+    Rate.made.clear()
+    growth = Growth(1.0)
+
+    def f(x: Any) -> Any:
+        other = Growth(x)
+        return growth.price(x) + other.price(x) * len(Rate.made)
+
+    def state() -> Any:
+        Rate.value *= 2.0
+        kinds = [type(x) is Growth and isinstance(x.x, float) for x in Rate.made.values()]
+        return Rate.count, len(Rate.made), all(kinds), Rate.made[0] is growth
+
+    return f, state
+
+
+@program
+def attributes_that_change_between_calls() -> Any:
+    Rate.value, Rate.count = 1.0, 0
+    growth = Growth(1.0)
+
+    def f(x: Any) -> Any:
+        return growth.price(x)
+
+    class Called:
+        def __call__(self, x: Any) -> Any:
+            return f(x)
+
+    ft.grad(f)(0.3)
+    Rate.value = 2.0
+    return Called(), lambda: Rate.value
+
+
+class Closed:
+    """A state of a door."""
+
+    def push(self, x: Any) -> Any:
+        self.__class__ = Open
+        return math.sin(x)
+
+
+class Open(Closed):
+    """Another state."""
+
+    def push(self, x: Any) -> Any:
+        self.__class__ = Closed
+        return 10.0 * math.sin(x)
+
+
+@program
+def objects_that_change_their_class() -> Any:
+    door = Closed()
+    return lambda x: door.push(x), lambda: type(door) is Open
+
+
+@program
+def long_chains_of_objects() -> Any:
+    class Ring:
+        head: Any = None
+
+    ring = Ring()
+
+    def f(x: Any) -> Any:
+        for _ in range(400):
+            ring.head = Node(math.sin(x), ring.head)
+        return ring.head.w + ring.head.parent.w
+
+    def state() -> Any:
+        n, node = 0, ring.head
+        while node is not None:
+            n, node = n + (type(node) is Node and type(node.w) is float), node.parent
+        return n
+
+    return f, state
