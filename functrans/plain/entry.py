@@ -71,15 +71,15 @@ def call_within(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     finally:
         outer = memo_of_call.get()
         if outer is not None and outer.is_active:
-            _note_end(outer)
+            _note_end(outer, function)
 
 
-def _note_end(outer: Memo) -> None:
-    """Look for values of the innermost trace when it ends."""
+def _note_end(outer: Memo, function: Any = None) -> None:
+    """Look for values of the innermost trace when it ends, also where a function keeps them."""
     traces = open_traces.get()
     if traces and traces[-1] not in outer.inner:
         outer.inner.add(traces[-1])
-        traces[-1].at_end.append(functools.partial(_end_inside, outer, traces[-1]))
+        traces[-1].at_end.append(functools.partial(_end_inside, outer, traces[-1], function))
 
 
 def _called(
@@ -169,7 +169,7 @@ def _growing(items: list[Any]) -> Iterator[Any]:
         i += 1
 
 
-def _end_inside(memo: Memo, trace: Any) -> None:
+def _end_inside(memo: Memo, trace: Any, function: Any = None) -> None:
     """Put plain values where those of a trace were kept, which has ended, within a call."""
     memo.inner.discard(trace)
     if not memo.is_active:
@@ -182,7 +182,9 @@ def _end_inside(memo: Memo, trace: Any) -> None:
         without(held, trace, seen)
     for view in all_views():
         view.update({k: new for k, x in view.items() if (new := without(x, trace, seen)) is not x})
-    for _, own, _ in memo.cells.values():
+    function = getattr(function, "__func__", function)
+    held = getattr(function, "__closure__", None) or ()
+    for own in (*[own for _, own, _ in memo.cells.values()], *held):
         content = twins.contents(own)
         if content is not twins.EMPTY:
             new = without(content, trace, seen)

@@ -568,3 +568,23 @@ def long_chains_of_objects() -> Any:
         return n
 
     return f, state
+
+
+@program
+def lists_that_an_inner_gradient_fills() -> Any:
+    def f(x: Any) -> Any:
+        history: list[Any] = []
+        best: Any = None
+        node = Node(1.0)
+
+        def energy(y: Any) -> Any:
+            nonlocal best
+            history.append(y * 2.0)
+            node.children.append(y * y)
+            best = y * 3.0
+            return math.sin(y)
+
+        slope = ft.grad(energy)(x * 1.0)
+        return slope + history[-1] * node.children[0] + best
+
+    return f, lambda: None
