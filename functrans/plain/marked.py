@@ -13,6 +13,7 @@ from __future__ import annotations
 import dis
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -127,4 +128,14 @@ def with_calls_marked(code: types.CodeType) -> types.CodeType:
                 is_changed = True
     if not is_changed:
         return code
-    return code.replace(co_code=bytes(raw), co_names=tuple(names), co_consts=consts)
+    result = code.replace(co_code=bytes(raw), co_names=tuple(names), co_consts=consts)
+    _unmarked[result] = code
+    return result
+
+
+_unmarked: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
+
+
+def without_marks(code: types.CodeType) -> types.CodeType:
+    """The code as it was written."""
+    return _unmarked.get(code, code)

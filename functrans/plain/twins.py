@@ -30,7 +30,13 @@ import numpy as np
 
 from functrans.plain.decide import is_single_dispatch
 from functrans.plain.kinds import class_of, exemplar
-from functrans.plain.marked import class_in, is_pattern, pattern_of, with_calls_marked
+from functrans.plain.marked import (
+    class_in,
+    is_pattern,
+    pattern_of,
+    with_calls_marked,
+    without_marks,
+)
 from functrans.plain.memory import (
     BUFFER_KINDS,
     PLAIN_KINDS,
@@ -328,7 +334,42 @@ def _give_partial(value: functools.partial[Any]) -> Any:
     )
 
 
-givers.update({types.MethodType: _give_method, functools.partial: _give_partial})
+def _give_function(function: types.FunctionType) -> Any:
+    """A function of the world: the original, or for one that was made in a twin one like it."""
+    original = original_of(function)
+    if original is not function or not is_twin(function) or memo().of_result:
+        return original
+    names: Any = function.__globals__
+    cells = [_outer_cell(cell) for cell in function.__closure__ or ()]
+    code = without_marks(function.__code__)
+    closure = tuple(cells) if function.__closure__ else None
+    result = types.FunctionType(code, names.original, function.__name__, None, closure)
+    memo().origins[id(function)] = function, result
+    for cell in cells:
+        content = contents(cell)
+        if content is not EMPTY:
+            cell.cell_contents = given_back(content)
+            memo().written.append((cell, "cell_contents"))
+    result.__defaults__ = given_back(function.__defaults__)
+    result.__kwdefaults__ = given_back(function.__kwdefaults__)
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        setattr(result, name, getattr(function, name))
+    result.__dict__.update(given_back(function.__dict__))
+    return result
+
+
+def _outer_cell(cell: Any) -> Any:
+    """The cell of the world that a cell is a twin of; others are themselves."""
+    return next((outer for outer, own, _ in memo().cells.values() if own is cell), cell)
+
+
+givers.update(
+    {
+        types.FunctionType: _give_function,
+        types.MethodType: _give_method,
+        functools.partial: _give_partial,
+    }
+)
 
 
 def plain_number(value: Any) -> Any:

@@ -588,3 +588,37 @@ def lists_that_an_inner_gradient_fills() -> Any:
         return slope + history[-1] * node.children[0] + best
 
     return f, lambda: None
+
+
+called = 0
+
+
+@program
+def functions_made_in_the_call() -> Any:
+    global called
+    called = 0
+    kept: dict[str, Any] = {}
+    shared = Node(2.0)
+
+    def f(x: Any) -> Any:
+        seen = [0.0]
+
+        def back(k: Any, table: Any = kept) -> Any:
+            global called
+            called += 1
+            seen[0] += float(k)
+            return math.sin(seen[0]) * shared.w * len(table)
+
+        kept["back"] = back
+        kept["node"] = lambda: (shared, Node)
+        return back(x)
+
+    def state() -> Any:
+        shared.w *= 2.0
+        node, kind = kept["node"]()
+        function = kept["back"]
+        now = [float(function(1.0)), float(function(1.0))]
+        names = function.__globals__ is globals(), function.__name__
+        return now, node is shared, kind is Node, called, names, len(kept)
+
+    return f, state
