@@ -42,12 +42,12 @@ from functrans.plain.memory import (
 )
 from functrans.plain.readers import reading
 from functrans.plain.standins import StandIn, original_class
-from functrans.plain.twin_classes import made_by_twins
 from functrans.plain.twins import (
     Names,
     builtin_twins,
     identity_of,
     is_beside,
+    made_by_twins,
     original_of,
     register,
     registered,

@@ -13,7 +13,6 @@ import enum
 import functools
 import inspect
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,7 @@ from functrans.plain.twins import (
     given_back,
     is_beside,
     kept_classes,
+    made_by_twins,
     makers_of_users,
     original_of,
     twin,
@@ -35,8 +35,6 @@ from functrans.plain.users import is_user_module
 # classes ------------------------------------------------------------------------------------------
 
 _OUTSIDE = "__functrans_outside__"
-made_by_twins: weakref.WeakSet[type] = weakref.WeakSet()
-"""Classes whose statements ran in twins, so that their methods are."""
 
 _KEPT = frozenset(
     {

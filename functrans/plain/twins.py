@@ -299,6 +299,8 @@ def given_back(value: Any) -> Any:
         return givers[tuple](value)
     original = kind.__dict__.get(ORIGINAL)
     if original is None:
+        if kind in made_by_twins and hasattr(value, "__dict__") and not memo().has_visited(value):
+            memo().made.append(value)
         return original_of(value)
     attributes = getattr(value, "__dict__", None)
     try:
@@ -399,6 +401,9 @@ def _noted(value: Any) -> Any:
 
 ORIGINAL = "__functrans_original__"
 """The attribute of a twin of a class which is the class."""
+
+made_by_twins: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes whose statements ran in twins, so that their methods are."""
 
 kept_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 """Twins of classes that are the same in each call."""

@@ -622,3 +622,22 @@ def functions_made_in_the_call() -> Any:
         return now, node is shared, kind is Node, called, names, len(kept)
 
     return f, state
+
+
+@program
+def objects_of_classes_made_in_the_call() -> Any:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        class Level:
+            def __init__(self, w: Any) -> None:
+                self.w = w
+                self.lower = kept[-1] if kept else None
+
+            def depth(self) -> int:
+                return 1 + (self.lower.depth() if self.lower else 0)
+
+        kept.append(Level(math.sin(x)))
+        return kept[-1].w * kept[-1].depth()
+
+    return f, lambda: [(level.w, level.depth(), type(level).__name__) for level in kept]
