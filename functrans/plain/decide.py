@@ -51,7 +51,13 @@ MAKES_ARRAYS = frozenset(
 )  # fmt: skip
 """Names of NumPy that do not dispatch on traced values, or make arrays that code may fill."""
 
-_WRITES = {"STORE_SUBSCR": "a[...] = ...", "IMPORT_NAME": "import", "MATCH_CLASS": "case C(...)"}
+_WRITES = {
+    "STORE_SUBSCR": "a[...] = ...",
+    "STORE_ATTR": "a.b = ...",
+    "STORE_GLOBAL": "global",
+    "IMPORT_NAME": "import",
+    "MATCH_CLASS": "case C(...)",
+}
 _LISTS = frozenset({"BUILD_LIST", "LIST_APPEND", "LIST_EXTEND"})
 _MAKES_LISTS = frozenset({"list", "sorted"})
 _METHODS = frozenset({"copy", "item", "tolist"})
