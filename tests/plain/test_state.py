@@ -230,3 +230,25 @@ def test_state_after_an_error() -> None:
     with pytest.raises(KeyError):
         ft.grad(failing)(x)
     _assert_same(_state(), expected, "")
+
+
+def _counts(x: Any) -> Any:
+    global total
+    total = total + x @ x
+    return (x * x).sum()
+
+
+def _keeps(x: Any) -> Any:
+    model.value = x * 2.0
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("f", [_counts, _keeps])
+def test_functions_that_need_no_twin_else_leave_numbers(f: Any) -> None:
+    x = np.array([0.5, 1.5])
+    _reset()
+    f(x)
+    expected = _state()
+    _reset()
+    ft.grad(f)(x)
+    _assert_same(_state(), expected, "")
