@@ -10,7 +10,6 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +27,7 @@ from functrans.compiler.schedule import (
     Root,
     Schedule,
     View,
+    routine_of,
     schedule,
 )
 from functrans.compiler.storage import Stored
@@ -36,7 +36,7 @@ from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Array, Routines
 from functrans.emitter.types import Value
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
-from functrans.ir.lowering import IndexMap, Routine, Structured
+from functrans.ir.lowering import Structured
 
 if TYPE_CHECKING:
     from functrans.compiler.parallel import ChunkFunction
@@ -190,7 +190,9 @@ class BodyWriter:
         forced: set[Var] = set()
         by_routine = set(updates_of_parts(self.jaxpr))
         explored: dict[Any, NestWriter] = {}
-        for attempt in itertools.count():
+        attempt = 0
+        while True:
+            attempt += 1
             self.schedule = schedule(self.jaxpr, forced, by_routine)
             self.available = set(self.env)
             writers: Writers = []
@@ -205,11 +207,11 @@ class BodyWriter:
                         writer = NestWriter(self, item)
                         try:
                             writer.explore()
+                            explored[key] = writer
                         except MustStore as request:
                             requests.append(request)
-                            if attempt < FEW_ATTEMPTS:
+                            if attempt <= FEW_ATTEMPTS:
                                 break
-                        explored[key] = writer
                     self.schedule.items[number] = writer.nest
                     self.available.update(root.var for root in item.roots)
                 else:
@@ -222,7 +224,6 @@ class BodyWriter:
                     raise needed  # a fault: once is enough
             for needed in requests:
                 (by_routine if needed.by_routine else forced).add(needed.var)
-        raise AssertionError("unreachable")
 
     def write(self, writers: Writers | None = None) -> None:
         """Write the whole program; its results are in ``env``, and in their destinations.
@@ -320,7 +321,7 @@ class BodyWriter:
         if not positions:
             return True
         if not isinstance(eqn.primitive.lower, Structured):
-            routine = _routine_of(eqn)
+            routine = routine_of(eqn)
             return (
                 routine is not None and eqn.outputs[0] is result and positions == [routine.in_place]
             )
@@ -359,41 +360,42 @@ class BodyWriter:
         made_by_nest = {
             root.var for item in plan.items if isinstance(item, Nest) for root in item.roots
         }
-        made: set[Var] = set()
+        made = made_by_nest | {
+            item.eqn.outputs[0]
+            for item in plan.items
+            if isinstance(item, Call) and routine_of(item.eqn) is not None
+        }
         taken: set[Var] = set()
+
+        def may_pass(var: Var, heir: Var) -> bool:
+            """Whether the memory of a variable may be that of another one, if nests agree."""
+            return (
+                var not in self.env
+                and var not in self.destinations
+                and not {var, heir} & viewed
+                and heir not in taken
+                and heir not in self._occupied
+                and _same_memory(var, heir)
+            )
+
         for number, (item, writer) in enumerate(zip(plan.items, writers, strict=True)):
-            if isinstance(item, Call) and _routine_of(item.eqn) is not None:
-                changed, heir = _changed_in_place(item.eqn), item.eqn.outputs[0]
-                if (
-                    changed is not None
-                    and changed in dying[number]
-                    and changed in made
-                    and changed not in self.env
-                    and changed not in self.destinations
-                    and not {changed, heir} & viewed
-                    and heir not in self._occupied
-                    and _same_memory(changed, heir)
-                ):
-                    self._heirs[changed] = heir
-                    taken.add(heir)
-                made.add(heir)
+            if isinstance(item, Call):
+                changed = _changed_in_place(item.eqn)
+                if changed is not None and changed in dying[number] and changed in made:
+                    heir = item.eqn.outputs[0]
+                    if may_pass(changed, heir):
+                        self._heirs[changed] = heir
+                        taken.add(heir)
             if writer is None or not isinstance(item, Nest):
                 continue
-            made.update(root.var for root in item.roots)
+            own = {root.var for root in item.roots}
             for var in dying[number]:
-                if var in self.env or var in viewed or var not in made_by_nest:
-                    continue
-                if var in {root.var for root in item.roots} or var in self.destinations:
+                if var not in made_by_nest or var in own:
                     continue
                 for root in item.roots:
-                    heir = root.var
-                    if heir in taken or heir in viewed or not _same_memory(var, heir):
-                        continue
-                    if heir in self._occupied:
-                        continue
-                    if writer.reads_where_it_writes(var, root):
-                        self._heirs[var] = heir
-                        taken.add(heir)
+                    if may_pass(var, root.var) and writer.reads_where_it_writes(var, root):
+                        self._heirs[var] = root.var
+                        taken.add(root.var)
                         break
 
     def _last_reads(self, plan: Schedule) -> list[list[Var]]:
@@ -454,7 +456,7 @@ class BodyWriter:
         if isinstance(lower, Structured):
             self.whole.write_block(self, lower.kind, eqn)
             return
-        routine = _routine_of(eqn)
+        routine = routine_of(eqn)
         assert routine is not None
         self.program.at_equation(eqn)
         operands = [self.array(atom) for atom in eqn.inputs]
@@ -498,16 +500,9 @@ class BodyWriter:
         return number
 
 
-def _routine_of(eqn: Equation) -> Routine | None:
-    """The code for whole arrays that an equation has; ``None`` of control flow."""
-    lower = eqn.primitive.lower
-    routine = lower.routine if isinstance(lower, IndexMap) else lower
-    return routine if isinstance(routine, Routine) else None
-
-
 def _changed_in_place(eqn: Equation) -> Var | None:
     """The operand whose memory the first result of a routine may take over, if there is one."""
-    routine = _routine_of(eqn)
+    routine = routine_of(eqn)
     if routine is None or routine.in_place is None or not eqn.outputs:
         return None
     operand = eqn.inputs[routine.in_place]

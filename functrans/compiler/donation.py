@@ -31,12 +31,12 @@ from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.nests import NestWriter, affine_index, broadcast_index
 from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import ProgramWriter
-from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View
+from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View, routine_of
 from functrans.compiler.storage import Stored
 from functrans.emitter.builder import Module
 from functrans.emitter.types import POINTER, Value
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Routine, Structured
+from functrans.ir.lowering import IndexMap, Pointwise, Structured
 
 Index = tuple[Affine, ...]
 
@@ -180,9 +180,8 @@ def _is_in_place(eqn: Equation, out: Var, shown: set[Var]) -> bool:
 
     It copies the operand first, which does nothing where source and target are the same.
     """
-    lower = eqn.primitive.lower
-    routine = lower.routine if isinstance(lower, IndexMap) else lower
-    if not isinstance(routine, Routine) or routine.in_place is None or eqn.outputs[0] is not out:
+    routine = routine_of(eqn)
+    if routine is None or routine.in_place is None or eqn.outputs[0] is not out:
         return False
     return all(atom not in shown for k, atom in enumerate(eqn.inputs) if k != routine.in_place)
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from functrans.compiler.affine import variable
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction
+from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine
 from functrans.primitives.elementwise import power_p
 
 FULLY_UNROLLED = 16
@@ -203,6 +203,13 @@ def needs_routine(eqn: Equation) -> bool:
         return out.size >= WIDE and lower.prefers_routine(avals, **eqn.params)
     index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
     return lower.trace(index, avals, 0, **eqn.params) is None
+
+
+def routine_of(eqn: Equation) -> Routine | None:
+    """The code for whole arrays that an equation has; ``None`` of control flow."""
+    lower = eqn.primitive.lower
+    routine = lower.routine if isinstance(lower, IndexMap) else lower
+    return routine if isinstance(routine, Routine) else None
 
 
 def schedule(

@@ -42,8 +42,11 @@ def _twin_list(value: Any) -> Any:
 
 
 def _twin_dict(value: dict[Any, Any]) -> Any:
-    """Functions, classes and objects are found under their twins."""
-    items = _emptied(value)
+    return _filled(value, _emptied(value))
+
+
+def _filled(value: dict[Any, Any], items: dict[Any, Any]) -> Any:
+    """The twin of a dictionary, in an empty one; functions and objects are found under theirs."""
     memo().note(value, items)
     pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
     if all(own is key and new is item for key, own, item, new in pairs):
@@ -56,13 +59,9 @@ def _twin_dict(value: dict[Any, Any]) -> Any:
 
 
 def _twin_namespace(value: types.SimpleNamespace) -> Any:
-    items = _twin_dict(value.__dict__)
-    if items is value.__dict__:
-        return value
     result = types.SimpleNamespace()
-    memo().containers[-1] = value.__dict__, result.__dict__, memo().containers[-1][2]
-    result.__dict__.update(items)
-    return result
+    items = _filled(value.__dict__, result.__dict__)
+    return value if items is value.__dict__ else result
 
 
 def _emptied(value: Any) -> Any:
@@ -119,18 +118,23 @@ def give_back_items(container: Any, twin: Any, first: Any) -> None:
     (container.update if type(twin) is set else container.extend)(found)
 
 
-def _twin_tuple(value: tuple[Any, ...]) -> Any:
-    items = list(map(twin, value))
-    if all(new is old for new, old in zip(items, value, strict=True)):
-        return value
-    return tuple(items)
+def _twin_tuple(value: Any) -> Any:
+    return _of_items(value, list(map(twin, value)), twin)
 
 
-def _twin_named_tuple(value: Any) -> Any:
-    items = list(map(twin, value))
-    if all(new is old for new, old in zip(items, value, strict=True)):
+def _of_items(value: Any, items: list[Any], change: Callable[[Any], Any]) -> Any:
+    """A tuple, named or not, of other items; itself if they are the same."""
+    if all(map(operator.is_, items, value)):
         return value
-    return of_fields(value, items, twin)
+    return tuple(items) if type(value) is tuple else of_fields(value, items, change)
+
+
+def _replace_items(value: Any, change: Callable[[Any], Any]) -> None:
+    """Change the items of a list or deque."""
+    for i, item in enumerate(value):
+        new = change(item)
+        if new is not item:
+            value[i] = new
 
 
 # what is given back ------------------------------------------------------------------------------
@@ -138,12 +142,8 @@ def _twin_named_tuple(value: Any) -> Any:
 
 def _give_items(value: Any) -> Any:
     """A list or deque with its items given back, the same one."""
-    if memo().has_visited(value):
-        return value
-    for i, item in enumerate(value):
-        new = given_back(item)
-        if new is not item:
-            value[i] = new
+    if not memo().has_visited(value):
+        _replace_items(value, given_back)
     return value
 
 
@@ -175,12 +175,9 @@ def _give_set(value: Any) -> Any:
 
 def _give_tuple(value: Any) -> Any:
     items = list(map(given_back, value))
-    is_same = all(map(operator.is_, items, value))
-    if type(value) is tuple:
-        return value if is_same else tuple(items)
-    return value if is_same and not getattr(value, "__dict__", None) else (
-        of_fields(value, items, given_back)
-    )  # fmt: skip
+    if getattr(value, "__dict__", None):  # what its class keeps beside them is given back, too
+        return of_fields(value, items, given_back)
+    return _of_items(value, items, given_back)
 
 
 def _give_namespace(value: Any) -> Any:
@@ -213,7 +210,7 @@ makers.update(
     }
 )
 makers_of_bases.append(
-    (lambda kind: issubclass(kind, tuple) and hasattr(kind, "_fields"), _twin_named_tuple)
+    (lambda kind: issubclass(kind, tuple) and hasattr(kind, "_fields"), _twin_tuple)
 )
 
 
@@ -234,18 +231,12 @@ def without(value: Any, trace: Any, seen: set[int]) -> Any:
     if isinstance(value, Tracer):
         return plain_number(value) if value._trace is trace else value
     if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
-        items = [without(item, trace, seen) for item in value]
-        if all(map(operator.is_, items, value)):
-            return value
-        return tuple(items) if kind is tuple else of_fields(value, items, lambda x: x)
+        return _of_items(value, [without(item, trace, seen) for item in value], lambda x: x)
     if id(value) in seen:
         return value
     seen.add(id(value))
     if kind in (list, collections.deque):
-        for i, item in enumerate(value):
-            new = without(item, trace, seen)
-            if new is not item:
-                value[i] = new
+        _replace_items(value, lambda item: without(item, trace, seen))
     elif isinstance(value, dict):
         changed = {k: new for k, x in value.items() if (new := without(x, trace, seen)) is not x}
         value.update(changed)

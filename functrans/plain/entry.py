@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from functrans import tree
@@ -42,9 +42,6 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         for view in all_views():
             view.refresh(own)
         return _called(own, function, args, kwargs, is_outermost=outer is None)
-    except Exception as error:
-        explain(error)
-        raise
     finally:
         own.is_active = False
         _give_back(own)
@@ -57,9 +54,6 @@ def _call_inside(outer: Memo, function: Callable[..., Any], args: Any, kwargs: A
     """A call within another one, which sees what that one has written, and writes to the same."""
     try:
         return _called(outer, function, args, kwargs, is_outermost=False)
-    except Exception as error:
-        explain(error)
-        raise
     finally:
         _note_end(outer)
 
@@ -85,21 +79,30 @@ def _note_end(outer: Memo, function: Any = None) -> None:
 def _called(
     own: Memo, function: Callable[..., Any], args: Any, kwargs: Any, *, is_outermost: bool
 ) -> Any:
-    result = twin(function)(
-        *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
-    )
+    try:
+        result = twin(function)(
+            *map(twin, args), **{name: twin(value) for name, value in kwargs.items()}
+        )
+        result = _result(own, result)
+        if notes.get() is not None:
+            _check_memory(function, result, is_outermost=is_outermost)
+        return result
+    except Exception as error:
+        explain(error)
+        raise
+
+
+def _result(own: Memo, result: Any) -> Any:
+    """What a twin returned, as the world gets it."""
     own.of_result = True
     try:
         before = len(own.made)
         result = given_back(result)
         _look_through_made(own, before)
-        result = tree.map(settled, result)
+        return tree.map(settled, result)
     finally:
         own.of_result = False
         own.visited.clear()
-    if notes.get() is not None:
-        _check_memory(function, result, is_outermost=is_outermost)
-    return result
 
 
 def _check_memory(function: Any, result: Any, *, is_outermost: bool) -> None:
@@ -157,16 +160,8 @@ def _look_through(memo: Memo) -> None:
 
 def _look_through_made(memo: Memo, start: int) -> None:
     """The same for objects that were made, and those that these hold."""
-    for value in itertools.islice(_growing(memo.made), start, None):
+    for value in itertools.islice(memo.made, start, None):  # which grows on the way
         given_back(value.__dict__)
-
-
-def _growing(items: list[Any]) -> Iterator[Any]:
-    """Items of a list, also of those that are added on the way."""
-    i = 0
-    while i < len(items):
-        yield items[i]
-        i += 1
 
 
 def _end_inside(memo: Memo, trace: Any, function: Any = None) -> None:

@@ -57,14 +57,14 @@ def pattern_of(value: Any, original_of: Callable[[Any], Any]) -> Any:
       original_of: what gives the value that a twin stands for.
     """
     if isinstance(value, type):
-        return _pattern(value) if value in PATTERNS or issubclass(value, np.generic) else value
+        return _pattern(value) if value in _PATTERNS or issubclass(value, np.generic) else value
     original = original_of(value)
     if isinstance(original, type):  # numbers of NumPy
         return pattern_of(original, original_of)
     return _Patterns(value, original_of) if type(original) is types.ModuleType else value
 
 
-PATTERNS = frozenset({float, int, complex, bool, np.ndarray})
+_PATTERNS = frozenset({float, int, complex, bool, np.ndarray})
 
 
 @functools.cache

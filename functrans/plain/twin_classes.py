@@ -27,14 +27,13 @@ from functrans.plain.twins import (
     kept_classes,
     made_by_twins,
     makers_of_users,
+    origin_of,
     original_of,
     twin,
 )
 from functrans.plain.users import is_user_module
 
 # classes ------------------------------------------------------------------------------------------
-
-_OUTSIDE = "__functrans_outside__"
 
 _KEPT = frozenset(
     {
@@ -59,11 +58,11 @@ def _quiet() -> type:
 
 
 def twin_class(cls: type) -> type:
-    """A subclass of a user's class whose methods are twins; the class itself of others."""
+    """A class like a user's, whose members are twins; the class itself of others."""
     if ORIGINAL in cls.__dict__ or cls in made_by_twins or not _may_have_twin(cls):
         return cls
     if cls in memo().classes:
-        known: type = memo().values[id(cls)][1]
+        known: type = memo().known(cls)
         return known
     result = kept_classes.get(cls)
     if result is None:
@@ -117,7 +116,7 @@ def _told_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def give_back_members(cls: type, members: dict[str, Any]) -> None:
     """Write to a class what was written to its twin."""
-    own = memo().values[id(cls)][1]
+    own = memo().known(cls)
     gone = [name for name in members if name not in own.__dict__] if is_beside(cls) else []
     for name in gone:
         if name in cls.__dict__:
@@ -139,8 +138,8 @@ def _empty_twin(cls: type) -> Any:
 
     It is a class beside the class, of the twins of its bases: the program sees no class that it has
     not made. Where objects have slots, or memory of C's, it is a subclass, since no object can
-    change between classes that lie beside each other there. It looks for attributes in the class,
-    the twin of its first base, that base, and so on: so ``super()`` in a method, whose
+    change between classes that lie beside each other there. It then looks for attributes in the
+    class, the twin of its first base, that base, and so on: so ``super()`` in a method, whose
     ``__class__`` stays the class, goes on to the twin of the base.
     """
     namespace: dict[str, Any] = {
@@ -307,15 +306,6 @@ def _has_slots(cls: type) -> bool:
     return any(base.__dict__.get("__slots__") for base in cls.__mro__ if base is not object)
 
 
-def _origin_of(seen: Any) -> Any:
-    """The object from outside that another one shares its attributes with."""
-    attributes = object.__getattribute__(seen, "__dict__")
-    for value in memo().objects:
-        if value.__dict__ is attributes:
-            return value
-    return seen
-
-
 _CLASS_OUTSIDE = "__functrans_class_outside__"
 
 
@@ -335,7 +325,6 @@ def _outside_class(theirs: type) -> type:
 
     namespace: dict[str, Any] = {
         ORIGINAL: theirs.__dict__[ORIGINAL],
-        _OUTSIDE: None,
         "__slots__": (),
         "__getattribute__": attribute,
         "__module__": theirs.__module__,
@@ -360,7 +349,7 @@ def _is_same(self: Any, other: object) -> bool:
 
 
 def _hash(self: Any) -> int:
-    return object.__hash__(_origin_of(self))
+    return object.__hash__(origin_of(self))
 
 
 def _identity(value: Any) -> int:

@@ -79,7 +79,7 @@ class Names(dict[str, Any]):
     Attributes:
       original: the globals of the module.
       sources: by name: the value there, and its twin here.
-      functions: twins of functions without closure.
+      functions: twins of functions that are kept, and what these were made of.
     """
 
     __slots__ = ("functions", "original", "sources")
@@ -267,10 +267,15 @@ def original_of(value: Any) -> Any:
     return value
 
 
+def origin_of(value: Any) -> Any:
+    """The value from outside that a twin of this call stands for; others are themselves."""
+    origin = None if type(value) in ATOMS else memo().origin(value)
+    return value if origin is None else origin
+
+
 def identity_of(value: Any) -> int:
     """The identity of the value from outside that another one stands for."""
-    origin = memo().origin(value)
-    return id(original_of(value) if origin is None else origin)
+    return id(original_of(origin_of(value)))
 
 
 def given_back(value: Any) -> Any:
@@ -323,17 +328,12 @@ def _give_method(method: types.MethodType) -> Any:
 
 
 def _give_partial(value: functools.partial[Any]) -> Any:
-    function, args = given_back(value.func), tuple(map(given_back, value.args))
-    keywords = {key: given_back(item) for key, item in value.keywords.items()}
-    old, new = (
-        (value.func, *value.args, *value.keywords.values()),
-        (function, *args, *keywords.values()),
-    )
-    return (
-        value
-        if all(map(operator.is_, old, new))
-        else functools.partial(function, *args, **keywords)
-    )
+    held = (value.func, *value.args, *value.keywords.values())
+    new = list(map(given_back, held))
+    if all(map(operator.is_, new, held)):
+        return value
+    n = 1 + len(value.args)
+    return functools.partial(new[0], *new[1:n], **dict(zip(value.keywords, new[n:], strict=True)))
 
 
 def _give_function(function: types.FunctionType) -> Any:
@@ -593,18 +593,12 @@ def _twin_cached(value: Any) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if holds_tracer(args) or holds_tracer(kwargs):
             return inner(*args, **kwargs)
-        return twin(value(*map(_origin, args), **{k: _origin(x) for k, x in kwargs.items()}))
+        return twin(value(*map(origin_of, args), **{k: origin_of(x) for k, x in kwargs.items()}))
 
     own: Any = call
     own.cache_info, own.cache_clear = value.cache_info, value.cache_clear
     own.cache_parameters = value.cache_parameters
     return call
-
-
-def _origin(value: Any) -> Any:
-    """What a value is outside."""
-    origin = None if type(value) in ATOMS else memo().origin(value)
-    return value if origin is None else origin
 
 
 def _twin_array(value: np.ndarray) -> Any:

@@ -61,9 +61,9 @@ def constants_of_a_class() -> Any:
         def apply(self, x: Any) -> Any:
             return self.fn(x) * (2.0 if self is Color.RED else 1.0)
 
-    Color.RED = Color(math.sin)  # type: ignore[attr-defined]
-    color = Color.RED  # type: ignore[attr-defined]
-    return lambda x: color.apply(x) * (10.0 if color is Color.RED else 1.0), lambda: None  # type: ignore[attr-defined]
+    Color.RED = Color(math.sin)  # type: ignore[attr-defined]  # set on it
+    color = Color.RED  # type: ignore[attr-defined]  # set on it
+    return lambda x: color.apply(x) * (10.0 if color is Color.RED else 1.0), lambda: None  # type: ignore[attr-defined]  # set on it
 
 
 @program
@@ -87,7 +87,7 @@ def hooks_as_default() -> Any:
 
 @program
 def methods_as_subscribers() -> Any:
-    node, subscribers = Node(2.0), []  # type: ignore[var-annotated]
+    node, subscribers = Node(2.0), []  # type: ignore[var-annotated]  # of any items
 
     def f(x: Any) -> Any:
         if node.call not in subscribers:
@@ -99,7 +99,7 @@ def methods_as_subscribers() -> Any:
 
 @program
 def visits_in_empty_containers() -> Any:
-    node, order, by, seen, ring = Node(), [], {}, set(), collections.deque(maxlen=2)  # type: ignore[var-annotated]
+    node, order, by, seen, ring = Node(), [], {}, set(), collections.deque(maxlen=2)  # type: ignore[var-annotated]  # of any items
 
     def f(x: Any) -> Any:
         order.append(node)
@@ -199,7 +199,7 @@ def cached_method() -> Any:
 
 @program
 def copies_of_objects() -> Any:
-    node, kept = Node(2.0), []  # type: ignore[var-annotated]
+    node, kept = Node(2.0), []  # type: ignore[var-annotated]  # of any items
 
     def f(x: Any) -> Any:
         other = copy.copy(node)
@@ -218,12 +218,12 @@ def counters_of_dispatched_functions() -> Any:
 
     @area.register
     def _(shape: Node, x: Any) -> Any:
-        area.count += 1  # type: ignore[attr-defined]
-        return shape.call(x) * area.count  # type: ignore[attr-defined]
+        area.count += 1  # type: ignore[attr-defined]  # set on it
+        return shape.call(x) * area.count  # type: ignore[attr-defined]  # set on it
 
-    area.count = 0  # type: ignore[attr-defined]
+    area.count = 0  # type: ignore[attr-defined]  # set on it
     node = Node(2.0)
-    return lambda x: area(node, x), lambda: area.count  # type: ignore[attr-defined]
+    return lambda x: area(node, x), lambda: area.count  # type: ignore[attr-defined]  # set on it
 
 
 @program

@@ -73,7 +73,7 @@ def _reset() -> None:
     model = Model()
     Model.kept.clear()
     Model.last = None
-    counting.__defaults__[0].clear()  # type: ignore[index]
+    counting.__defaults__[0].clear()  # type: ignore[index]  # it has one
     space = types.SimpleNamespace(rows=[])
 
 
@@ -84,7 +84,7 @@ def _state() -> Any:
         "total": total, "history": list(history), "table": dict(table), "ring": list(ring),
         "closure": found(), "rows": rows["rows"], "named": rows["named"], "value": rows["value"],
         "child": None if child is None else vars(child), "class": list(Model.kept),
-        "last": Model.last, "counted": list(counting.__defaults__[0]),  # type: ignore[index]
+        "last": Model.last, "counted": list(counting.__defaults__[0]),  # type: ignore[index]  # it has one
         "attribute": getattr(counting, "last", None), "space": vars(space),
     }  # fmt: skip
 
