@@ -34,8 +34,7 @@ def _twin_list(value: Any) -> Any:
     memo().note(value, result)  # it may hold itself
     result.extend(map(twin, value))
     if all(map(operator.is_, result, value)):
-        memo().forget(value)
-        memo().shared.append(value)
+        memo().share(value)
         return value
     memo().containers.append((value, result, list(result)))
     return result
@@ -50,8 +49,7 @@ def _filled(value: dict[Any, Any], items: dict[Any, Any]) -> Any:
     memo().note(value, items)
     pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
     if all(own is key and new is item for key, own, item, new in pairs):
-        memo().forget(value)
-        memo().shared.append(value)
+        memo().share(value)
         return value
     items.update({own: new for _, own, _, new in pairs})
     memo().containers.append((value, items, [(own, new) for _, own, _, new in pairs]))
@@ -75,7 +73,7 @@ def _emptied(value: Any) -> Any:
 def _twin_set(value: Any) -> Any:
     pairs = [(item, twin(item)) for item in value]
     if all(new is item for item, new in pairs):
-        memo().shared.append(value)
+        memo().share(value)
         return value
     items = type(value)([new for _, new in pairs])
     if type(value) is set:

@@ -76,10 +76,12 @@ class Memo:
         self.visited.add(id(container))
         return False
 
-    def forget(self, value: Any) -> None:
-        """Take back that a value has a twin."""
-        _, replaced = self.values.pop(id(value))
+    def share(self, container: Any) -> None:
+        """Know that a container from outside is its own twin."""
+        _, replaced = self.values.get(id(container), (container, container))
         self.origins.pop(id(replaced), None)
+        self.values[id(container)] = container, container
+        self.shared.append(container)
 
 
 memo_of_call: ContextVar[Memo | None] = ContextVar("functrans_plain_memo", default=None)

@@ -39,22 +39,11 @@ _KEPT = frozenset(
     {
         "__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "__slots__",
         "__init_subclass__", "__abstractmethods__", "__classcell__", "__subclasshook__",
-        "__annotations__", "__static_attributes__", "__firstlineno__", "_abc_impl", ORIGINAL,
+        "__annotations__", "__static_attributes__", "__firstlineno__", "_abc_impl",
+        "__getattribute__", "__parameters__", ORIGINAL,
     }
 )  # fmt: skip
 """What a twin of a class does not copy."""
-
-
-def _quiet() -> type:
-    """A first base of a twin of a class with a hook for subclasses, which does not run for it."""
-
-    class Quiet:
-        __slots__ = ()
-
-        def __init_subclass__(cls, **_: Any) -> None:
-            """Nothing."""
-
-    return Quiet
 
 
 def twin_class(cls: type) -> type:
@@ -75,7 +64,7 @@ def twin_class(cls: type) -> type:
         twin(base)
     if is_beside(cls):
         for name in [*result.__dict__]:
-            if name not in cls.__dict__ and name not in _KEPT and name not in _OF_TWINS:
+            if name not in cls.__dict__ and name not in _KEPT and name not in _OF_OBJECTS:
                 type.__delattr__(result, name)
     for name, value in list(cls.__dict__.items()):
         if name in _KEPT and not (name == "__init_subclass__" and is_beside(cls)):
@@ -91,6 +80,14 @@ def twin_class(cls: type) -> type:
         members[name] = replaced
         if result.__dict__.get(name, EMPTY) is not replaced:
             type.__setattr__(result, name, replaced)
+    for name in _OF_OBJECTS:
+        if name not in cls.__dict__:
+            members[name] = _inherited(cls, name)
+            if result.__dict__.get(name, EMPTY) is not members[name]:
+                type.__setattr__(result, name, members[name])
+    read: Any = cls.__getattribute__
+    if read is not object.__getattribute__:
+        type.__setattr__(result, "__getattribute__", _of_outside(twin(read)))
     return result
 
 
@@ -122,15 +119,35 @@ def give_back_members(cls: type, members: dict[str, Any]) -> None:
         if name in cls.__dict__:
             delattr(cls, name)
     for name, value in list(own.__dict__.items()):
-        if name not in _KEPT and name not in _OF_TWINS and members.get(name, EMPTY) is not value:
+        if name not in _KEPT and members.get(name, EMPTY) is not value:
             setattr(cls, name, given_back(value))
             memo().written.append((cls, name))
             delattr(own, name)
 
 
-_OF_TWINS = frozenset(
-    {"__hash__", "__eq__", "__getattribute__", "__parameters__", "__functrans_class_outside__"}
-)
+def _is_same(self: Any, other: object) -> Any:
+    return True if origin_of(self) is origin_of(other) else NotImplemented
+
+
+def _hash(self: Any) -> int:
+    return object.__hash__(origin_of(self))
+
+
+_OF_OBJECTS: dict[str, Any] = {"__eq__": _is_same, "__hash__": _hash}
+"""What every class has of ``object``: objects from outside and their twins are the same."""
+
+
+def _inherited(cls: type, name: str) -> Any:
+    """What the twin of a class inherits under one of these names."""
+    owner = next(base for base in cls.__mro__ if name in base.__dict__)
+    return _OF_OBJECTS[name] if owner is object else twin_class(owner).__dict__[name]
+
+
+class _Hookless:
+    """A first base of a class that is being made, so that no hook for subclasses runs."""
+
+    def __init_subclass__(cls, **_: Any) -> None:
+        """Nothing."""
 
 
 def _empty_twin(cls: type) -> Any:
@@ -148,18 +165,19 @@ def _empty_twin(cls: type) -> Any:
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
     }
-    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
-    first = (_quiet(),) if has_hook else ()
-    result: Any
+    meta: Any = type(cls)
     if is_beside(cls):
-        bases = tuple(map(twin_class, cls.__bases__))
+        bases = tuple([twin_class(base) for base in cls.__bases__ if base is not object])
         namespace["__annotations__"] = inspect.get_annotations(cls)
-        meta = _class_of_twins(type(cls))
-        result = type.__new__(meta, cls.__name__, (*first, *bases), namespace)
+        meta = _class_of_twins(meta)
     else:
-        others = [other for base in cls.__bases__ if (other := twin_class(base)) is not base]
+        bases = (cls, *(other for base in cls.__bases__ if (other := twin_class(base)) is not base))
         namespace["__slots__"] = ()
-        result = type.__new__(type(cls), cls.__name__, (*first, cls, *others), namespace)
+    has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
+    first = (_Hookless,) if has_hook and bases else ()
+    result: Any = type.__new__(meta, cls.__name__, (*first, *bases), namespace)
+    if first:
+        type.__dict__["__bases__"].__set__(result, bases)
     abstract = getattr(cls, "__abstractmethods__", None)
     if abstract:
         result.__abstractmethods__ = abstract
@@ -214,26 +232,12 @@ def _subclasses(cls: type) -> list[type]:
     return list(map(twin_class, type.__subclasses__(original_of(cls))))
 
 
-def _bases(cls: type) -> tuple[type, ...]:
-    return tuple([x for x in type.__dict__["__bases__"].__get__(cls) if not _is_quiet(x)])
-
-
-def _order(cls: type) -> tuple[type, ...]:
-    return tuple([x for x in type.__dict__["__mro__"].__get__(cls) if not _is_quiet(x)])
-
-
-def _is_quiet(cls: type) -> bool:
-    return cls.__name__ == "Quiet" and cls.__module__ == __name__
-
-
 _OF_CLASSES: dict[str, Any] = {
     "__eq__": _is_same_class,
     "__hash__": _hash_of_class,
     "__instancecheck__": _has_instance,
     "__subclasscheck__": _has_subclass,
     "__subclasses__": _subclasses,
-    "__bases__": property(_bases),
-    "__mro__": property(_order),
 }
 
 
@@ -286,10 +290,13 @@ def twin_object(value: Any) -> Any:
         return value
     result: Any
     try:
-        result = object.__new__(_outside_class(theirs))
+        result = object.__new__(theirs)
     except TypeError:  # a class of C's below it, whose memory cannot be shared
         return value
     object.__setattr__(result, "__dict__", value.__dict__)
+    read: Any = theirs.__getattribute__
+    if read is object.__getattribute__:
+        type.__setattr__(theirs, "__getattribute__", _of_outside(read))
     memo().objects.append(value)
     return result
 
@@ -306,54 +313,21 @@ def _has_slots(cls: type) -> bool:
     return any(base.__dict__.get("__slots__") for base in cls.__mro__ if base is not object)
 
 
-_CLASS_OUTSIDE = "__functrans_class_outside__"
+def _of_outside(read: Callable[[Any, str], Any]) -> Any:
+    """How a twin of a class reads attributes: what objects from outside hold are twins, too.
 
-
-def _outside_class(theirs: type) -> type:
-    """The class of objects that came from outside: what they hold are twins, too."""
-    known: type | None = theirs.__dict__.get(_CLASS_OUTSIDE)
-    if known is not None:
-        return known
-    inherited: Any = theirs.__getattribute__
+    Args:
+      read: how the class reads them.
+    """
 
     def attribute(self: Any, name: str) -> Any:
-        value = inherited(self, name)
+        value = read(self, name)
         kind = type(value)
-        if kind in ATOMS or kind is types.MethodType or name == "__dict__":
+        if kind in ATOMS or name == "__dict__" or origin_of(self) is self:
             return value
-        return theirs if name == "__class__" else twin(value)
+        return value if kind is types.MethodType and value.__self__ is self else twin(value)
 
-    namespace: dict[str, Any] = {
-        ORIGINAL: theirs.__dict__[ORIGINAL],
-        "__slots__": (),
-        "__getattribute__": attribute,
-        "__module__": theirs.__module__,
-        "__qualname__": theirs.__qualname__,
-    }
-    if "__eq__" not in _attributes(theirs):  # the twin is to be found where the object is a key
-        namespace.update(__eq__=_is_same, __hash__=_hash)
-    elif theirs.__hash__ is None:
-        namespace["__hash__"] = None
-    found: type = type.__new__(type(theirs), theirs.__name__, (theirs,), namespace)
-    type.__setattr__(theirs, _CLASS_OUTSIDE, found)
-    return found
-
-
-def _attributes(cls: type) -> set[str]:
-    """What a class and its bases define, without ``object``."""
-    return {name for base in cls.__mro__ if base is not object for name in base.__dict__}
-
-
-def _is_same(self: Any, other: object) -> bool:
-    return _identity(self) == _identity(other)
-
-
-def _hash(self: Any) -> int:
-    return object.__hash__(origin_of(self))
-
-
-def _identity(value: Any) -> int:
-    return id(getattr(value, "__dict__", value))
+    return attribute
 
 
 class _DispatchingMethod(functools.singledispatchmethod):  # type: ignore[type-arg]  # of any result

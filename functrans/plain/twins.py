@@ -45,7 +45,7 @@ from functrans.plain.memory import (
     outside,
     settled,
 )
-from functrans.plain.memos import Memo, memo
+from functrans.plain.memos import Memo, memo, memo_of_call
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
@@ -269,7 +269,8 @@ def original_of(value: Any) -> Any:
 
 def origin_of(value: Any) -> Any:
     """The value from outside that a twin of this call stands for; others are themselves."""
-    origin = None if type(value) in ATOMS else memo().origin(value)
+    known = memo_of_call.get()
+    origin = known.origin(value) if known is not None and type(value) not in ATOMS else None
     return value if origin is None else origin
 
 
