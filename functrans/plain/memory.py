@@ -354,6 +354,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> 
     kwargs = {key: settled(value) for key, value in kwargs.items() if key != "out"}
     if outs is None:
         return given(function(*inputs, **kwargs))
+    if outs is ...:
+        return _in_arrays(function, inputs, kwargs)
     outs = outs if isinstance(outs, tuple) else (outs,)
     if not any_traced(outs) and not holds_tracer(inputs) and not holds_tracer(kwargs):
         plain = tuple([x.plain() if type(x) is Buffer else x for x in outs])
@@ -367,6 +369,14 @@ def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> 
         for out, result in zip(outs, results, strict=True)
     ]
     return stored[0] if len(stored) == 1 else tuple(stored)
+
+
+def _in_arrays(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call with ``out=...``, NumPy's word for results that are arrays, also without axes."""
+    if not holds_tracer(args) and not holds_tracer(kwargs):
+        return given(function(*args, out=..., **kwargs))
+    result = function(*args, **kwargs)
+    return tuple(map(new_array, result)) if type(result) is tuple else new_array(result)
 
 
 NEVER = 99
@@ -391,6 +401,8 @@ def call_settled(
         return given(func(*args, **settled(kwargs)) if kwargs else func(*args))
     args = [None if i == place else settled(x) for i, x in enumerate(args)]
     kwargs = {key: settled(value) for key, value in kwargs.items() if key != "out"}
+    if out is ...:
+        return _in_arrays(func, args, kwargs)
     if any_traced((out,)) or holds_tracer(args) or holds_tracer(kwargs):
         name = name or getattr(func, "__name__", "the function")
         return stored_in(out, func(*args, **kwargs), True, name)
@@ -501,6 +513,8 @@ def _method(name: str) -> Callable[..., Any]:
                 return getattr(tracer, name)(*args, **kwargs)
             result = getattr(number_of(tracer), name)(*args, **kwargs)
             return new_array(result) if name in _COPIES else result
+        if name in _PLACES_OF_OUT:  # NumPy's own code for some of them takes ufuncs of ``self``
+            return given(plain(self.plain(), *args, **kwargs))
         return plain(self, *args, **kwargs)
 
     method.__name__ = name

@@ -174,3 +174,67 @@ def test_out_of_another_kind_or_from_outside_is_refused() -> None:
     with pytest.raises(ft.errors.UnsupportedOperationError, match="arrays of the caller"):
         ft.grad(lost)(POINT)
     assert not outside.any()
+
+
+# out=... ------------------------------------------------------------------------------------------
+
+UFUNCS = sorted(
+    name
+    for name, ufunc in vars(np).items()
+    if isinstance(ufunc, np.ufunc)
+    and any(set(types[: ufunc.nin]) == {"d"} for types in ufunc.types)
+)
+OPERANDS: dict[str, Callable[[Any], Any]] = {
+    "constant": lambda x: np.full(3, 0.4),
+    "constant number": lambda x: np.full((), 0.4),
+    "traced": lambda x: np.full(3, 0.2) + 0.2 * x[0] / x[0],
+    "traced number": lambda x: 0.4 * x[0] / x[0],
+}
+has_dots = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.3.0", reason="NumPy before 2.3 has no out=..."
+)
+
+
+@has_dots
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("name", UFUNCS)
+def test_dots_ask_for_arrays_without_axes_too(name: str, operand: str) -> None:
+    ufunc = getattr(np, name)
+
+    def f(x: Any) -> Any:
+        value = OPERANDS[operand](x)
+        if ufunc.signature and not np.ndim(value):
+            value = np.stack([value, value])
+        if name in ("vecmat", "matvec"):
+            first, second = (value, np.stack([value] * len(value)))
+            operands = [first, second] if name == "vecmat" else [second, first]
+        else:
+            operands = [value] * ufunc.nin
+        results = ufunc(*operands, out=...)
+        results = results if isinstance(results, tuple) else (results,)
+        shapes = [result.shape for result in results]
+        first = results[0].copy()
+        for result in results:
+            if result.dtype.kind == "f":
+                result[...] = 3.0 * x[1]
+        return (x[0] * first).sum(), results[-1] * 1.0, shapes
+
+    with np.errstate(all="ignore"):
+        plain = f(POINT)
+        traced = ft.jvp(lambda x: f(x)[:2], (POINT,), (POINT,))[0]
+        compiled = ft.jit(lambda x: f(x)[:2])(POINT)
+        shapes: list[Any] = []
+        ft.grad(lambda x: shapes.append(f(x)[2]) or x.sum())(POINT)  # type: ignore[func-returns-value]
+    assert shapes[0] == plain[2]
+    for found in (traced, compiled):
+        for own, theirs in zip(found, plain[:2], strict=True):
+            np.testing.assert_allclose(own, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if name != "take"] + ["std", "var", "min"])
+def test_methods_of_numbers_in_arrays(name: str) -> None:
+    def f(x: Any) -> Any:
+        a = np.full((), 0.4)
+        return np.sum(getattr(a, name)()) * x[0] + x[0]
+
+    check(f)
