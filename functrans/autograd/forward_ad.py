@@ -56,14 +56,46 @@ class _DualTrace(ImperativeTrace):
 
     Attributes:
       tensors: weak references to its tensors, by identity.
+      adopted: the same to views that were there before, with their memory and what they view.
     """
 
-    __slots__ = ("tensors",)
+    __slots__ = ("adopted", "tensors")
     keeps_account = True
 
     def __init__(self, label: str) -> None:
         super().__init__(label, is_plain=False)
         self.tensors: dict[int, Any] = {}
+        self.adopted: list[tuple[Any, Any, Any]] = []
+
+    def adopt(self, tensor: Tensor) -> None:
+        """Give a tensor that was there before tangents of 0, and so its views: it is written to.
+
+        Args:
+          tensor: it, which is no view. Its memory stays its own, so that all see the write.
+        """
+        pushing: Any = self.parent
+        storage, node, memory = tensor._stored(), tensor._node, tensor._memory()
+        primal = Tensor.of(memory, node)
+        primal._storage = storage
+        tangent = Tensor.of(np.zeros(tensor.shape, tensor.dtype))
+        value = memory if node is None else primal
+        tensor._trace = self
+        tensor._value = PushingTracer(pushing, value, tangent._memory())
+        tensor._dual = (primal, tangent)
+        if node is not None:
+            tensor._node = _alias_of(tensor, node)
+        self.note(tensor)
+        for reference in storage.views:
+            view: Any = reference()
+            how = getattr(view, "_view", None)
+            if how is None or how.base is not tensor or view._trace is not PERMANENT:
+                continue
+            self.adopted.append((reference, view._value, how))
+            view._trace = self
+            view._value = PushingTracer(
+                pushing, view._value, np.zeros(view.shape, view.dtype)
+            )  # that of the base from its next use on
+            self.note(view)
 
     def note(self, tensor: Tensor) -> None:
         """Note a new tensor, until it is gone."""
@@ -103,6 +135,11 @@ class _DualTrace(ImperativeTrace):
             else:
                 tensor._value, tensor._node, tensor._view = primal, None, None
         self.tensors.clear()
+        for reference, memory, how in self.adopted:
+            view = reference()
+            if view is not None:
+                view._value, view._view, view._storage = memory, how, how.base._stored()
+                how.note_version(-1)  # its node is that of its base
 
 
 class _Level:
@@ -273,12 +310,17 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     value = PushingTracer(current.pushing, _below(current, tensor), _below(current, tangent))
     node: Any = node_of(tensor)
     if node is not None:
-        node = AliasNode(COMPOSITE, {}, None, (node,), tensor.shape, tensor.dtype, capture(2))
-        node.label = "View"
+        node = _alias_of(tensor, node)
     dual = current.trace.tensor(value, node)
     dual._dual = (tensor, tangent)
     dual._follows = tensor._follows
     return dual
+
+
+def _alias_of(tensor: Tensor, node: Any) -> Any:
+    result: Any = AliasNode(COMPOSITE, {}, None, (node,), tensor.shape, tensor.dtype, capture(3))
+    result.label = "View"
+    return result
 
 
 def _below(level: _Level, x: Tensor) -> Any:

@@ -365,6 +365,7 @@ def _same_memory(x: Tensor, creator: str) -> Tensor:
     result._storage = storage
     how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
+    storage.note_view(result)
     made = result._view = View(base, steps, storage, creator)
     if how is not None:
         made.copy_from(how)
@@ -455,6 +456,7 @@ class _Results:
             out = _same_memory(out, self.cls.__name__)
         elif out._view is not None and own is not None:
             how = out._view
+            out._stored().note_view(out)
             made = out._view = View(how.base, how.steps, out._stored(), self.cls.__name__)
             made.copy_from(how)
             made.note_version(how.node_version if how.is_copied else how.version)

@@ -398,6 +398,7 @@ def follow(
     storage, how = x._stored(), x._view
     base, steps = (x, ()) if how is None or how.detach is not None else (how.base, how.steps)
     view._storage = storage
+    storage.note_view(view)
     made = view._view = View(base, (*steps, step), storage, label, is_multiple)
     made.is_unrecorded, made.is_inferred = not modes.grad, modes.inference
     if how is not None:

@@ -30,14 +30,24 @@ class Storage:
       version: how many times the memory was written to.
       writer: name and captured line of the last operation that wrote to it.
       is_viewed: whether a view of it was ever made.
+      views: weak references to views of it, and some that are dead.
     """
 
-    __slots__ = ("__weakref__", "is_viewed", "version", "writer")
+    __slots__ = ("__weakref__", "_n_views", "is_viewed", "version", "views", "writer")
 
     def __init__(self) -> None:
         self.version = 0
         self.is_viewed = False
+        self.views: list[weakref.ref[Tensor]] = []
+        self._n_views = 16
         self.writer: tuple[str, Any] | None = None
+
+    def note_view(self, view: Tensor) -> None:
+        """Know a view of it, as long as it is there."""
+        self.views.append(weakref.ref(view))
+        if len(self.views) > self._n_views:
+            self.views = [reference for reference in self.views if reference() is not None]
+            self._n_views = 16 + 2 * len(self.views)
 
     def bump(self, name: str, source: Any) -> None:
         """Note a write."""

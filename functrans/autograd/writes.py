@@ -379,14 +379,13 @@ def _from_other_trace(x: Tensor, new: Tensor) -> Any:
     if inner_trace(x._trace, trace) is x._trace:  # a constant, whose derivatives are kept below
         is_constant = node_of(new) is None and not isinstance(new._value, Tracer)
         return new._value if is_constant else new
-    if not trace.keeps_account or x._view is not None:
+    if not trace.keeps_account or isinstance(_whole(x)._value, Tracer):
         raise RuntimeError(
             f"a tensor made outside of {trace.label} is being modified inplace by one that belongs "
             "to it; the write would outlive the transform. Write to a copy (x = x.clone()) made "
             "inside, or use the operation without the underscore."
         )
-    x._trace = trace  # it gets a tangent
-    trace.note(x)
+    trace.adopt(_whole(x))
     return new._value
 
 

@@ -195,10 +195,11 @@ def intersect1d(
 ) -> Any:
     """Sorted unique elements of both arrays; they carry the derivative of the first."""
     first, second = _flat(ar1), _flat(ar2)
-    _, in_first, in_second = np.intersect1d(
-        np.asarray(value_of(first)), np.asarray(value_of(second)), assume_unique, True
-    )
-    result = cast(_at(first, in_first), np.result_type(dtype_of(first), dtype_of(second)))
+    dtype = np.result_type(dtype_of(first), dtype_of(second))
+    # NumPy looks for neighbours that are equal in the common dtype; wide integers may become so.
+    values, others = (np.asarray(value_of(x)).astype(dtype) for x in (first, second))
+    _, in_first, in_second = np.intersect1d(values, others, assume_unique, True)
+    result = cast(_at(first, in_first), dtype)
     return (result, in_first, in_second) if return_indices else result
 
 

@@ -114,6 +114,11 @@ def _wide_integers(operands: list[Any], found: list[Any], expected: list[Any]) -
     return any((np.abs(x.astype(float)) > np.iinfo(x.dtype).max - 1000).any() for x in integers)
 
 
+def _repeats_infinity(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    arrays = [np.asarray(x) for x in operands]
+    return any(1 in x.shape for x in arrays) and not all(np.isfinite(x).all() for x in arrays)
+
+
 CAST = "the integer that a number out of range is cast to depends on the vector instructions"
 KNOWN = (
     Known(
@@ -141,6 +146,17 @@ KNOWN = (
         "which of several NaN comes first depends on the vector instructions",
     ),
     Known(r"fft", _is_empty, "transforms of no numbers to some read memory that nobody wrote"),
+    Known(
+        r"einsum",
+        _repeats_infinity,
+        "along an axis of one that is repeated, some inner loops sum the others first: -inf * (inf "
+        "- 1), where the sum of products is NaN",
+    ),
+    Known(
+        r"intersect1d",
+        _wide_integers,
+        "wide integers that are one floating number count as common",
+    ),
     Known(r"einsum", _is_empty, "diagonals of unequal extents read beyond an array"),
     Known(
         r"sign\(",

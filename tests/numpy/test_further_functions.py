@@ -315,3 +315,16 @@ def test_order_of_edges_whose_differences_wrap(function: Any, is_falling: Any, d
             compiled(x)
         return
     np.testing.assert_array_equal(compiled(x), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.parametrize("floating", [np.float16, np.float32, np.float64])
+def test_common_elements_of_wide_integers(dtype: Any, floating: Any) -> None:
+    top = np.iinfo(dtype).max
+    wide = np.array([top, top - 1, 3, 2], dtype)
+    x = np.array([-1.0, 2.0, 3.0], floating)
+    values, tangents = ft.jvp(
+        lambda x: np.intersect1d(x, wide), (x,), (np.arange(3, dtype=floating),)
+    )
+    np.testing.assert_array_equal(values, [2.0, 3.0])
+    np.testing.assert_array_equal(tangents, [1.0, 2.0])
