@@ -295,6 +295,44 @@ def test_views_made_before_see_values_and_tangents(write: str, written: str, see
     assert_array_equal(other.numpy(), VIEWS[seen](from_numpy(memory)).numpy())
 
 
+RESHAPED: dict[str, Callable[[Any], Any]] = {
+    "t_": lambda x: x.t_(),
+    "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "transpose_": lambda x: x.transpose_(0, 1),
+    "squeeze_": lambda x: x.squeeze_(),
+}
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+@pytest.mark.parametrize("written", ["base", "view"])
+@pytest.mark.parametrize("reshape", RESHAPED)
+def test_writes_after_a_change_of_shape(reshape: str, written: str, is_inside: bool) -> None:
+    def make() -> tuple[Any, Any]:
+        base = tensor(np.arange(6.0).reshape(2, 3) - 2.5)
+        view = base[1]
+        RESHAPED[reshape](base)
+        return base, view
+
+    base, view = make()
+    with fw.dual_level():
+        if is_inside:
+            base, view = make()
+        target = base if written == "base" else view
+        before = (base.numpy().copy(), view.numpy().copy())
+        target.mul_(fw.make_dual(tensor(np.full(target.shape, 3.0)), tensor(np.ones(target.shape))))
+        flags = np.ones((2, 3), bool) if written == "base" else np.array([[0] * 3, [1] * 3], bool)
+        own = from_numpy(np.where(flags, 1.0, 0.0))
+        row = own[1]
+        RESHAPED[reshape](own)
+        for x, was, is_written in zip((base, view), before, (own, row), strict=True):
+            primal, tangent = fw.unpack_dual(x)
+            on = is_written.numpy()
+            assert_allclose(primal.numpy(), was * np.where(on, 3.0, 1.0), rtol=1e-14)
+            assert_allclose(tangent.numpy(), was * on, rtol=1e-14)
+    base.mul_(2.0)
+    assert_allclose(view.numpy(), 6.0 * before[1], rtol=1e-14)
+
+
 @pytest.mark.parametrize("seen", VIEWS)
 @pytest.mark.parametrize("written", VIEWS)
 def test_gradients_go_through_writes_in_levels(written: str, seen: str) -> None:

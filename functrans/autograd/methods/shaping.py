@@ -381,6 +381,7 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
             self._view = made._view  # later writes go through this one, too
             if before is not self:
                 self._unshaped = before
+                self._stored().note_view(self)
         if is_traced:
             return self
         self._stored().version += 1
