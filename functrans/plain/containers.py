@@ -16,8 +16,11 @@ from typing import Any
 
 from functrans.plain.memory import Buffer, of_fields, settled
 from functrans.plain.memos import memo
+from functrans.plain.twin_classes import change_attributes
 from functrans.plain.twins import (
     ATOMS,
+    CONTAINERS,
+    fill_of_containers,
     given_back,
     givers,
     is_of_twin,
@@ -81,6 +84,33 @@ def _twin_set(value: Any) -> Any:
     return items
 
 
+def _fill(value: Any, result: Any) -> None:
+    """Put twins of the items of an object of a user's class into its twin."""
+    memo().note(value, result)
+    own = _builtin(value)
+    if issubclass(own, dict):
+        if own is collections.defaultdict:
+            result.default_factory = twin(value.default_factory)
+        first: Any = [(twin(key), twin(item)) for key, item in own.items(value)]
+        own.update(result, dict(first))
+    else:
+        if own is collections.deque:
+            own.__init__(result, (), value.maxlen)
+        first = [twin(item) for item in own.__iter__(value)]
+        _put(own, result, first)
+    memo().containers.append((value, result, first))
+
+
+def _builtin(container: Any) -> Any:
+    """The class whose methods say what a container holds, whatever a user's class makes of them."""
+    own = type(container)
+    return own if own in makers else next(x for x in CONTAINERS if isinstance(container, x))
+
+
+def _put(own: Any, container: Any, items: list[Any]) -> None:
+    (own.update if issubclass(own, set) else own.extend)(container, items)
+
+
 def give_back_items(container: Any, twin: Any, first: Any) -> None:
     """Write to a container from outside what was written to its twin.
 
@@ -89,31 +119,32 @@ def give_back_items(container: Any, twin: Any, first: Any) -> None:
       twin: its twin.
       first: what the twin held at first, in order: items, or keys and items.
     """
-    if isinstance(twin, dict):
-        now: Any = list(twin.items())
+    own = _builtin(container)
+    if issubclass(own, dict):
+        now: Any = list(own.items(twin))
         if len(now) == len(first) and all(
             a is b for pair, old in zip(now, first, strict=True)
             for a, b in zip(pair, old, strict=True)
         ):  # fmt: skip
             return
-        olds = {id(x): old for pair, known in zip(first, container.items(), strict=True)
+        olds = {id(x): old for pair, known in zip(first, own.items(container), strict=True)
                 for x, old in zip(pair, known, strict=True)}  # fmt: skip
 
         def old(value: Any) -> Any:
             return olds[id(value)] if id(value) in olds else given_back(value)
 
         new = {old(key): old(item) for key, item in now}
-        container.clear()
-        container.update(new)
+        own.clear(container)
+        own.update(container, new)
         return
-    items = list(twin)
+    items = list(own.__iter__(twin))
     is_same = len(items) == len(first) and all(a is b for a, b in zip(items, first, strict=True))
-    if is_same or (type(twin) is set and set(map(id, items)) == set(map(id, first))):
+    if is_same or (own is set and set(map(id, items)) == set(map(id, first))):
         return
-    olds = {id(new): old for new, old in zip(first, container, strict=True)}
+    olds = {id(new): old for new, old in zip(first, own.__iter__(container), strict=True)}
     found = [olds[id(item)] if id(item) in olds else given_back(item) for item in items]
-    container.clear()
-    (container.update if type(twin) is set else container.extend)(found)
+    own.clear(container)
+    _put(own, container, found)
 
 
 def _twin_tuple(value: Any) -> Any:
@@ -129,10 +160,11 @@ def _of_items(value: Any, items: list[Any], change: Callable[[Any], Any]) -> Any
 
 def _replace_items(value: Any, change: Callable[[Any], Any]) -> None:
     """Change the items of a list or deque."""
-    for i, item in enumerate(value):
+    own = _builtin(value)
+    for i, item in enumerate(own.__iter__(value)):
         new = change(item)
         if new is not item:
-            value[i] = new
+            own.__setitem__(value, i, new)
 
 
 # what is given back ------------------------------------------------------------------------------
@@ -148,26 +180,30 @@ def _give_items(value: Any) -> Any:
 def _give_dict(value: Any) -> Any:
     if memo().has_visited(value):
         return value
-    pairs = [(key, given_back(key), item, given_back(item)) for key, item in value.items()]
-    if any(own is not key for key, own, _, _ in pairs):
-        value.clear()
-        value.update({own: new for _, own, _, new in pairs})
+    own = _builtin(value)
+    pairs = [(key, given_back(key), item, given_back(item)) for key, item in own.items(value)]
+    if any(new is not key for key, new, _, _ in pairs):
+        own.clear(value)
+        own.update(value, {new: item for _, new, _, item in pairs})
     else:
         for key, _, item, new in pairs:
             if new is not item:
-                value[key] = new
+                own.__setitem__(value, key, new)
     return value
 
 
 def _give_set(value: Any) -> Any:
-    items = list(value)
+    if isinstance(value, set) and memo().has_visited(value):
+        return value
+    own: Any = frozenset if isinstance(value, frozenset) else set
+    items = list(own.__iter__(value))
     new = list(map(given_back, items))
     if all(map(operator.is_, new, items)):
         return value
-    if isinstance(value, frozenset):
+    if own is frozenset:
         return frozenset(new)
-    value.clear()
-    value.update(new)
+    set.clear(value)
+    set.update(value, new)
     return value
 
 
@@ -184,6 +220,8 @@ def _give_namespace(value: Any) -> Any:
 
 
 _GIVERS: dict[type, Callable[[Any], Any]] = {
+    collections.OrderedDict: _give_dict,
+    collections.defaultdict: _give_dict,
     list: _give_items,
     collections.deque: _give_items,
     dict: _give_dict,
@@ -193,6 +231,7 @@ _GIVERS: dict[type, Callable[[Any], Any]] = {
     types.SimpleNamespace: _give_namespace,
 }
 givers.update(_GIVERS)
+fill_of_containers.update(dict.fromkeys(CONTAINERS, _fill))
 makers.update(
     {
         list: _twin_list,
@@ -233,11 +272,12 @@ def without(value: Any, trace: Any, seen: set[int]) -> Any:
     if id(value) in seen:
         return value
     seen.add(id(value))
-    if kind in (list, collections.deque):
+    if kind is collections.deque or isinstance(value, list):
         _replace_items(value, lambda item: without(item, trace, seen))
     elif isinstance(value, dict):
-        changed = {k: new for k, x in value.items() if (new := without(x, trace, seen)) is not x}
-        value.update(changed)
-    elif kind is types.SimpleNamespace or is_of_twin(kind):
-        without(getattr(value, "__dict__", None), trace, seen)
+        own = _builtin(value)
+        changed = {k: new for k, x in own.items(value) if (new := without(x, trace, seen)) is not x}
+        own.update(value, changed)
+    if kind is types.SimpleNamespace or is_of_twin(kind):
+        change_attributes(value, lambda content: without(content, trace, seen))
     return value

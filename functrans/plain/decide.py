@@ -267,8 +267,12 @@ def _looked_for(value: Any, seen: _Seen) -> str:
         return value.__name__ if is_user_module(value.__name__) else ""
     if kind is types.SimpleNamespace:
         value, kind = value.__dict__, dict
+    if issubclass(kind, _CONTAINERS) and is_user_module(kind.__module__):
+        reason = _reason(kind, seen)
+        if reason:
+            return reason
     if issubclass(kind, dict):
-        value = value.values()
+        value = dict.values(value)
     if issubclass(kind, _CONTAINERS):
         held = itertools.islice(value, _MANY)
         return _first((x for x in held if callable(x) or isinstance(x, _CONTAINERS)), seen)

@@ -18,7 +18,12 @@ from functrans.plain import libraries, numbers, twins
 from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
 from functrans.plain.memos import Memo, memo_of_call
-from functrans.plain.twin_classes import give_back_classes, give_back_members
+from functrans.plain.twin_classes import (
+    change_attributes,
+    give_back_classes,
+    give_back_members,
+    give_back_slots,
+)
 from functrans.plain.twins import all_views, given_back
 from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
@@ -122,6 +127,7 @@ def _give_back(memo: Memo) -> None:
     for view in all_views():
         view.give_back()
     give_back_classes(memo)
+    give_back_slots(memo)
     for cell, own, first in memo.cells.values():
         content = twins.contents(own)
         if content is not first:
@@ -140,7 +146,7 @@ def _give_back(memo: Memo) -> None:
 def _look_through(memo: Memo) -> None:
     """Give back what objects hold that may have been written to; look again if some is traced."""
     for value in memo.objects:
-        given_back(value.__dict__)
+        change_attributes(value, given_back)
     for container, *_ in memo.containers:
         given_back(container)
     for container in memo.shared:
@@ -161,7 +167,7 @@ def _look_through(memo: Memo) -> None:
 def _look_through_made(memo: Memo, start: int) -> None:
     """The same for objects that were made, and those that these hold."""
     for value in itertools.islice(memo.made, start, None):  # which grows on the way
-        given_back(value.__dict__)
+        change_attributes(value, given_back)
 
 
 def _end_inside(memo: Memo, trace: Any, function: Any = None) -> None:
@@ -171,8 +177,8 @@ def _end_inside(memo: Memo, trace: Any, function: Any = None) -> None:
         _end(memo, trace)
         return
     seen: set[int] = set()
-    for value in memo.objects:
-        without(value.__dict__, trace, seen)
+    for value in (*memo.objects, *[own for _, own in memo.slotted]):
+        change_attributes(value, lambda content: without(content, trace, seen))
     for held in (*[own for _, own, _ in memo.containers], *memo.shared):
         without(held, trace, seen)
     for view in all_views():

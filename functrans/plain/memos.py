@@ -27,6 +27,7 @@ class Memo:
       shared: containers from outside that are their own twins.
       made: objects that were made, and are kept by others.
       written: owners and names of what was written to globals, closures and classes.
+      slotted: objects with slots from outside, and their twins.
       traces: those whose values are kept by all these.
       visited: identities of containers that were looked through.
       ended: one that has ended: plain values are put in the place of its own.
@@ -34,7 +35,7 @@ class Memo:
 
     __slots__ = (
         "cells", "classes", "containers", "ended", "inner", "is_active", "made", "objects",
-        "of_result", "origins", "shared", "traces", "values", "visited", "written",
+        "of_result", "origins", "shared", "slotted", "traces", "values", "visited", "written",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -51,6 +52,7 @@ class Memo:
         self.shared: list[Any] = []
         self.made: list[Any] = []
         self.written: list[tuple[Any, str]] = []
+        self.slotted: list[tuple[Any, Any]] = []
         self.traces: set[Any] = set()
         self.ended: Any = None
 

@@ -20,8 +20,10 @@ from functrans.plain.kinds import class_of
 from functrans.plain.memos import Memo, memo
 from functrans.plain.twins import (
     ATOMS,
+    CONTAINERS,
     EMPTY,
     ORIGINAL,
+    fill_of_containers,
     given_back,
     is_beside,
     kept_classes,
@@ -286,14 +288,22 @@ def twin_object(value: Any) -> Any:
     if ORIGINAL in cls.__dict__ or cls.__module__ == "builtins":
         return value
     theirs = twin_class(cls)
-    if theirs is cls or not hasattr(value, "__dict__") or _has_slots(cls):
+    slots = slots_of(cls)
+    if theirs is cls or not (slots or hasattr(value, "__dict__")):
         return value
+    base = next((base for base in CONTAINERS if isinstance(value, base)), object)
     result: Any
     try:
-        result = object.__new__(theirs)
+        result = base.__new__(theirs)
     except TypeError:  # a class of C's below it, whose memory cannot be shared
         return value
-    object.__setattr__(result, "__dict__", value.__dict__)
+    if base is not object:
+        fill_of_containers[base](value, result)
+    if hasattr(value, "__dict__"):
+        object.__setattr__(result, "__dict__", value.__dict__)
+    if slots:
+        _write_slots(slots, result, value, lambda content: content)
+        memo().slotted.append((value, result))
     read: Any = theirs.__getattribute__
     if read is object.__getattribute__:
         type.__setattr__(theirs, "__getattribute__", _of_outside(read))
@@ -309,8 +319,58 @@ def give_back_classes(memo: Memo) -> None:
             object.__setattr__(value, "__class__", kind)
 
 
-def _has_slots(cls: type) -> bool:
-    return any(base.__dict__.get("__slots__") for base in cls.__mro__ if base is not object)
+def slots_of(cls: type) -> list[Any]:
+    """The slots of objects of a user's class."""
+    return [
+        member
+        for base in original_of(cls).__mro__
+        if base.__dict__.get("__slots__") and is_user_module(base.__module__)
+        for member in base.__dict__.values()
+        if isinstance(member, types.MemberDescriptorType)
+    ]
+
+
+def _write_slots(slots: list[Any], target: Any, source: Any, change: Callable[[Any], Any]) -> None:
+    """Let an object have in its slots what another one has, changed where it is something else."""
+    for slot in slots:
+        if not _holds(slot, source):
+            if _holds(slot, target):
+                slot.__delete__(target)
+            continue
+        content = slot.__get__(source)
+        if not _holds(slot, target) or slot.__get__(target) is not content:
+            slot.__set__(target, change(content))
+
+
+def _holds(slot: Any, owner: Any) -> bool:
+    try:
+        slot.__get__(owner)
+    except AttributeError:
+        return False
+    return True
+
+
+def give_back_slots(memo: Memo) -> None:
+    """Write to objects with slots what was written to those of their twins."""
+    for value, own in memo.slotted:
+        _write_slots(slots_of(type(value)), value, own, given_back)
+
+
+def change_attributes(value: Any, change: Callable[[Any], Any]) -> None:
+    """Change what an object of a user's class holds, in its dictionary and its slots.
+
+    Args:
+      value: the object.
+      change: gives of each what is to be there; of the dictionary that itself, changed.
+    """
+    if hasattr(value, "__dict__"):
+        change(value.__dict__)
+    for slot in slots_of(type(value)):
+        if _holds(slot, value):
+            content = slot.__get__(value)
+            new = change(content)
+            if new is not content:
+                slot.__set__(value, new)
 
 
 def _of_outside(read: Callable[[Any, str], Any]) -> Any:

@@ -299,24 +299,30 @@ def given_back(value: Any) -> Any:
         return origin
     if give is not None:
         return give(value)
-    if isinstance(value, dict):
-        return givers[dict](value)
+    if isinstance(value, CONTAINERS):
+        givers[next(base for base in CONTAINERS if isinstance(value, base))](value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return givers[tuple](value)
     original = kind.__dict__.get(ORIGINAL)
     if original is None:
-        if kind in made_by_twins and hasattr(value, "__dict__") and not memo().has_visited(value):
+        if kind in made_by_twins and not memo().has_visited(value):
             memo().made.append(value)
         return original_of(value)
-    attributes = getattr(value, "__dict__", None)
     try:
         object.__setattr__(value, "__class__", original)
     except TypeError:  # it stays of the class of the twin, which is a subclass
         return value
-    if attributes is not None:
-        memo().made.append(value)  # what it holds is given back later: chains may be long
+    memo().made.append(value)  # what it holds is given back later: chains may be long
     return value
 
+
+CONTAINERS = (
+    collections.OrderedDict, collections.defaultdict, dict, collections.deque, list, set,
+)  # fmt: skip
+"""Of objects of user's subclasses, too, the items are twins, and given back."""
+
+fill_of_containers: dict[type, Callable[[Any, Any], None]] = {}
+"""How the items of such an object get into its twin."""
 
 givers: dict[type, Callable[[Any], Any]] = {}
 """How values of a type that hold others are given back."""
@@ -415,8 +421,13 @@ class _Plain:
 
 
 def is_beside(cls: type) -> bool:
-    """Whether the twin of a class is none of its subclasses."""
-    return _layout(cls) == _layout(_Plain)
+    """Whether the twin of a class is none of its subclasses.
+
+    Its objects then become objects of the class, which Python allows if the memory of both, and of
+    their bases, is laid out alike.
+    """
+    bases = [base for base in cls.__mro__ if is_user_module(base.__module__)]
+    return all(_layout(base) == _layout(_Plain) for base in (cls, *bases))
 
 
 def _layout(cls: type) -> tuple[int, ...]:

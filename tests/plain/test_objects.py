@@ -5,12 +5,15 @@ reflected method itself; and asks ``__eq__`` of an object before it falls back t
 made outside of the function and in it have the same classes there, and those of outside at the end.
 """
 
+import collections
+import dataclasses
 import itertools
 import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import functrans as ft
@@ -190,3 +193,256 @@ def test_objects_that_are_kept_are_of_the_classes_of_outside(cls: Any) -> None:
         assert bases == cls.__bases__
         assert all(map(operator.is_, [*order, *bases], [*cls.__mro__, *cls.__bases__]))
     assert Hooked.heirs == heirs
+
+
+# slots --------------------------------------------------------------------------------------------
+
+
+class Body:
+    """What the classes below can do."""
+
+    __slots__ = ()
+
+    def energy(self: Any, t: Any) -> Any:
+        return math.exp(t) * self.mass + self.weights @ (self.weights * t)
+
+    def keep(self: Any, t: Any) -> Any:
+        self.state = math.sin(t) * self.mass
+        self.history.append(self.state)
+        return self.state
+
+    def forget(self: Any, t: Any) -> Any:
+        del self.state
+        return t * self.mass
+
+
+def _fill(self: Any) -> None:
+    self.mass, self.state, self.history = 2.0, 0.0, []
+    self.weights, self.other = np.array([1.0, 2.0]), None
+
+
+class Slots(Body):
+    __slots__ = ("__weakref__", "history", "mass", "other", "state", "weights")
+    __init__ = _fill
+
+
+class SlotsAndDict(Body):
+    __slots__ = ("__dict__", "mass", "state")
+    __init__ = _fill
+
+
+class DictOfHeir(Slots):
+    """Has a dictionary beside the slots of its base."""
+
+
+class HeirWithSlots(SlotsAndDict):
+    __slots__ = ("history",)
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class SlotsOfFields(Body):
+    mass: float = 2.0
+    state: Any = 0.0
+    history: list[Any] = dataclasses.field(default_factory=list)
+    weights: Any = dataclasses.field(default_factory=lambda: np.array([1.0, 2.0]))
+    other: Any = None
+
+
+class Dict(Body):
+    __init__ = _fill
+
+
+BODIES = [Dict, Slots, SlotsAndDict, DictOfHeir, HeirWithSlots, SlotsOfFields]
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "jit of grad", "grad of grad"])
+@pytest.mark.parametrize("way", ["global", "attribute", "item", "made"])
+@pytest.mark.parametrize("cls", BODIES)
+def test_objects_with_slots_are_as_others(cls: Any, way: str, transform: str) -> None:
+    body, holder, made = cls(), cls(), []
+    holder.other = body
+
+    def f(t: Any) -> Any:
+        ways = {"global": lambda: body, "attribute": lambda: holder.other, "made": cls}
+        ways["item"] = lambda: [{"a": holder.other}][0]["a"]
+        own = ways[way]()
+        made.append(own)
+        assert type(own) is cls
+        assert isinstance(own, Body)
+        assert way == "made" or (own is body and own == body)
+        return own.energy(t) + own.keep(t) ** 2
+
+    slope = 2.0 * math.exp(0.5) + 5.0 + 4.0 * math.sin(1.0)
+    match transform:
+        case "grad":
+            found = ft.grad(f)(0.5)
+        case "jvp":
+            found = ft.jvp(f, (0.5,), (1.0,))[1]
+        case "jit of grad":
+            found = ft.jit(ft.grad(f))(0.5)
+        case _:
+            slope = 2.0 * math.exp(0.5) + 8.0 * math.cos(1.0)
+            found = ft.grad(ft.grad(f))(0.5)
+    np.testing.assert_allclose(found, slope, rtol=1e-14)
+    (own,) = made
+    assert type(own) is cls
+    assert way == "made" or own is body
+    if transform != "jit of grad":  # values are not known there
+        state = 2.0 * math.sin(0.5)
+        assert type(own.state) is type(own.history[0]) is float
+        assert (own.state, own.history) == (state, [state])
+        assert own.energy(0.5) == pytest.approx(2.0 * math.exp(0.5) + 2.5)
+
+
+@pytest.mark.parametrize("cls", BODIES)
+def test_slots_that_are_deleted_or_written_before_an_error(cls: Any) -> None:
+    body = cls()
+    assert ft.grad(lambda t: math.exp(t) * 0.0 + body.forget(t))(0.5) == 2.0
+    assert not hasattr(body, "state")
+
+    def fails(t: Any) -> Any:
+        body.keep(t)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ft.grad(fails)(0.5)
+    assert body.state == 2.0 * math.sin(0.5)
+    assert type(body.state) is float
+    assert type(body.weights) is np.ndarray
+
+
+def test_chains_of_objects_with_slots() -> None:
+    first: Any = None
+    for _ in range(5000):
+        body = Slots()
+        body.other, first = first, body
+
+    def total(t: Any) -> Any:
+        result, body = 0.0, first
+        while body is not None:
+            body.state = math.exp(t)
+            result, body = result + body.state, body.other
+        return result
+
+    assert ft.grad(total)(0.0) == 5000.0
+    assert type(first.state) is type(first.other.other.state) is float
+
+
+# subclasses of containers -------------------------------------------------------------------------
+
+
+class Table(dict[Any, Any]):
+    def put(self, value: Any) -> None:
+        self["k"] = value
+
+
+class Series(list[Any]):
+    def put(self, value: Any) -> None:
+        self.append(value)
+
+
+class Bag(set[Any]):
+    def put(self, value: Any) -> None:
+        self.add(Scale(value))  # traced numbers have no hash
+
+
+class Ordered(collections.OrderedDict[Any, Any]):
+    def put(self, value: Any) -> None:
+        self["k"] = value
+
+
+class Lists(collections.defaultdict[Any, Any]):
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def put(self, value: Any) -> None:
+        self["k"].append(value)
+        self["k"] = self["k"][0]
+
+
+class Recent(collections.deque[Any]):
+    def __init__(self) -> None:
+        super().__init__([], 1)
+
+    def put(self, value: Any) -> None:
+        self.append(0.0)
+        self.append(value)
+
+
+class Careful(Table):
+    """Says how it is written to."""
+
+    n_writes = 0
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.n_writes += 1
+        super().__setitem__(key, value)
+
+    def items(self) -> Any:
+        raise AssertionError
+
+
+class Record(Table):
+    def put(self, value: Any) -> None:
+        super().put(value)
+        self.last = value
+
+
+@pytest.mark.parametrize("way", ["outside", "in a list", "made", "made and kept in one"])
+@pytest.mark.parametrize("cls", [Table, Series, Bag, Ordered, Lists, Recent, Careful, Record])
+def test_items_of_subclasses_of_containers_are_given_back(cls: Any, way: str) -> None:
+    outside, kept = cls(), []
+    holder = [outside]
+
+    def f(t: Any) -> Any:
+        own = {"outside": lambda: outside, "in a list": lambda: holder[0]}.get(way, cls)()
+        own.put(math.exp(t))
+        if way == "made and kept in one":
+            other = Series()
+            other.put(own)
+            kept.append(other)
+        kept.append(own)
+        return math.exp(t)
+
+    assert ft.grad(f)(0.5) == math.exp(0.5)
+    own = kept[-1]
+    assert type(own) is cls
+    (item,) = own.values() if isinstance(own, dict) else own
+    item = item.factor if cls is Bag else item
+    assert type(item) is float
+    assert item == math.exp(0.5)
+    assert cls is not Careful or own.n_writes == 1
+    assert cls is not Recent or own.maxlen == 1
+    assert cls is not Record or type(own.last) is float
+    assert way == "made" or len(kept) == 1 or kept[0][0] is own
+    assert way not in ("outside", "in a list") or own is outside
+
+
+def test_methods_of_containers_compute_with_items_that_are_twins() -> None:
+    table, first = Table(a=2.0, b=[1.0, 2.0]), Series([3.0, 4.0])
+    table["self"], table["series"] = table, first
+
+    def f(t: Any) -> Any:
+        assert table["self"] is table
+        assert table["series"] is first
+        table["b"].append(t)
+        first[0] = math.cosh(t)
+        return math.exp(t) * table["a"] + sum(math.sin(x) for x in table["b"]) + first[0]
+
+    expected = 2.0 * math.exp(0.5) + math.cos(0.5) + math.sinh(0.5)
+    assert ft.grad(f)(0.5) == pytest.approx(expected, rel=1e-14)
+    assert table["b"] == [1.0, 2.0, 0.5]
+    assert list(map(type, table["b"])) == [float] * 3
+    assert first == [math.cosh(0.5), 4.0]
+    assert table["self"] is table
+
+
+class Weights(dict[Any, Any]):
+    def total(self, t: Any) -> Any:
+        return math.exp(t) * self["a"]
+
+
+def test_functions_that_only_call_methods_of_containers_are_traced() -> None:
+    weights = Weights(a=2.0)
+    assert ft.grad(lambda t: weights.total(t))(0.5) == 2.0 * math.exp(0.5)
+    assert ft.grad(weights.total)(0.5) == 2.0 * math.exp(0.5)
