@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.plain.kinds import class_of
-from functrans.plain.memos import Memo, memo
+from functrans.plain.memos import Memo, memo, memo_of_call
 from functrans.plain.twins import (
     ATOMS,
     CONTAINERS,
@@ -26,6 +26,7 @@ from functrans.plain.twins import (
     fill_of_containers,
     given_back,
     is_beside,
+    is_laid_out_plainly,
     kept_classes,
     made_by_twins,
     makers_of_users,
@@ -321,6 +322,8 @@ def give_back_classes(memo: Memo) -> None:
 
 def slots_of(cls: type) -> list[Any]:
     """The slots of objects of a user's class."""
+    if is_laid_out_plainly(cls):
+        return []
     return [
         member
         for base in original_of(cls).__mro__
@@ -383,9 +386,12 @@ def _of_outside(read: Callable[[Any, str], Any]) -> Any:
     def attribute(self: Any, name: str) -> Any:
         value = read(self, name)
         kind = type(value)
-        if kind in ATOMS or name == "__dict__" or origin_of(self) is self:
+        if kind in ATOMS or (kind is types.MethodType and value.__self__ is self):
             return value
-        return value if kind is types.MethodType and value.__self__ is self else twin(value)
+        known = memo_of_call.get()
+        if known is None or known.origin(self) is None or name == "__dict__":
+            return value
+        return twin(value)
 
     return attribute
 

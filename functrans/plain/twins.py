@@ -420,6 +420,9 @@ class _Plain:
     """A class of objects with attributes and nothing else."""
 
 
+_PLAIN_LAYOUT = (_Plain.__basicsize__, _Plain.__dictoffset__, _Plain.__weakrefoffset__, 0)
+
+
 def is_beside(cls: type) -> bool:
     """Whether the twin of a class is none of its subclasses.
 
@@ -427,11 +430,13 @@ def is_beside(cls: type) -> bool:
     their bases, is laid out alike.
     """
     bases = [base for base in cls.__mro__ if is_user_module(base.__module__)]
-    return all(_layout(base) == _layout(_Plain) for base in (cls, *bases))
+    return all(is_laid_out_plainly(base) for base in (cls, *bases))
 
 
-def _layout(cls: type) -> tuple[int, ...]:
-    return cls.__basicsize__, cls.__dictoffset__, cls.__weakrefoffset__, cls.__itemsize__
+def is_laid_out_plainly(cls: type) -> bool:
+    """Whether objects have a dictionary, weak references and nothing else."""
+    layout = cls.__basicsize__, cls.__dictoffset__, cls.__weakrefoffset__, cls.__itemsize__
+    return layout == _PLAIN_LAYOUT
 
 
 # functions ----------------------------------------------------------------------------------------
