@@ -56,7 +56,10 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
     """The operator method of a primitive and its reflection."""
 
     def forward(self: Any, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not isinstance(other, Tracer):
+        if type(other) in _OPERANDS:
+            if self._trace.is_direct:
+                return self._trace.elementwise(primitive, (self, other))
+        elif not isinstance(other, Tracer):
             given, other = other, operator_operand(other)
             if other is NotImplemented:
                 return _with_sparse(primitive, self, given)
@@ -65,7 +68,10 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
         return elementwise(primitive, self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not isinstance(other, Tracer):
+        if type(other) in _OPERANDS:
+            if self._trace.is_direct:
+                return self._trace.elementwise(primitive, (other, self))
+        elif not isinstance(other, Tracer):
             given, other = other, operator_operand(other)
             if other is NotImplemented:
                 return _with_sparse(primitive, given, self)
@@ -143,6 +149,8 @@ def _pow(self: Any, other: Any) -> Any:
     """``self ** other``: NumPy's operator squares booleans as int8, its function as int64."""
     if type(other) is not int:
         return _power(self, other)
+    if type(self) is RecordingTracer and self._trace.is_direct:  # of floats, always
+        return self._trace.elementwise(ew.power_p, (self, other))
     if other == 2 and self.dtype.kind == "b" and not self.aval.weak:
         self = cast(self, np.dtype(np.int8))
     return elementwise(ew.power_p, self, other)
@@ -311,7 +319,7 @@ def register_view(
       write: the base after the view was written, as a function of base and view.
       index: the index, if it was a basic one.
     """
-    if isinstance(view, Tracer) and view is not base and not _is_number(base):
+    if isinstance(view, Tracer) and view is not base and (base._alias or base.shape):
         if view._trace is not base._trace:  # in a branch, where the base cannot be written to
             view._alias = Alias(base, read, write, index)
             return view

@@ -168,6 +168,8 @@ def matrix_power(a: Any, n: int) -> Any:
         return lifted(np.array(np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)), a)
     if n < 0:
         a, n = inv(a), -n
+    if n == 3:  # in NumPy's order, which infinities tell from the other
+        return products.matmul(products.matmul(a, a), a)
     result = None
     while True:
         n, bit = divmod(n, 2)

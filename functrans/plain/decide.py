@@ -77,12 +77,14 @@ class Look:
       chains: names with their attributes: ``("np", "linalg", "solve")``, and the line of each.
       of_arguments: arguments with attributes that arrays do not have, likewise.
       stored: local names that are assigned to.
+      kept: variables that functions inside read and that are assigned to once, and the name with
+        attributes that they stand for; whether that begins with an argument.
       reason: what needs a twin whatever the names are, and its line; empty if nothing does.
       has_lists: whether it makes lists.
       codes: the code of functions inside.
     """
 
-    __slots__ = ("chains", "codes", "has_lists", "of_arguments", "reason", "stored")
+    __slots__ = ("chains", "codes", "has_lists", "kept", "of_arguments", "reason", "stored")
 
     has_lists: bool
     stored: set[str]
@@ -91,13 +93,15 @@ class Look:
         self.chains: dict[tuple[str, ...], int] = {}
         self.of_arguments: dict[tuple[str, ...], int] = {}
         self.codes = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        self.kept: dict[str, tuple[tuple[str, ...], bool]] = {}
         self.stored = {name for inner in self.codes for name in look_at(inner).stored}
         self.reason = ""
         self.has_lists = any(look_at(inner).has_lists for inner in self.codes)
         line = code.co_firstlineno
-        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        arguments = arguments_of(code)
         instructions = list(dis.get_instructions(code))
         stores = Counter(i.argval for i in instructions if i.opname in _STORES)
+        stored_inside = frozenset(self.stored)
         self.stored |= stores.keys()
         aliases: dict[str, tuple[list[str], bool]] = {}
         chain: list[str] = []
@@ -113,8 +117,11 @@ class Look:
                 continue
             if chain:
                 self._add(tuple(chain), line, of_argument)
-                if name == "STORE_FAST" and stores[instruction.argval] == 1:
+                is_kept = name in _STORES and stores[instruction.argval] == 1
+                if is_kept and name == "STORE_FAST":
                     aliases[instruction.argval] = chain, of_argument
+                elif is_kept and instruction.argval not in stored_inside:
+                    self.kept[instruction.argval] = tuple(chain), of_argument
                 chain = []
             line = instruction.starts_line or line
             if name in _NAMES:
@@ -143,6 +150,11 @@ class Look:
 
     def _note(self, what: str, line: int) -> None:
         self.reason = self.reason or f"{what} (line {line})"
+
+
+def arguments_of(code: types.CodeType) -> tuple[str, ...]:
+    """The names of a function's arguments, without ``*args`` and ``**kwargs``."""
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _may_be_of_value(instructions: list[dis.Instruction]) -> bool:
@@ -385,8 +397,27 @@ def _of_code(
             reason = _of_chain(chain, look, names, seen)
         if reason:
             return f"{reason} (line {line}) of {code.co_qualname}" if "(" not in reason else reason
+    kept = {
+        name: _kept(chain, known if of_argument or chain[0] in cells else names)
+        for name, (chain, of_argument) in look.kept.items()
+    }
+    known |= {name: value for name, value in kept.items() if name not in arguments_of(code)}
     inner = [(c, {n: v for n, v in known.items() if n in c.co_freevars}) for c in look.codes]
     return next(filter(None, (_of_code(c, names, seen, own, cells) for c, own in inner)), "")
+
+
+def _kept(chain: tuple[str, ...], names: Mapping[str, Any]) -> Any:
+    """What a name with attributes stood for when it was assigned to a variable, if known."""
+    value = names.get(chain[0], MISSING)
+    for name in chain[1:]:
+        value = _field(value, name)
+    return value
+
+
+def _field(value: Any, name: str) -> Any:
+    """An attribute that is no property."""
+    is_field = type(getattr(type(value), name, None)) not in _COMPUTED
+    return getattr(value, name, MISSING) if is_field else MISSING
 
 
 def _of_known(chain: tuple[str, ...], known: Mapping[str, Any], look: Look, seen: _Seen) -> str:
@@ -397,8 +428,7 @@ def _of_known(chain: tuple[str, ...], known: Mapping[str, Any], look: Look, seen
     for name in chain[1:]:
         if not isinstance(value, types.ModuleType) and _is_of_arrays(name):
             break
-        is_field = type(getattr(type(value), name, None)) not in _COMPUTED
-        value = getattr(value, name, MISSING) if is_field else MISSING
+        value = _field(value, name)
         if value is MISSING:
             return f".{name}"
         if isinstance(value, types.ModuleType) and not is_user_module(value.__name__):

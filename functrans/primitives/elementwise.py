@@ -78,7 +78,7 @@ _INEXACT = (float, complex)
 
 def _plain_power(a: Any, b: Any) -> Any:
     if type(a) is np.ndarray:
-        return np.power(a, b) if a.dtype is _BOOL and type(b) is int and b == 2 else a**b
+        return a**b if a.dtype is not _BOOL or type(b) is not int or b != 2 else np.power(a, b)
     if (
         type(a) in PYTHON_SCALARS
         and type(b) in PYTHON_SCALARS

@@ -205,6 +205,8 @@ def positions(who: str, argnums: int | tuple[int, ...], n_args: int) -> tuple[in
                 f"function was called with {n_args} positional argument{'s' * (n_args != 1)}"
                 f"{here()}; arguments to differentiate must be passed by position"
             )
+    if not isinstance(argnums, tuple):
+        return (argnums % n_args,)
     found = tuple(number % n_args for number in numbers)
     if len(set(found)) != len(found):
         raise ValueError(f"{who}: argnums={argnums!r} names an argument twice{here()}")
@@ -291,13 +293,26 @@ def traced_form(who: str, fun: Function) -> Function:
     if not is_twin and not _may_have_twin(fun):
         return fun
 
+    needs_none = False  # nor would it, but for an argument
+
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal needs_none
+        if needs_none and _MAY_NEED_TWIN.isdisjoint(map(type, args)):
+            return fun(*args, **kwargs)
         if is_twin:
             return loaded("call_within")(fun, args, kwargs)
-        return call_traced(fun, *args, **kwargs)
+        if current_config.get().plain and open_traces.get():
+            if loaded("needs_twin")(fun, args):
+                return loaded("call_twin")(fun, args, kwargs)
+            needs_none = type(fun) in (FunctionType, functools.partial)
+        return fun(*args, **kwargs)
 
     return call  # type: ignore[return-value]  # it has the signature of fun
+
+
+_MAY_NEED_TWIN = frozenset({FunctionType, MethodType, functools.partial, list})
+"""Types of arguments for which a function may need a twin that needs none of itself."""
 
 
 def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -492,7 +507,11 @@ def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
 def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
     """``own_array`` of each; a value that occurs twice is copied."""
     seen = {id(value) for value in foreign}
-    root = next((f._trace for f in foreign if isinstance(f, Tracer) and f._trace.is_root), None)
+    root = None
+    for f in foreign:
+        if isinstance(f, Tracer) and f._trace.is_root:
+            root = f._trace
+            break
     results = []
     for value in values:
         result = value if isinstance(value, Tracer) else own_array(value)

@@ -159,12 +159,11 @@ def _gradient(
     label = f"{who} of {name_of(fun)}"
     numbers = positions(label, argnums, len(args))
     leaves, treedefs, counts = flatten_call(args, numbers)
-    chosen = tuple(args[number] for number in numbers)
     checked = []
     for i, leaf in enumerate(leaves):
 
         def describe(i: int = i) -> str:
-            return _path(label, args, numbers, chosen, i)
+            return _path(label, args, numbers, i)
 
         value = differentiable_leaf(leaf, describe, allow_int=allow_int)
         if holomorphic and dtype_of(value).kind != "c":
@@ -226,13 +225,11 @@ def _gradient(
     return own_array(out, checked), gradient, aux
 
 
-def _path(
-    label: str, args: tuple[Any, ...], numbers: tuple[int, ...], chosen: tuple[Any, ...], i: int
-) -> str:
+def _path(label: str, args: tuple[Any, ...], numbers: tuple[int, ...], i: int) -> str:
     """Key path of a leaf of the differentiated arguments."""
     paths: list[str] = []
-    for number, value in zip(numbers, chosen, strict=True):
-        paths.extend(tree.key_paths(value, f"args[{number}]"))
+    for number in numbers:
+        paths.extend(tree.key_paths(args[number], f"args[{number}]"))
     return f"{label}: {paths[i]}"
 
 

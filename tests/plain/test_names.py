@@ -836,6 +836,84 @@ def _of_another(model: Any, x: Any) -> Any:
     return model.library
 
 
+def _kept_for_inside(model: Any, x: Any) -> Any:
+    xp = model.library
+
+    def inner(t: Any) -> Any:
+        def innermost(s: Any) -> Any:
+            return xp.exp(s)
+
+        return innermost(t)
+
+    return inner(x)
+
+
+def _kept_and_makes_array(model: Any, x: Any) -> Any:
+    xp = model.library
+
+    def inner(t: Any) -> Any:
+        return xp.zeros(2) * t
+
+    return inner(x)
+
+
+def _kept_twice(model: Any, x: Any) -> Any:
+    xp = model.library
+
+    def inner(t: Any) -> Any:
+        return xp.exp(t)
+
+    y = inner(x)
+    xp = model
+    return y
+
+
+def _kept_and_changed_inside(model: Any, x: Any) -> Any:
+    xp = model.library
+
+    def inner(t: Any) -> Any:
+        nonlocal xp
+        xp = t
+        return t
+
+    def other(t: Any) -> Any:
+        return xp.exp(t)
+
+    return other(inner(x))
+
+
+def _kept_of_argument(model: Any, x: Any) -> Any:
+    model = model.library
+
+    def inner(t: Any) -> Any:
+        return model.exp(t)
+
+    return inner(x)
+
+
+def _kept_by_name_of_global(model: Any, x: Any) -> Any:
+    np = model
+
+    def inner(t: Any) -> Any:
+        library = np
+
+        def innermost(s: Any) -> Any:
+            return library.exp(s)
+
+        return innermost(t)
+
+    return inner(x)
+
+
+def _kept_global(model: Any, x: Any) -> Any:
+    xp = np
+
+    def inner(t: Any) -> Any:
+        return xp.exp(t)
+
+    return inner(x)
+
+
 @pytest.mark.parametrize(
     ("function", "model", "expected"),
     [
@@ -848,6 +926,14 @@ def _of_another(model: Any, x: Any) -> Any:
         (_by_method, Buffered(), True),
         (_by_property, Buffered(), True),
         (_of_another, types.SimpleNamespace(library=np), True),
+        (_kept_for_inside, types.SimpleNamespace(library=np), False),
+        (_kept_and_makes_array, types.SimpleNamespace(library=np), True),
+        (_kept_twice, types.SimpleNamespace(library=np), True),
+        (_kept_and_changed_inside, types.SimpleNamespace(library=np), True),
+        (_kept_of_argument, types.SimpleNamespace(library=np), True),
+        (_kept_by_name_of_global, types.SimpleNamespace(library=np), True),
+        (_kept_by_name_of_global, np, False),
+        (_kept_global, None, False),
     ],
 )
 def test_what_is_known_of_arguments_decides(function: Any, model: Any, expected: bool) -> None:
