@@ -65,7 +65,7 @@ from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, input_node, ordered_nodes
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import simplify
-from functrans.passes.transpose import transpose_linear
+from functrans.passes.pullback import transpose_linear
 from functrans.staging import stage
 from functrans.state import batch_axis
 from functrans.trace import Tracer, aval_of, bind, tracing

@@ -32,7 +32,7 @@ from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, Node, batch_first, input_node, ordered_nodes
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import dce, exact_key, simplify
-from functrans.passes.transpose import transpose_linear
+from functrans.passes.pullback import transpose_linear
 from functrans.primitives.slicing import BasicIndex
 from functrans.staging import StagingTrace, StagingTracer, stage
 from functrans.state import current_config

@@ -16,6 +16,7 @@ linear         operands that are not differentiated the primitive's ``transpose`
 multilinear    the other operands                   the primitive's ``transpose``, one at a time
 linearize      residuals of the augmented equation  transpose of its linear program
 derived        operands and results                 the jvp rule, staged in its tangents, transposed
+of a program   the operands that are not linear     the primitive's ``transpose``
 =============  ===================================  ===============================================
 
 This is the one engine of derivatives: when the values are staging tracers, the same nodes linearize
@@ -142,6 +143,21 @@ class LinearProgram:
     jaxpr: Jaxpr
     targets: tuple[int, ...]
     residuals: tuple[Any, ...]
+
+
+class LinearEquation:
+    """What the node of an equation of a linear program keeps, which was not evaluated.
+
+    Attributes:
+      operands: as ``transpose`` rules take them.
+      scope: name scope of the equation.
+    """
+
+    __slots__ = ("operands", "scope")
+
+    def __init__(self, operands: list[Any], scope: str) -> None:
+        self.operands = operands
+        self.scope = scope
 
 
 def input_node(value: Any) -> Node:

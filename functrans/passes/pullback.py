@@ -9,7 +9,7 @@ Layer: ``passes``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
     Primitive,
+    is_linear,
     multilinear,
 )
 from functrans.ir.source import resolve
@@ -38,6 +39,7 @@ from functrans.passes.cotangents import (
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import (
     OUTPUT,
+    LinearEquation,
     LinearProgram,
     Node,
     batch_first,
@@ -48,7 +50,7 @@ from functrans.passes.nodes import (
     with_batch,
 )
 from functrans.passes.simplify import exact_key, simplify
-from functrans.passes.transpose import transpose_linear
+from functrans.passes.transpose import check_linear, line_of, linear_nodes
 from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
@@ -83,6 +85,8 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     """
     primitive = node.primitive
     assert primitive is not None
+    if type(node.saved) is LinearEquation:
+        return _pull_linear(node, ct)
     if primitive.elementwise is not None:
         *operands, out = node.saved
         return pull_elementwise(primitive, ct, operands, out, node.shape, node.parents, size)
@@ -117,6 +121,46 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
             results[i] = _transpose(node)(cts, operands, **node.params)[i]
         return results
     return _pull_derived(node, cts)
+
+
+def _pull_linear(node: Node, ct: Any) -> Sequence[Any]:
+    """Pull the cotangent of an equation of a linear program back."""
+    primitive = node.primitive
+    assert primitive is not None
+    operands = node.saved.operands
+    if primitive.elementwise is not None and not node.params:
+        check_linear(node)
+        values = [None if is_linear(x) else x for x in operands]
+        return pull_elementwise(primitive, ct, values, None, node.shape, node.parents)
+    if primitive is reduce_sum_p:
+        return (_pull_sum(node, ct, None),)
+    if primitive.transpose is None:
+        raise NonDifferentiableError(
+            f"transpose: primitive {primitive.name} has no transpose rule{line_of(node)}; only "
+            "linear functions can be transposed"
+        )
+    linear = _wanted(node)
+    if primitive.jvp is multilinear and len(linear) > 1:
+        raise NonDifferentiableError(
+            f"transpose: {primitive.name} is not linear jointly in operands {linear}"
+            f"{line_of(node)}"
+        )
+    if type(ct) is Masked and primitive in CARRIES_MASK:
+        return pull_masked(
+            primitive.transpose, ct, node.shape, node.dtype, operands, node.params
+        )
+    given = ct if node.shape is None else [ct]
+    avals = node.dtype if node.shape is None else [node.aval]
+    cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
+    if primitive.is_call and any(type(c) is Masked for c in cts):
+        return _pull_program(node.params["jaxpr"], operands, cts, keep_masks=True)
+    full = tuple(
+        [
+            c if type(c) is Zero else materialize(c, aval.shape)
+            for c, aval in zip(cts, avals, strict=True)
+        ]
+    )
+    return primitive.transpose(full, operands, **node.params)  # type: ignore[no-any-return]  # a sequence
 
 
 def _transpose(node: Node) -> Any:
@@ -306,6 +350,56 @@ def _derived_pullback(
     return simplify(jaxpr), tuple(found)
 
 
+def transpose_linear(
+    jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any], keep_masks: bool = False
+) -> list[Any]:
+    """Run a linear program ``T a -> T b`` backwards: ``CT b -> CT a``.
+
+    Args:
+      jaxpr: linear in its last arguments; the first ``len(residuals)`` are not linear.
+      residuals: values of the first arguments.
+      cts: a cotangent per result, or ``Zero``; it may be masked, or narrower than the result.
+      keep_masks: whether cotangents of arguments may be masked, too.
+
+    Returns:
+      A cotangent or ``Zero`` per linear argument.
+
+    Raises:
+      NonDifferentiableError: an equation is not linear; the message names it and its line.
+    """
+    k = len(residuals)
+    operands = [*residuals, *(LinearOperand(var.aval) for var in jaxpr.invars[k:])]
+    return _pull_program(jaxpr, operands, cts, keep_masks)[k:]
+
+
+def _pull_program(
+    jaxpr: Jaxpr, operands: Sequence[Any], cts: Sequence[Any], keep_masks: bool
+) -> list[Any]:
+    """Run a program backwards that is linear in those operands that are ``LinearOperand``.
+
+    Returns:
+      Per argument a cotangent or ``Zero``; ``None`` where it is not linear.
+    """
+    inputs, nodes, outs = linear_nodes(jaxpr, operands)
+    ct_of: dict[Node, Any] = {}
+    for node, ct in zip(outs, cts, strict=True):
+        if node is not None and type(ct) is not Zero:
+            _add(ct_of, node, ct)
+    _walk(nodes, ct_of, pull, None)
+    results: list[Any] = []
+    for var, node in zip(jaxpr.invars, inputs, strict=True):
+        if node is None:
+            results.append(None)
+            continue
+        ct = ct_of.get(node)
+        if ct is None:
+            results.append(Zero(var.aval))
+        else:
+            is_kept = keep_masks and type(ct) is Masked
+            results.append(ct if is_kept else materialize(ct, var.aval.shape))
+    return results
+
+
 def pull_back(
     outputs: list[tuple[Node, Any]],
     inputs: Sequence[Node],
@@ -327,15 +421,38 @@ def pull_back(
     """
     cts: dict[Node, Any] = {}
     for node, ct in outputs:
-        have = cts.get(node)
-        cts[node] = ct if have is None else add_cotangents(have, ct)
+        _add(cts, node, ct)
     nodes = ordered_nodes([node for node, _ in outputs])
     if not keep:
         outputs.clear()
+    node = ct = None  # type: ignore[assignment]  # not to be kept
+    watch = current_config.get().nan_watch
+    _walk(nodes, cts, pull if watch is None else watch.pull, size)
+    lead = () if size is None else (size,)
+    return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
+
+
+def _add(cts: dict[Node, Any], node: Node, ct: Any) -> None:
+    have = cts.get(node)
+    cts[node] = ct if have is None else add_cotangents(have, ct)
+
+
+def _walk(
+    nodes: list[Node],
+    cts: dict[Node, Any],
+    pull_one: Callable[[Node, Any, int | None], Sequence[Any]],
+    size: int | None,
+) -> None:
+    """Go through nodes, the last first, and add the cotangents of their parents.
+
+    Args:
+      nodes: in order of creation; emptied.
+      cts: cotangents of results; those of inputs are left in it.
+      pull_one: the pullback of a node.
+      size: extent of a leading batch axis of the cotangents, or ``None``.
+    """
     own: set[Node] = set()
     ct = have = value = None
-    watch = current_config.get().nan_watch
-    pull_one = pull if watch is None else watch.pull
     with np.errstate(all="ignore"), replaying() as replay:
         while nodes:
             node = nodes.pop()
@@ -346,7 +463,9 @@ def pull_back(
             if ct is None:
                 continue
             if replay.is_on:
-                replay.at(node.source, name_scope.get())
+                saved = node.saved
+                scope = saved.scope if type(saved) is LinearEquation else name_scope.get()
+                replay.at(node.source, scope)
             if primitive is OUTPUT:
                 main = node.parents[0]
                 assert main is not None
@@ -368,8 +487,6 @@ def pull_back(
                     cts[parent] = value if have is None else add_cotangents(have, value)
                     if own:
                         own.discard(parent)
-    lead = () if size is None else (size,)
-    return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 
 
 def _pull_slice_in_place(

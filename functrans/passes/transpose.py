@@ -1,10 +1,8 @@
-"""The transpose pass: a linear program ``T a -> T b`` becomes ``CT b -> CT a``.
+"""Linear programs as recorded equations: what the backward pass goes through to transpose them.
 
-Here: ``transpose_linear``, which runs a linear Jaxpr backwards on cotangents. Not here: the
-transpose of one primitive (its record).
-
-Equations that do not depend on a linear argument are evaluated forwards first; the others are
-visited in reverse. Zeros stay symbolic.
+Here: ``linear_nodes``, which evaluates the equations of a program that depend on no linear
+argument, and makes a node of each of the others. Not here: the pass (``pullback``), which is the
+same as that over what was recorded; the transpose of one primitive (its record).
 
 Layer: ``passes``.
 """
@@ -16,44 +14,79 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import Zero
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import LinearOperand, is_linear, multilinear
-from functrans.passes.cotangents import (
-    CARRIES_MASK,
-    Masked,
-    add_cotangents,
-    materialize,
-    pull_elementwise,
-    pull_masked,
-)
+from functrans.ir.primitive import LinearOperand, Primitive, is_linear
+from functrans.ir.source import resolve
+from functrans.passes.nodes import OUTPUT, LinearEquation, Node
 from functrans.passes.simplify import prune_equation
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
-from functrans.staging import source_text
 from functrans.trace import bind, elementwise, replaying
 
 
-def _forward(jaxpr: Jaxpr, env: dict[Any, Any], linear_vars: set[Var]) -> list[Equation]:
-    """Evaluate the equations that depend on no linear argument; the others, in order."""
-    linear_eqns = []
+def linear_nodes(
+    jaxpr: Jaxpr, operands: Sequence[Any]
+) -> tuple[list[Node | None], list[Node], list[Node | None]]:
+    """The nodes of a program that is linear in those operands that are ``LinearOperand``.
+
+    Returns:
+      The node of each argument, ``None`` where it is not linear; those of the equations, in order;
+      and that of each result, ``None`` where it depends on no linear argument.
+    """
+    jaxpr = separated(jaxpr, tuple([is_linear(operand) for operand in operands]))
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
+    node_of: dict[Any, Node] = {}
+    nodes: list[Node] = []
+    for var, operand in zip(jaxpr.invars, operands, strict=True):
+        if is_linear(operand):
+            node_of[var] = Node(None, {}, None, (), var.aval.shape, var.aval.dtype, None)
+        else:
+            env[var] = operand
+    inputs = [node_of.get(var) for var in jaxpr.invars]
     with replaying() as replay:
         for eqn in jaxpr.eqns:
-            if any(type(a) is Var and a in linear_vars for a in eqn.inputs):
-                linear_vars.update(eqn.outputs)
-                linear_eqns.append(eqn)
+            parents = tuple([None if type(a) is Literal else node_of.get(a) for a in eqn.inputs])
+            values = [
+                (a.value if type(a) is Literal else env[a]) if parent is None else None
+                for a, parent in zip(eqn.inputs, parents, strict=True)
+            ]
+            if any(parents):
+                nodes.extend(_nodes_of(eqn, values, parents, node_of))
                 continue
             if replay.is_on:
                 replay.at(eqn.source, eqn.scope)
-            operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
             if eqn.primitive.elementwise is not None and not eqn.params:
-                outs: Sequence[Any] = (elementwise(eqn.primitive, *operands),)
+                outs: Sequence[Any] = (elementwise(eqn.primitive, *values),)
             else:
-                outs = bind(eqn.primitive, *operands, **eqn.params)
+                outs = bind(eqn.primitive, *values, **eqn.params)
             env.update(zip(eqn.outputs, outs, strict=True))
-    return linear_eqns
+    return inputs, nodes, [None if type(a) is Literal else node_of.get(a) for a in jaxpr.outvars]
+
+
+def _nodes_of(
+    eqn: Equation, values: list[Any], parents: tuple[Node | None, ...], node_of: dict[Any, Node]
+) -> list[Node]:
+    """The node of a linear equation, and those of its results if it has several."""
+    operands = [
+        value if parent is None else LinearOperand(atom.aval)
+        for atom, value, parent in zip(eqn.inputs, values, parents, strict=True)
+    ]
+    saved = LinearEquation(operands, eqn.scope)
+    if len(eqn.outputs) == 1:
+        (var,) = eqn.outputs
+        node = Node(
+            eqn.primitive, eqn.params, saved, parents, var.aval.shape, var.aval.dtype, eqn.source
+        )
+        node_of[var] = node
+        return [node]
+    avals = tuple([var.aval for var in eqn.outputs])
+    main = Node(eqn.primitive, eqn.params, saved, parents, None, avals, eqn.source)
+    nodes = [main]
+    for i, (var, aval) in enumerate(zip(eqn.outputs, avals, strict=True)):
+        node = Node(OUTPUT, {"index": i}, None, (main,), aval.shape, aval.dtype, eqn.source)
+        node_of[var] = node
+        nodes.append(node)
+    return nodes
 
 
 def separated(jaxpr: Jaxpr, linear: tuple[bool, ...]) -> Jaxpr:
@@ -100,135 +133,32 @@ def _parts(eqn: Equation, linear_vars: set[Var]) -> list[Equation]:
     return [prune_equation(eqn, flags, {}) for flags in cut if any(flags)]
 
 
-def _pull_equation(
-    eqn: Equation, cts: tuple[Any, ...], env: dict[Any, Any], linear_vars: set[Var]
-) -> Sequence[Any]:
-    """Cotangents of the inputs of one linear equation."""
-    primitive = eqn.primitive
-    flags = [type(a) is Var and a in linear_vars for a in eqn.inputs]
-    if primitive.elementwise is not None and not eqn.params:
-        operands = [
-            None if flag else (a.value if type(a) is Literal else env[a])
-            for a, flag in zip(eqn.inputs, flags, strict=True)
-        ]
-        letters = sum(1 << i for i, flag in enumerate(flags) if flag) | 1 << len(flags)
-        for i, flag in enumerate(flags):
-            if flag and (
-                primitive.elementwise.partials[i] is None
-                or primitive.elementwise.saves[i] & letters
-                or (type(primitive.elementwise.partials[i]) is int and primitive not in _SUMS)
-            ):
-                raise NonDifferentiableError(
-                    f"transpose: {primitive.name} is not linear in operand {i}{source_text(eqn)}; "
-                    "only linear functions can be transposed"
-                )
-        targets = [a.aval if flag else None for a, flag in zip(eqn.inputs, flags, strict=True)]
-        shape = eqn.outputs[0].aval.shape
-        return pull_elementwise(primitive, cts[0], operands, None, shape, targets)
-    if primitive.transpose is None:
-        raise NonDifferentiableError(
-            f"transpose: primitive {primitive.name} has no transpose rule{source_text(eqn)}; only "
-            "linear functions can be transposed"
-        )
-    operands = [
-        LinearOperand(a.aval) if flag else (a.value if type(a) is Literal else env[a])
-        for a, flag in zip(eqn.inputs, flags, strict=True)
-    ]
-    if primitive.jvp is multilinear and sum(flags) > 1:
-        raise NonDifferentiableError(
-            f"transpose: {primitive.name} is not linear jointly in operands "
-            f"{[i for i, flag in enumerate(flags) if flag]}{source_text(eqn)}"
-        )
-    is_masked = any(type(ct) is Masked for ct in cts)
-    if is_masked and primitive in CARRIES_MASK:
-        aval: Any = eqn.outputs[0].aval
-        return pull_masked(
-            primitive.transpose, cts[0], aval.shape, aval.dtype, operands, eqn.params
-        )
-    if is_masked and primitive.is_call:
-        return _transpose_in(eqn.params["jaxpr"], operands, cts, keep_masks=True)
-    full = tuple(
-        ct if type(ct) is Zero else materialize(ct, var.aval.shape)
-        for ct, var in zip(cts, eqn.outputs, strict=True)
-    )
-    return primitive.transpose(full, operands, **eqn.params)  # type: ignore[no-any-return]  # a sequence
+def check_linear(node: Node) -> None:
+    """Refuse an elementwise equation that is not linear in what it is to be linear in.
+
+    Raises:
+      NonDifferentiableError: names the operand.
+    """
+    primitive: Primitive = node.primitive  # type: ignore[assignment]  # no input
+    family = primitive.elementwise
+    assert family is not None
+    flags = [parent is not None for parent in node.parents]
+    letters = sum(1 << i for i, flag in enumerate(flags) if flag) | 1 << len(flags)
+    for i, flag in enumerate(flags):
+        partial = family.partials[i]
+        is_step = type(partial) is int and primitive not in _SUMS
+        if flag and (partial is None or family.saves[i] & letters or is_step):
+            raise NonDifferentiableError(
+                f"transpose: {primitive.name} is not linear in operand {i}{line_of(node)}; "
+                "only linear functions can be transposed"
+            )
+
+
+def line_of(node: Node) -> str:
+    """The user's line of a node, for messages."""
+    line = resolve(node.source)
+    return f" (at {line})" if line is not None else ""
 
 
 _SUMS = frozenset({add_p, subtract_p, negative_p})
 """Elementwise primitives that are linear with constant partials; floor and remainder are not."""
-
-
-def transpose_linear(
-    jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any], keep_masks: bool = False
-) -> list[Any]:
-    """Run a linear program backwards.
-
-    Args:
-      jaxpr: linear in its last arguments; the first ``len(residuals)`` are not linear.
-      residuals: values of the first arguments.
-      cts: a cotangent per result, or ``Zero``; it may be masked, or narrower than the result.
-      keep_masks: whether cotangents of arguments may be masked, too.
-
-    Returns:
-      A cotangent or ``Zero`` per linear argument.
-
-    Raises:
-      NonDifferentiableError: an equation is not linear; the message names it and its line.
-    """
-    k = len(residuals)
-    operands = [*residuals, *(LinearOperand(var.aval) for var in jaxpr.invars[k:])]
-    return _transpose_in(jaxpr, operands, cts, keep_masks)[k:]
-
-
-def _transpose_in(
-    jaxpr: Jaxpr, operands: Sequence[Any], cts: Sequence[Any], keep_masks: bool
-) -> list[Any]:
-    """Run a program backwards that is linear in those operands that are ``LinearOperand``.
-
-    Returns:
-      Per argument a cotangent or ``Zero``; ``None`` where it is not linear.
-    """
-    jaxpr = separated(jaxpr, tuple([is_linear(operand) for operand in operands]))
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
-    linear_vars = set()
-    for var, operand in zip(jaxpr.invars, operands, strict=True):
-        if is_linear(operand):
-            linear_vars.add(var)
-        else:
-            env[var] = operand
-    inputs = set(linear_vars)
-    eqns = _forward(jaxpr, env, linear_vars)
-    ct_of: dict[Var, Any] = {}
-
-    def accumulate(atom: Any, ct: Any) -> None:
-        if type(atom) is not Var or ct is None or type(ct) is Zero or atom not in linear_vars:
-            return
-        have = ct_of.get(atom)
-        ct_of[atom] = ct if have is None else add_cotangents(have, ct)
-
-    for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-        accumulate(atom, ct)
-    with np.errstate(all="ignore"), replaying() as replay:
-        for eqn in reversed(eqns):
-            if replay.is_on:
-                replay.at(eqn.source, eqn.scope)
-            out_cts = tuple(
-                ct_of.pop(var) if var in ct_of else Zero(var.aval) for var in eqn.outputs
-            )
-            if all(type(ct) is Zero for ct in out_cts):
-                continue
-            pulled = _pull_equation(eqn, out_cts, env, linear_vars)
-            for atom, ct in zip(eqn.inputs, pulled, strict=True):
-                accumulate(atom, ct)
-    results: list[Any] = []
-    for var in jaxpr.invars:
-        ct = ct_of.get(var)
-        if var not in inputs:
-            results.append(None)
-        elif ct is None:
-            results.append(Zero(var.aval))
-        elif keep_masks and type(ct) is Masked:
-            results.append(ct)
-        else:
-            results.append(materialize(ct, var.aval.shape))
-    return results
