@@ -26,6 +26,7 @@ from functrans.random.keys import (
     constant,
     parameters,
     raw_bits,
+    sampler,
     split,
 )
 from functrans.random.uniform import open_unit, standard_normal, unit
@@ -37,170 +38,67 @@ def signs(key: Any, shape: Any, dtype: Any) -> Any:
     return cast(bit, dtype) * dtype.type(2) - dtype.type(1)
 
 
+@sampler()
 def exponential(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Numbers of the exponential distribution of rate 1.
-
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-
-    Example:
-      >>> exponential(np.array([0, 0], np.uint32), shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the exponential distribution of rate 1."""
     checked_key("exponential", key)
     shape, dtype = checked_shape("exponential", shape), checked_float("exponential", dtype)
     return cast(-fnp.log1p(-unit(key, shape, dtype)), dtype)
 
 
+@sampler()
 def laplace(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Numbers of Laplace's distribution with density ``exp(-abs(x)) / 2``.
-
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-
-    Example:
-      >>> laplace(np.array([0, 0], np.uint32), shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Laplace's distribution with density ``exp(-abs(x)) / 2``."""
     checked_key("laplace", key)
     shape, dtype = checked_shape("laplace", shape), checked_float("laplace", dtype)
     u = open_unit(key, shape, dtype) * 2.0 - 1.0
     return cast(fnp.copysign(fnp.log1p(-fnp.abs(u)), u), dtype)
 
 
+@sampler()
 def logistic(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Numbers of the logistic distribution.
-
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-
-    Example:
-      >>> logistic(np.array([0, 0], np.uint32), shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the logistic distribution."""
     checked_key("logistic", key)
     shape, dtype = checked_shape("logistic", shape), checked_float("logistic", dtype)
     u = open_unit(key, shape, dtype)
     return cast(fnp.log(u) - fnp.log1p(-u), dtype)
 
 
+@sampler()
 def gumbel(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Numbers of Gumbel's distribution, with distribution function ``exp(-exp(-x))``.
-
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-
-    Example:
-      >>> gumbel(np.array([0, 0], np.uint32), shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Gumbel's distribution, with distribution function ``exp(-exp(-x))``."""
     checked_key("gumbel", key)
     shape, dtype = checked_shape("gumbel", shape), checked_float("gumbel", dtype)
     return cast(-fnp.log(-fnp.log(open_unit(key, shape, dtype))), dtype)
 
 
+@sampler()
 def cauchy(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Numbers of Cauchy's distribution.
-
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-
-    Example:
-      >>> cauchy(np.array([0, 0], np.uint32), shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Cauchy's distribution."""
     checked_key("cauchy", key)
     shape, dtype = checked_shape("cauchy", shape), checked_float("cauchy", dtype)
     return cast(fnp.tan((open_unit(key, shape, dtype) - 0.5) * math.pi), dtype)
 
 
+@sampler()
 def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
-    """Lengths of vectors of three standard normal numbers: Maxwell's distribution.
-
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a floating dtype.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-
-    Example:
-      >>> maxwell(np.array([0, 0], np.uint32), shape=(3,)).shape
-      (3,)
-    """
+    """Lengths of vectors of three standard normal numbers: Maxwell's distribution."""
     checked_key("maxwell", key)
     shape, dtype = checked_shape("maxwell", shape), checked_float("maxwell", dtype)
     vectors = standard_normal(key, (*shape, 3), dtype)
     return fnp.sqrt(fnp.sum(vectors * vectors, axis=-1))
 
 
+@sampler(
+    0.0,
+    1.0,
+    loc="the centre; differentiable",
+    scale="the factor before it is added; differentiable",
+)
 def double_sided_maxwell(
     key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
-    """Numbers of Maxwell's distribution with a random sign, scaled and moved.
-
-    Args:
-      key: a key.
-      loc: the centre; differentiable.
-      scale: the factor before it is added; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> double_sided_maxwell(np.array([0, 0], np.uint32), 0.0, 1.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Maxwell's distribution with a random sign, scaled and moved."""
     checked_key("double_sided_maxwell", key)
     shape, dtype, [loc, scale] = parameters("double_sided_maxwell", shape, dtype, loc, scale)
     key_size, key_sign = split(key)
@@ -232,79 +130,32 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
     return signs(key, checked_shape("rademacher", shape), dtype)
 
 
+@sampler(2.0, scale="the mode, positive; differentiable")
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of Rayleigh's distribution.
-
-    Args:
-      key: a key.
-      scale: the mode, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> rayleigh(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Rayleigh's distribution."""
     checked_key("rayleigh", key)
     shape, dtype, [scale] = parameters("rayleigh", shape, dtype, scale)
     return cast(scale * fnp.sqrt(-2.0 * fnp.log(open_unit(key, shape, dtype))), dtype)
 
 
+@sampler(2.0, b="the exponent, positive; differentiable")
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of Pareto's distribution on ``[1, inf)``.
-
-    Args:
-      key: a key.
-      b: the exponent, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> pareto(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Pareto's distribution on ``[1, inf)``."""
     checked_key("pareto", key)
     shape, dtype, [b] = parameters("pareto", shape, dtype, b)
     return cast(fnp.exp(-fnp.log(open_unit(key, shape, dtype)) / b), dtype)
 
 
+@sampler(
+    2.0,
+    1.5,
+    scale="scale, positive; differentiable",
+    concentration="exponent, positive; differentiable",
+)
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
-    """Numbers of Weibull's distribution.
-
-    Args:
-      key: a key.
-      scale: scale, positive; differentiable.
-      concentration: exponent, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> weibull_min(np.array([0, 0], np.uint32), 2.0, 1.5, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Weibull's distribution."""
     checked_key("weibull_min", key)
     shape, dtype, [scale, concentration] = parameters(
         "weibull_min", shape, dtype, scale, concentration
@@ -313,55 +164,26 @@ def weibull_min(
     return cast(scale * e ** (1.0 / concentration), dtype)
 
 
+@sampler(0.5, sigma="standard deviation of the logarithm; differentiable")
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
-    """Exponentials of normal numbers of mean 0.
-
-    Args:
-      key: a key.
-      sigma: standard deviation of the logarithm; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> lognormal(np.array([0, 0], np.uint32), 0.5, shape=(3,)).shape
-      (3,)
-    """
+    """Exponentials of normal numbers of mean 0."""
     checked_key("lognormal", key)
     shape, dtype, [sigma] = parameters("lognormal", shape, dtype, sigma)
     return fnp.exp(sigma * standard_normal(key, shape, dtype))
 
 
+@sampler(
+    0.0,
+    0.5,
+    2.0,
+    left="lower end; differentiable",
+    mode="the most frequent value; differentiable",
+    right="upper end; differentiable",
+)
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
-    """Numbers of the triangular distribution.
-
-    Args:
-      key: a key.
-      left: lower end; differentiable.
-      mode: the most frequent value; differentiable.
-      right: upper end; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> triangular(np.array([0, 0], np.uint32), 0.0, 0.5, 2.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the triangular distribution."""
     checked_key("triangular", key)
     shape, dtype, [left, mode, right] = parameters("triangular", shape, dtype, left, mode, right)
     u = cast(open_unit(key, shape, dtype), dtype)
@@ -372,27 +194,14 @@ def triangular(
     return fnp.where(is_left, rising, falling)
 
 
+@sampler(
+    2.0,
+    mean="the mean, positive. "
+    "The choice between the roots depends on it, so that there is no derivative of one sample that "
+    "is unbiased: the result is a constant of ``mean``",
+)
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of the inverse Gaussian distribution of scale 1.
-
-    Args:
-      key: a key.
-      mean: the mean, positive. The choice between the roots depends on it, so that there is no
-        derivative of one sample that is unbiased: the result is a constant of ``mean``.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> wald(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the inverse Gaussian distribution of scale 1."""
     checked_key("wald", key)
     shape, dtype, [mean] = parameters("wald", shape, dtype, mean)
     mean = constant(mean)
@@ -407,27 +216,14 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     return fnp.where(is_root, root, mean * mean / root)
 
 
+@sampler(
+    1.0,
+    2.0,
+    lower="lower bound, which may be ``-inf``; differentiable",
+    upper="upper bound, which may be ``inf``; differentiable",
+)
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Standard normal numbers between two bounds, however far out.
-
-    Args:
-      key: a key.
-      lower: lower bound, which may be ``-inf``; differentiable.
-      upper: upper bound, which may be ``inf``; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> truncated_normal(np.array([0, 0], np.uint32), 1.0, 2.0, shape=(3,)).shape
-      (3,)
-    """
+    """Standard normal numbers between two bounds, however far out."""
     checked_key("truncated_normal", key)
     shape, dtype, [lower, upper] = parameters("truncated_normal", shape, dtype, lower, upper)
     u = cast(open_unit(key, shape, dtype), dtype)

@@ -25,7 +25,7 @@ from functrans.primitives.special import digamma, gammainc_a
 from functrans.primitives.special_distributions import gamma_density
 from functrans.primitives.structural import cast
 from functrans.random.continuous import signs
-from functrans.random.keys import checked_key, constant, parameters, split
+from functrans.random.keys import checked_key, constant, parameters, sampler, split
 from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, standard_normal
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -93,77 +93,30 @@ def _log_gamma_jvp(primals: Any, tangents: Any) -> Any:
     return log_x, tangents[1] * cast(slope, dtype_of(a))
 
 
+@sampler(0.01, a="parameter, positive; differentiable")
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Logarithms of numbers of the gamma distribution; they do not underflow.
-
-    Args:
-      key: a key.
-      a: parameter, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> loggamma(np.array([0, 0], np.uint32), 0.01, shape=(3,)).shape
-      (3,)
-    """
+    """Logarithms of numbers of the gamma distribution; they do not underflow."""
     checked_key("loggamma", key)
     shape, dtype, [a] = parameters("loggamma", shape, dtype, a)
     return _log_gamma(key, a)
 
 
+@sampler(2.5, a="parameter, positive; differentiable. NaN where it is not positive")
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of the gamma distribution of scale 1.
-
-    Args:
-      key: a key.
-      a: parameter, positive; differentiable. NaN where it is not positive.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> gamma(np.array([0, 0], np.uint32), 2.5, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the gamma distribution of scale 1."""
     checked_key("gamma", key)
     shape, dtype, [a] = parameters("gamma", shape, dtype, a)
     return fnp.exp(_log_gamma(key, a))
 
 
+@sampler(
+    2.0,
+    3.0,
+    a="first parameter, positive; differentiable",
+    b="second parameter, positive; differentiable",
+)
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of the beta distribution.
-
-    Args:
-      key: a key.
-      a: first parameter, positive; differentiable.
-      b: second parameter, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> beta(np.array([0, 0], np.uint32), 2.0, 3.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the beta distribution."""
     checked_key("beta", key)
     shape, dtype, [a, b] = parameters("beta", shape, dtype, a, b)
     key_a, key_b = split(key)
@@ -171,51 +124,17 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     return fnp.exp(log_a - logaddexp(log_a, log_b))
 
 
+@sampler(3.0, df="degrees of freedom, positive; differentiable")
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of the chi-square distribution.
-
-    Args:
-      key: a key.
-      df: degrees of freedom, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> chisquare(np.array([0, 0], np.uint32), 3.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of the chi-square distribution."""
     checked_key("chisquare", key)
     shape, dtype, [df] = parameters("chisquare", shape, dtype, df)
     return 2.0 * fnp.exp(_log_gamma(key, df * 0.5))
 
 
+@sampler(3.0, df="degrees of freedom, positive; differentiable")
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of Student's t distribution.
-
-    Args:
-      key: a key.
-      df: degrees of freedom, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> t(np.array([0, 0], np.uint32), 3.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Student's t distribution."""
     checked_key("t", key)
     shape, dtype, [df] = parameters("t", shape, dtype, df)
     key_normal, key_gamma = split(key)
@@ -224,27 +143,14 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     return standard_normal(key_normal, shape, dtype) * spread
 
 
+@sampler(
+    3.0,
+    4.0,
+    dfnum="degrees of freedom of the numerator, positive; differentiable",
+    dfden="those of the denominator, positive; differentiable",
+)
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of Fisher's F distribution.
-
-    Args:
-      key: a key.
-      dfnum: degrees of freedom of the numerator, positive; differentiable.
-      dfden: those of the denominator, positive; differentiable.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> f(np.array([0, 0], np.uint32), 3.0, 4.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers of Fisher's F distribution."""
     checked_key("f", key)
     shape, dtype, [dfnum, dfden] = parameters("f", shape, dtype, dfnum, dfden)
     key_above, key_below = split(key)
@@ -253,26 +159,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     return fnp.exp(log_above - _log_gamma(key_below, below) + fnp.log(below))
 
 
+@sampler(2.0, p="exponent, positive; differentiable. Infinity gives uniform numbers in ``(-1, 1)``")
 def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers with a density proportional to ``exp(-abs(x)**p)``.
-
-    Args:
-      key: a key.
-      p: exponent, positive; differentiable. Infinity gives uniform numbers in ``(-1, 1)``.
-      shape: shape of the result; by default that of the parameters.
-      dtype: a floating dtype; by default that of the parameters.
-
-    Returns:
-      Array of ``shape`` and ``dtype``.
-
-    Raises:
-      TypeError: ``key`` is no key, ``dtype`` not floating.
-      ShapeError: the parameters do not broadcast to ``shape``.
-
-    Example:
-      >>> generalized_normal(np.array([0, 0], np.uint32), 2.0, shape=(3,)).shape
-      (3,)
-    """
+    """Numbers with a density proportional to ``exp(-abs(x)**p)``."""
     checked_key("generalized_normal", key)
     shape, dtype, [p] = parameters("generalized_normal", shape, dtype, p)
     key_size, key_sign = split(key)

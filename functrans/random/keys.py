@@ -12,10 +12,13 @@ Layer: ``random``.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from textwrap import fill
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +35,47 @@ Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
 _MASK = 0xFFFFFFFF
 _SHARED_COUNTERS = 1 << 16
+
+
+_Sampler = TypeVar("_Sampler", bound=Callable[..., Any])
+
+
+def sampler(*values: float, **meanings: str) -> Callable[[_Sampler], _Sampler]:
+    """Complete the docstring of a sampler of floats with what is the same of all of them.
+
+    Args:
+      *values: what the example gives for the parameters.
+      **meanings: of the parameters, which are the arguments beside key, shape and dtype.
+    """
+    default = "; by default that of the parameters." if meanings else "."
+    arguments = {
+        "key": "a key.",
+        **{name: f"{meaning}." for name, meaning in meanings.items()},
+        "shape": f"shape of the result{default}",
+        "dtype": f"a floating dtype{default}",
+    }
+    lines = [
+        fill(f"{name}: {text}", 96, initial_indent="  ", subsequent_indent="    ")
+        for name, text in arguments.items()
+    ]
+    errors = ["  TypeError: ``key`` is no key, ``dtype`` not floating."]
+    if meanings:
+        errors.append("  ShapeError: the parameters do not broadcast to ``shape``.")
+
+    def complete(function: _Sampler) -> _Sampler:
+        given = "".join([f", {value}" for value in values])
+        example = f"{function.__name__}(np.array([0, 0], np.uint32){given}, shape=(3,)).shape"
+        sections = [
+            inspect.getdoc(function) or "",
+            "\n".join(["Args:", *lines]),
+            "Returns:\n  Array of ``shape`` and ``dtype``.",
+            "\n".join(["Raises:", *errors]),
+            f"Example:\n  >>> {example}\n  (3,)",
+        ]
+        function.__doc__ = "\n\n".join(sections)
+        return function
+
+    return complete
 
 
 # arguments --------------------------------------------------------------------------------------
