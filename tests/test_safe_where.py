@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans import lax
 from functrans.passes.cotangents import Masked, add_cotangents
+from functrans.trace import bind
+from samples import Row, Sample, each_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the untaken branch computes NaN
 
@@ -227,3 +230,142 @@ def test_accumulation_of_masked_cotangents() -> None:
     np.testing.assert_array_equal(joined.value, [2, 2])
     assert type(add_cotangents(first, np.ones(2))) is np.ndarray
     assert type(add_cotangents(np.ones(2), first)) is np.ndarray
+
+
+# what moves values moves masks ------------------------------------------------------------------
+
+
+def _moves_floats(row: Row, sample: Sample) -> bool:
+    return bool(row.primitive.moves) and any(_moved(row, sample))
+
+
+def _moved(row: Row, sample: Sample) -> list[tuple[int, ...]]:
+    """Sets of operands in which a sample is linear, of real floats all."""
+    return [
+        tuple(positions)
+        for positions in row.linear_sets(sample)
+        if all(
+            isinstance(sample.operands[i], np.ndarray)
+            and sample.operands[i].dtype in (np.float64, np.float32)
+            for i in positions
+        )
+    ]
+
+
+MOVING = each_sample(_moves_floats)
+
+
+def test_movement_is_sampled() -> None:
+    assert len(MOVING) > 80
+    names = {case.values[0].primitive.name for case in MOVING}
+    assert names >= {"split", "cast", "gather", "scatter_add", "cumsum", "unstack", "reduce_sum"}
+
+
+@pytest.mark.parametrize(("row", "label"), MOVING)
+def test_infinite_slopes_behind_a_selection_do_not_come_through_movement(
+    row: Row, label: str, rng: np.random.Generator
+) -> None:
+    """Zeros under a logarithm, moved, and left out by a selection: their slope is 0."""
+    sample = row.sample(label)
+    for positions in _moved(row, sample):
+
+        def moved(*values: Any, positions: Any = positions) -> list[Any]:
+            operands = list(sample.operands)
+            for i, value in zip(positions, values, strict=True):
+                operands[i] = value
+            return list(bind(row.primitive, *operands, **sample.params))
+
+        xs = []
+        for i in positions:
+            x = rng.uniform(0.5, 2.0, sample.operands[i].shape).astype(sample.operands[i].dtype)
+            x[rng.random(x.shape) < 0.3] = 0.0
+            xs.append(x)
+        outs = moved(*map(np.log, xs))
+        if any(np.asarray(out).dtype.kind != "f" for out in outs):
+            continue
+        keep = [np.isfinite(out) for out in outs]
+        weights = [np.where(k, rng.normal(size=k.shape), 0.0) for k in keep]
+
+        def total(*xs: Any, moved: Any = moved, keep: Any = keep, weights: Any = weights) -> Any:
+            outs = moved(*map(np.log, xs))
+            return sum(
+                np.sum(np.where(k, out, 0.0) * w)
+                for k, out, w in zip(keep, outs, weights, strict=True)
+            )
+
+        cts = [w.astype(np.asarray(out).dtype) for w, out in zip(weights, outs, strict=True)]
+        pulled = ft.vjp(moved, *xs)[1](cts)
+        argnums = tuple(range(len(xs)))
+        for grad in (ft.grad(total, argnums), ft.jit(ft.grad(total, argnums))):
+            for x, ct, found in zip(xs, pulled, grad(*xs), strict=True):
+                expected = np.where(x == 0, 0, ct / np.where(x == 0, 1, x))
+                np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+STEPS = np.array([1.0, 2.0, 3.0])
+
+
+def _carried(x: Any) -> Any:
+    return lax.scan(lambda c, a: (c[::-1] * a, c * 2), x, STEPS)
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "split": lambda x: np.concatenate(np.split(x, 2)),
+    "cast": lambda x: x.astype(np.float32),
+    "cumulative": lambda x: np.cumsum(x[::-1])[::-1],
+    "sort": np.sort,
+    "checkpoint": ft.checkpoint(lambda x: 2 * x),
+    "checkpoint of parts": lambda x: np.concatenate(ft.checkpoint(lambda x: (x[:2], x[2:]))(x)),
+    "call": ft.jit(lambda x: 2 * x),
+    "vmap of a call": ft.vmap(ft.jit(lambda x: 2 * x)),
+    "scan": lambda x: lax.scan(lambda c, a: (c, 2 * a), 0.0, x)[1],
+    "carry of a scan": lambda x: _carried(x)[0],
+    "a step of a scan": lambda x: _carried(x)[1][2],
+    "sum over steps": lambda x: lax.scan(lambda c, a: (c + a * x, 0.0), np.zeros(4), STEPS)[0],
+    "constant of a scan": lambda x: lax.scan(lambda c, a: (c, a * x[::-1]), 0.0, STEPS)[1][1],
+    "scan of a checkpoint": lambda x: lax.scan(
+        ft.checkpoint(lambda c, a: (c, a * x[::-1])), 0.0, STEPS
+    )[1][1],
+    "reversed scan": lambda x: lax.scan(lambda c, a: (a, c + 0 * a), 0.0, x, reverse=True)[1],
+    "loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2.0, x),
+    "loop in a scan": lambda x: lax.scan(
+        lambda c, a: (c, lax.fori_loop(0, 3, lambda i, t: 2 * t, a)), 0.0, x
+    )[1],
+    "while": lambda x: lax.while_loop(
+        lambda state: state[0] < 3, lambda state: (state[0] + 1, 1.5 * state[1]), (0, x)
+    )[1],
+    "cond": lambda x: lax.cond(x[3] > 0, lambda t: t[::-1], lambda t: 2 * t, x),
+    "branch of zeros": lambda x: lax.cond(x[3] > 0, lambda t: 2 * t, lambda t: np.zeros(4), x),
+    "custom rule": ft.custom_jvp(lambda x: 2 * x),
+}
+PROGRAMS["custom rule"].defjvps(lambda t, y, x: 2 * t)  # type: ignore[attr-defined]  # it has a rule
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("order", ["zero first", "zero inside"])
+def test_infinite_slopes_behind_a_selection_do_not_come_through_programs(
+    name: str, order: str
+) -> None:
+    program = PROGRAMS[name]
+    x = np.array([0.0, 1.5, 2.0, 3.0] if order == "zero first" else [1.5, 0.0, 2.0, 3.0])
+    keep = np.isfinite(np.asarray(program(np.log(x))))
+
+    def fun(x: Any) -> Any:
+        return np.where(keep, program(np.log(x)), 0.0)
+
+    def total(x: Any) -> Any:
+        return np.sum(fun(x))
+
+    (pulled,) = ft.vjp(program, np.log(np.where(x == 0, 1, x)))[1](
+        keep.astype(np.asarray(program(x)).dtype)
+    )
+    expected = np.where(x == 0, 0, pulled / np.where(x == 0, 1, x))
+    gradients = {
+        "grad": ft.grad(total),
+        "jit of grad": ft.jit(ft.grad(total)),
+        "grad of jit": ft.grad(ft.jit(total)),
+        "jacrev": lambda x: np.sum(ft.jacrev(fun)(x), 0),
+        "vmap of grad": lambda x: ft.vmap(ft.grad(total))(np.stack([x, x]))[1],
+    }
+    for way, gradient in gradients.items():
+        np.testing.assert_allclose(gradient(x), expected, rtol=1e-6, err_msg=way)

@@ -35,11 +35,13 @@ from functrans.control.bodies import (
 )
 from functrans.control.calls import (
     Binder,
+    are_masked,
     call_jvp,
     call_linearize,
     is_nonzero,
     kept_residuals,
     to_front,
+    with_masks,
 )
 from functrans.control.lanes import (
     flatten_lanes,
@@ -60,6 +62,7 @@ from functrans.control.programs import (
     prune_jaxpr,
     spread,
     transpose_jaxpr,
+    transpose_jaxpr_with_masks,
     with_arguments,
 )
 from functrans.control.programs import (
@@ -73,7 +76,7 @@ from functrans.ir.parameters import check_fits, check_number
 from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched, named_axes
-from functrans.passes.cotangents import zeros
+from functrans.passes.cotangents import plain, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
 from functrans.primitives.elementwise import clip, where
@@ -241,37 +244,57 @@ def _targets(needs: Flags) -> tuple[int, ...]:
 
 
 def _transposed_branches(
-    branches: Branches, linear_flags: Flags, nonzero: Flags
-) -> tuple[Branches, Flags]:
-    """Transposed branches, which give the same cotangents."""
+    branches: Branches, linear_flags: Flags, nonzero: Flags, masked: Flags
+) -> tuple[Branches, Flags, Flags]:
+    """Transposed branches, which give the same cotangents, and masks if they take some."""
 
-    def make() -> tuple[Branches, Flags]:
-        pairs = [transpose_jaxpr(branch, linear_flags, nonzero) for branch in branches]
-        in_nonzero = _union([flags for _, flags in pairs])
+    def make() -> tuple[Branches, Flags, Flags]:
+        parts = [
+            transpose_jaxpr_with_masks(branch, linear_flags, nonzero, masked)
+            if any(masked)
+            else (*transpose_jaxpr(branch, linear_flags, nonzero), none_masked)
+            for branch in branches
+        ]
+        in_nonzero = _union([flags for _, flags, _ in parts])
+        # A branch that does not depend on an argument leaves its cotangent as it is elsewhere.
+        in_masked = tuple(
+            [
+                any(own[i] for _, _, own in parts)
+                and all(own[i] or not flags[i] for _, flags, own in parts)
+                for i in range(len(in_nonzero))
+            ]
+        )
         avals = [aval.strong() for aval in chosen(branches[0].in_avals, linear_flags)]
 
-        def filled(program: Jaxpr, flags: Flags) -> Jaxpr:
+        def filled(program: Jaxpr, flags: Flags, own_masked: Flags) -> Jaxpr:
             def fill(*args: Any) -> list[Any]:
-                cts = spread(flags, evaluate(program, args), lambda i: zeros(avals[i]))
-                return chosen(cts, in_nonzero)
+                outs = evaluate(program, args)
+                n = sum(flags)
+                cts = spread(flags, outs[:n], lambda i: zeros(avals[i]))
+                masks = spread(own_masked, outs[n:], lambda i: np.zeros(avals[i].shape, bool))
+                return [*chosen(cts, in_nonzero), *chosen(masks, in_masked)]
 
-            if flags == in_nonzero:
+            if flags == in_nonzero and own_masked == in_masked:
                 return program
             return stage(fill, program.in_avals, f"transpose of {program.name}", name=program.name)
 
-        return tuple(filled(program, flags) for program, flags in pairs), in_nonzero
+        return tuple([filled(*part) for part in parts]), in_nonzero, in_masked
 
-    return derived(branches[0], ("cond transpose", branches, linear_flags, nonzero), make)
+    none_masked = (False,) * sum(linear_flags)
+    return derived(branches[0], ("cond transpose", branches, linear_flags, nonzero, masked), make)
 
 
 def _cond_transpose(cts: Any, operands: Any, *, branches: Branches) -> tuple[Any, ...]:
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
-    nonzero = is_nonzero(cts)
-    programs, in_nonzero = _transposed_branches(branches, linear_flags, nonzero)
+    nonzero, masked = is_nonzero(cts), are_masked(cts)
+    programs, in_nonzero, in_masked = _transposed_branches(branches, linear_flags, nonzero, masked)
     known = [operand for operand in own if not is_linear(operand)]
-    results = bind(cond_p, index, *known, *chosen(cts, nonzero), branches=programs)
-    pulled = iter(spread(in_nonzero, results, lambda i: None))
+    values = [plain(ct) for ct in chosen(cts, nonzero)]
+    masks = [ct.mask for ct in chosen(cts, masked)]
+    results = bind(cond_p, index, *known, *values, *masks, branches=programs)
+    n = sum(in_nonzero)
+    pulled = iter(with_masks(in_nonzero, results[:n], in_masked, results[n:]))
     return (None, *(next(pulled) if flag else None for flag in linear_flags))
 
 
@@ -328,6 +351,7 @@ cond_p = Primitive(
     jvp=Joint(_cond_jvp),
     linearize=_cond_linearize,
     transpose=_cond_transpose,
+    takes_masks=True,
     batch=_cond_batch,
     prune=_cond_prune,
     lower=Structured("cond"),
@@ -454,7 +478,8 @@ def _cond_lanes_transpose(
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
     nonzero = is_nonzero(cts)
-    programs, in_nonzero = _transposed_branches(branches, linear_flags, nonzero)
+    none_masked = (False,) * len(cts)
+    programs, in_nonzero, _ = _transposed_branches(branches, linear_flags, nonzero, none_masked)
     known = [(o, flag) for o, flag in zip(own, batched, strict=True) if not is_linear(o)]
     flags = tuple(flag for _, flag in known) + (True,) * sum(nonzero)
     results = bind(

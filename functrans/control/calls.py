@@ -31,7 +31,7 @@ from functrans.control.programs import (
 from functrans.ir.avals import Zero
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, is_linear
-from functrans.passes.cotangents import Masked, zeros
+from functrans.passes.cotangents import Masked, plain, zeros
 from functrans.passes.nodes import LinearProgram, kept
 from functrans.staging import may_change, stage
 from functrans.state import batch_axis
@@ -58,6 +58,23 @@ class Binder:
 def is_nonzero(values: Sequence[Any]) -> Flags:
     """Which tangents or cotangents are not symbolic zeros."""
     return tuple(type(value) is not Zero for value in values)
+
+
+def are_masked(cts: Sequence[Any]) -> Flags:
+    """Which cotangents are masked."""
+    return tuple([type(ct) is Masked for ct in cts])
+
+
+def with_masks(
+    nonzero: Flags, cts: Sequence[Any], masked: Flags, masks: Sequence[Any]
+) -> list[Any]:
+    """Cotangents, ``None`` where there is none, with the masks that there are."""
+    return [
+        ct if mask is None else Masked(ct, mask)
+        for ct, mask in zip(
+            spread(nonzero, cts, lambda i: None), spread(masked, masks, lambda i: None), strict=True
+        )
+    ]
 
 
 def call_jvp(
@@ -127,16 +144,16 @@ def call_transpose(
     """Cotangents of the linear operands, masked by the selections in the program."""
     linear_flags = tuple(map(is_linear, operands))
     nonzero = is_nonzero(cts)
-    program, in_nonzero, in_masked = transpose_jaxpr_with_masks(jaxpr, linear_flags, nonzero)
-    known = [operand for operand in operands if not is_linear(operand)]
-    results = bind_program(program, *known, *select(cts, nonzero))
-    n = sum(in_nonzero)
-    values = spread(in_nonzero, results[:n], lambda i: None)
-    masks = spread(in_masked, results[n:], lambda i: None)
-    pulled = iter(
-        value if mask is None else Masked(value, mask)
-        for value, mask in zip(values, masks, strict=True)
+    masked = are_masked(cts)
+    program, in_nonzero, in_masked = transpose_jaxpr_with_masks(
+        jaxpr, linear_flags, nonzero, masked
     )
+    known = [operand for operand in operands if not is_linear(operand)]
+    values = [plain(ct) for ct in select(cts, nonzero)]
+    masks = [ct.mask for ct in select(cts, masked)]
+    results = bind_program(program, *known, *values, *masks)
+    n = sum(in_nonzero)
+    pulled = iter(with_masks(in_nonzero, results[:n], in_masked, results[n:]))
     return tuple(next(pulled) if flag else None for flag in linear_flags)
 
 

@@ -218,6 +218,7 @@ checkpoint_p = Primitive(
     jvp=Joint(_checkpoint_jvp),
     linearize=_checkpoint_linearize,
     transpose=_checkpoint_transpose,
+    takes_masks=True,
     batch=_checkpoint_batch,
     prune=_checkpoint_prune,
     holds_programs=True,

@@ -63,9 +63,9 @@ from functrans.ir.source import here
 from functrans.passes.cotangents import add_cotangents, instantiate, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, input_node, ordered_nodes
+from functrans.passes.pullback import transpose_linear
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import simplify
-from functrans.passes.pullback import transpose_linear
 from functrans.staging import stage
 from functrans.state import batch_axis
 from functrans.trace import Tracer, aval_of, bind, tracing
@@ -335,6 +335,7 @@ custom_jvp_p = Primitive(
     jvp=Joint(_custom_jvp_jvp),
     linearize=_custom_jvp_linearize,
     transpose=_call_transpose,
+    takes_masks=True,
     batch=_custom_jvp_batch,
     stage=_stage_call,
     holds_programs=True,
@@ -451,6 +452,7 @@ custom_vjp_p = Primitive(
     jvp=Joint(_custom_vjp_jvp),
     linearize=_custom_vjp_linearize,
     transpose=_call_transpose,
+    takes_masks=True,
     batch=_custom_vjp_batch,
     stage=_stage_call,
     holds_programs=True,

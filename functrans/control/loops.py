@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from functrans.control.branches import cond_lanes_p
-from functrans.control.calls import is_nonzero, kept_residuals, to_front
+from functrans.control.calls import are_masked, is_nonzero, kept_residuals, to_front, with_masks
 from functrans.control.native import jit_p
 from functrans.control.programs import (
     Flags,
@@ -41,7 +41,7 @@ from functrans.control.programs import (
     select,
     split,
     spread,
-    transpose_jaxpr,
+    transpose_jaxpr_with_masks,
     value_part,
     with_arguments,
     with_batch_axis,
@@ -55,10 +55,11 @@ from functrans.ir.primitive import Joint, Primitive, is_linear
 from functrans.ir.source import here
 from functrans.ir.tapes import TapeValue
 from functrans.passes.batch import named_axes
-from functrans.passes.cotangents import add_cotangents, zeros
+from functrans.passes.cotangents import add_cotangents, instantiate, mask_of, zeros
 from functrans.passes.evaluate import evaluate, loop_executable
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
+from functrans.primitives.elementwise import logical_or
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import cast, moveaxis, weaken
 from functrans.staging import stage
@@ -459,17 +460,16 @@ class _Transposed:
     """A transposed body.
 
     Attributes:
-      body: ``(*known consts, *sums, *carry cts, *known xs, *y cts) -> (*sums, *carry cts, *x
-        cts)``.
-      const_nonzero: per linear const, whether it has a cotangent.
-      carry_nonzero: per linear carried value, whether its cotangent is carried.
-      xs_nonzero: per linear x, whether it has a cotangent.
+      body: ``(*known consts, *sums, *carry cts, *masks of sums, *masks of carry cts, *known xs, *y
+        cts, *their masks) -> (*sums, *carry cts, *their masks, *x cts, *their masks)``.
+      nonzero: of the linear consts, carried values and xs, which have a cotangent; those of carried
+        values are carried.
+      masked: of the same, which have a masked one.
     """
 
     body: Jaxpr
-    const_nonzero: Flags
-    carry_nonzero: Flags
-    xs_nonzero: Flags
+    nonzero: tuple[Flags, Flags, Flags]
+    masked: tuple[Flags, Flags, Flags]
 
 
 def scan_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
@@ -489,38 +489,43 @@ def scan_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, **params: Any) -> t
     y_nz = tuple(
         type(ct) is not Zero and flag for ct, flag in zip(cts[k:], out_lin[k:], strict=True)
     )
-    ct_carry = select(cts[:k], carry_lin)
+    ct_carry, ct_ys = select(cts[:k], carry_lin), select(cts[k:], y_nz)
     start = is_nonzero(ct_carry)
     flags = (const_lin, carry_lin, xs_lin)
+    masked = (are_masked(ct_carry), are_masked(ct_ys))
     parts: _Transposed = derived(
         jaxpr,
-        ("scan transpose", shape.n_carry, flags, start, y_nz),
-        lambda: _transposed_body(jaxpr, flags, start, y_nz),
+        ("scan transpose", shape.n_carry, flags, start, y_nz, masked),
+        lambda: _transposed_body(jaxpr, flags, start, y_nz, *masked),
     )
-    sums = [
-        zeros(x.aval.strong())
-        for x in select([x for x in consts if is_linear(x)], parts.const_nonzero)
-    ]
-    filled = [
-        zeros(ct.aval) if type(ct) is Zero else ct for ct in select(ct_carry, parts.carry_nonzero)
-    ]
-    final, x_cts = shape.bind(
+    const_nz, carry_nz, xs_nz = parts.nonzero
+    const_masked, carry_masked, xs_masked = parts.masked
+    avals = [x.aval.strong() for x in consts if is_linear(x)]
+    sums = [zeros(aval) for aval in select(avals, const_nz)]
+    filled = [instantiate(ct) for ct in select(ct_carry, carry_nz)]
+    sum_masks = [np.zeros(aval.shape, bool) for aval in select(avals, const_masked)]
+    carry_masks = [mask_of(ct) for ct in select(ct_carry, carry_masked)]
+    y_masks = [mask_of(ct) for ct in select(ct_ys, masked[1])]
+    final, x_outs = shape.bind(
         parts.body,
         first,
         known_consts,
-        [*sums, *filled],
-        [*known_xs, *select(cts[k:], y_nz)],
+        [*sums, *filled, *sum_masks, *carry_masks],
+        [*known_xs, *map(instantiate, ct_ys), *y_masks],
         reverse=not shape.reverse,
     )
-    const_cts = iter(spread(parts.const_nonzero, final[: len(sums)], lambda i: None))
-    carry_cts = iter(spread(parts.carry_nonzero, final[len(sums) :], lambda i: None))
-    xs_cts = iter(spread(parts.xs_nonzero, x_cts, lambda i: None))
-    carried = [next(carry_cts) if flag else None for flag in carry_lin]
+    counts = sum(const_nz), sum(carry_nz), sum(const_masked)
+    const_cts, carry_cts, const_on, carry_on = split(final, *counts)
+    x_cts, x_on = split(x_outs, sum(xs_nz))
+    own_consts = iter(with_masks(const_nz, const_cts, const_masked, const_on))
+    carried = iter(with_masks(carry_nz, carry_cts, carry_masked, carry_on))
+    own_xs = iter(with_masks(xs_nz, x_cts, xs_masked, x_on))
+    all_carried = [next(carried) if flag else None for flag in carry_lin]
     return (
         *(None for _ in first),
-        *(next(const_cts) if flag else None for flag in const_lin),
-        *(ct if flag else None for ct, flag in zip(carried, init_lin, strict=True)),
-        *(next(xs_cts) if flag else None for flag in xs_lin),
+        *(next(own_consts) if flag else None for flag in const_lin),
+        *(ct if flag else None for ct, flag in zip(all_carried, init_lin, strict=True)),
+        *(next(own_xs) if flag else None for flag in xs_lin),
     )
 
 
@@ -555,7 +560,12 @@ def _known_carries(
 
 
 def _transposed_body(
-    jaxpr: Jaxpr, flags: tuple[Flags, Flags, Flags], start: Flags, y_nz: Flags
+    jaxpr: Jaxpr,
+    flags: tuple[Flags, Flags, Flags],
+    start: Flags,
+    y_nz: Flags,
+    start_masked: Flags,
+    y_masked: Flags,
 ) -> _Transposed:
     const_lin, carry_lin, xs_lin = flags
     k = len(carry_lin)
@@ -563,39 +573,87 @@ def _transposed_body(
     program = permute(jaxpr, None, [*carried, *range(k, len(jaxpr.outvars))])
     is_lin = (*const_lin, *carry_lin, *xs_lin)
     n_const, n_carry = sum(const_lin), len(carried)
+    has_masks = any(start_masked) or any(y_masked)
+    all_y_masked = tuple(spread(y_nz, y_masked, lambda i: False))
 
-    def at(carry_nz: Flags) -> tuple[Jaxpr, Flags]:
-        return transpose_jaxpr(program, is_lin, (*carry_nz, *y_nz))
+    def parts_of(flags: Flags) -> tuple[Flags, Flags, Flags]:
+        const, carry, xs = (tuple(part) for part in split(flags, n_const, n_carry))
+        return const, carry, xs
 
-    carry_nz = fixpoint(start, lambda nz: at(nz)[1][n_const : n_const + n_carry])
-    transposed, in_nz = at(carry_nz)
-    const_nz, own_nz, xs_nz = (tuple(part) for part in split(in_nz, n_const, n_carry))
+    def at(carry_nz: Flags, masked: Flags) -> tuple[Jaxpr, Flags, Flags]:
+        nonzero = (*carry_nz, *y_nz)
+        return transpose_jaxpr_with_masks(program, is_lin, nonzero, (*masked, *all_y_masked))
+
+    none_masked = (False,) * n_carry
+    carry_nz = fixpoint(start, lambda nz: parts_of(at(nz, none_masked)[1])[1])
+    # What begins as zero is masked everywhere, until something is added to it.
+    carry_masked = tuple(
+        [
+            has_masks and nz and (is_masked or not at_start) and type(aval) is not Tape
+            for nz, is_masked, at_start, aval in zip(
+                carry_nz, start_masked, start, program.out_avals[:n_carry], strict=True
+            )
+        ]
+    )
+    while True:
+        transposed, in_nz, in_masked = at(carry_nz, carry_masked)
+        const_nz, own_nz, xs_nz = parts_of(in_nz)
+        if not has_masks:
+            in_masked = (False,) * len(in_nz)
+        const_masked, own_masked, xs_masked = parts_of(in_masked)
+        keeps = zip(carry_masked, own_masked, own_nz, strict=True)
+        still = tuple([before and (mask or not nz) for before, mask, nz in keeps])
+        if still == carry_masked:
+            break
+        carry_masked = still
     avals = [aval.strong() for aval in select(jaxpr.in_avals, is_lin)]
     sum_avals = select(avals[:n_const], const_nz)
     carry_avals = avals[n_const : n_const + n_carry]
     n_known = [len(part) - sum(part) for part in flags]
 
     def body(*args: Any) -> list[Any]:
-        consts, sums, cts, xs, known_carry, y_cts = split(
-            args, n_known[0], sum(const_nz), sum(carry_nz), n_known[2], n_known[1]
-        )
-        outs = evaluate(transposed, [*consts, *known_carry, *xs, *cts, *y_cts])
-        const_cts, carry_out, x_cts = split(outs, sum(const_nz), sum(own_nz))
+        consts, sums, cts, sum_on, carry_on, xs, known_carry, y_args = split(
+            args, n_known[0], sum(const_nz), sum(carry_nz), sum(const_masked), sum(carry_masked),
+            n_known[2], n_known[1],
+        )  # fmt: skip
+        y_cts, y_on = split(y_args, sum(y_nz))
+        outs = evaluate(transposed, [*consts, *known_carry, *xs, *cts, *y_cts, *carry_on, *y_on])
+        const_cts, carry_out, x_cts, masks = split(outs, sum(const_nz), sum(own_nz), sum(xs_nz))
         new_cts = spread(own_nz, carry_out, lambda i: zeros(carry_avals[i]))
         new_sums = [add_cotangents(a, b) for a, b in zip(sums, const_cts, strict=True)]
-        return [*new_sums, *select(new_cts, carry_nz), *x_cts]
+        const_on, own_on, x_on = split(
+            spread(in_masked, masks, lambda i: None) if has_masks else [None] * len(in_nz),
+            n_const,
+            n_carry,
+        )
+        const_on = select(const_on, const_masked)
+        new_on = [logical_or(a, b) for a, b in zip(sum_on, const_on, strict=True)]
+        off = [np.zeros(aval.shape, bool) for aval in carry_avals]
+        still_on = [x if on is None else on for x, on in zip(off, own_on, strict=True)]
+        return [
+            *new_sums, *select(new_cts, carry_nz), *new_on, *select(still_on, carry_masked),
+            *x_cts, *select(x_on, xs_masked),
+        ]  # fmt: skip
+
+    def of_masks(avals: Sequence[Aval], flags: Flags) -> list[Aval]:
+        return [ShapedArray(aval.shape, np.dtype(bool)) for aval in select(avals, flags)]
 
     known_avals = split(transposed.in_avals[: sum(n_known)], n_known[0], n_known[1])
+    y_avals = transposed.in_avals[sum(n_known) + sum(carry_nz) :][: sum(y_nz)]
     in_avals = [
         *known_avals[0],
         *sum_avals,
         *select(carry_avals, carry_nz),
+        *of_masks(avals[:n_const], const_masked),
+        *of_masks(carry_avals, carry_masked),
         *known_avals[2],
         *known_avals[1],
-        *transposed.in_avals[sum(n_known) + sum(carry_nz) :],
+        *y_avals,
+        *of_masks(y_avals, y_masked),
     ]
     staged = stage(body, in_avals, f"transpose of scan of {jaxpr.name}", name=transposed.name)
-    return _Transposed(simplify(staged), const_nz, carry_nz, xs_nz)
+    masked = (const_masked, carry_masked, xs_masked)
+    return _Transposed(simplify(staged), (const_nz, carry_nz, xs_nz), masked)
 
 
 # batching ---------------------------------------------------------------------------------------
@@ -747,6 +805,7 @@ scan_p = Primitive(
     jvp=Joint(_scan_jvp),
     linearize=_scan_linearize,
     transpose=scan_transpose,
+    takes_masks=True,
     batch=_scan_batch,
     prune=_scan_prune,
     lower=Structured("scan"),

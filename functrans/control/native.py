@@ -202,6 +202,7 @@ jit_p = Primitive(
     jvp=Joint(_jit_jvp),
     linearize=_jit_linearize,
     transpose=_jit_transpose,
+    takes_masks=True,
     batch=_jit_batch,
     prune=_jit_prune,
     lower=Structured("call"),

@@ -30,9 +30,9 @@ from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import Masked, materialize, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, Node, batch_first, input_node, ordered_nodes
+from functrans.passes.pullback import transpose_linear
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import dce, exact_key, simplify
-from functrans.passes.pullback import transpose_linear
 from functrans.primitives.slicing import BasicIndex
 from functrans.staging import StagingTrace, StagingTracer, stage
 from functrans.state import current_config
@@ -449,41 +449,48 @@ def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[
     return derived(
         jaxpr,
         ("transpose", is_linear, ct_nonzero),
-        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, False)[:2],
+        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, None)[:2],
     )
 
 
 def transpose_jaxpr_with_masks(
-    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags
+    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags, ct_masked: Flags
 ) -> tuple[Jaxpr, Flags, Flags]:
-    """The transposed program, which gives the masks of its cotangents besides.
+    """The transposed program, which takes and gives the masks of cotangents besides.
 
-    Arguments as :func:`transpose_jaxpr`.
+    Args:
+      jaxpr: the program.
+      is_linear: per argument, whether the program is transposed in it.
+      ct_nonzero: per result, whether a cotangent is given.
+      ct_masked: per result, whether its cotangent is masked.
 
     Returns:
-      Program ``(*arguments that are not linear, *cts) -> (*cts[in_nonzero], *masks[in_masked])``,
-      ``in_nonzero`` and ``in_masked`` per linear argument.
+      Program ``(*arguments that are not linear, *cts, *masks[ct_masked]) -> (*cts[in_nonzero],
+      *masks[in_masked])``, ``in_nonzero`` and ``in_masked`` per linear argument.
     """
     return derived(
         jaxpr,
-        ("transpose with masks", is_linear, ct_nonzero),
-        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, True),
+        ("transpose with masks", is_linear, ct_nonzero, ct_masked),
+        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, ct_masked),
     )
 
 
 def _transpose_jaxpr(
-    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags, with_masks: bool
+    jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags, ct_masked: Flags | None
 ) -> tuple[Jaxpr, Flags, Flags]:
     in_nonzero: list[bool] = []
     in_masked: list[bool] = []
     first = [i for i, flag in enumerate(is_linear) if not flag]
-    n = len(first)
+    n, m = len(first), sum(ct_nonzero)
     ordered = permute(jaxpr, [*first, *(i for i, flag in enumerate(is_linear) if flag)])
+    masked = [i for i, flag in enumerate(ct_masked or ()) if flag]
 
     def run(*args: Any) -> list[Any]:
         out_avals = jaxpr.out_avals
-        cts = spread(ct_nonzero, args[n:], lambda i: Zero(out_avals[i]))
-        results = transpose_linear(ordered, args[:n], cts, keep_masks=with_masks)
+        cts = spread(ct_nonzero, args[n : n + m], lambda i: Zero(out_avals[i]))
+        for i, mask in zip(masked, args[n + m :], strict=True):
+            cts[i] = Masked(cts[i], mask)
+        results = transpose_linear(ordered, args[:n], cts, keep_masks=ct_masked is not None)
         in_nonzero.extend(type(ct) is not Zero for ct in results)
         in_masked.extend(type(ct) is Masked for ct in results)
         values = [
@@ -496,6 +503,7 @@ def _transpose_jaxpr(
     avals = [
         *ordered.in_avals[:n],
         *select(tangent_avals(jaxpr.out_avals), ct_nonzero),
+        *(ShapedArray(jaxpr.out_avals[i].shape, np.dtype(bool)) for i in masked),
     ]
     program = stage(run, avals, f"transpose of {jaxpr.name}", name=f"{jaxpr.name}_transpose")
     return simplify(program), tuple(in_nonzero), tuple(in_masked)

@@ -355,6 +355,7 @@ binomial_p = Primitive(
     jvp=Joint(_binomial_jvp),
     linearize=_binomial_linearize,
     transpose=_binomial_transpose,
+    takes_masks=True,
     batch=_binomial_batch,
     prune=_binomial_prune,
     lower=Structured("call"),

@@ -495,6 +495,7 @@ while_p = Primitive(
     jvp=Joint(_while_jvp),
     linearize=_while_linearize,
     transpose=_while_transpose,
+    takes_masks=True,
     batch=_while_batch,
     prune=_while_prune,
     lower=Structured("while"),

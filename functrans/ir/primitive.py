@@ -137,6 +137,10 @@ class Primitive:
 
     Attributes:
       holds_programs: parameters hold programs, whose effects are the equation's.
+      moves: whether it is a linear map with entries 0 and 1: each element of a result is a sum of
+        elements of operands, most often of one. Masks of cotangents go the way of values then. By
+        default what is linear and lowered as an ``IndexMap``.
+      takes_masks: whether the transpose rule takes cotangents that are ``Masked``, and gives them.
       is_call: the equation runs the program in its parameter ``jaxpr`` once and does nothing else,
         so that a pass may put the program in its place.
       reasons: why a field that is ``None`` is so, by field name; ``test_completeness`` reads it.
@@ -159,6 +163,14 @@ class Primitive:
     holds_programs: bool = False
     is_call: bool = False
     check: Rule | None = None
+    moves: bool | None = None
+    takes_masks: bool = False
+
+    def __post_init__(self) -> None:
+        """Fill in what follows from other fields."""
+        if self.moves is None:
+            moves = self.jvp is linear and isinstance(self.lower, IndexMap)
+            object.__setattr__(self, "moves", moves)
 
     def __repr__(self) -> str:
         """The primitive's name."""

@@ -25,21 +25,8 @@ import numpy as np
 from functrans.ir.avals import Tape, Zero
 from functrans.ir.primitive import Primitive
 from functrans.ir.tapes import zero_entry
-from functrans.primitives.dynamic_slicing import dynamic_slice_p
 from functrans.primitives.elementwise import logical_and, logical_not, logical_or, where, where_p
-from functrans.primitives.gather_scatter import gather_p
-from functrans.primitives.movement import concatenate_p, pad_p, reverse_p, stack_p
-from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
-from functrans.primitives.structural import (
-    broadcast_to,
-    broadcast_to_p,
-    cast,
-    reduce_sum_p,
-    reshape,
-    reshape_p,
-    sum_to_shape,
-    transpose_p,
-)
+from functrans.primitives.structural import broadcast_to, cast, reshape, sum_to_shape
 from functrans.primitives.tapes import tape_add
 from functrans.state import current_config
 from functrans.trace import Tracer, dtype_of
@@ -181,51 +168,55 @@ def _pull_where(
     return results
 
 
-CARRIES_MASK = frozenset(
-    {
-        reduce_sum_p,
-        reshape_p,
-        transpose_p,
-        broadcast_to_p,
-        slice_p,
-        embed_p,
-        slice_update_p,
-        concatenate_p,
-        stack_p,
-        pad_p,
-        reverse_p,
-        gather_p,
-        dynamic_slice_p,
-    }
-)
-"""Movement and sums: linear maps with entries 0 and 1, where a mask goes the way of values."""
-
-
 def pull_masked(
-    rule: Any, ct: Masked, shape: tuple[int, ...], dtype: Any, operands: Any, params: Any
+    rule: Any, cts: Sequence[Any], avals: Sequence[Any], operands: Any, params: Any
 ) -> list[Any]:
-    """A masked cotangent through a movement operation: cotangent and mask go the same way.
+    """Masked cotangents through a movement operation: cotangents and masks go the same way.
 
     Args:
-      rule: transpose rule of one of ``CARRIES_MASK``.
-      ct: cotangent of the result.
-      shape: shape of the result.
-      dtype: dtype of the result.
+      rule: transpose rule of a primitive that ``moves``.
+      cts: cotangents of the results, ``Zero`` where none came; some are masked.
+      avals: avals of the results.
       operands: as the rule takes them.
       params: parameters of the equation.
     """
-    values = rule((broadcast_to(ct.value, shape),), operands, **params)
-    masks = rule((cast(broadcast_to(ct.mask, shape), dtype),), operands, **params)
-    return [
-        value if value is None or type(value) is Zero else Masked(value, on != 0)
-        for value, on in zip(values, masks, strict=True)
+    masks = [_mask_of(ct, aval) for ct, aval in zip(cts, avals, strict=True)]
+    full = [
+        ct if type(ct) is Zero else materialize(ct, aval.shape)
+        for ct, aval in zip(cts, avals, strict=True)
     ]
+    values = rule(tuple(full), operands, **params)
+    on = rule(tuple(masks), operands, **params)
+    return [
+        value if value is None or type(value) is Zero else Masked(value, mask != 0)
+        for value, mask in zip(values, on, strict=True)
+    ]
+
+
+def _mask_of(ct: Any, aval: Any) -> Any:
+    """Where a cotangent may be something else than zero, as numbers of its dtype."""
+    if type(ct) is Zero:
+        return ct
+    mask = ct.mask if type(ct) is Masked else np.ones((), bool)
+    return cast(broadcast_to(mask, aval.shape), aval.dtype)
 
 
 def materialize(ct: Any, shape: tuple[int, ...]) -> Any:
     """An unmasked cotangent of the full shape."""
     value = plain(ct)
     return value if value.shape == shape else broadcast_to(value, shape)
+
+
+def with_full_mask(ct: Any, shape: tuple[int, ...]) -> Any:
+    """A cotangent of the full shape, and so its mask; ``Zero`` as it is."""
+    if type(ct) is Masked:
+        return Masked(materialize(ct, shape), broadcast_to(ct.mask, shape))
+    return ct if type(ct) is Zero else materialize(ct, shape)
+
+
+def mask_of(ct: Any) -> Any:
+    """Where a cotangent that is masked or ``Zero`` may be something else than zero."""
+    return np.zeros(ct.aval.shape, bool) if type(ct) is Zero else ct.mask
 
 
 def zeros(aval: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import Zero, is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
@@ -27,13 +27,13 @@ from functrans.ir.primitive import (
 from functrans.ir.source import resolve
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import (
-    CARRIES_MASK,
     Masked,
     add_cotangents,
     materialize,
     plain,
     pull_elementwise,
     pull_masked,
+    with_full_mask,
     zeros,
 )
 from functrans.passes.evaluate import evaluate
@@ -54,7 +54,6 @@ from functrans.passes.transpose import check_linear, line_of, linear_nodes
 from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
-    cast,
     reduce_sum_p,
     reshape,
     sum_to_shape,
@@ -94,33 +93,29 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
         return (_pull_sum(node, ct, size),)
     if size is not None:
         return _pull_batched(node, ct, size)
-    if type(ct) is Masked and primitive in CARRIES_MASK:
-        operands = _linear_operands(node, [parent is not None for parent in node.parents])
-        return pull_masked(_transpose(node), ct, node.shape, node.dtype, operands, node.params)
     given = ct if node.shape is None else [ct]
     avals = node.dtype if node.shape is None else [node]
+    cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
+    if primitive.moves and any(type(c) is Masked for c in cts):
+        operands = _linear_operands(node, [parent is not None for parent in node.parents])
+        return pull_masked(_transpose(node), cts, avals, operands, node.params)
     if isinstance(node.saved, LinearProgram):
         program = node.saved
-        cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
         pulled = transpose_linear(program.jaxpr, program.residuals, cts, keep_masks=True)
         return _spread(node, program.targets, pulled)
-    cts = tuple(
-        [
-            Zero(aval) if c is None else materialize(c, aval.shape)
-            for c, aval in zip(given, avals, strict=True)
-        ]
-    )
     if is_jointly_linear(primitive):
+        cts = _unmasked(cts, avals)
         targets = [parent is not None for parent in node.parents]
         return _transpose(node)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]  # a list
     if primitive.jvp is multilinear:
+        cts = _unmasked(cts, avals)
         results: list[Any] = [None] * len(node.parents)
         for i in _wanted(node):
             targets = [j == i for j in range(len(node.parents))]
             operands = _linear_operands(node, targets)
             results[i] = _transpose(node)(cts, operands, **node.params)[i]
         return results
-    return _pull_derived(node, cts)
+    return _pull_derived(node, cts, avals)
 
 
 def _pull_linear(node: Node, ct: Any) -> Sequence[Any]:
@@ -142,25 +137,28 @@ def _pull_linear(node: Node, ct: Any) -> Sequence[Any]:
     linear = _wanted(node)
     if primitive.jvp is multilinear and len(linear) > 1:
         raise NonDifferentiableError(
-            f"transpose: {primitive.name} is not linear jointly in operands {linear}"
-            f"{line_of(node)}"
-        )
-    if type(ct) is Masked and primitive in CARRIES_MASK:
-        return pull_masked(
-            primitive.transpose, ct, node.shape, node.dtype, operands, node.params
+            f"transpose: {primitive.name} is not linear jointly in operands {linear}{line_of(node)}"
         )
     given = ct if node.shape is None else [ct]
-    avals = node.dtype if node.shape is None else [node.aval]
+    avals = node.dtype if node.shape is None else [node]
     cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
-    if primitive.is_call and any(type(c) is Masked for c in cts):
-        return _pull_program(node.params["jaxpr"], operands, cts, keep_masks=True)
-    full = tuple(
+    if any(type(c) is Masked for c in cts):
+        if primitive.moves:
+            return pull_masked(primitive.transpose, cts, avals, operands, node.params)
+        if primitive.takes_masks:
+            shapes = [aval.shape for aval in avals]
+            cts = tuple(map(with_full_mask, cts, shapes))
+            return primitive.transpose(cts, operands, **node.params)  # type: ignore[no-any-return]  # a sequence
+    return primitive.transpose(_unmasked(cts, avals), operands, **node.params)  # type: ignore[no-any-return]  # a sequence
+
+
+def _unmasked(cts: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(
         [
             c if type(c) is Zero else materialize(c, aval.shape)
             for c, aval in zip(cts, avals, strict=True)
         ]
     )
-    return primitive.transpose(full, operands, **node.params)  # type: ignore[no-any-return]  # a sequence
 
 
 def _transpose(node: Node) -> Any:
@@ -210,44 +208,50 @@ def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
 
 def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
     """Pull a batch of cotangents back: the pullback staged for one of them, then batched."""
-    if type(ct) is Masked and node.primitive in CARRIES_MASK:
-        shape = (size, *node.shape)
-        mask = cast(broadcast_to(ct.mask, shape), node.dtype)
-        pairs = zip(
-            _pull_batched(node, ct.value, size), _pull_batched(node, mask, size), strict=True
-        )
-        return [None if value is None else Masked(value, on != 0) for value, on in pairs]
-    if node.shape is None:
-        avals = node.dtype
-        given = [None if c is None else plain(c) for c in ct]
-    else:
-        avals = (node.aval,)
-        given = [plain(ct)]
+    given = ct if node.shape is None else [ct]
+    avals = node.dtype if node.shape is None else (node.aval,)
     present = [i for i, c in enumerate(given) if c is not None]
+    masked = [i for i in present if type(given[i]) is Masked]
     found: list[int] = []
+    found_masked: list[int] = []
 
-    def one(*cts: Any) -> list[Any]:
-        slots = fill(len(avals), present, cts)
+    def one(*args: Any) -> list[Any]:
+        slots = fill(len(avals), present, args[: len(present)])
+        for i, mask in zip(masked, args[len(present) :], strict=True):
+            slots[i] = Masked(slots[i], mask)
         pulled = pull(node, slots if node.shape is None else slots[0])
         found.extend(i for i, c in enumerate(pulled) if c is not None and type(c) is not Zero)
-        return [plain(pulled[i]) for i in found]
+        found_masked.extend(i for i in found if type(pulled[i]) is Masked)
+        return [*(plain(pulled[i]) for i in found), *(pulled[i].mask for i in found_masked)]
 
-    jaxpr = stage(one, [avals[i] for i in present], "a batched pullback")
-    args = [with_batch(given[i], size, avals[i]) for i in present]
-    outs, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
-    return _spread(
-        node, found, [batch_first(out, dim, size) for out, dim in zip(outs, dims, strict=True)]
-    )
+    of_masks = [ShapedArray(avals[i].shape, np.dtype(bool)) for i in masked]
+    jaxpr = stage(one, [*(avals[i] for i in present), *of_masks], "a batched pullback")
+    args = [with_batch(plain(given[i]), size, avals[i]) for i in present]
+    for i, aval in zip(masked, of_masks, strict=True):
+        args.append(with_batch(given[i].mask, size, aval))
+    values, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
+    outs = [batch_first(out, dim, size) for out, dim in zip(values, dims, strict=True)]
+    results = _spread(node, found, outs[: len(found)])
+    for i, mask in zip(found_masked, outs[len(found) :], strict=True):
+        results[i] = Masked(results[i], mask)
+    return results
 
 
-def _pull_derived(node: Node, cts: tuple[Any, ...]) -> list[Any]:
+def _pull_derived(node: Node, cts: tuple[Any, ...], avals: Sequence[Any]) -> list[Any]:
     """The pullback derived from the jvp rule: a program of primals, results and cotangents."""
     primals, outs = node.saved
-    present = tuple(i for i, ct in enumerate(cts) if type(ct) is not Zero)
-    jaxpr, found = _pullback_of(node, present)
-    values = evaluate(jaxpr, [*primals, *outs, *(cts[i] for i in present)])
+    present = tuple([i for i, ct in enumerate(cts) if type(ct) is not Zero])
+    masked = tuple([i for i in present if type(cts[i]) is Masked])
+    jaxpr, found, found_masked = _pullback_of(node, present, masked)
+    given = [materialize(cts[i], avals[i].shape) for i in present]
+    masks = [broadcast_to(cts[i].mask, avals[i].shape) for i in masked]
+    values = evaluate(jaxpr, [*primals, *outs, *given, *masks])
     wanted = _wanted(node)
-    return _spread(node, [wanted[i] for i in found], values)
+    n = len(found)
+    results = _spread(node, [wanted[i] for i in found], values[:n])
+    for i, mask in zip(found_masked, values[n:], strict=True):
+        results[wanted[i]] = Masked(results[wanted[i]], mask)
+    return results
 
 
 def read_by(node: Node) -> Sequence[Any]:
@@ -259,12 +263,14 @@ def read_by(node: Node) -> Sequence[Any]:
         return saved  # type: ignore[no-any-return]  # a list or tuple
     values = (*saved[0], *saved[1])
     present = [i for i, out in enumerate(saved[1]) if is_differentiable_dtype(dtype_of(out))]
-    jaxpr, _ = _pullback_of(node, tuple(present))
+    jaxpr, *_ = _pullback_of(node, tuple(present), ())
     read = {atom for eqn in jaxpr.eqns for atom in eqn.inputs} | set(jaxpr.outvars)
     return [x for x, var in zip(values, jaxpr.invars, strict=False) if var in read]
 
 
-def _pullback_of(node: Node, present: tuple[int, ...]) -> tuple[Jaxpr, tuple[int, ...]]:
+def _pullback_of(
+    node: Node, present: tuple[int, ...], masked: tuple[int, ...]
+) -> tuple[Jaxpr, tuple[int, ...], tuple[int, ...]]:
     """The program of a node whose pullback is derived; see ``_derived_pullback``."""
     primals, outs = node.saved
     jvp_rule(node)
@@ -275,6 +281,7 @@ def _pullback_of(node: Node, present: tuple[int, ...]) -> tuple[Jaxpr, tuple[int
         tuple([aval_of(value) for value in outs]),
         tuple(_wanted(node)),
         present,
+        masked,
         current_config.get().safe_where,
     )
 
@@ -304,8 +311,9 @@ def _derived_pullback(
     out_avals: tuple[Any, ...],
     wanted: tuple[int, ...],
     present: tuple[int, ...],
+    masked: tuple[int, ...],
     safe_where: bool,
-) -> tuple[Jaxpr, tuple[int, ...]]:
+) -> tuple[Jaxpr, tuple[int, ...], tuple[int, ...]]:
     """The transposed jvp rule of an equation.
 
     The rule is staged in its tangents, which gives a linear program, and that is transposed, under
@@ -318,19 +326,24 @@ def _derived_pullback(
       out_avals: avals of the results.
       wanted: operands that get a cotangent.
       present: results that have one.
+      masked: results whose cotangent is masked.
       safe_where: the setting in force, which the transpose of a selection in the rule depends on.
 
     Returns:
-      Program ``(*primals, *outs, *cts) -> cotangents``, and which of ``wanted`` it gives.
+      Program ``(*primals, *outs, *cts, *masks) -> (*cotangents, *masks)``, which of ``wanted`` it
+      gives, and of which of them a mask.
     """
     n, m = len(in_avals), len(out_avals)
     found: list[int] = []
+    found_masked: list[int] = []
 
     def run(*args: Any) -> list[Any]:
         primals, outs = args[:n], args[n : n + m]
         cts: list[Any] = [Zero(aval) for aval in out_avals]
-        for i, ct in zip(present, args[n + m :], strict=True):
+        for i, ct in zip(present, args[n + m :], strict=False):
             cts[i] = ct
+        for i, mask in zip(masked, args[n + m + len(present) :], strict=True):
+            cts[i] = Masked(cts[i], mask)
 
         def tangents_out(*given: Any) -> list[Any]:
             tangents: list[Any] = [Zero(aval) for aval in in_avals]
@@ -341,13 +354,19 @@ def _derived_pullback(
 
         tangent_avals = [in_avals[i].strong() for i in wanted]
         linear_jaxpr = stage(tangents_out, tangent_avals, f"jvp of {primitive.name}")
-        pulled = transpose_linear(linear_jaxpr, (), cts)
+        pulled = transpose_linear(linear_jaxpr, (), cts, keep_masks=bool(masked))
         found.extend(i for i, ct in enumerate(pulled) if type(ct) is not Zero)
-        return [pulled[i] for i in found]
+        found_masked.extend(i for i in found if type(pulled[i]) is Masked)
+        values = [materialize(pulled[i], in_avals[wanted[i]].shape) for i in found]
+        return [
+            *values,
+            *(broadcast_to(pulled[i].mask, in_avals[wanted[i]].shape) for i in found_masked),
+        ]
 
     avals = [*in_avals, *out_avals, *(out_avals[i].strong() for i in present)]
+    avals += [ShapedArray(out_avals[i].shape, np.dtype(bool)) for i in masked]
     jaxpr = stage(run, avals, f"pullback of {primitive.name}", name=f"pullback_{primitive.name}")
-    return simplify(jaxpr), tuple(found)
+    return simplify(jaxpr), tuple(found), tuple(found_masked)
 
 
 def transpose_linear(
@@ -369,17 +388,6 @@ def transpose_linear(
     """
     k = len(residuals)
     operands = [*residuals, *(LinearOperand(var.aval) for var in jaxpr.invars[k:])]
-    return _pull_program(jaxpr, operands, cts, keep_masks)[k:]
-
-
-def _pull_program(
-    jaxpr: Jaxpr, operands: Sequence[Any], cts: Sequence[Any], keep_masks: bool
-) -> list[Any]:
-    """Run a program backwards that is linear in those operands that are ``LinearOperand``.
-
-    Returns:
-      Per argument a cotangent or ``Zero``; ``None`` where it is not linear.
-    """
     inputs, nodes, outs = linear_nodes(jaxpr, operands)
     ct_of: dict[Node, Any] = {}
     for node, ct in zip(outs, cts, strict=True):
@@ -387,10 +395,8 @@ def _pull_program(
             _add(ct_of, node, ct)
     _walk(nodes, ct_of, pull, None)
     results: list[Any] = []
-    for var, node in zip(jaxpr.invars, inputs, strict=True):
-        if node is None:
-            results.append(None)
-            continue
+    for var, node in zip(jaxpr.invars[k:], inputs[k:], strict=True):
+        assert node is not None
         ct = ct_of.get(node)
         if ct is None:
             results.append(Zero(var.aval))

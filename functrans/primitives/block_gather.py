@@ -307,6 +307,7 @@ gather_blocks_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     lower=Routine(_lower),
+    moves=True,
 )
 
 PRIMITIVES = (gather_blocks_p,)

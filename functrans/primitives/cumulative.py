@@ -265,6 +265,7 @@ def _cumulative(
         transpose=transpose,
         batch=batch,
         lower=lower,
+        moves=jvp is linear,
         reasons=() if transpose is not None else (("transpose", "not linear"),),
     )
     return primitive

@@ -278,6 +278,7 @@ dynamic_slice_p = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     lower=Routine(_dynamic_slice_lower),
+    moves=True,
 )
 
 
@@ -330,6 +331,7 @@ dynamic_embed_p = Primitive(
     transpose=_dynamic_embed_transpose,
     batch=_dynamic_embed_batch,
     lower=Routine(_dynamic_embed_lower),
+    moves=True,
 )
 
 
@@ -403,6 +405,7 @@ dynamic_update_slice_p = Primitive(
     batch=_dynamic_update_slice_batch,
     lower=Routine(_dynamic_update_slice_lower, in_place=0),
     in_place=_dynamic_update_slice_in_place,
+    moves=True,
 )
 
 

@@ -200,6 +200,7 @@ gather_p = Primitive(
     transpose=_gather_transpose,
     batch=_gather_batch,
     lower=Routine(gather_lower),
+    moves=True,
 )
 
 
@@ -254,6 +255,7 @@ accumulate_p = Primitive(
     transpose=_accumulate_transpose,
     batch=_accumulate_batch,
     lower=Routine(accumulate_lower),
+    moves=True,
 )
 
 
@@ -309,6 +311,7 @@ scatter_add_p = Primitive(
     batch=_scatter_add_batch,
     lower=Routine(scatter_add_lower, in_place=0),
     in_place=_scatter_add_in_place,
+    moves=True,
 )
 
 
@@ -372,6 +375,7 @@ scatter_set_p = Primitive(
     batch=_scatter_set_batch,
     lower=Routine(scatter_set_lower, in_place=0),
     in_place=_scatter_set_in_place,
+    moves=True,
 )
 
 

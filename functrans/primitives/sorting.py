@@ -112,6 +112,7 @@ select_along_p = Primitive(
     transpose=_select_along_transpose,
     batch=_select_along_batch,
     lower=Routine(select_along_lower),
+    moves=True,
 )
 
 
@@ -159,6 +160,7 @@ place_along_p = Primitive(
     transpose=_place_along_transpose,
     batch=_place_along_batch,
     lower=Routine(place_along_lower),
+    moves=True,
 )
 
 

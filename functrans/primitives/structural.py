@@ -83,6 +83,7 @@ cast_p: Primitive = Primitive(
     transpose=_cast_transpose,
     batch=_cast_batch,
     lower=Pointwise(_cast_lower),
+    moves=True,
 )
 
 
@@ -438,6 +439,7 @@ reduce_sum_p: Primitive = Primitive(
     transpose=_reduce_sum_transpose,
     batch=_reduce_sum_batch,
     lower=Reduction("sum"),
+    moves=True,
 )
 
 
@@ -541,6 +543,7 @@ overwritten_p = Primitive(
     transpose=lambda cts, operands: (None, cts[0]),
     batch=_overwritten_batch,
     lower=Expansion(lambda new, old: tuple(bind(unrecorded_p, new))),
+    moves=True,
 )
 """What a write in ``no_grad`` leaves: the first operand, whose tangents go on in forward mode;
 reverse mode goes to the second, which was there before. Both have one shape and dtype."""

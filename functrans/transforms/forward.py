@@ -19,8 +19,8 @@ from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray, Zero, aval_of_plain
 from functrans.ir.source import here
 from functrans.passes.nodes import ordered_nodes
-from functrans.passes.pushforward import push_forward
 from functrans.passes.pullback import transpose_linear
+from functrans.passes.pushforward import push_forward
 from functrans.primitives.structural import cast
 from functrans.staging import stage
 from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
