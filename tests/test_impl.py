@@ -82,3 +82,15 @@ def _strided(x: np.ndarray) -> np.ndarray:
     view = wide[tuple(slice(None, None, -2) for _ in x.shape)] if x.ndim else wide
     view[...] = x
     return view
+
+
+@pytest.mark.parametrize(
+    ("row", "label"), each_sample(lambda row, _: row.primitive.memory == "own")
+)
+def test_results_lie_in_memory_of_their_own_if_the_record_says_so(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    outs = evaluated(row, sample)
+    for i, out in enumerate(outs):
+        for other in (*sample.operands, *outs[:i]):
+            if isinstance(out, np.ndarray) and isinstance(other, np.ndarray):
+                assert not np.may_share_memory(out, other)

@@ -269,6 +269,7 @@ pure_callback_p = Primitive(
     abstract_eval=_callback_aval,
     jvp=None,  # type: ignore[arg-type]  # raises where a derivative is asked
     batch=_pure_batch,
+    memory="held",
     reasons=(
         ("lower", "it calls a Python function"),
         ("jvp", "nothing is known of the function; the caller may give a rule"),

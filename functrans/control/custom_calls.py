@@ -596,6 +596,7 @@ linear_call_p = Primitive(
     linearize=_linear_call_linearize,
     transpose=_linear_call_transpose,
     batch=_linear_call_batch,
+    memory="held",
     reasons=(("lower", "it calls a Python function"),),
 )
 

@@ -140,6 +140,10 @@ class Primitive:
       moves: whether it is a linear map with entries 0 and 1: each element of a result is a sum of
         elements of operands, most often of one. Masks of cotangents go the way of values then. By
         default what is linear and lowered as an ``IndexMap``.
+      memory: where results lie: ``"own"`` memory that nothing else shares; ``"shares"`` that of
+        operands, perhaps; ``"held"`` likewise, and something else may hold operands afterwards. By
+        default ``"own"`` of elementwise operations, ``"held"`` of those that hold programs or have
+        effects, and ``"shares"`` of all others.
       takes_masks: whether the transpose rule takes cotangents that are ``Masked``, and gives them.
       is_call: the equation runs the program in its parameter ``jaxpr`` once and does nothing else,
         so that a pass may put the program in its place.
@@ -165,12 +169,18 @@ class Primitive:
     check: Rule | None = None
     moves: bool | None = None
     takes_masks: bool = False
+    memory: str = ""
 
     def __post_init__(self) -> None:
         """Fill in what follows from other fields."""
         if self.moves is None:
             moves = self.jvp is linear and isinstance(self.lower, IndexMap)
             object.__setattr__(self, "moves", moves)
+        if not self.memory:
+            is_held = self.holds_programs or self.effects
+            is_own = self.elementwise is not None
+            memory = "held" if is_held else "own" if is_own else "shares"
+            object.__setattr__(self, "memory", memory)
 
     def __repr__(self) -> str:
         """The primitive's name."""

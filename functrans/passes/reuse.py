@@ -25,38 +25,10 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
 from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
-from functrans.primitives.cumulative import PRIMITIVES as CUMULATIVE
-from functrans.primitives.dot import dot_general_p
-from functrans.primitives.dynamic_slicing import (
-    dynamic_embed_p,
-    dynamic_slice_p,
-    dynamic_update_slice_p,
-)
-from functrans.primitives.gather_scatter import accumulate_p, gather_p, scatter_add_p, scatter_set_p
-from functrans.primitives.movement import concatenate_p, stack_p
-from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
-from functrans.primitives.structural import cast_p, reduce_sum_p
-from functrans.primitives.table import PRIMITIVES
+from functrans.primitives.dynamic_slicing import dynamic_slice_p
+from functrans.primitives.gather_scatter import gather_p
+from functrans.primitives.slicing import slice_p
 
-_MAKES_MEMORY: frozenset[Primitive] = frozenset(
-    {
-        *ew.PRIMITIVES,
-        *CUMULATIVE,
-        cast_p,
-        reduce_sum_p,
-        dot_general_p,
-        embed_p,
-        accumulate_p,
-        concatenate_p,
-        stack_p,
-        dynamic_embed_p,
-        slice_update_p,
-        scatter_add_p,
-        scatter_set_p,
-        dynamic_update_slice_p,
-    }
-)
-_FIRST_ORDER: frozenset[Primitive] = frozenset(PRIMITIVES)
 _READS_PART = (slice_p, gather_p, dynamic_slice_p)
 _PART = 8
 """A part that is this many times smaller than its array is copied rather than kept as a view."""
@@ -192,7 +164,7 @@ def _walk(
             assert isinstance(old, Var)
             updates[number] = position
             memory.take_over(out, old)
-        elif eqn.primitive in _MAKES_MEMORY:
+        elif eqn.primitive.memory == "own":
             for out in eqn.outputs:
                 memory.make(out)
                 memory.own.add(out)
@@ -202,7 +174,7 @@ def _walk(
                 memory.make(out)
                 memory.own.add(out)
         else:
-            if eqn.primitive not in _FIRST_ORDER:
+            if eqn.primitive.memory == "held":
                 memory.let_go(operands)
             for out in eqn.outputs:
                 memory.share(out, operands)

@@ -196,6 +196,7 @@ linear_recurrence_p = Primitive(
     transpose=_linear_recurrence_transpose,
     batch=_linear_recurrence_batch,
     lower=Routine(linear_recurrence_lower),
+    memory="own",
 )
 
 
@@ -266,6 +267,7 @@ def _cumulative(
         batch=batch,
         lower=lower,
         moves=jvp is linear,
+        memory="own",
         reasons=() if transpose is not None else (("transpose", "not linear"),),
     )
     return primitive

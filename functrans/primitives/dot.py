@@ -326,6 +326,7 @@ dot_general_p = Primitive(
     transpose=_dot_general_transpose,
     batch=_dot_general_batch,
     lower=Routine(write_dot, dot_supports),
+    memory="own",
 )
 
 

@@ -332,6 +332,7 @@ dynamic_embed_p = Primitive(
     batch=_dynamic_embed_batch,
     lower=Routine(_dynamic_embed_lower),
     moves=True,
+    memory="own",
 )
 
 
@@ -406,6 +407,7 @@ dynamic_update_slice_p = Primitive(
     lower=Routine(_dynamic_update_slice_lower, in_place=0),
     in_place=_dynamic_update_slice_in_place,
     moves=True,
+    memory="own",
 )
 
 

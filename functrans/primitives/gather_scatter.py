@@ -256,6 +256,7 @@ accumulate_p = Primitive(
     batch=_accumulate_batch,
     lower=Routine(accumulate_lower),
     moves=True,
+    memory="own",
 )
 
 
@@ -312,6 +313,7 @@ scatter_add_p = Primitive(
     lower=Routine(scatter_add_lower, in_place=0),
     in_place=_scatter_add_in_place,
     moves=True,
+    memory="own",
 )
 
 
@@ -376,6 +378,7 @@ scatter_set_p = Primitive(
     lower=Routine(scatter_set_lower, in_place=0),
     in_place=_scatter_set_in_place,
     moves=True,
+    memory="own",
 )
 
 

@@ -174,6 +174,7 @@ concatenate_p = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     lower=IndexMap(_concatenate_lower, routine=Routine(_concatenate_routine)),
+    memory="own",
 )
 
 
@@ -336,6 +337,7 @@ stack_p = Primitive(
     transpose=_stack_transpose,
     batch=_stack_batch,
     lower=IndexMap(_stack_lower, routine=Routine(_stack_routine)),
+    memory="own",
 )
 
 

@@ -276,6 +276,7 @@ embed_p: Primitive = Primitive(
     transpose=_embed_transpose,
     batch=_embed_batch,
     lower=IndexMap(_embed_lower, routine=Routine(_embed_routine)),
+    memory="own",
 )
 
 
@@ -364,6 +365,7 @@ slice_update_p: Primitive = Primitive(
     batch=_slice_update_batch,
     lower=IndexMap(_slice_update_lower, routine=Routine(_slice_update_routine, in_place=0)),
     in_place=_slice_update_in_place,
+    memory="own",
 )
 
 

@@ -84,6 +84,7 @@ cast_p: Primitive = Primitive(
     batch=_cast_batch,
     lower=Pointwise(_cast_lower),
     moves=True,
+    memory="own",
 )
 
 
@@ -440,6 +441,7 @@ reduce_sum_p: Primitive = Primitive(
     batch=_reduce_sum_batch,
     lower=Reduction("sum"),
     moves=True,
+    memory="own",
 )
 
 
