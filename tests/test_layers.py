@@ -102,7 +102,8 @@ reuse
 evaluate
 algebra batch cotangents remat
 simplify
-transpose nodes
+nodes
+transpose
 curvature periods pullback pushforward taylor work
 costs repeats
 pages

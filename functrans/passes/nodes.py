@@ -50,7 +50,7 @@ from functrans.ir.primitive import (
     multilinear,
     nondifferentiable,
 )
-from functrans.ir.source import Captured, resolve
+from functrans.ir.source import Captured, SourceLine, resolve
 from functrans.passes.cotangents import (
     zeros,
 )
@@ -95,7 +95,7 @@ class Node:
         parents: tuple[Node | None, ...],
         shape: Any,
         dtype: Any,
-        source: Captured | None,
+        source: Captured | SourceLine | None,
     ) -> None:
         self.primitive = primitive
         self.params = params
