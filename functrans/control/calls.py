@@ -28,14 +28,14 @@ from functrans.control.programs import (
     with_arguments,
     with_batch_axis,
 )
-from functrans.ir.avals import Zero
+from functrans.ir.avals import Tape, Zero
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.passes.cotangents import Masked, plain, zeros
 from functrans.passes.nodes import LinearProgram, kept
 from functrans.staging import may_change, stage
 from functrans.state import batch_axis
-from functrans.trace import Tracer, bind, innermost_staging
+from functrans.trace import Tracer, aval_of, bind, innermost_staging
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ def are_masked(cts: Sequence[Any]) -> Flags:
 def with_masks(
     nonzero: Flags, cts: Sequence[Any], masked: Flags, masks: Sequence[Any]
 ) -> list[Any]:
-    """Cotangents, ``None`` where there is none, with the masks that there are."""
+    """Cotangents, ``None`` where there is none, with the masks that there are, but for tapes."""
     return [
-        ct if mask is None else Masked(ct, mask)
+        ct if mask is None or type(aval_of(ct)) is Tape else Masked(ct, mask)
         for ct, mask in zip(
             spread(nonzero, cts, lambda i: None), spread(masked, masks, lambda i: None), strict=True
         )
