@@ -187,7 +187,8 @@ torch torch.nn.attention torch.nn.convolutions torch.nn.hook_registration
 torch.nn.margin_losses
 torch.nn.module
 torch.nn.noise torch.optim.optimizer torch.utils.data
-torch.nn.containers torch.nn.pooling torch.optim.algorithms torch.optim.lbfgs
+torch.nn.containers torch.nn.module_rows torch.nn.pooling torch.optim.algorithms
+torch.optim.lbfgs
 torch.optim.schedules torch.utils
 torch.nn.resampling torch.optim.cyclic_schedules torch.optim.further_algorithms
 torch.nn.functional torch.optim.lr_scheduler
