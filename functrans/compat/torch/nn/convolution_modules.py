@@ -1,13 +1,14 @@
 """Convolutions and pooling as modules.
 
-Here: classes that hold parameters and settings. Not here: what they compute (``nn.functional``),
-``Module`` (``nn.module``).
+Here: convolutions, which hold parameters, and rows of functions with settings. Not here: what they
+compute (``nn.functional``), what makes the classes of rows (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -18,8 +19,9 @@ from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.convolutions import per_axis
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.module_rows import module_class
 
-# convolutions and pooling ------------------------------------------------------------------------
+# convolutions ------------------------------------------------------------------------------------
 
 
 class _Conv(Module):
@@ -207,151 +209,56 @@ class ConvTranspose2d(_TransposedConv):
     function = staticmethod(functional.conv_transpose2d)
 
 
-class _MaxPool(Module):
-    function: ClassVar[Callable[..., Any]]
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Any:
-        """The pooling."""
-        return type(self).function(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+# pooling -----------------------------------------------------------------------------------------
 
 
-class MaxPool1d(_MaxPool):
-    """The largest element of windows of ``[n, c, l]``."""
-
-    function = staticmethod(functional.max_pool1d)
-
-
-class MaxPool2d(_MaxPool):
-    """The largest element of windows of ``[n, c, h, w]``."""
-
-    function = staticmethod(functional.max_pool2d)
+def stride_or_window(values: dict[str, Any]) -> None:
+    """Windows follow one another by default."""
+    if values["stride"] is None:
+        values["stride"] = values["kernel_size"]
 
 
-class AvgPool1d(Module):
-    """Means of windows of ``[n, c, l]``."""
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = per_axis(kernel_size, 1)
-        self.stride = self.kernel_size if stride is None else per_axis(stride, 1)
-        self.padding = per_axis(padding, 1)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The pooling."""
-        return functional.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+def per_axis_settings(rank: int, values: dict[str, Any]) -> None:
+    """``stride_or_window``, and one number for each axis."""
+    stride_or_window(values)
+    for name in ("kernel_size", "stride", "padding"):
+        values[name] = per_axis(values[name], rank)
 
 
-class AvgPool2d(Module):
-    """Means of windows of ``[n, c, h, w]``."""
+WINDOW = "kernel_size={0.kernel_size}, stride={0.stride}, padding={0.padding}"
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
+max_pool_class = functools.partial(
+    module_class, settings="kernel_size stride padding dilation return_indices ceil_mode",
+    shown=f"{WINDOW}, dilation={{0.dilation}}, ceil_mode={{0.ceil_mode}}", prepare=stride_or_window,
+)  # fmt: skip
+"""``module_class`` for the largest elements of windows."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The pooling."""
-        return functional.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
+_pool = functools.partial(module_class, __name__)
 
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class _AdaptivePool(Module):
-    function: ClassVar[Callable[..., Any]]
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The pooling."""
-        return type(self).function(input, self.output_size)  # type: ignore[no-any-return]  # a tensor
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means of as many windows as asked for, of ``[n, c, l]``."""
-
-    function = staticmethod(functional.adaptive_avg_pool1d)
-
-
-class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means of as many windows as asked for, of ``[n, c, h, w]``."""
-
-    function = staticmethod(functional.adaptive_avg_pool2d)
-
-
-class CosineSimilarity(Module):
-    """Cosine of the angle between vectors along an axis."""
-
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self.dim = dim
-        self.eps = eps
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """The cosine."""
-        return functional.cosine_similarity(x1, x2, self.dim, self.eps)
+MaxPool1d = max_pool_class(
+    __name__, "MaxPool1d", functional.max_pool1d, "The largest element of windows of ``[n, c, l]``."
+)
+MaxPool2d = max_pool_class(
+    __name__, "MaxPool2d", functional.max_pool2d,
+    "The largest element of windows of ``[n, c, h, w]``.",
+)  # fmt: skip
+AvgPool1d = _pool(
+    "AvgPool1d", functional.avg_pool1d, "Means of windows of ``[n, c, l]``.",
+    shown=WINDOW, prepare=functools.partial(per_axis_settings, 1),
+)  # fmt: skip
+AvgPool2d = _pool(
+    "AvgPool2d", functional.avg_pool2d, "Means of windows of ``[n, c, h, w]``.",
+    shown=WINDOW, prepare=stride_or_window,
+)  # fmt: skip
+AdaptiveAvgPool1d = _pool(
+    "AdaptiveAvgPool1d", functional.adaptive_avg_pool1d,
+    "Means of as many windows as asked for, of ``[n, c, l]``.",
+)  # fmt: skip
+AdaptiveAvgPool2d = _pool(
+    "AdaptiveAvgPool2d", functional.adaptive_avg_pool2d,
+    "Means of as many windows as asked for, of ``[n, c, h, w]``.",
+)  # fmt: skip
+CosineSimilarity = _pool(
+    "CosineSimilarity", functional.cosine_similarity,
+    "Cosine of the angle between vectors along an axis.", takes="x1 x2", shown="",
+)  # fmt: skip
