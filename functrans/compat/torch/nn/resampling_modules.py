@@ -1,17 +1,23 @@
 """Images of other sizes, padding, rearranged channels and windows as modules.
 
-Here: classes that hold settings. Not here: what they compute (``nn.resampling``, ``nn.layers``).
+Here: rows of functions with settings, and ``Upsample``. Not here: what they compute
+(``nn.resampling``, ``nn.layers``), what makes the classes of rows (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import functools
+from collections.abc import Callable
+from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.module_rows import module_class
+
+_row = functools.partial(module_class, __name__)
 
 
 class Upsample(Module):
@@ -64,252 +70,69 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-class PixelShuffle(Module):
-    """Channels moved into space."""
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The image."""
-        return functional.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"upscale_factor={self.upscale_factor}"
-
-
-class PixelUnshuffle(Module):
-    """Space moved into channels."""
-
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The image."""
-        return functional.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"downscale_factor={self.downscale_factor}"
-
-
-class ChannelShuffle(Module):
-    """Channels in turn from each group."""
-
-    def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The image."""
-        return functional.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"groups={self.groups}"
-
-
-class Unfold(Module):
-    """The windows of images as columns."""
-
-    def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The columns."""
-        return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
-
-
-class Fold(Module):
-    """Images that sum up what columns say of their windows."""
-
-    def __init__(
-        self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
-    ) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The images."""
-        return functional.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
-
+PixelShuffle = _row("PixelShuffle", functional.pixel_shuffle, "Channels moved into space.")
+PixelUnshuffle = _row("PixelUnshuffle", functional.pixel_unshuffle, "Space moved into channels.")
+ChannelShuffle = _row(
+    "ChannelShuffle", functional.channel_shuffle, "Channels in turn from each group."
+)
+Unfold = _row("Unfold", functional.unfold, "The windows of images as columns.")
+Fold = _row("Fold", functional.fold, "Images that sum up what columns say of their windows.")
 
 # padding -----------------------------------------------------------------------------------------
 
 
-class _Pad(Module):
-    """Elements added at the ends of the last axes."""
-
-    rank: ClassVar[int]
-    mode: ClassVar[str]
-
-    def __init__(self, padding: Any) -> None:
-        super().__init__()
-        n = 2 * self.rank
-        self.padding = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * n
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The padded input."""
-        return functional.pad(input, self.padding, self.mode)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"{self.padding}"
+def _constant(input: Tensor, padding: Any, value: float) -> Tensor:
+    return functional.pad(input, padding, "constant", value)
 
 
-class _ConstantPad(_Pad):
-    mode = "constant"
+def _in_mode(mode: str) -> Callable[..., Tensor]:
+    def pad(input: Tensor, padding: Any) -> Tensor:
+        return functional.pad(input, padding, mode)
 
-    def __init__(self, padding: Any, value: float) -> None:
-        super().__init__(padding)
-        self.value = value
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The padded input."""
-        return functional.pad(input, self.padding, "constant", self.value)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"padding={self.padding}, value={self.value}"
+    return pad
 
 
-class _ZeroPad(_ConstantPad):
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"{self.padding}"
+_reflect, _replicate, _circular = map(_in_mode, ("reflect", "replicate", "circular"))
 
 
-class ConstantPad1d(_ConstantPad):
-    """A number added around the last axis."""
+def _pad(
+    name: str, rank: int, function: Callable[..., Tensor], summary: str, **options: Any
+) -> Any:
+    """A row whose setting ``padding`` is a number for each end of the last axes."""
 
-    rank = 1
+    def prepare(values: dict[str, Any]) -> None:
+        padding = values["padding"]
+        is_sequence = isinstance(padding, (tuple, list))
+        values["padding"] = tuple(padding) if is_sequence else (padding,) * (2 * rank)
 
-
-class ConstantPad2d(_ConstantPad):
-    """A number added around the last two axes."""
-
-    rank = 2
-
-
-class ConstantPad3d(_ConstantPad):
-    """A number added around the last three axes."""
-
-    rank = 3
+    return _row(name, function, summary, **{"shown": "{0.padding}", "prepare": prepare, **options})
 
 
-class ZeroPad1d(_ZeroPad):
-    """Zeros added around the last axis."""
+_constant_pad = functools.partial(_pad, shown="padding={0.padding}, value={0.value}")
+_zero_pad = functools.partial(_pad, settings="padding", fixed={"value": 0.0})
 
-    rank = 1
-
-
-class ZeroPad2d(_ZeroPad):
-    """Zeros added around the last two axes."""
-
-    rank = 2
-
-
-class ZeroPad3d(_ZeroPad):
-    """Zeros added around the last three axes."""
-
-    rank = 3
-
-
-class ReflectionPad1d(_Pad):
-    """The last axis mirrored at the ends."""
-
-    rank = 1
-    mode = "reflect"
-
-
-class ReflectionPad2d(_Pad):
-    """The last two axes mirrored at the ends."""
-
-    rank = 2
-    mode = "reflect"
-
-
-class ReflectionPad3d(_Pad):
-    """The last three axes mirrored at the ends."""
-
-    rank = 3
-    mode = "reflect"
-
-
-class ReplicationPad1d(_Pad):
-    """The outermost elements of the last axis repeated."""
-
-    rank = 1
-    mode = "replicate"
-
-
-class ReplicationPad2d(_Pad):
-    """The outermost elements of the last two axes repeated."""
-
-    rank = 2
-    mode = "replicate"
-
-
-class ReplicationPad3d(_Pad):
-    """The outermost elements of the last three axes repeated."""
-
-    rank = 3
-    mode = "replicate"
-
-
-class CircularPad1d(_Pad):
-    """The last axis repeated as a ring."""
-
-    rank = 1
-    mode = "circular"
-
-
-class CircularPad2d(_Pad):
-    """The last two axes repeated as a ring."""
-
-    rank = 2
-    mode = "circular"
-
-
-class CircularPad3d(_Pad):
-    """The last three axes repeated as a ring."""
-
-    rank = 3
-    mode = "circular"
+ConstantPad1d = _constant_pad("ConstantPad1d", 1, _constant, "A number added around the last axis.")
+ConstantPad2d = _constant_pad(
+    "ConstantPad2d", 2, _constant, "A number added around the last two axes."
+)
+ConstantPad3d = _constant_pad(
+    "ConstantPad3d", 3, _constant, "A number added around the last three axes."
+)
+ZeroPad1d = _zero_pad("ZeroPad1d", 1, _constant, "Zeros added around the last axis.")
+ZeroPad2d = _zero_pad("ZeroPad2d", 2, _constant, "Zeros added around the last two axes.")
+ZeroPad3d = _zero_pad("ZeroPad3d", 3, _constant, "Zeros added around the last three axes.")
+ReflectionPad1d = _pad("ReflectionPad1d", 1, _reflect, "The last axis mirrored at the ends.")
+ReflectionPad2d = _pad("ReflectionPad2d", 2, _reflect, "The last two axes mirrored at the ends.")
+ReflectionPad3d = _pad("ReflectionPad3d", 3, _reflect, "The last three axes mirrored at the ends.")
+ReplicationPad1d = _pad(
+    "ReplicationPad1d", 1, _replicate, "The outermost elements of the last axis repeated."
+)
+ReplicationPad2d = _pad(
+    "ReplicationPad2d", 2, _replicate, "The outermost elements of the last two axes repeated."
+)
+ReplicationPad3d = _pad(
+    "ReplicationPad3d", 3, _replicate, "The outermost elements of the last three axes repeated."
+)
+CircularPad1d = _pad("CircularPad1d", 1, _circular, "The last axis repeated as a ring.")
+CircularPad2d = _pad("CircularPad2d", 2, _circular, "The last two axes repeated as a ring.")
+CircularPad3d = _pad("CircularPad3d", 3, _circular, "The last three axes repeated as a ring.")
