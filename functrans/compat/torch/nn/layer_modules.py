@@ -1,15 +1,16 @@
 """Linear layers, embeddings, dropout and norms as modules.
 
-Here: classes that hold parameters and settings. Not here: what they compute (``nn.functional``),
-``Module`` (``nn.module``).
+Here: classes that hold parameters, and rows of functions with settings. Not here: what they compute
+(``nn.functional``), ``Module`` (``nn.module``), what makes the classes of rows
+(``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.module_rows import module_class
 from functrans.compat.torch.nn.parameter import Parameter
 
 
@@ -203,84 +205,54 @@ class Embedding(Module):
         return cls(rows, width, padding_idx, _weight=embeddings, _freeze=freeze, **options)
 
 
-class Flatten(Module):
-    """Join axes, by default all but the first."""
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
-
-    def forward(self, input: Any) -> Any:
-        """The input with the axes joined."""
-        n = len(input.shape)
-        start, end = self.start_dim % n, self.end_dim % n
-        joined = math.prod(input.shape[start : end + 1])
-        return input.reshape((*input.shape[:start], joined, *input.shape[end + 1 :]))
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+def _flatten(input: Any, start_dim: int = 1, end_dim: int = -1) -> Any:
+    n = len(input.shape)
+    start, end = start_dim % n, end_dim % n
+    joined = math.prod(input.shape[start : end + 1])
+    return input.reshape((*input.shape[:start], joined, *input.shape[end + 1 :]))
 
 
-class Unflatten(Module):
-    """Divide an axis into several."""
+def _unflatten(input: Any, dim: int, unflattened_size: Any) -> Any:
+    axis = dim % len(input.shape)
+    return input.reshape((*input.shape[:axis], *unflattened_size, *input.shape[axis + 1 :]))
 
-    def __init__(self, dim: int, unflattened_size: Any) -> None:
-        super().__init__()
-        self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
 
-    def forward(self, input: Any) -> Any:
-        """The input with the axis divided."""
-        axis = self.dim % len(input.shape)
-        shape = (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :])
-        return input.reshape(shape)
+def _sizes_as_tuple(values: dict[str, Any]) -> None:
+    values["unflattened_size"] = tuple(values["unflattened_size"])
 
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
+_row = functools.partial(module_class, __name__)
+
+Flatten = _row("Flatten", _flatten, "Join axes, by default all but the first.")
+Unflatten = _row("Unflatten", _unflatten, "Divide an axis into several.", prepare=_sizes_as_tuple)
 
 # dropout -----------------------------------------------------------------------------------------
 
 
-class _Dropout(Module):
-    function: ClassVar[Callable[..., Any]]
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The function, in training."""
-        return type(self).function(input, self.p, self.training, self.inplace)  # type: ignore[no-any-return]  # a tensor
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"p={self.p}, inplace={self.inplace}"
+def _check_probability(values: dict[str, Any]) -> None:
+    p = values["p"]
+    if p < 0 or p > 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-class Dropout(_Dropout):
-    """Zeros at random places in training; see ``functional.dropout``."""
+dropout_class = functools.partial(
+    module_class, settings="p inplace", shown="p={0.p}, inplace={0.inplace}",
+    prepare=_check_probability,
+)  # fmt: skip
+"""``module_class`` for what is random in training."""
 
-    function = staticmethod(functional.dropout)
+_dropout = functools.partial(dropout_class, __name__)
 
-
-class Dropout1d(_Dropout):
-    """Zeros in random channels of ``[n, c, l]`` in training."""
-
-    function = staticmethod(functional.dropout1d)
-
-
-class Dropout2d(_Dropout):
-    """Zeros in random channels of ``[n, c, h, w]`` in training."""
-
-    function = staticmethod(functional.dropout2d)
-
+Dropout = _dropout(
+    "Dropout", functional.dropout,
+    "Zeros at random places in training; see ``functional.dropout``.",
+)  # fmt: skip
+Dropout1d = _dropout(
+    "Dropout1d", functional.dropout1d, "Zeros in random channels of ``[n, c, l]`` in training."
+)
+Dropout2d = _dropout(
+    "Dropout2d", functional.dropout2d, "Zeros in random channels of ``[n, c, h, w]`` in training."
+)
 
 # norms -------------------------------------------------------------------------------------------
 

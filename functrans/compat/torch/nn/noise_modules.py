@@ -1,59 +1,42 @@
 """Layers that draw random numbers, sums of embeddings, norms of instances as modules.
 
-Here: classes that hold parameters and settings. Not here: what they compute (``nn.noise``,
-``nn.layers``).
+Here: classes that hold parameters, and rows of functions with settings. Not here: what they compute
+(``nn.noise``, ``nn.layers``), what makes the classes of rows (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init
-from functrans.compat.torch.nn.layer_modules import _BatchNorm, _Dropout, empty_parameter
+from functrans.compat.torch.nn.layer_modules import _BatchNorm, dropout_class, empty_parameter
 from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.module_rows import module_class
 from functrans.compat.torch.nn.parameter import Parameter
 
+_dropout = functools.partial(dropout_class, __name__)
 
-class Dropout3d(_Dropout):
-    """Zeros in random channels of ``[n, c, d, h, w]`` in training."""
-
-    function = staticmethod(functional.dropout3d)
-
-
-class AlphaDropout(_Dropout):
-    """Random elements at the least value of ``SELU`` in training."""
-
-    function = staticmethod(functional.alpha_dropout)
-
-
-class FeatureAlphaDropout(_Dropout):
-    """``AlphaDropout`` of whole channels."""
-
-    function = staticmethod(functional.feature_alpha_dropout)
-
-
-class RReLU(Module):
-    """The input; where it is negative, times a slope that is random in training."""
-
-    def __init__(
-        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
-    ) -> None:
-        super().__init__()
-        self.lower = lower
-        self.upper = upper
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The activation."""
-        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"lower={self.lower}, upper={self.upper}{', inplace=True' * self.inplace}"
+Dropout3d = _dropout(
+    "Dropout3d", functional.dropout3d,
+    "Zeros in random channels of ``[n, c, d, h, w]`` in training.",
+)  # fmt: skip
+AlphaDropout = _dropout(
+    "AlphaDropout", functional.alpha_dropout,
+    "Random elements at the least value of ``SELU`` in training.",
+)  # fmt: skip
+FeatureAlphaDropout = _dropout(
+    "FeatureAlphaDropout", functional.feature_alpha_dropout, "``AlphaDropout`` of whole channels."
+)
+RReLU = module_class(
+    __name__, "RReLU", functional.rrelu,
+    "The input; where it is negative, times a slope that is random in training.",
+    "lower upper inplace",
+)  # fmt: skip
 
 
 class Softmax2d(Module):
