@@ -36,7 +36,8 @@ class Applied(Module):
 def _constructor(
     own: Mapping[str, inspect.Parameter], words: list[str], defaults: dict[str, Any]
 ) -> inspect.Signature:
-    kind, parameters = inspect.Parameter.POSITIONAL_OR_KEYWORD, []
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
     for word in words:
         if word == "*":
             kind = inspect.Parameter.KEYWORD_ONLY
@@ -65,6 +66,63 @@ def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
         return lambda module: ()
     only = operator.attrgetter(*names)
     return lambda module: (only(module),)
+
+
+def _initializer(
+    constructor: inspect.Signature,
+    name: str,
+    prepare: Callable[[dict[str, Any]], None] | None,
+    always: dict[str, Any],
+) -> Callable[..., None]:
+    """A constructor that makes attributes of its arguments, of tensors buffers."""
+    parameters = constructor.parameters
+    initial = {n: p.default for n, p in parameters.items()}
+    is_complete = all(value is not inspect.Parameter.empty for value in initial.values())
+    buffers = [n for n, p in parameters.items() if "Tensor" in p.annotation]
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if is_complete and not args and kwargs.keys() <= initial.keys():
+            values = initial | kwargs
+        else:
+            values = _bound(constructor, name, args, kwargs)
+        if prepare is not None:
+            prepare(values)
+        super(Applied, self).__init__()
+        for key, value in (values | always).items():
+            if key in buffers:
+                self.register_buffer(key, value)
+            else:
+                setattr(self, key, value)
+
+    return init
+
+
+def _application(
+    function: Callable[..., Any],
+    own: Mapping[str, inspect.Parameter],
+    call: inspect.Signature,
+    name: str,
+    kept: set[str],
+) -> Callable[..., Any]:
+    """A ``forward`` that calls the function, with arguments in order if they are in its order."""
+    order, taken, passed = list(own), list(call.parameters), [n for n in own if n in kept]
+    read = _reader(passed)
+    n_leading = len(taken) if order[: len(taken)] == taken else None
+    follow = order[: len(taken) + len(passed)] == taken + passed and all(
+        own[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for n in passed
+    )
+
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """The function of the arguments, with the settings."""
+        values = read(self)
+        if kwargs or len(args) != n_leading:
+            tensors = _bound(call, name, args, kwargs)
+            return function(**tensors, **dict(zip(passed, values, strict=True)))
+        if follow:
+            return function(*args, *values)
+        return function(*args, **dict(zip(passed, values, strict=True)))
+
+    return forward
 
 
 def _method(function: Any, home: str, name: str, signature: inspect.Signature) -> Any:
@@ -124,45 +182,18 @@ def module_class(
     taken, always = takes.split(), dict(fixed or {})
     words = [n for n in own if n not in taken] if settings is None else settings.split()
     constructor = _constructor(own, words, defaults)
-    call = whole.replace(parameters=[own[n] for n in taken])
-    kept = {*words, *always, "training"}.difference(_DEPRECATED)
-    passed = [n for n in own if n in kept]
-    read, order = _reader(passed), list(own)
-    n_leading = len(taken) if order[: len(taken)] == taken else None
-    follow = order[: len(taken) + len(passed)] == taken + passed and all(
-        own[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for n in passed
-    )
-    given = constructor.parameters
-    buffers = [n for n in given if "Tensor" in given[n].annotation]
     if shown is None:
-        shown = ", ".join(f"{n}={{0.{n}}}" for n in given if n != "inplace")
-
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  # becomes a method
-        values = _bound(constructor, f"{name}.__init__", args, kwargs)
-        if prepare is not None:
-            prepare(values)
-        super(Applied, self).__init__()
-        for key, value in (values | always).items():
-            if key in buffers:
-                self.register_buffer(key, value)
-            else:
-                setattr(self, key, value)
-
-    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
-        """The function of the arguments, with the settings."""
-        values = read(self)
-        if kwargs or len(args) != n_leading:
-            tensors = _bound(call, f"{name}.forward", args, kwargs)
-            return function(**tensors, **dict(zip(passed, values, strict=True)))
-        if follow:
-            return function(*args, *values)
-        return function(*args, **dict(zip(passed, values, strict=True)))
-
+        shown = ", ".join(f"{n}={{0.{n}}}" for n in constructor.parameters if n != "inplace")
+    call = whole.replace(parameters=[own[n] for n in taken])
+    if forward is None:
+        kept = {*words, *always, "training"}.difference(_DEPRECATED)
+        forward = _application(function, own, call, f"{name}.forward", kept)
+    init = _initializer(constructor, f"{name}.__init__", prepare, always)
     is_named = function.__name__.startswith("_") or "see ``" in summary
     see = "" if is_named else f"\n\nSee ``nn.functional.{function.__name__}``."
     members = {
         "__module__": home, "__qualname__": name, "__doc__": summary + see, "_shown": shown,
-        "__init__": _method(__init__, home, f"{name}.__init__", constructor),
-        "forward": _method(forward or apply, home, f"{name}.forward", call),
+        "__init__": _method(init, home, f"{name}.__init__", constructor),
+        "forward": _method(forward, home, f"{name}.forward", call),
     }  # fmt: skip
     return type(name, (base,), members)
