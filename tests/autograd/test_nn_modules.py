@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import pickle
 from typing import Any
 
@@ -363,3 +364,44 @@ def test_a_training_step_leaves_nothing_to_the_garbage_collector(kind: str) -> N
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+class _Steep(nn.LeakyReLU):
+    def __init__(self) -> None:
+        super().__init__(2.0, inplace=False)
+
+
+def test_classes_of_rows_are_like_written_ones() -> None:
+    assert str(inspect.signature(nn.HuberLoss)) == (
+        "(reduction: 'str' = 'mean', delta: 'float' = 1.0) -> 'None'"
+    )
+    assert not inspect.signature(_Steep).parameters
+    assert nn.ReLU.__qualname__ == "ReLU"
+    assert nn.ReLU.__module__ == "functrans.compat.torch.nn.activation_modules"
+    assert issubclass(nn.ReLU6, nn.Hardtanh)
+    assert issubclass(nn.AvgPool3d, nn.AvgPool2d)
+    for module in (_Steep(), nn.MaxPool2d(2), nn.BCELoss(torch.ones(2))):
+        for other in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+            assert type(other) is type(module)
+            assert repr(other) == repr(module)
+            assert list(other.state_dict()) == list(module.state_dict())
+
+
+def test_settings_of_classes_of_rows_can_be_changed() -> None:
+    steep = _Steep()
+    steep.negative_slope = 3.0
+    assert steep(input=torch.tensor([-1.0])).item() == -3.0
+    assert repr(steep) == "_Steep(negative_slope=3.0)"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nn.Threshold(1.0), "Threshold.__init__.*missing.*'value'"),
+        (lambda: nn.ReLU(place=True), "ReLU.__init__.*unexpected.*'place'"),
+        (lambda: nn.ReLU()(torch.ones(1), True), "ReLU.forward.*too many"),
+    ],
+)
+def test_wrong_arguments_of_classes_of_rows_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
