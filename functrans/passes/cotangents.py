@@ -181,11 +181,7 @@ def pull_masked(
       params: parameters of the equation.
     """
     masks = [_mask_of(ct, aval) for ct, aval in zip(cts, avals, strict=True)]
-    full = [
-        ct if type(ct) is Zero else materialize(ct, aval.shape)
-        for ct, aval in zip(cts, avals, strict=True)
-    ]
-    values = rule(tuple(full), operands, **params)
+    values = rule(unmasked(cts, avals), operands, **params)
     on = rule(tuple(masks), operands, **params)
     return [
         value if value is None or type(value) is Zero else Masked(value, mask != 0)
@@ -205,6 +201,16 @@ def materialize(ct: Any, shape: tuple[int, ...]) -> Any:
     """An unmasked cotangent of the full shape."""
     value = plain(ct)
     return value if value.shape == shape else broadcast_to(value, shape)
+
+
+def unmasked(cts: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, ...]:
+    """Cotangents of the full shapes, without masks; ``Zero`` as it is."""
+    return tuple(
+        [
+            ct if type(ct) is Zero else materialize(ct, aval.shape)
+            for ct, aval in zip(cts, avals, strict=True)
+        ]
+    )
 
 
 def with_full_mask(ct: Any, shape: tuple[int, ...]) -> Any:

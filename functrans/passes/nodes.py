@@ -318,6 +318,12 @@ def _multilinear_residuals(
     )
 
 
+def line_of(node: Node) -> str:
+    """The user's line of a node, for messages."""
+    line = resolve(node.source)
+    return f" (at {line})" if line is not None else ""
+
+
 def jvp_rule(node: Node) -> Any:
     """The jvp rule of a node's primitive.
 
@@ -328,10 +334,9 @@ def jvp_rule(node: Node) -> Any:
     assert primitive is not None
     rule = primitive.jvp
     if not callable(rule):
-        line = resolve(node.source)
         raise NonDifferentiableError(
             f"primitive {primitive.name} has no derivative rule (field jvp is None)"
-            f"{f' (at {line})' if line else ''}; use ft.stop_gradient or give a custom rule "
+            f"{line_of(node)}; use ft.stop_gradient or give a custom rule "
             "(ft.custom_jvp)"
         )
     return rule

@@ -24,7 +24,6 @@ from functrans.ir.primitive import (
     is_linear,
     multilinear,
 )
-from functrans.ir.source import resolve
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import (
     Masked,
@@ -33,6 +32,7 @@ from functrans.passes.cotangents import (
     plain,
     pull_elementwise,
     pull_masked,
+    unmasked,
     with_full_mask,
     zeros,
 )
@@ -46,11 +46,12 @@ from functrans.passes.nodes import (
     fill,
     is_jointly_linear,
     jvp_rule,
+    line_of,
     ordered_nodes,
     with_batch,
 )
 from functrans.passes.simplify import exact_key, simplify
-from functrans.passes.transpose import check_linear, line_of, linear_nodes
+from functrans.passes.transpose import check_linear, linear_nodes
 from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
@@ -104,11 +105,11 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
         pulled = transpose_linear(program.jaxpr, program.residuals, cts, keep_masks=True)
         return _spread(node, program.targets, pulled)
     if is_jointly_linear(primitive):
-        cts = _unmasked(cts, avals)
+        cts = unmasked(cts, avals)
         targets = [parent is not None for parent in node.parents]
         return _transpose(node)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]  # a list
     if primitive.jvp is multilinear:
-        cts = _unmasked(cts, avals)
+        cts = unmasked(cts, avals)
         results: list[Any] = [None] * len(node.parents)
         for i in _wanted(node):
             targets = [j == i for j in range(len(node.parents))]
@@ -149,16 +150,7 @@ def _pull_linear(node: Node, ct: Any) -> Sequence[Any]:
             shapes = [aval.shape for aval in avals]
             cts = tuple(map(with_full_mask, cts, shapes))
             return primitive.transpose(cts, operands, **node.params)  # type: ignore[no-any-return]  # a sequence
-    return primitive.transpose(_unmasked(cts, avals), operands, **node.params)  # type: ignore[no-any-return]  # a sequence
-
-
-def _unmasked(cts: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(
-        [
-            c if type(c) is Zero else materialize(c, aval.shape)
-            for c, aval in zip(cts, avals, strict=True)
-        ]
-    )
+    return primitive.transpose(unmasked(cts, avals), operands, **node.params)  # type: ignore[no-any-return]  # a sequence
 
 
 def _transpose(node: Node) -> Any:
@@ -170,10 +162,9 @@ def _transpose(node: Node) -> Any:
     primitive = node.primitive
     assert primitive is not None
     if primitive.transpose is None:
-        line = resolve(node.source)
         raise NonDifferentiableError(
             f"primitive {primitive.name} has no transpose rule (field transpose is None)"
-            f"{f' (at {line})' if line else ''}, so that there is no reverse mode through it; use "
+            f"{line_of(node)}, so that there is no reverse mode through it; use "
             "ft.jvp, or give it a custom rule (ft.custom_vjp)"
         )
     return primitive.transpose

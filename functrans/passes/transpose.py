@@ -17,8 +17,7 @@ from typing import Any
 from functrans.errors import NonDifferentiableError
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import LinearOperand, Primitive, is_linear
-from functrans.ir.source import resolve
-from functrans.passes.nodes import OUTPUT, LinearEquation, Node
+from functrans.passes.nodes import OUTPUT, LinearEquation, Node, line_of
 from functrans.passes.simplify import prune_equation
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
 from functrans.trace import bind, elementwise, replaying
@@ -152,12 +151,6 @@ def check_linear(node: Node) -> None:
                 f"transpose: {primitive.name} is not linear in operand {i}{line_of(node)}; "
                 "only linear functions can be transposed"
             )
-
-
-def line_of(node: Node) -> str:
-    """The user's line of a node, for messages."""
-    line = resolve(node.source)
-    return f" (at {line})" if line is not None else ""
 
 
 _SUMS = frozenset({add_p, subtract_p, negative_p})
