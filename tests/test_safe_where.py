@@ -369,3 +369,64 @@ def test_infinite_slopes_behind_a_selection_do_not_come_through_programs(
     }
     for way, gradient in gradients.items():
         np.testing.assert_allclose(gradient(x), expected, rtol=1e-6, err_msg=way)
+
+
+# A selection by a narrow condition gives a narrow mask, which leaves programs in full.
+IN_PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "call": lambda f, x: ft.jit(f)(x),
+    "checkpoint": lambda f, x: ft.checkpoint(f)(x),
+    "vmap of a call": lambda f, x: ft.vmap(ft.jit(f))(x),
+    "scanned": lambda f, x: lax.scan(lambda c, a: (c, f(a)), 0.0, x)[1],
+    "scanned twice": lambda f, x: lax.scan(
+        lambda c, a: (c, lax.scan(lambda d, b: (d, f(b)), 0.0, a[None])[1][0]), 0.0, x
+    )[1],
+    "carry": lambda f, x: lax.scan(lambda c, a: (0.5 * f(c), 0.0), x, STEPS)[0],
+    "while": lambda f, x: lax.while_loop(
+        lambda state: state[0] < 2, lambda state: (state[0] + 1, f(state[1])), (0, x)
+    )[1],
+    "cond": lambda f, x: lax.cond(x[0, 0] > -1, f, lambda t: 2 * t, x),
+    "while in a cond": lambda f, x: lax.cond(
+        x[0, 0] > -1,
+        lambda x: lax.while_loop(lambda t: t[0, 0] < 2, lambda t: f(t) + t, x),
+        lambda t: 2 * t,
+        x,
+    ),
+}
+NARROW: dict[str, Callable[[Any], Any]] = {
+    "scalar": lambda t: t[..., 0].sum() > -1,
+    "one": lambda t: t[..., :1].sum(axis=tuple(range(t.ndim - 1))) > -1,
+    "row": lambda t: t.sum(axis=tuple(range(t.ndim - 1))) > -1,
+    "columns": lambda t: t[..., :1] > -1,
+}
+
+
+@pytest.mark.parametrize("name", IN_PROGRAMS)
+@pytest.mark.parametrize("shape", NARROW)
+def test_narrow_masks_leave_programs_in_full(name: str, shape: str) -> None:
+    def inner(t: Any) -> Any:
+        return np.where(NARROW[shape](t), np.sin(t), 0.0)
+
+    def fun(x: Any) -> Any:
+        return np.where(x > 0.5, IN_PROGRAMS[name](inner, np.sin(x)), 0.0)
+
+    def total(x: Any) -> Any:
+        return np.sum(fun(x) ** 2)
+
+    x = np.random.default_rng(1).uniform(0.2, 1.0, (4, 3))
+    h = 1e-6 * np.eye(x.size).reshape(-1, *x.shape)
+    steps = [(total(x + step) - total(x - step)) / 2e-6 for step in h]
+    expected = np.reshape(steps, x.shape)
+    for way, gradient in {
+        "grad": ft.grad(total),
+        "jit of grad": ft.jit(ft.grad(total)),
+        "grad of jit": ft.grad(ft.jit(total)),
+        "vmap of grad": lambda x: ft.vmap(ft.grad(total))(np.stack([x, x]))[1],
+    }.items():
+        np.testing.assert_allclose(gradient(x), expected, rtol=1e-6, atol=1e-8, err_msg=way)
+    hessian = ft.hessian(total)(x)
+    for way, other in {
+        "reverse twice": ft.jacrev(ft.jacrev(total)),
+        "jit": ft.jit(ft.hessian(total)),
+        "vmap": lambda x: ft.vmap(ft.hessian(total))(np.stack([x, x]))[1],
+    }.items():
+        np.testing.assert_allclose(other(x), hessian, rtol=1e-9, atol=1e-12, err_msg=way)

@@ -271,8 +271,14 @@ def _transposed_branches(
                 outs = evaluate(program, args)
                 n = sum(flags)
                 cts = spread(flags, outs[:n], lambda i: zeros(avals[i]))
-                masks = spread(own_masked, outs[n:], lambda i: np.zeros(avals[i].shape, bool))
-                return [*chosen(cts, in_nonzero), *chosen(masks, in_masked)]
+                masks = spread(own_masked, outs[n:], lambda i: None)
+                full = [
+                    np.zeros(aval.shape, bool) if mask is None else mask
+                    for aval, mask in zip(
+                        chosen(avals, in_masked), chosen(masks, in_masked), strict=True
+                    )
+                ]
+                return [*chosen(cts, in_nonzero), *full]
 
             if flags == in_nonzero and own_masked == in_masked:
                 return program

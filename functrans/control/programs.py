@@ -27,7 +27,7 @@ import numpy as np
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
-from functrans.passes.cotangents import Masked, materialize, zeros
+from functrans.passes.cotangents import Masked, plain, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, Node, batch_first, input_node, ordered_nodes
 from functrans.passes.pullback import transpose_linear
@@ -493,11 +493,7 @@ def _transpose_jaxpr(
         results = transpose_linear(ordered, args[:n], cts, keep_masks=ct_masked is not None)
         in_nonzero.extend(type(ct) is not Zero for ct in results)
         in_masked.extend(type(ct) is Masked for ct in results)
-        values = [
-            materialize(ct, var.aval.shape)
-            for ct, var in zip(results, ordered.invars[n:], strict=True)
-            if type(ct) is not Zero
-        ]
+        values = [plain(ct) for ct in results if type(ct) is not Zero]
         return values + [ct.mask for ct in results if type(ct) is Masked]
 
     avals = [

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, Tape, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
@@ -372,7 +372,8 @@ def transpose_linear(
       keep_masks: whether cotangents of arguments may be masked, too.
 
     Returns:
-      A cotangent or ``Zero`` per linear argument.
+      A cotangent of the full shape, with a mask of the full shape if it has one, or ``Zero`` per
+      linear argument. Masks end at tapes.
 
     Raises:
       NonDifferentiableError: an equation is not linear; the message names it and its line.
@@ -391,9 +392,10 @@ def transpose_linear(
         ct = ct_of.get(node)
         if ct is None:
             results.append(Zero(var.aval))
+        elif keep_masks and type(var.aval) is not Tape:
+            results.append(with_full_mask(ct, var.aval.shape))
         else:
-            is_kept = keep_masks and type(ct) is Masked
-            results.append(ct if is_kept else materialize(ct, var.aval.shape))
+            results.append(materialize(ct, var.aval.shape))
     return results
 
 
