@@ -91,7 +91,7 @@ convolution indexing linalg_common reduction
 linalg_det linalg_parlett linalg_triangular
 sparse_products
 sparse_solve
-filters linalg_factor linalg_matrix_functions linalg_solve
+activations filters linalg_factor linalg_matrix_functions linalg_solve
 linalg_banded linalg_equations linalg_spectral
 linalg_lstsq
 linalg

@@ -17,13 +17,12 @@ import numpy as np
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, axes_of
+from functrans.primitives import activations, reduction
 from functrans.primitives import elementwise as ew
-from functrans.primitives import reduction
 from functrans.primitives.complex_parts import absolute, sign
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
-    expand_reduced,
     reshape,
 )
 from functrans.scipy.special_bessel import agm as agm
@@ -304,14 +303,7 @@ def _weighted(a: Any, b: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
     signs = sign(ew.where(plus == minus, 0.0, ew.where(plus > minus, 1.0, -1.0)))
     top, low = ew.maximum(plus, minus), ew.minimum(plus, minus)
     gap = ew.where(low == -np.inf, -np.inf, low - ew.where(low == -np.inf, 0, top))
-    return ew.where(low == -np.inf, top, top + ew.log1p(-ew.exp(gap))), signs
-
-
-def _normalizer(x: Any, axis: Any) -> tuple[Any, Any]:
-    x = _floating(x)
-    shape = shape_of(x)
-    axes = _axes(axis, len(shape))
-    return x, expand_reduced(reduction.logsumexp(x, axes), shape, axes)
+    return ew.where(low == -np.inf, top, top + activations.log1mexp(-gap)), signs
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
@@ -328,8 +320,8 @@ def softmax(x: Any, axis: Any = None) -> Any:
       >>> softmax(np.array([0.0, 0.0]))
       array([0.5, 0.5])
     """
-    x, total = _normalizer(x, axis)
-    return ew.exp(x - total)
+    x = _floating(x)
+    return activations.softmax(x, _axes(axis, len(shape_of(x))))
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
@@ -339,8 +331,8 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
       >>> log_softmax(np.array([0.0, -1000.0]))
       array([    0., -1000.])
     """
-    x, total = _normalizer(x, axis)
-    return x - total
+    x = _floating(x)
+    return activations.log_softmax(x, _axes(axis, len(shape_of(x))))
 
 
 __all__ = [

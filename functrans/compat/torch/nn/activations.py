@@ -21,11 +21,10 @@ from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
+from functrans.primitives import activations
 from functrans.primitives import elementwise as ew
-from functrans.primitives import structural
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.complex_parts import absolute
-from functrans.primitives.reduction import reduce_max
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.special import erf, log_sigmoid
 from functrans.primitives.special import softplus as softplus_of
@@ -68,12 +67,11 @@ def _hardtanh(x: Any, *, low: float, high: float) -> Any:
 
 
 def _leaky_relu(x: Any, *, slope: float) -> Any:
-    return ew.where(x > 0, x, x * slope)
+    return activations.leaky_relu(x, slope)
 
 
 def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
-    below = te.expm1_below(x, input_scale) * (alpha * scale)
-    return ew.where(x > 0, x * scale, below)
+    return activations.elu(x, alpha, scale, input_scale)
 
 
 def _gelu(x: Any) -> Any:
@@ -132,10 +130,6 @@ def _threshold(x: Any, *, threshold: float, value: float) -> Any:
     return ew.where(x <= threshold, value, x)
 
 
-def _prelu(x: Any, weight: Any) -> Any:
-    return ew.where(x > 0, x, x * weight)
-
-
 def along(x: Any, axis: int, start: int, stop: int) -> Any:
     """A part of an array along an axis."""
     entries = (slice(None),) * axis + (slice(start, stop),)
@@ -152,33 +146,14 @@ def keep_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return tuple(1 if i == axis else n for i, n in enumerate(shape))
 
 
-def shifted_of(x: Any, axis: int) -> Any:
-    """``x`` less its maximum along an axis, whose derivative is left out."""
-    narrow = keep_axis(shape_of(x), axis)
-    top = structural.reshape(reduce_max(stop_gradient(x), (axis,)), narrow)
-    return x - top
-
-
 def softmax_of(x: Any, axis: int) -> Any:
     """Exponentials divided by their sum along an axis."""
-    weights = ew.exp(shifted_of(x, axis))
-    total = structural.reduce_sum(weights, (axis,))
-    return weights / structural.reshape(total, keep_axis(shape_of(x), axis))
+    return activations.softmax(x, (axis,))
 
 
 def log_softmax_of(x: Any, axis: int) -> Any:
     """Logarithm of the softmax along an axis."""
-    shifted = shifted_of(x, axis)
-    total = structural.reduce_sum(ew.exp(shifted), (axis,))
-    return shifted - structural.reshape(ew.log(total), keep_axis(shape_of(x), axis))
-
-
-def _softmax(x: Any, *, axis: int) -> Any:
-    return softmax_of(x, axis)
-
-
-def _log_softmax(x: Any, *, axis: int) -> Any:
-    return log_softmax_of(x, axis)
+    return activations.log_softmax(x, (axis,))
 
 
 def _softmin(x: Any, *, axis: int) -> Any:
@@ -205,13 +180,13 @@ _LOGSIGMOID = Operation("LogSigmoid", _logsigmoid)
 _SOFTSHRINK = Operation("Softshrink", _softshrink)
 _HARDSHRINK = Operation("Hardshrink", _hardshrink)
 _THRESHOLD = Operation("Threshold", _threshold)
-_PRELU = Operation("PreluKernel", _prelu)
+_PRELU = Operation("PreluKernel", activations.leaky_relu)
 _GLU = Operation("Glu", _glu)
 _SIGMOID = Operation("Sigmoid", te.sigmoid)
 _TANH = Operation("Tanh", te.tanh)
-_SOFTMAX = Operation("Softmax", _softmax)
+_SOFTMAX = Operation("Softmax", softmax_of)
 _SOFTMIN = Operation("Softmax", _softmin)
-_LOG_SOFTMAX = Operation("LogSoftmax", _log_softmax)
+_LOG_SOFTMAX = Operation("LogSoftmax", log_softmax_of)
 
 
 def _applied(name: str, operation: Operation, x: Any, inplace: bool, **static: Any) -> Tensor:

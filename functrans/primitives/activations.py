@@ -1,0 +1,67 @@
+"""Activation functions that are compositions of primitives, on arrays.
+
+Here: the formulas that ``functrans.nn``, torch's namespace and ``scipy.special`` share. Not here:
+those that are primitives (``special``: ``sigmoid``, ``softplus``, ``log_sigmoid``, ``relu``), nor
+conversion and checks of operands, which each namespace does in its own way.
+
+Layer: ``primitives``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functrans.primitives import elementwise as ew
+from functrans.primitives.complex_parts import real
+from functrans.primitives.reduction import reduce_max
+from functrans.primitives.structural import reduce_sum, reshape, stop_gradient_p
+from functrans.primitives.torch_elementwise import expm1_below
+from functrans.trace import bind, shape_of
+
+
+def leaky_relu(x: Any, slope: Any) -> Any:
+    """``x`` above 0, ``slope * x`` elsewhere; the derivative at 0 is ``slope``."""
+    return ew.where(x > 0, x, x * slope)
+
+
+def elu(x: Any, alpha: Any, scale: Any, rate: Any) -> Any:
+    """``scale * x`` above 0, ``alpha * scale * expm1(rate * x)`` elsewhere."""
+    return ew.where(x > 0, x * scale, expm1_below(x, rate) * (alpha * scale))
+
+
+def log1mexp(x: Any) -> Any:
+    """``log(1 - exp(-x))`` for positive ``x``: each form where it does not cancel.
+
+    Source: Mächler, Accurately Computing log(1 - exp(-|a|)), R package Rmpfr (2012).
+    """
+    is_near = x < ew.LN2
+    near = ew.log(-ew.expm1(-ew.where(is_near, x, ew.LN2)))
+    return ew.where(is_near, near, ew.log1p(-ew.exp(-ew.where(is_near, ew.LN2, x))))
+
+
+def _along(x: Any, reduced: Any, axes: tuple[int, ...]) -> Any:
+    """A result of a reduction with its axes, of extent 1, beside the operand."""
+    shape = shape_of(x)
+    return reshape(reduced, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
+
+
+def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
+    """``x`` less its maximum (of real parts) over axes, which cancels: it counts as a constant."""
+    top = reduce_max(bind(stop_gradient_p, real(x))[0], axes)
+    return x - _along(x, top, axes)
+
+
+def softmax(x: Any, axes: tuple[int, ...]) -> Any:
+    """Exponentials divided by their sum over axes."""
+    if not all(shape_of(x)):  # no maximum
+        return x
+    weights = ew.exp(_below_top(x, axes))
+    return weights / _along(x, reduce_sum(weights, axes), axes)
+
+
+def log_softmax(x: Any, axes: tuple[int, ...]) -> Any:
+    """Logarithm of the softmax over axes."""
+    if not all(shape_of(x)):
+        return x
+    below = _below_top(x, axes)
+    return below - _along(x, ew.log(reduce_sum(ew.exp(below), axes)), axes)
