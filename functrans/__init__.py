@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from functrans import flatten_util as flatten_util
     from functrans import functional as functional
     from functrans import lax as lax
+    from functrans import nn as nn
     from functrans import numpy as numpy
     from functrans import random as random
     from functrans import scipy as scipy
@@ -157,6 +158,7 @@ __all__ = [
     "linearize",
     "make_jaxpr",
     "named_scope",
+    "nn",
     "nth_derivative",
     "numpy",
     "pure_callback",
@@ -187,6 +189,7 @@ _MODULES = (
     "flatten_util",
     "functional",
     "lax",
+    "nn",
     "numpy",
     "random",
     "scipy",

@@ -141,6 +141,16 @@ KINKS: tuple[Kink, ...] = (
         "each element keeps its own derivative; use min or max for shared ones",
     ),
     Kink(
+        "nn.relu, nn.relu6, nn.leaky_relu, nn.elu, nn.selu", "x = 0", "the slope below 0",
+        "ft.grad(ft.nn.relu)(0.0)", "0.0",
+        "a unit that is off stays off; as in JAX (relu) and PyTorch",
+    ),
+    Kink(
+        "nn.hard_tanh, nn.hard_sigmoid, nn.hard_silu", "at a limit", "the slope from inside",
+        "ft.grad(ft.nn.hard_tanh)(1.0)", "1.0",
+        "as clip; relu6 is clipped at 6",
+    ),
+    Kink(
         "scipy.stats: pdf, pmf", "an end of the support, or of a parameter's range",
         "from inside; outside, and at infinity, 0",
         "ft.grad(ft.scipy.stats.gamma.pdf)(0.0, 2.0)", "1.0",

@@ -37,7 +37,7 @@ sparse
 lax debug flatten_util
 numpy
 scipy
-random
+nn random
 plain
 functional testing
 autograd

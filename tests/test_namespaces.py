@@ -12,9 +12,9 @@ import pytest
 import functrans
 
 NAMESPACES = (
-    "functrans", "functrans.conventions", "functrans.debug",
-    "functrans.errors", "functrans.flatten_util", "functrans.functional", "functrans.lax",
-    "functrans.numpy", "functrans.numpy.fft", "functrans.numpy.linalg",
+    "functrans", "functrans.conventions", "functrans.debug", "functrans.errors",
+    "functrans.flatten_util", "functrans.functional", "functrans.lax",
+    "functrans.nn", "functrans.numpy", "functrans.numpy.fft", "functrans.numpy.linalg",
     "functrans.numpy.polynomial", "functrans.numpy.polynomial.chebyshev",
     "functrans.numpy.polynomial.hermite", "functrans.numpy.polynomial.hermite_e",
     "functrans.numpy.polynomial.laguerre", "functrans.numpy.polynomial.legendre",
@@ -22,9 +22,8 @@ NAMESPACES = (
     "functrans.scipy.fft", "functrans.scipy.integrate", "functrans.scipy.interpolate",
     "functrans.scipy.linalg", "functrans.scipy.ndimage", "functrans.scipy.optimize",
     "functrans.scipy.signal", "functrans.scipy.sparse", "functrans.scipy.sparse.linalg",
-    "functrans.scipy.spatial", "functrans.scipy.spatial.distance",
-    "functrans.scipy.special", "functrans.scipy.stats", "functrans.sparse", "functrans.testing",
-    "functrans.tree",
+    "functrans.scipy.spatial", "functrans.scipy.spatial.distance", "functrans.scipy.special",
+    "functrans.scipy.stats", "functrans.sparse", "functrans.testing", "functrans.tree",
 )  # fmt: skip
 
 IMPERATIVE = ("functrans.autograd", "functrans.compat")

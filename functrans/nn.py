@@ -1,0 +1,513 @@
+"""``ft.nn``: functions of arrays that neither NumPy nor SciPy has, under JAX's names.
+
+Here: activation functions, ``softmax`` and ``log_softmax``, ``standardize``, ``one_hot``. They take
+what the functions of ``functrans.numpy`` take: traced and plain arrays, lists, numbers. Not here:
+formulas that other namespaces share (``primitives.activations``, ``primitives.special``), layers
+with weights (``functrans.compat.torch.nn``).
+
+Integers become float64, except where NumPy keeps them (``relu``, ``relu6``, ``hard_tanh``: they
+select and limit). Values and derivatives are accurate far out, where the textbook's formulas cancel
+or overflow. Derivatives at kinks are rows of ``functrans.conventions``.
+
+Layer: ``numpy``, ``scipy`` (above them).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from functrans.errors import ShapeError
+from functrans.namespaces import listing as _listing
+from functrans.numpy import means
+from functrans.numpy.common import as_array, as_operand, axes_of, axis_of, inexact
+from functrans.primitives import activations, complex_parts, movement
+from functrans.primitives import elementwise as ew
+from functrans.primitives import special as sf
+from functrans.primitives.structural import cast, moveaxis
+from functrans.primitives.torch_elementwise import expm1_below
+from functrans.scipy.special import logsumexp as logsumexp
+from functrans.scipy.special_common import as_floating
+from functrans.trace import dtype_of, shape_of
+
+_SELU_ALPHA = 1.6732632423543772848
+_SELU_SCALE = 1.0507009873554804934
+_ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
+
+
+def _real(name: str, x: Any) -> Any:
+    """An operand that is real; booleans are the integers 0 and 1.
+
+    Raises:
+      TypeError: it is complex.
+    """
+    x = as_operand(x)
+    if dtype_of(x).kind == "c":
+        raise TypeError(f"nn.{name}: expected real numbers, got {dtype_of(x)}")
+    if dtype_of(x).kind == "b":
+        return int(x) if type(x) is bool else cast(x, np.int64)
+    return x
+
+
+def _floating(name: str, x: Any) -> Any:
+    """An operand that is real, in floating point; Python's numbers stay weak."""
+    x = _real(name, x)
+    return float(x) if type(x) is int else inexact(x)
+
+
+def _number(x: Any) -> Any:
+    """A result of ``where``, which makes arrays without axes, as NumPy's functions give it."""
+    return x[()] if type(x) is np.ndarray and not x.ndim else x
+
+
+# rectifiers --------------------------------------------------------------------------------------
+
+
+def identity(x: Any) -> Any:
+    """``x`` itself, as an array.
+
+    Example:
+      >>> identity([1.0, 2.0])
+      array([1., 2.])
+    """
+    return as_array(x)
+
+
+def relu(x: Any) -> Any:
+    """``max(x, 0)``; the derivative at 0 is 0.
+
+    Args:
+      x: real array; integers stay integers.
+
+    Raises:
+      TypeError: it is complex.
+
+    Example:
+      >>> relu(np.array([-1.0, 2.0]))
+      array([0., 2.])
+    """
+    return sf.relu(_real("relu", x))
+
+
+def relu6(x: Any) -> Any:
+    """``min(max(x, 0), 6)``; the derivative is 0 at 0, as that of ``relu``, and 1 at 6.
+
+    Args:
+      x: real array; integers stay integers.
+
+    Example:
+      >>> relu6(np.array([-1.0, 2.0, 7.0]))
+      array([0., 2., 6.])
+    """
+    return ew.clip(sf.relu(_real("relu6", x)), 0, 6)
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """``x`` above 0, ``negative_slope * x`` elsewhere.
+
+    Args:
+      x: real array.
+      negative_slope: number or array, differentiable; it is the derivative at 0.
+
+    Example:
+      >>> leaky_relu(np.array([-1.0, 2.0]))
+      array([-0.01,  2.  ])
+    """
+    x, slope = _floating("leaky_relu", x), _floating("leaky_relu", negative_slope)
+    return _number(activations.leaky_relu(x, slope))
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """``x`` above 0, ``alpha * (exp(x) - 1)`` elsewhere.
+
+    Args:
+      x: real array.
+      alpha: number or array, differentiable; it is the derivative at 0.
+
+    Example:
+      >>> elu(np.array([-np.inf, 2.0]))
+      array([-1.,  2.])
+
+    Reference: Clevert, Unterthiner & Hochreiter, ICLR 2016.
+    """
+    x, alpha = _floating("elu", x), _floating("elu", alpha)
+    return _number(activations.elu(x, alpha, 1.0, 1.0))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """``x`` above 0, ``alpha * (exp(x / alpha) - 1)`` elsewhere; the slope is continuous.
+
+    Args:
+      x: real array.
+      alpha: positive number or array, differentiable.
+
+    Example:
+      >>> celu(np.array([-np.inf, 2.0]), 0.5)
+      array([-0.5,  2. ])
+
+    Reference: Barron, Continuously Differentiable Exponential Linear Units (2017).
+    """
+    x, alpha = _floating("celu", x), _floating("celu", alpha)
+    return _number(ew.where(x > 0, x, expm1_below(x / alpha, 1.0) * alpha))
+
+
+def selu(x: Any) -> Any:
+    """``elu`` with the two constants that keep mean 0 and variance 1 through layers.
+
+    Example:
+      >>> selu(np.array([0.0, 1.0])).round(4)
+      array([0.    , 1.0507])
+
+    Reference: Klambauer et al., Self-Normalizing Neural Networks, NeurIPS 2017.
+    """
+    return _number(activations.elu(_floating("selu", x), _SELU_ALPHA, _SELU_SCALE, 1.0))
+
+
+# limits ------------------------------------------------------------------------------------------
+
+
+def hard_tanh(x: Any) -> Any:
+    """``x`` limited to ``[-1, 1]``; the derivative is 1 on the closed interval.
+
+    Args:
+      x: real array; integers stay integers.
+
+    Example:
+      >>> hard_tanh([-2.0, 0.5, 2.0])
+      array([-1. ,  0.5,  1. ])
+    """
+    return ew.clip(_real("hard_tanh", x), -1, 1)
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """``x / 6 + 1 / 2`` limited to ``[0, 1]``; the slope is 1 / 6 on the closed interval [-3, 3].
+
+    Example:
+      >>> hard_sigmoid([-4.0, 0.0, 4.0])
+      array([0. , 0.5, 1. ])
+    """
+    return ew.clip(_floating("hard_sigmoid", x) + 3.0, 0.0, 6.0) / 6.0
+
+
+def hard_silu(x: Any) -> Any:
+    """``x * hard_sigmoid(x)``.
+
+    Example:
+      >>> hard_silu([-4.0, 0.0, 4.0])
+      array([-0.,  0.,  4.])
+
+    Reference: Howard et al., Searching for MobileNetV3, ICCV 2019.
+    """
+    x = _floating("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+# smooth ones -------------------------------------------------------------------------------------
+
+
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``.
+
+    Args:
+      x: real or complex array.
+
+    Example:
+      >>> sigmoid(np.array([-1000.0, 0.0]))
+      array([0. , 0.5])
+    """
+    return sf.sigmoid(as_operand(x))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """``log(sigmoid(x))``, which is ``-softplus(-x)``.
+
+    Example:
+      >>> log_sigmoid(np.array([-1000.0, 1000.0]))
+      array([-1000.,     0.])
+    """
+    return sf.log_sigmoid(_floating("log_sigmoid", x))
+
+
+def softplus(x: Any) -> Any:
+    """``log(1 + exp(x))``.
+
+    Example:
+      >>> softplus(np.array([-1000.0, 1000.0]))
+      array([   0., 1000.])
+    """
+    return sf.softplus(_floating("softplus", x))
+
+
+def soft_sign(x: Any) -> Any:
+    """``x / (1 + abs(x))``; the second derivative at 0 is 0.
+
+    Example:
+      >>> soft_sign(np.array([-1.0, np.inf]))
+      array([-0.5,  1. ])
+    """
+    x = _floating("soft_sign", x)
+    size = complex_parts.absolute(x)
+    inverse = 1.0 / (1.0 + size)
+    # In the first form the slope cancels far out, in the second the value near 0.
+    is_near = size < 1
+    near = ew.where(is_near, x, 0.0) * inverse
+    return _number(ew.where(is_near, near, ew.copysign(1.0 - inverse, x)))
+
+
+def squareplus(x: Any, b: Any = 4.0) -> Any:
+    """``(x + sqrt(x**2 + b)) / 2``, an algebraic relative of ``softplus``.
+
+    Args:
+      x: real array.
+      b: number or array that is not negative; ``relu`` is the limit for 0.
+
+    Example:
+      >>> squareplus(np.array([0.0, 1e200, -1e8]))
+      array([1.e+000, 1.e+200, 1.e-008])
+
+    Reference: Barron, Squareplus: A Softplus-Like Algebraic Rectifier (2021).
+    """
+    x, b = as_floating(_real("squareplus", x), _real("squareplus", b))
+    is_right = x > 0
+    half = 0.5 * x
+    larger = 0.5 * ew.hypot(x, ew.sqrt(b)) + ew.where(is_right, half, -half)
+    left = 0.25 * b / ew.where(larger == 0, 1.0, larger)
+    return _number(ew.where(is_right, larger, left))
+
+
+def silu(x: Any) -> Any:
+    """``x * sigmoid(x)``, also called swish.
+
+    Example:
+      >>> silu(np.array([-1000.0, 0.0, 1000.0]))
+      array([  -0.,    0., 1000.])
+
+    Reference: Elfwing, Uchibe & Doya, Neural Networks 107 (2018).
+    """
+    x = _floating("silu", x)
+    return x * sf.sigmoid(x)
+
+
+def mish(x: Any) -> Any:
+    """``x * tanh(softplus(x))``.
+
+    Example:
+      >>> mish(np.array([-1000.0, 0.0, 1000.0]))
+      array([  -0.,    0., 1000.])
+
+    Reference: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, BMVC 2020.
+    """
+    x = _floating("mish", x)
+    return x * ew.tanh(sf.softplus(x))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """``x`` times the distribution function of the normal distribution.
+
+    Args:
+      x: real array.
+      approximate: whether by a hyperbolic tangent, ``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 *
+        x**3))) / 2``, which is off by 5e-4 at most.
+
+    Example:
+      >>> gelu(np.array([-1.0, 1.0]), approximate=False).round(4)
+      array([-0.1587,  0.8413])
+
+    Reference: Hendrycks & Gimpel, Gaussian Error Linear Units (2016).
+    """
+    x = _floating("gelu", x)
+    if not approximate:
+        return x * sf.ndtr(x)
+    # (1 + tanh(u)) / 2 = sigmoid(2 u), which is 0 or 1 to every precision beyond 30, where the
+    # cube is on the safe side of overflow in half precision.
+    held = ew.clip(x, -30.0, 30.0)
+    return x * sf.sigmoid(2 * _ROOT_2_OVER_PI * held * (1.0 + 0.044715 * (held * held)))
+
+
+def log1mexp(x: Any) -> Any:
+    """``log(1 - exp(-x))``, without cancellation near 0 and far out.
+
+    Args:
+      x: real array; negative numbers give NaN.
+
+    Example:
+      >>> log1mexp(np.array([1e-20, 50.0]))
+      array([-4.60517019e+01, -1.92874985e-22])
+
+    Reference: Mächler, Accurately Computing log(1 - exp(-|a|)), R package Rmpfr (2012).
+    """
+    return _number(activations.log1mexp(_floating("log1mexp", x)))
+
+
+# along axes --------------------------------------------------------------------------------------
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along an axis times ``sigmoid`` of the second.
+
+    Args:
+      x: real array.
+      axis: axis of even extent.
+
+    Returns:
+      Array with half the extent.
+
+    Raises:
+      ShapeError: the extent is odd.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> glu(np.array([3.0, 0.0]))
+      array([1.5])
+
+    Reference: Dauphin et al., Language Modeling with Gated Convolutional Networks, ICML 2017.
+    """
+    x = _floating("glu", as_array(x))
+    shape = shape_of(x)
+    axis = axis_of(axis, len(shape))
+    half, odd = divmod(shape[axis], 2)
+    if odd:
+        raise ShapeError(
+            f"nn.glu: axis {axis} of an array of shape {shape} has the odd extent {shape[axis]}; "
+            "its halves are values and gates, of equal number"
+        )
+    value, gate = movement.split(x, (half, half), axis)
+    return value * sf.sigmoid(gate)
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """Exponentials divided by their sum over axes.
+
+    Args:
+      x: real array.
+      axis: axis or tuple of axes, all for ``None``.
+      where: mask that broadcasts with ``x``; elements where it is false do not count and give 0.
+
+    Returns:
+      Array of the shape of ``x`` that sums to 1 over the axes, and to 0 where nothing counts.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> softmax([1000.0, 1000.0])
+      array([0.5, 0.5])
+      >>> softmax([1.0, 5.0, 1.0], where=[True, False, True])
+      array([0.5, 0. , 0.5])
+    """
+    x, mask, axes = _masked("softmax", x, axis, where)
+    result = activations.softmax(x, axes)
+    return result if mask is None else ew.where(mask, result, 0.0)
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """Logarithm of :func:`softmax`, without underflow.
+
+    Args:
+      x: real array.
+      axis: axis or tuple of axes, all for ``None``.
+      where: mask that broadcasts with ``x``; elements where it is false do not count and give
+        ``-inf``.
+
+    Example:
+      >>> log_softmax([0.0, -1000.0])
+      array([    0., -1000.])
+    """
+    x, mask, axes = _masked("log_softmax", x, axis, where)
+    result = activations.log_softmax(x, axes)
+    return result if mask is None else ew.where(mask, result, -math.inf)
+
+
+def _masked(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    """Operand, mask and axes: what does not count is ``-inf``, or 0 where nothing counts."""
+    x = _floating(name, as_array(x))
+    if where is None:
+        return x, None, axes_of(axis, len(shape_of(x)))
+    mask = cast(as_array(where), np.bool_)
+    x = ew.where(mask, x, -math.inf)
+    axes = axes_of(axis, len(shape_of(x)))
+    is_any = np.any(mask & (x == x), axis=axes, keepdims=True)
+    return ew.where(is_any, x, 0.0), mask, axes
+
+
+def standardize(
+    x: Any,
+    axis: Any = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+) -> Any:
+    """Shift and scale to mean 0 and variance 1 over axes.
+
+    Args:
+      x: real array.
+      axis: axis or tuple of axes, all for ``None``.
+      mean: subtracted in place of the mean of ``x``; broadcasts against it.
+      variance: divided by in place of the variance of ``x``.
+      epsilon: added to the variance.
+      where: mask of the elements that mean and variance are taken of.
+
+    Returns:
+      ``(x - mean) / sqrt(variance + epsilon)``.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> standardize([1.0, 2.0, 3.0], epsilon=0.0).round(4)
+      array([-1.2247,  0.    ,  1.2247])
+    """
+    x = _floating("standardize", as_array(x))
+    options = {} if where is None else {"where": where}
+    if mean is None:
+        mean = means.mean(x, axis, keepdims=True, **options)
+    if variance is None:
+        variance = means.var(x, axis, keepdims=True, **options)
+    return (x - as_operand(mean)) / ew.sqrt(as_operand(variance) + epsilon)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1) -> Any:
+    """Rows of the identity matrix for integers.
+
+    Args:
+      x: integers ``i64[...]``; those that are no class, from 0 to ``num_classes - 1``, give zeros.
+      num_classes: extent of the new axis.
+      dtype: of the result.
+      axis: where the new axis goes in the result.
+
+    Raises:
+      TypeError: ``x`` is of no integers.
+      ValueError: ``num_classes`` is negative.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> one_hot([0, 2, -1], 3)
+      array([[1., 0., 0.],
+             [0., 0., 1.],
+             [0., 0., 0.]])
+    """
+    x = as_array(x)
+    count = operator.index(num_classes)
+    if dtype_of(x).kind not in "biu":
+        raise TypeError(f"nn.one_hot: expected integers, got {dtype_of(x)}; convert them first")
+    if count < 0:
+        raise ValueError(f"nn.one_hot: num_classes must not be negative, got {count}")
+    ndim = len(shape_of(x))
+    hits = movement.expand_dims(x, (ndim,)) == np.arange(count)
+    return moveaxis(cast(hits, np.dtype(dtype)), ndim, axis_of(axis, ndim + 1))
+
+
+hard_swish = hard_silu
+swish = silu
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logsumexp", "mish",
+    "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus",
+    "squareplus", "standardize", "swish",
+]  # fmt: skip
+__dir__ = _listing(__all__)
