@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from functrans import compat as compat
     from functrans import conventions as conventions
     from functrans import debug as debug
+    from functrans import extend as extend
     from functrans import flatten_util as flatten_util
     from functrans import functional as functional
     from functrans import lax as lax
@@ -129,6 +130,7 @@ __all__ = [
     "eval_jaxpr",
     "eval_shape",
     "explain_names",
+    "extend",
     "external",
     "fixed_point",
     "flatten_util",
@@ -186,6 +188,7 @@ _MODULES = (
     "compat",
     "conventions",
     "debug",
+    "extend",
     "flatten_util",
     "functional",
     "lax",

@@ -34,7 +34,7 @@ transforms.arguments
 control
 transforms
 sparse
-lax debug flatten_util
+lax debug extend flatten_util
 numpy
 scipy
 nn random

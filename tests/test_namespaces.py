@@ -13,7 +13,7 @@ import functrans
 
 NAMESPACES = (
     "functrans", "functrans.conventions", "functrans.debug", "functrans.errors",
-    "functrans.flatten_util", "functrans.functional", "functrans.lax",
+    "functrans.extend", "functrans.flatten_util", "functrans.functional", "functrans.lax",
     "functrans.nn", "functrans.numpy", "functrans.numpy.fft", "functrans.numpy.linalg",
     "functrans.numpy.polynomial", "functrans.numpy.polynomial.chebyshev",
     "functrans.numpy.polynomial.hermite", "functrans.numpy.polynomial.hermite_e",

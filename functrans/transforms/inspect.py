@@ -174,24 +174,29 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[A
       >>> eval_jaxpr(make_jaxpr(lambda x: 2.0 * x)(1.0), None, 3.0)
       [array(6.)]
     """
+    return run_program("eval_jaxpr", jaxpr, consts, args)
+
+
+def run_program(
+    who: str, jaxpr: Jaxpr, consts: Sequence[Any] | None, args: Sequence[Any]
+) -> list[Any]:
+    """What ``eval_jaxpr`` does, for all that evaluate a program; ``who`` is for messages."""
     if len(args) != len(jaxpr.invars):
-        raise TypeError(
-            f"eval_jaxpr: the program takes {len(jaxpr.invars)} arguments, got {len(args)}"
-        )
+        raise TypeError(f"{who}: the program takes {len(jaxpr.invars)} arguments, got {len(args)}")
     values = [
-        canonical(arg, functools.partial("eval_jaxpr: args[{}]".format, i))
+        canonical(arg, functools.partial((who + ": args[{}]").format, i))
         for i, arg in enumerate(args)
     ]
     if consts is not None and len(consts) != len(jaxpr.constvars):
         raise TypeError(
-            f"eval_jaxpr: the program has {len(jaxpr.constvars)} constants, got {len(consts)}"
+            f"{who}: the program has {len(jaxpr.constvars)} constants, got {len(consts)}"
         )
     for i, (value, aval) in enumerate(zip(values, jaxpr.in_avals, strict=True)):
         if shape_of(value) != aval.shape or not np.can_cast(
             dtype_of(value), aval.dtype, "same_kind"
         ):
             raise ShapeError(
-                f"eval_jaxpr: args[{i}] is {aval_of(value)}, but the program was made for {aval}; "
+                f"{who}: args[{i}] is {aval_of(value)}, but the program was made for {aval}; "
                 "make it anew for other shapes and dtypes"
             )
         if dtype_of(value) != aval.dtype:
