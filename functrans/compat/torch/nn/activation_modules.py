@@ -1,14 +1,13 @@
 """Activations as modules.
 
-Here: rows of functions with settings, and ``PReLU``. Not here: what they compute
-(``nn.functional``), what makes their classes (``nn.module_rows``).
+Here: functions with settings, and ``PReLU``. Not here: what they compute
+(``nn.functional``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
@@ -16,9 +15,7 @@ from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
-from functrans.compat.torch.nn.module_rows import module_class
-
-_activation = functools.partial(module_class, __name__)
+from functrans.compat.torch.nn.module_rows import Applied
 
 
 def _check_bounds(values: dict[str, Any]) -> None:
@@ -26,64 +23,109 @@ def _check_bounds(values: dict[str, Any]) -> None:
         raise AssertionError("min_val must be smaller than max_val")
 
 
-ReLU = _activation("ReLU", functional.relu, "``max(input, 0)``.")
-SiLU = _activation("SiLU", functional.silu, "``input * sigmoid(input)``.")
-Mish = _activation("Mish", functional.mish, "``input * tanh(softplus(input))``.")
-SELU = _activation(
-    "SELU", functional.selu, "``elu`` with two constants that keep mean and variance."
-)
-Hardsigmoid = _activation(
-    "Hardsigmoid", functional.hardsigmoid, "``input / 6 + 1 / 2``, held between 0 and 1."
-)
-Hardswish = _activation("Hardswish", functional.hardswish, "``input * hardsigmoid(input)``.")
-Sigmoid = _activation("Sigmoid", functional.sigmoid, "``1 / (1 + exp(-input))``.")
-Tanh = _activation("Tanh", functional.tanh, "Hyperbolic tangent.")
-Softsign = _activation("Softsign", functional.softsign, "``input / (1 + abs(input))``.")
-Tanhshrink = _activation("Tanhshrink", functional.tanhshrink, "``input - tanh(input)``.")
-LogSigmoid = _activation("LogSigmoid", functional.logsigmoid, "Logarithm of the sigmoid.")
-Hardtanh = _activation(
-    "Hardtanh", functional.hardtanh, "``input`` held between two numbers.", prepare=_check_bounds
-)
-ReLU6 = _activation(
-    "ReLU6", functional.hardtanh, "``input`` held between 0 and 6.", "inplace",
-    base=Hardtanh, fixed={"min_val": 0.0, "max_val": 6.0},
-)  # fmt: skip
-LeakyReLU = _activation(
-    "LeakyReLU", functional.leaky_relu, "``input``, times a slope where it is negative."
-)
-ELU = _activation(
-    "ELU", functional.elu, "``input``; where it is negative, ``alpha * (exp(input) - 1)``."
-)
-CELU = _activation(
-    "CELU",
-    functional.celu,
-    "``input``; where it is negative, ``alpha * (exp(input / alpha) - 1)``.",
-)
-GELU = _activation(
-    "GELU", functional.gelu, "``input`` times the normal distribution function of it.",
-    shown="approximate={0.approximate!r}",
-)  # fmt: skip
-Softplus = _activation("Softplus", functional.softplus, "``log(1 + exp(beta * input)) / beta``.")
-Softshrink = _activation(
-    "Softshrink", functional.softshrink, "``input`` moved towards 0 by a number.",
-    shown="{0.lambd}",
-)  # fmt: skip
-Hardshrink = _activation(
-    "Hardshrink", functional.hardshrink,
-    "``input``; 0 where its absolute value is not larger than a number.", shown="{0.lambd}",
-)  # fmt: skip
-Threshold = _activation(
-    "Threshold", functional.threshold,
-    "``input`` where it is larger than a threshold, a value elsewhere.",
-)  # fmt: skip
-Softmax = _activation(
-    "Softmax", functional.softmax, "Exponentials divided by their sum along an axis.", "dim"
-)
-Softmin = _activation("Softmin", functional.softmin, "``Softmax`` of the negative.", "dim")
-LogSoftmax = _activation("LogSoftmax", functional.log_softmax, "Logarithm of ``Softmax``.", "dim")
-GLU = _activation(
-    "GLU", functional.glu, "The first half along an axis times the sigmoid of the second half."
-)
+class ReLU(Applied, function=functional.relu):
+    """``max(input, 0)``."""
+
+
+class SiLU(Applied, function=functional.silu):
+    """``input * sigmoid(input)``."""
+
+
+class Mish(Applied, function=functional.mish):
+    """``input * tanh(softplus(input))``."""
+
+
+class SELU(Applied, function=functional.selu):
+    """``elu`` with two constants that keep mean and variance."""
+
+
+class Hardsigmoid(Applied, function=functional.hardsigmoid):
+    """``input / 6 + 1 / 2``, held between 0 and 1."""
+
+
+class Hardswish(Applied, function=functional.hardswish):
+    """``input * hardsigmoid(input)``."""
+
+
+class Sigmoid(Applied, function=functional.sigmoid):
+    """``1 / (1 + exp(-input))``."""
+
+
+class Tanh(Applied, function=functional.tanh):
+    """Hyperbolic tangent."""
+
+
+class Softsign(Applied, function=functional.softsign):
+    """``input / (1 + abs(input))``."""
+
+
+class Tanhshrink(Applied, function=functional.tanhshrink):
+    """``input - tanh(input)``."""
+
+
+class LogSigmoid(Applied, function=functional.logsigmoid):
+    """Logarithm of the sigmoid."""
+
+
+class Hardtanh(Applied, function=functional.hardtanh, prepare=_check_bounds):
+    """``input`` held between two numbers."""
+
+
+class ReLU6(
+    Hardtanh,
+    function=functional.hardtanh,
+    settings="inplace",
+    fixed={"min_val": 0.0, "max_val": 6.0},
+):
+    """``input`` held between 0 and 6."""
+
+
+class LeakyReLU(Applied, function=functional.leaky_relu):
+    """``input``, times a slope where it is negative."""
+
+
+class ELU(Applied, function=functional.elu):
+    """``input``; where it is negative, ``alpha * (exp(input) - 1)``."""
+
+
+class CELU(Applied, function=functional.celu):
+    """``input``; where it is negative, ``alpha * (exp(input / alpha) - 1)``."""
+
+
+class GELU(Applied, function=functional.gelu, shown="approximate={0.approximate!r}"):
+    """``input`` times the normal distribution function of it."""
+
+
+class Softplus(Applied, function=functional.softplus):
+    """``log(1 + exp(beta * input)) / beta``."""
+
+
+class Softshrink(Applied, function=functional.softshrink, shown="{0.lambd}"):
+    """``input`` moved towards 0 by a number."""
+
+
+class Hardshrink(Applied, function=functional.hardshrink, shown="{0.lambd}"):
+    """``input``; 0 where its absolute value is not larger than a number."""
+
+
+class Threshold(Applied, function=functional.threshold):
+    """``input`` where it is larger than a threshold, a value elsewhere."""
+
+
+class Softmax(Applied, function=functional.softmax, settings="dim"):
+    """Exponentials divided by their sum along an axis."""
+
+
+class Softmin(Applied, function=functional.softmin, settings="dim"):
+    """``Softmax`` of the negative."""
+
+
+class LogSoftmax(Applied, function=functional.log_softmax, settings="dim"):
+    """Logarithm of ``Softmax``."""
+
+
+class GLU(Applied, function=functional.glu):
+    """The first half along an axis times the sigmoid of the second half."""
 
 
 class PReLU(Module):

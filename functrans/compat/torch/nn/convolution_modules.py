@@ -1,7 +1,7 @@
 """Convolutions and pooling as modules.
 
-Here: convolutions, which hold parameters, and rows of functions with settings. Not here: what they
-compute (``nn.functional``), what makes the classes of rows (``nn.module_rows``).
+Here: convolutions, which hold parameters, and functions with settings. Not here: what they
+compute (``nn.functional``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
@@ -19,7 +19,7 @@ from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.convolutions import per_axis
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
-from functrans.compat.torch.nn.module_rows import module_class
+from functrans.compat.torch.nn.module_rows import Applied
 
 # convolutions ------------------------------------------------------------------------------------
 
@@ -227,38 +227,42 @@ def per_axis_settings(rank: int, values: dict[str, Any]) -> None:
 
 WINDOW = "kernel_size={0.kernel_size}, stride={0.stride}, padding={0.padding}"
 
-max_pool_class = functools.partial(
-    module_class, settings="kernel_size stride padding dilation return_indices ceil_mode",
+
+class _MaxPool(
+    Applied, settings="kernel_size stride padding dilation return_indices ceil_mode",
     shown=f"{WINDOW}, dilation={{0.dilation}}, ceil_mode={{0.ceil_mode}}", prepare=stride_or_window,
-)  # fmt: skip
-"""``module_class`` for the largest elements of windows."""
+):  # fmt: skip
+    """The largest elements of windows."""
 
-_pool = functools.partial(module_class, __name__)
 
-MaxPool1d = max_pool_class(
-    __name__, "MaxPool1d", functional.max_pool1d, "The largest element of windows of ``[n, c, l]``."
-)
-MaxPool2d = max_pool_class(
-    __name__, "MaxPool2d", functional.max_pool2d,
-    "The largest element of windows of ``[n, c, h, w]``.",
-)  # fmt: skip
-AvgPool1d = _pool(
-    "AvgPool1d", functional.avg_pool1d, "Means of windows of ``[n, c, l]``.",
-    shown=WINDOW, prepare=functools.partial(per_axis_settings, 1),
-)  # fmt: skip
-AvgPool2d = _pool(
-    "AvgPool2d", functional.avg_pool2d, "Means of windows of ``[n, c, h, w]``.",
-    shown=WINDOW, prepare=stride_or_window,
-)  # fmt: skip
-AdaptiveAvgPool1d = _pool(
-    "AdaptiveAvgPool1d", functional.adaptive_avg_pool1d,
-    "Means of as many windows as asked for, of ``[n, c, l]``.",
-)  # fmt: skip
-AdaptiveAvgPool2d = _pool(
-    "AdaptiveAvgPool2d", functional.adaptive_avg_pool2d,
-    "Means of as many windows as asked for, of ``[n, c, h, w]``.",
-)  # fmt: skip
-CosineSimilarity = _pool(
-    "CosineSimilarity", functional.cosine_similarity,
-    "Cosine of the angle between vectors along an axis.", takes="x1 x2", shown="",
-)  # fmt: skip
+class MaxPool1d(_MaxPool, function=functional.max_pool1d):
+    """The largest element of windows of ``[n, c, l]``."""
+
+
+class MaxPool2d(_MaxPool, function=functional.max_pool2d):
+    """The largest element of windows of ``[n, c, h, w]``."""
+
+
+class AvgPool1d(
+    Applied,
+    function=functional.avg_pool1d,
+    shown=WINDOW,
+    prepare=functools.partial(per_axis_settings, 1),
+):
+    """Means of windows of ``[n, c, l]``."""
+
+
+class AvgPool2d(Applied, function=functional.avg_pool2d, shown=WINDOW, prepare=stride_or_window):
+    """Means of windows of ``[n, c, h, w]``."""
+
+
+class AdaptiveAvgPool1d(Applied, function=functional.adaptive_avg_pool1d):
+    """Means of as many windows as asked for, of ``[n, c, l]``."""
+
+
+class AdaptiveAvgPool2d(Applied, function=functional.adaptive_avg_pool2d):
+    """Means of as many windows as asked for, of ``[n, c, h, w]``."""
+
+
+class CosineSimilarity(Applied, function=functional.cosine_similarity, takes="x1 x2", shown=""):
+    """Cosine of the angle between vectors along an axis."""

@@ -1,7 +1,7 @@
 """Linear layers, embeddings, dropout and norms as modules.
 
-Here: classes that hold parameters, and rows of functions with settings. Not here: what they compute
-(``nn.functional``), ``Module`` (``nn.module``), what makes the classes of rows
+Here: classes that hold parameters, and functions with settings. Not here: what they compute
+(``nn.functional``), ``Module`` (``nn.module``), what their classes are made of
 (``nn.module_rows``).
 
 Layer: ``compat``.
@@ -9,7 +9,6 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.module import Module
-from functrans.compat.torch.nn.module_rows import module_class
+from functrans.compat.torch.nn.module_rows import Applied
 from functrans.compat.torch.nn.parameter import Parameter
 
 
@@ -221,10 +220,13 @@ def _sizes_as_tuple(values: dict[str, Any]) -> None:
     values["unflattened_size"] = tuple(values["unflattened_size"])
 
 
-_row = functools.partial(module_class, __name__)
+class Flatten(Applied, function=_flatten):
+    """Join axes, by default all but the first."""
 
-Flatten = _row("Flatten", _flatten, "Join axes, by default all but the first.")
-Unflatten = _row("Unflatten", _unflatten, "Divide an axis into several.", prepare=_sizes_as_tuple)
+
+class Unflatten(Applied, function=_unflatten, prepare=_sizes_as_tuple):
+    """Divide an axis into several."""
+
 
 # dropout -----------------------------------------------------------------------------------------
 
@@ -235,24 +237,26 @@ def _check_probability(values: dict[str, Any]) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-dropout_class = functools.partial(
-    module_class, settings="p inplace", shown="p={0.p}, inplace={0.inplace}",
+class _Dropout(
+    Applied,
+    settings="p inplace",
+    shown="p={0.p}, inplace={0.inplace}",
     prepare=_check_probability,
-)  # fmt: skip
-"""``module_class`` for what is random in training."""
+):
+    """What is random in training."""
 
-_dropout = functools.partial(dropout_class, __name__)
 
-Dropout = _dropout(
-    "Dropout", functional.dropout,
-    "Zeros at random places in training; see ``functional.dropout``.",
-)  # fmt: skip
-Dropout1d = _dropout(
-    "Dropout1d", functional.dropout1d, "Zeros in random channels of ``[n, c, l]`` in training."
-)
-Dropout2d = _dropout(
-    "Dropout2d", functional.dropout2d, "Zeros in random channels of ``[n, c, h, w]`` in training."
-)
+class Dropout(_Dropout, function=functional.dropout):
+    """Zeros at random places in training; see ``functional.dropout``."""
+
+
+class Dropout1d(_Dropout, function=functional.dropout1d):
+    """Zeros in random channels of ``[n, c, l]`` in training."""
+
+
+class Dropout2d(_Dropout, function=functional.dropout2d):
+    """Zeros in random channels of ``[n, c, h, w]`` in training."""
+
 
 # norms -------------------------------------------------------------------------------------------
 

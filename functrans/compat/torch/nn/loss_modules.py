@@ -1,20 +1,19 @@
 """Losses as modules.
 
-Here: rows of functions with settings, and the maker of losses. Not here: what they compute
-(``nn.functional``), what makes their classes (``nn.module_rows``).
+Here: functions with settings, and the base of losses. Not here: what they compute
+(``nn.functional``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.losses import reduction_of
-from functrans.compat.torch.nn.module_rows import module_class
+from functrans.compat.torch.nn.module_rows import Applied
 
 
 def resolve_reduction(values: dict[str, Any]) -> None:
@@ -30,56 +29,69 @@ def check_reduction(values: dict[str, Any]) -> None:
     reduction_of(values["reduction"])
 
 
-def _cross_entropy(self: Any, input: Tensor, target: Tensor) -> Tensor:
-    """The loss; arguments in order and a look at the buffers cost less than names."""
-    return functional.cross_entropy(
-        input, target, self.__dict__["_buffers"]["weight"], None, self.ignore_index, None,
-        self.reduction, self.label_smoothing,
-    )  # fmt: skip
+class _Loss(Applied, takes="input target", shown="", prepare=resolve_reduction):
+    """Of two tensors, unless other arguments are given."""
 
 
-loss_class = functools.partial(
-    module_class, takes="input target", shown="", prepare=resolve_reduction
-)
-"""``module_class`` for losses of two tensors, unless other arguments are given."""
+class MSELoss(_Loss, function=functional.mse_loss, settings="size_average reduce reduction"):
+    """Squared differences."""
 
-_loss = functools.partial(loss_class, __name__)
 
-MSELoss = _loss(
-    "MSELoss", functional.mse_loss, "Squared differences.", "size_average reduce reduction"
-)
-L1Loss = _loss("L1Loss", functional.l1_loss, "Absolute differences.")
-SoftMarginLoss = _loss(
-    "SoftMarginLoss", functional.soft_margin_loss, "``log(1 + exp(-target * input))``."
-)
-SmoothL1Loss = _loss(
-    "SmoothL1Loss", functional.smooth_l1_loss, "Absolute differences, squares near 0."
-)
-HuberLoss = _loss(
-    "HuberLoss", functional.huber_loss,
-    "Half the squares of differences up to ``delta``, linear beyond.", "reduction delta",
-)  # fmt: skip
-KLDivLoss = _loss("KLDivLoss", functional.kl_div, "``target * (log(target) - input)``.")
-PoissonNLLLoss = _loss(
-    "PoissonNLLLoss", functional.poisson_nll_loss, "Negative log-likelihood of counts."
-)
-HingeEmbeddingLoss = _loss(
-    "HingeEmbeddingLoss", functional.hinge_embedding_loss,
-    "``input`` for targets 1, ``max(0, margin - input)`` for targets -1.",
-)  # fmt: skip
-MarginRankingLoss = _loss(
-    "MarginRankingLoss", functional.margin_ranking_loss,
-    "``max(0, -target * (input1 - input2) + margin)``.",
-    takes="input1 input2 target", prepare=check_reduction,
-)  # fmt: skip
-BCELoss = _loss("BCELoss", functional.binary_cross_entropy, "Cross entropy of probabilities.")
-BCEWithLogitsLoss = _loss(
-    "BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits,
-    "Cross entropy of ``sigmoid(input)`` and ``target``.",
-)  # fmt: skip
-NLLLoss = _loss("NLLLoss", functional.nll_loss, "Negative log-likelihood of classes.")
-CrossEntropyLoss = _loss(
-    "CrossEntropyLoss", functional.cross_entropy,
-    "Cross entropy of the softmax of logits; see ``functional.cross_entropy``.",
-    forward=_cross_entropy,
-)  # fmt: skip
+class L1Loss(_Loss, function=functional.l1_loss):
+    """Absolute differences."""
+
+
+class SoftMarginLoss(_Loss, function=functional.soft_margin_loss):
+    """``log(1 + exp(-target * input))``."""
+
+
+class SmoothL1Loss(_Loss, function=functional.smooth_l1_loss):
+    """Absolute differences, squares near 0."""
+
+
+class HuberLoss(_Loss, function=functional.huber_loss, settings="reduction delta"):
+    """Half the squares of differences up to ``delta``, linear beyond."""
+
+
+class KLDivLoss(_Loss, function=functional.kl_div):
+    """``target * (log(target) - input)``."""
+
+
+class PoissonNLLLoss(_Loss, function=functional.poisson_nll_loss):
+    """Negative log-likelihood of counts."""
+
+
+class HingeEmbeddingLoss(_Loss, function=functional.hinge_embedding_loss):
+    """``input`` for targets 1, ``max(0, margin - input)`` for targets -1."""
+
+
+class MarginRankingLoss(
+    _Loss,
+    function=functional.margin_ranking_loss,
+    takes="input1 input2 target",
+    prepare=check_reduction,
+):
+    """``max(0, -target * (input1 - input2) + margin)``."""
+
+
+class BCELoss(_Loss, function=functional.binary_cross_entropy):
+    """Cross entropy of probabilities."""
+
+
+class BCEWithLogitsLoss(_Loss, function=functional.binary_cross_entropy_with_logits):
+    """Cross entropy of ``sigmoid(input)`` and ``target``."""
+
+
+class NLLLoss(_Loss, function=functional.nll_loss):
+    """Negative log-likelihood of classes."""
+
+
+class CrossEntropyLoss(_Loss, function=functional.cross_entropy):
+    """Cross entropy of the softmax of logits; see ``functional.cross_entropy``."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss; arguments in order and a look at the buffers cost less than names."""
+        return functional.cross_entropy(
+            input, target, self.__dict__["_buffers"]["weight"], None, self.ignore_index, None,
+            self.reduction, self.label_smoothing,
+        )  # fmt: skip

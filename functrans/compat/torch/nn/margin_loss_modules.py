@@ -1,7 +1,7 @@
 """Losses of distances and margins, and of sequences, as modules.
 
-Here: rows of functions with settings. Not here: what they compute (``nn.margin_losses``), what
-makes their classes (``nn.module_rows``).
+Here: functions with settings. Not here: what they compute (``nn.margin_losses``), what
+their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
@@ -13,10 +13,8 @@ from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn import functional
-from functrans.compat.torch.nn.loss_modules import check_reduction, loss_class, resolve_reduction
+from functrans.compat.torch.nn.loss_modules import _Loss, check_reduction, resolve_reduction
 from functrans.compat.torch.nn.module import Module
-
-_loss = functools.partial(loss_class, __name__)
 
 
 def _check_margin(name: str, values: dict[str, Any]) -> None:
@@ -51,43 +49,58 @@ class PairwiseDistance(Module):
         return functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-TripletMarginLoss = _loss(
-    "TripletMarginLoss", functional.triplet_margin_loss,
-    "By how much vectors are not nearer to one than to another, by a margin.",
-    takes="anchor positive negative", p=2.0,
+class TripletMarginLoss(
+    _Loss,
+    function=functional.triplet_margin_loss,
+    takes="anchor positive negative",
     prepare=functools.partial(_check_margin, "TripletMarginLoss"),
-)  # fmt: skip
-TripletMarginWithDistanceLoss = _loss(
-    "TripletMarginWithDistanceLoss", functional.triplet_margin_with_distance_loss,
-    "``TripletMarginLoss`` with a distance of the user's.",
-    "* distance_function margin swap reduction",
-    takes="anchor positive negative", prepare=_resolve_distance,
-)  # fmt: skip
-CosineEmbeddingLoss = _loss(
-    "CosineEmbeddingLoss", functional.cosine_embedding_loss,
-    "By how much the cosine of vectors is not 1 (target 1), or above a margin (target -1).",
-    takes="input1 input2 target", prepare=check_reduction, margin=0.0,
-)  # fmt: skip
-MultiLabelMarginLoss = _loss(
-    "MultiLabelMarginLoss", functional.multilabel_margin_loss,
-    "By how much scores of other classes are not below those of the right ones.",
-)  # fmt: skip
-MultiLabelSoftMarginLoss = _loss(
-    "MultiLabelSoftMarginLoss", functional.multilabel_soft_margin_loss,
-    "Cross entropy of independent classes, averaged over them.",
-)  # fmt: skip
-MultiMarginLoss = _loss(
-    "MultiMarginLoss", functional.multi_margin_loss,
-    "By how much scores of other classes are not below that of the right one, by a margin.",
-    prepare=_check_power,
-)  # fmt: skip
-GaussianNLLLoss = _loss(
-    "GaussianNLLLoss", functional.gaussian_nll_loss,
-    "Negative logarithm of the density of a normal distribution.", "* full eps reduction",
+    defaults={"p": 2.0},
+):
+    """By how much vectors are not nearer to one than to another, by a margin."""
+
+
+class TripletMarginWithDistanceLoss(
+    _Loss,
+    function=functional.triplet_margin_with_distance_loss,
+    settings="* distance_function margin swap reduction",
+    takes="anchor positive negative",
+    prepare=_resolve_distance,
+):
+    """``TripletMarginLoss`` with a distance of the user's."""
+
+
+class CosineEmbeddingLoss(
+    _Loss,
+    function=functional.cosine_embedding_loss,
+    takes="input1 input2 target",
+    prepare=check_reduction,
+    defaults={"margin": 0.0},
+):
+    """By how much the cosine of vectors is not 1 (target 1), or above a margin (target -1)."""
+
+
+class MultiLabelMarginLoss(_Loss, function=functional.multilabel_margin_loss):
+    """By how much scores of other classes are not below those of the right ones."""
+
+
+class MultiLabelSoftMarginLoss(_Loss, function=functional.multilabel_soft_margin_loss):
+    """Cross entropy of independent classes, averaged over them."""
+
+
+class MultiMarginLoss(_Loss, function=functional.multi_margin_loss, prepare=_check_power):
+    """By how much scores of other classes are not below that of the right one, by a margin."""
+
+
+class GaussianNLLLoss(
+    _Loss,
+    function=functional.gaussian_nll_loss,
+    settings="* full eps reduction",
     takes="input target var",
-)  # fmt: skip
-CTCLoss = _loss(
-    "CTCLoss", functional.ctc_loss,
-    "Negative logarithm of the probability of sequences, over all their alignments.",
-    takes="log_probs targets input_lengths target_lengths",
-)  # fmt: skip
+):
+    """Negative logarithm of the density of a normal distribution."""
+
+
+class CTCLoss(
+    _Loss, function=functional.ctc_loss, takes="log_probs targets input_lengths target_lengths"
+):
+    """Negative logarithm of the probability of sequences, over all their alignments."""

@@ -1,7 +1,7 @@
-"""Modules that apply a function with settings: their classes, made of rows.
+"""Modules that apply a function with settings: their classes, made of the words of a statement.
 
-Here: ``Applied``, their base, and ``module_class``, which makes one of a name, a function, a
-sentence and the settings. Not here: the rows (``nn.activation_modules``, ``nn.loss_modules`` and
+Here: ``Applied``, their base, which gives each class its constructor and its ``forward``, and
+``Row``, the words. Not here: the classes (``nn.activation_modules``, ``nn.loss_modules`` and
 others), ``Module`` (``nn.module``).
 
 Layer: ``compat``.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from functrans.compat.torch.nn.module import Module
 
@@ -20,10 +20,51 @@ _DEPRECATED = ("size_average", "reduce")
 """Arguments of constructors that are not kept."""
 
 
-class Applied(Module):
-    """A function of tensors, and its settings as attributes."""
+class Row(TypedDict, total=False):
+    """The words of a class statement; those of a base count where a class does not give its own."""
 
+    function: Callable[..., Any]
+    """What is applied. An argument ``training`` of it is the module's."""
+    settings: str
+    """The constructor's arguments, after ``*`` keywords; by default all but ``takes``."""
+    takes: str
+    """The arguments of ``forward``, by default ``input``."""
+    defaults: Mapping[str, Any]
+    """Defaults of settings, where they differ from the function's."""
+    fixed: Mapping[str, Any]
+    """Settings that the constructor does not take."""
+    prepare: Callable[[dict[str, Any]], None]
+    """Checks and changes the settings."""
+    shown: str
+    """``extra_repr``, with ``{0.name}`` for a setting; by default all but ``inplace``."""
+
+
+class Applied(Module):
+    """A function of tensors, and its settings as attributes.
+
+    A subclass whose statement has words, those of ``Row``, is made of them: types and defaults of
+    its settings are those of the function's arguments. What is a tensor among them is a buffer.
+
+    Example:
+      >>> from functrans.compat.torch.nn import functional
+      >>> class Elu(Applied, function=functional.elu, defaults={"alpha": 2.0}):
+      ...     pass
+      >>> Elu(inplace=True)
+      Elu(alpha=2.0, inplace=True)
+    """
+
+    _row: ClassVar[Row] = {}
     _shown: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **words: Unpack[Row]) -> None:
+        super().__init_subclass__()
+        cls._row = {**cls._row, **words}
+        if words and "function" in cls._row:
+            for name, member in _members(cls, **cls._row).items():
+                setattr(cls, name, member)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -33,8 +74,39 @@ class Applied(Module):
         return f"{text}, inplace=True" if text else "inplace=True"
 
 
+def _members(
+    cls: type[Applied],
+    function: Callable[..., Any],
+    settings: str | None = None,
+    takes: str = "input",
+    defaults: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    prepare: Callable[[dict[str, Any]], None] | None = None,
+    shown: str | None = None,
+) -> dict[str, Any]:
+    """What a class has that it does not write itself."""
+    whole = inspect.signature(function)
+    own = whole.parameters
+    taken, always = takes.split(), dict(fixed or {})
+    words = [n for n in own if n not in taken] if settings is None else settings.split()
+    constructor = _constructor(own, words, defaults or {})
+    if shown is None:
+        shown = ", ".join(f"{n}={{0.{n}}}" for n in constructor.parameters if n != "inplace")
+    init = _initializer(constructor, f"{cls.__name__}.__init__", prepare, always)
+    members = {"_shown": shown, "__init__": _method(cls, "__init__", init, constructor)}
+    if "forward" not in cls.__dict__:
+        call = whole.replace(parameters=[own[n] for n in taken])
+        kept = {*words, *always, "training"}.difference(_DEPRECATED)
+        forward = _application(function, own, call, f"{cls.__name__}.forward", kept)
+        members["forward"] = _method(cls, "forward", forward, call)
+    summary = cls.__dict__.get("__doc__")
+    if summary and not function.__name__.startswith("_") and "see ``" not in summary:
+        members["__doc__"] = f"{summary}\n\nSee ``nn.functional.{function.__name__}``."
+    return members
+
+
 def _constructor(
-    own: Mapping[str, inspect.Parameter], words: list[str], defaults: dict[str, Any]
+    own: Mapping[str, inspect.Parameter], words: list[str], defaults: Mapping[str, Any]
 ) -> inspect.Signature:
     kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = []
@@ -58,16 +130,6 @@ def _bound(
     return bound.arguments
 
 
-def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that gives attributes of a module; calls of modules should cost little."""
-    if len(names) > 1:
-        return operator.attrgetter(*names)
-    if not names:
-        return lambda module: ()
-    only = operator.attrgetter(*names)
-    return lambda module: (only(module),)
-
-
 def _initializer(
     constructor: inspect.Signature,
     name: str,
@@ -85,16 +147,27 @@ def _initializer(
             values = initial | kwargs
         else:
             values = _bound(constructor, name, args, kwargs)
+        values |= always
         if prepare is not None:
             prepare(values)
         super(Applied, self).__init__()
-        for key, value in (values | always).items():
+        for key, value in values.items():
             if key in buffers:
                 self.register_buffer(key, value)
             else:
                 setattr(self, key, value)
 
     return init
+
+
+def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that gives attributes of a module; calls of modules should cost little."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    if not names:
+        return lambda module: ()
+    only = operator.attrgetter(*names)
+    return lambda module: (only(module),)
 
 
 def _application(
@@ -125,75 +198,11 @@ def _application(
     return forward
 
 
-def _method(function: Any, home: str, name: str, signature: inspect.Signature) -> Any:
-    """A function as the method ``name``, whose signature can be read."""
-    function.__module__, function.__qualname__ = home, name
-    function.__name__ = name.rpartition(".")[2]
+def _method(cls: type, name: str, function: Any, signature: inspect.Signature) -> Any:
+    """A function as a method, whose signature can be read."""
+    function.__module__, function.__name__ = cls.__module__, name
+    function.__qualname__ = f"{cls.__qualname__}.{name}"
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [own, *signature.parameters.values()]
     function.__signature__ = signature.replace(parameters=parameters)
     return function
-
-
-def module_class(
-    home: str,
-    name: str,
-    function: Callable[..., Any],
-    summary: str,
-    settings: str | None = None,
-    *,
-    takes: str = "input",
-    base: type[Applied] = Applied,
-    shown: str | None = None,
-    prepare: Callable[[dict[str, Any]], None] | None = None,
-    fixed: Mapping[str, Any] | None = None,
-    forward: Callable[..., Any] | None = None,
-    **defaults: Any,
-) -> Any:
-    """A subclass of ``Applied``.
-
-    Types and defaults of the settings are those of the function's arguments. What is a tensor
-    among them is a buffer. A function with an argument ``training`` is told the module's.
-
-    Args:
-      home: name of the module that has the class.
-      name: of the class.
-      function: what is applied.
-      summary: first sentence of the documentation.
-      settings: the constructor's arguments; all of the function's but tensors by default. Those
-        after ``*`` are keywords.
-      takes: arguments of ``forward``.
-      base: the class above it.
-      shown: text for ``extra_repr``, with ``{0.name}`` for a setting; all but ``inplace`` by
-        default, which is shown if it is true.
-      prepare: checks and changes the constructor's arguments.
-      fixed: settings that the constructor does not take.
-      forward: the method, if there is a faster one than for all.
-      **defaults: where they differ from the function's.
-
-    Example:
-      >>> from functrans.compat.torch.nn import functional
-      >>> Elu = module_class(__name__, "Elu", functional.elu, "The function ``elu``.", alpha=2.0)
-      >>> Elu(inplace=True)
-      Elu(alpha=2.0, inplace=True)
-    """
-    whole = inspect.signature(function)
-    own = whole.parameters
-    taken, always = takes.split(), dict(fixed or {})
-    words = [n for n in own if n not in taken] if settings is None else settings.split()
-    constructor = _constructor(own, words, defaults)
-    if shown is None:
-        shown = ", ".join(f"{n}={{0.{n}}}" for n in constructor.parameters if n != "inplace")
-    call = whole.replace(parameters=[own[n] for n in taken])
-    if forward is None:
-        kept = {*words, *always, "training"}.difference(_DEPRECATED)
-        forward = _application(function, own, call, f"{name}.forward", kept)
-    init = _initializer(constructor, f"{name}.__init__", prepare, always)
-    is_named = function.__name__.startswith("_") or "see ``" in summary
-    see = "" if is_named else f"\n\nSee ``nn.functional.{function.__name__}``."
-    members = {
-        "__module__": home, "__qualname__": name, "__doc__": summary + see, "_shown": shown,
-        "__init__": _method(init, home, f"{name}.__init__", constructor),
-        "forward": _method(forward, home, f"{name}.forward", call),
-    }  # fmt: skip
-    return type(name, (base,), members)

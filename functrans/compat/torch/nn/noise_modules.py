@@ -1,42 +1,38 @@
 """Layers that draw random numbers, sums of embeddings, norms of instances as modules.
 
-Here: classes that hold parameters, and rows of functions with settings. Not here: what they compute
-(``nn.noise``, ``nn.layers``), what makes the classes of rows (``nn.module_rows``).
+Here: classes that hold parameters, and functions with settings. Not here: what they compute
+(``nn.noise``, ``nn.layers``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init
-from functrans.compat.torch.nn.layer_modules import _BatchNorm, dropout_class, empty_parameter
+from functrans.compat.torch.nn.layer_modules import _BatchNorm, _Dropout, empty_parameter
 from functrans.compat.torch.nn.module import Module
-from functrans.compat.torch.nn.module_rows import module_class
+from functrans.compat.torch.nn.module_rows import Applied
 from functrans.compat.torch.nn.parameter import Parameter
 
-_dropout = functools.partial(dropout_class, __name__)
 
-Dropout3d = _dropout(
-    "Dropout3d", functional.dropout3d,
-    "Zeros in random channels of ``[n, c, d, h, w]`` in training.",
-)  # fmt: skip
-AlphaDropout = _dropout(
-    "AlphaDropout", functional.alpha_dropout,
-    "Random elements at the least value of ``SELU`` in training.",
-)  # fmt: skip
-FeatureAlphaDropout = _dropout(
-    "FeatureAlphaDropout", functional.feature_alpha_dropout, "``AlphaDropout`` of whole channels."
-)
-RReLU = module_class(
-    __name__, "RReLU", functional.rrelu,
-    "The input; where it is negative, times a slope that is random in training.",
-    "lower upper inplace",
-)  # fmt: skip
+class Dropout3d(_Dropout, function=functional.dropout3d):
+    """Zeros in random channels of ``[n, c, d, h, w]`` in training."""
+
+
+class AlphaDropout(_Dropout, function=functional.alpha_dropout):
+    """Random elements at the least value of ``SELU`` in training."""
+
+
+class FeatureAlphaDropout(_Dropout, function=functional.feature_alpha_dropout):
+    """``AlphaDropout`` of whole channels."""
+
+
+class RReLU(Applied, function=functional.rrelu, settings="lower upper inplace"):
+    """The input; where it is negative, times a slope that is random in training."""
 
 
 class Softmax2d(Module):

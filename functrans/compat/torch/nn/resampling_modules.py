@@ -1,23 +1,20 @@
 """Images of other sizes, padding, rearranged channels and windows as modules.
 
-Here: rows of functions with settings, and ``Upsample``. Not here: what they compute
-(``nn.resampling``, ``nn.layers``), what makes the classes of rows (``nn.module_rows``).
+Here: functions with settings, and ``Upsample``. Not here: what they compute
+(``nn.resampling``, ``nn.layers``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.module import Module
-from functrans.compat.torch.nn.module_rows import module_class
-
-_row = functools.partial(module_class, __name__)
+from functrans.compat.torch.nn.module_rows import Applied
 
 
 class Upsample(Module):
@@ -70,13 +67,25 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-PixelShuffle = _row("PixelShuffle", functional.pixel_shuffle, "Channels moved into space.")
-PixelUnshuffle = _row("PixelUnshuffle", functional.pixel_unshuffle, "Space moved into channels.")
-ChannelShuffle = _row(
-    "ChannelShuffle", functional.channel_shuffle, "Channels in turn from each group."
-)
-Unfold = _row("Unfold", functional.unfold, "The windows of images as columns.")
-Fold = _row("Fold", functional.fold, "Images that sum up what columns say of their windows.")
+class PixelShuffle(Applied, function=functional.pixel_shuffle):
+    """Channels moved into space."""
+
+
+class PixelUnshuffle(Applied, function=functional.pixel_unshuffle):
+    """Space moved into channels."""
+
+
+class ChannelShuffle(Applied, function=functional.channel_shuffle):
+    """Channels in turn from each group."""
+
+
+class Unfold(Applied, function=functional.unfold):
+    """The windows of images as columns."""
+
+
+class Fold(Applied, function=functional.fold):
+    """Images that sum up what columns say of their windows."""
+
 
 # padding -----------------------------------------------------------------------------------------
 
@@ -95,44 +104,80 @@ def _in_mode(mode: str) -> Callable[..., Tensor]:
 _reflect, _replicate, _circular = map(_in_mode, ("reflect", "replicate", "circular"))
 
 
-def _pad(
-    name: str, rank: int, function: Callable[..., Tensor], summary: str, **options: Any
-) -> Any:
-    """A row whose setting ``padding`` is a number for each end of the last axes."""
+def _for_each_end(rank: int) -> Callable[[dict[str, Any]], None]:
+    """Makes ``padding`` a number for each end of the last axes."""
 
     def prepare(values: dict[str, Any]) -> None:
         padding = values["padding"]
         is_sequence = isinstance(padding, (tuple, list))
         values["padding"] = tuple(padding) if is_sequence else (padding,) * (2 * rank)
 
-    return _row(name, function, summary, **{"shown": "{0.padding}", "prepare": prepare, **options})
+    return prepare
 
 
-_constant_pad = functools.partial(_pad, shown="padding={0.padding}, value={0.value}")
-_zero_pad = functools.partial(_pad, settings="padding", fixed={"value": 0.0})
+class _Pad(Applied, shown="{0.padding}"):
+    """Something added around the last axes."""
 
-ConstantPad1d = _constant_pad("ConstantPad1d", 1, _constant, "A number added around the last axis.")
-ConstantPad2d = _constant_pad(
-    "ConstantPad2d", 2, _constant, "A number added around the last two axes."
-)
-ConstantPad3d = _constant_pad(
-    "ConstantPad3d", 3, _constant, "A number added around the last three axes."
-)
-ZeroPad1d = _zero_pad("ZeroPad1d", 1, _constant, "Zeros added around the last axis.")
-ZeroPad2d = _zero_pad("ZeroPad2d", 2, _constant, "Zeros added around the last two axes.")
-ZeroPad3d = _zero_pad("ZeroPad3d", 3, _constant, "Zeros added around the last three axes.")
-ReflectionPad1d = _pad("ReflectionPad1d", 1, _reflect, "The last axis mirrored at the ends.")
-ReflectionPad2d = _pad("ReflectionPad2d", 2, _reflect, "The last two axes mirrored at the ends.")
-ReflectionPad3d = _pad("ReflectionPad3d", 3, _reflect, "The last three axes mirrored at the ends.")
-ReplicationPad1d = _pad(
-    "ReplicationPad1d", 1, _replicate, "The outermost elements of the last axis repeated."
-)
-ReplicationPad2d = _pad(
-    "ReplicationPad2d", 2, _replicate, "The outermost elements of the last two axes repeated."
-)
-ReplicationPad3d = _pad(
-    "ReplicationPad3d", 3, _replicate, "The outermost elements of the last three axes repeated."
-)
-CircularPad1d = _pad("CircularPad1d", 1, _circular, "The last axis repeated as a ring.")
-CircularPad2d = _pad("CircularPad2d", 2, _circular, "The last two axes repeated as a ring.")
-CircularPad3d = _pad("CircularPad3d", 3, _circular, "The last three axes repeated as a ring.")
+
+class _ConstantPad(Applied, function=_constant, shown="padding={0.padding}, value={0.value}"):
+    """A number added around the last axes."""
+
+
+class ConstantPad1d(_ConstantPad, prepare=_for_each_end(1)):
+    """A number added around the last axis."""
+
+
+class ConstantPad2d(_ConstantPad, prepare=_for_each_end(2)):
+    """A number added around the last two axes."""
+
+
+class ConstantPad3d(_ConstantPad, prepare=_for_each_end(3)):
+    """A number added around the last three axes."""
+
+
+class ZeroPad1d(ConstantPad1d, settings="padding", fixed={"value": 0.0}, shown="{0.padding}"):
+    """Zeros added around the last axis."""
+
+
+class ZeroPad2d(ConstantPad2d, settings="padding", fixed={"value": 0.0}, shown="{0.padding}"):
+    """Zeros added around the last two axes."""
+
+
+class ZeroPad3d(ConstantPad3d, settings="padding", fixed={"value": 0.0}, shown="{0.padding}"):
+    """Zeros added around the last three axes."""
+
+
+class ReflectionPad1d(_Pad, function=_reflect, prepare=_for_each_end(1)):
+    """The last axis mirrored at the ends."""
+
+
+class ReflectionPad2d(_Pad, function=_reflect, prepare=_for_each_end(2)):
+    """The last two axes mirrored at the ends."""
+
+
+class ReflectionPad3d(_Pad, function=_reflect, prepare=_for_each_end(3)):
+    """The last three axes mirrored at the ends."""
+
+
+class ReplicationPad1d(_Pad, function=_replicate, prepare=_for_each_end(1)):
+    """The outermost elements of the last axis repeated."""
+
+
+class ReplicationPad2d(_Pad, function=_replicate, prepare=_for_each_end(2)):
+    """The outermost elements of the last two axes repeated."""
+
+
+class ReplicationPad3d(_Pad, function=_replicate, prepare=_for_each_end(3)):
+    """The outermost elements of the last three axes repeated."""
+
+
+class CircularPad1d(_Pad, function=_circular, prepare=_for_each_end(1)):
+    """The last axis repeated as a ring."""
+
+
+class CircularPad2d(_Pad, function=_circular, prepare=_for_each_end(2)):
+    """The last two axes repeated as a ring."""
+
+
+class CircularPad3d(_Pad, function=_circular, prepare=_for_each_end(3)):
+    """The last three axes repeated as a ring."""
