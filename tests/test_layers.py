@@ -177,7 +177,7 @@ torch.autograd.functional torch.devices torch.dtypes torch.further_names
 torch.nn.activations torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter
 torch.nn.randomness torch.not_offered torch.polynomials torch.utils.checkpoint
 torch.utils.datasets torch.utils.samplers torch.values torch.warned
-torch.amp torch.archives torch.submodules
+torch.amp torch.archives torch.optim.updates torch.submodules
 torch.backends torch.cuda torch.weights
 torch.saving
 torch.autograd torch.fft torch.func torch.functional_names torch.linalg torch.nn.init

@@ -1,77 +1,40 @@
 """First-order algorithms: ``SGD``, ``Adam``, ``AdamW``, ``RMSprop``, ``Adagrad`` and others.
 
+Not here: what their updates are made of (``optim.updates``).
+
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.optim.optimizer import (
-    Optimizer,
+from functrans.compat.torch.optim.optimizer import Optimizer
+from functrans.compat.torch.optim.updates import (
+    begin,
+    blended,
     check_positive,
+    checked,
+    decayed,
+    filled,
+    kept,
+    like,
+    moved,
+    next_step,
     number,
+    power,
+    root,
     scalar,
+    stored,
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, sign
-from functrans.primitives.structural import broadcast_to, cast
 from functrans.trace import Tracer
-
-
-def _zeros_like(x: Any) -> Tensor:
-    result = Tensor.of(np.zeros(x.shape, x.dtype))
-    result._follows = True
-    return result
-
-
-def _kept(state: dict[str, Any], name: str, p: Any, value: Any) -> None:
-    """Store a part of the state, in place where there is one."""
-    have = state.get(name)
-    if have is None:
-        trace = p.__dict__.get("_trace") if isinstance(value, Tracer) else None
-        state[name] = Tensor.of(
-            value if isinstance(value, Tracer) else np.array(value), None, trace
-        )
-        state[name]._follows = True
-    else:
-        assign("optimizer_step_", have, value)
-
-
-def _next_step(state: dict[str, Any]) -> Any:
-    """The number of this step: a Python number, or what stands for it in a traced step."""
-    step = state["step"]
-    value = value_of(step) + np.float32(1.0)
-    assign("add_", step, value)
-    if isinstance(value, Tracer):
-        return cast(value, np.float64)
-    return float(value)
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    return ew.power(base, exponent) if isinstance(exponent, Tracer) else base**exponent
-
-
-def _root(x: Any) -> Any:
-    return ew.sqrt(x) if isinstance(x, Tracer) else math.sqrt(x)
-
-
-def _like(x: Any, dtype: Any) -> Any:
-    """A number that multiplies arrays of a dtype."""
-    return cast(x, dtype) if isinstance(x, Tracer) else x
-
-
-def _filled(number: Any, like: Any) -> Any:
-    """An array of one number, shaped like another; traced if the number is."""
-    if isinstance(number, Tracer):
-        return broadcast_to(cast(number, like.dtype), like.shape)
-    return np.full(like.shape, number, like.dtype)
 
 
 class SGD(Optimizer):
@@ -103,42 +66,20 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        momentum: float = 0,
-        dampening: float = 0,
-        weight_decay: float = 0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("momentum value", momentum)
-        check_positive("weight_decay value", weight_decay)
-        _check_differentiable(differentiable)
+        self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
+        weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
+        foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(
-            params,
-            {
-                "lr": lr, "momentum": momentum, "dampening": dampening,
-                "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
-                "foreach": foreach, "differentiable": differentiable, "fused": fused,
-            },
-        )  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
-        momentum, decay = group["momentum"], group["weight_decay"]
-        rate = group["lr"]
+        momentum, rate = group["momentum"], group["lr"]
         for p, value, grad in with_gradients(group):
             lr = rate if type(rate) is float else number(rate, value.dtype)
-            if decay:
-                grad = grad + decay * value
+            value, grad = decayed(group, value, grad)
             if momentum:
                 state = self.state[p]
                 have = state.get("momentum_buffer")
@@ -146,17 +87,9 @@ class SGD(Optimizer):
                     direction = grad
                 else:
                     direction = momentum * value_of(have) + (1 - group["dampening"]) * grad
-                _kept(state, "momentum_buffer", p, direction)
+                kept(state, "momentum_buffer", p, direction)
                 grad = grad + momentum * direction if group["nesterov"] else direction
             assign("sgd_step_", p, value - lr * grad)
-
-
-def _check_differentiable(differentiable: bool) -> None:
-    if differentiable:
-        raise NotImplementedError(
-            "differentiable=True is not supported; write the update with out-of-place operations, "
-            "or differentiate through functrans.func.grad"
-        )
 
 
 class Adam(Optimizer):
@@ -183,65 +116,33 @@ class Adam(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        amsgrad: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("epsilon value", eps)
-        _check_betas(betas)
-        check_positive("weight_decay value", weight_decay)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
-                "capturable": capturable, "differentiable": differentiable, "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
-        )  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
-        beta1, beta2 = group["betas"]
-        decay, eps = group["weight_decay"], group["eps"]
+        (beta1, beta2), eps = group["betas"], group["eps"]
         for p, value, grad in with_gradients(group):
             dtype = value.dtype
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
-                state["exp_avg"] = _zeros_like(value)
-                state["exp_avg_sq"] = _zeros_like(value)
-                if group["amsgrad"]:
-                    state["max_exp_avg_sq"] = _zeros_like(value)
-            step = _next_step(state)
-            if decay and group["decoupled_weight_decay"]:
-                value = value * (1 - lr * decay)
-            elif decay:
-                grad = grad + decay * value
-            mean = value_of(state["exp_avg"])
-            mean = mean + (1 - beta1) * (grad - mean)
-            square = beta2 * value_of(state["exp_avg_sq"]) + (1 - beta2) * (grad * grad)
-            assign("adam_step_", state["exp_avg"], mean)
-            assign("adam_step_", state["exp_avg_sq"], square)
+                names = ["max_exp_avg_sq"] if group["amsgrad"] else []
+                begin(state, value, "exp_avg", "exp_avg_sq", *names)
+            step = next_step(state)
+            value, grad = decayed(group, value, grad, lr)
+            mean = moved("adam_step_", state["exp_avg"], grad, 1 - beta1)
+            square = blended("adam_step_", state["exp_avg_sq"], grad * grad, beta2)
             if group["amsgrad"]:
-                square = ew.maximum(value_of(state["max_exp_avg_sq"]), square)
-                assign("adam_step_", state["max_exp_avg_sq"], square)
-            rate = _like(lr / (1 - _power(beta1, step)), dtype)
-            correction = _like(_root(1 - _power(beta2, step)), dtype)
+                largest = state["max_exp_avg_sq"]
+                square = stored("adam_step_", largest, ew.maximum(value_of(largest), square))
+            rate = like(lr / (1 - power(beta1, step)), dtype)
+            correction = like(root(1 - power(beta2, step)), dtype)
             new = value - rate * (mean / (ew.sqrt(square) / correction + eps))
             assign("adam_step_", p, new)
 
@@ -253,23 +154,11 @@ class AdamW(Adam):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        **options: Any,
-    ) -> None:
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         options["decoupled_weight_decay"] = True
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
-
-
-def _check_betas(betas: tuple[float, float]) -> None:
-    for i, beta in enumerate(betas):
-        if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 
 
 class Adamax(Optimizer):
@@ -279,31 +168,11 @@ class Adamax(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("epsilon value", eps)
-        _check_betas(betas)
-        check_positive("weight_decay value", weight_decay)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )  # fmt: skip
+        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
@@ -312,18 +181,13 @@ class Adamax(Optimizer):
             dtype = value.dtype
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
-                state["exp_avg"] = _zeros_like(value)
-                state["exp_inf"] = _zeros_like(value)
-            step = _next_step(state)
-            if group["weight_decay"]:
-                grad = grad + group["weight_decay"] * value
-            mean = value_of(state["exp_avg"])
-            mean = mean + (1 - beta1) * (grad - mean)
+                begin(state, value, "exp_avg", "exp_inf")
+            step = next_step(state)
+            value, grad = decayed(group, value, grad)
+            mean = moved("adamax_step_", state["exp_avg"], grad, 1 - beta1)
             largest = ew.maximum(beta2 * value_of(state["exp_inf"]), absolute(grad) + group["eps"])
-            assign("adamax_step_", state["exp_avg"], mean)
             assign("adamax_step_", state["exp_inf"], largest)
-            rate = _like(number(group["lr"], dtype) / (1 - _power(beta1, step)), dtype)
+            rate = like(number(group["lr"], dtype) / (1 - power(beta1, step)), dtype)
             assign("adamax_step_", p, value - rate * (mean / largest))
 
 
@@ -334,71 +198,40 @@ class NAdam(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("epsilon value", eps)
-        _check_betas(betas)
-        check_positive("weight_decay value", weight_decay)
-        check_positive("momentum_decay value", momentum_decay)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
-                "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-            },
-        )  # fmt: skip
+        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+        maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         beta1, beta2 = group["betas"]
-        decay, slowing = group["weight_decay"], group["momentum_decay"]
+        slowing = group["momentum_decay"]
         for p, value, grad in with_gradients(group):
             dtype = value.dtype
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
+                begin(state, value, "exp_avg", "exp_avg_sq")
                 state["mu_product"] = scalar(1.0)
-                state["exp_avg"] = _zeros_like(value)
-                state["exp_avg_sq"] = _zeros_like(value)
-            step = _next_step(state)
-            if decay and group["decoupled_weight_decay"]:
-                value = value * (1 - lr * decay)
-            elif decay:
-                grad = grad + decay * value
-            mu = beta1 * (1.0 - 0.5 * _power(0.96, step * slowing))
-            mu_next = beta1 * (1.0 - 0.5 * _power(0.96, (step + 1) * slowing))
+            step = next_step(state)
+            value, grad = decayed(group, value, grad, lr)
+            mu = beta1 * (1.0 - 0.5 * power(0.96, step * slowing))
+            mu_next = beta1 * (1.0 - 0.5 * power(0.96, (step + 1) * slowing))
             kind = state["mu_product"].dtype
-            product = value_of(state["mu_product"]) * _like(mu, kind)
+            product = value_of(state["mu_product"]) * like(mu, kind)
             product = product if isinstance(product, Tracer) else kind.type(product)
             assign("nadam_step_", state["mu_product"], product)
-            mean = value_of(state["exp_avg"])
-            mean = mean + (1 - beta1) * (grad - mean)
-            square = beta2 * value_of(state["exp_avg_sq"]) + (1 - beta2) * (grad * grad)
-            assign("nadam_step_", state["exp_avg"], mean)
-            assign("nadam_step_", state["exp_avg_sq"], square)
-            correction = _like(1 - _power(beta2, step), dtype)
-            root = ew.sqrt(square / correction) + group["eps"]
+            mean = moved("nadam_step_", state["exp_avg"], grad, 1 - beta1)
+            square = blended("nadam_step_", state["exp_avg_sq"], grad * grad, beta2)
+            correction = like(1 - power(beta2, step), dtype)
+            size = ew.sqrt(square / correction) + group["eps"]
             wide: Any = product if isinstance(product, Tracer) else float(product)
-            of_grad = _like(lr * (1.0 - mu) / (1.0 - wide), dtype)
-            of_mean = _like(lr * mu_next / (1.0 - wide * mu_next), dtype)
-            assign("nadam_step_", p, value - of_grad * (grad / root) - of_mean * (mean / root))
+            of_grad = like(lr * (1.0 - mu) / (1.0 - wide), dtype)
+            of_mean = like(lr * mu_next / (1.0 - wide * mu_next), dtype)
+            assign("nadam_step_", p, value - of_grad * (grad / size) - of_mean * (mean / size))
 
 
 class RMSprop(Optimizer):
@@ -419,33 +252,13 @@ class RMSprop(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
+        self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0, momentum: float = 0, centered: bool = False,
+        capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
         differentiable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("epsilon value", eps)
-        check_positive("momentum value", momentum)
-        check_positive("weight_decay value", weight_decay)
+    ) -> None:  # fmt: skip
         check_positive("alpha value", alpha)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-                "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-                "maximize": maximize, "differentiable": differentiable,
-            },
-        )  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
@@ -454,28 +267,19 @@ class RMSprop(Optimizer):
             lr = number(group["lr"], value.dtype)
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
-                state["square_avg"] = _zeros_like(value)
-                if momentum > 0:
-                    state["momentum_buffer"] = _zeros_like(value)
-                if group["centered"]:
-                    state["grad_avg"] = _zeros_like(value)
-            _next_step(state)
-            if group["weight_decay"]:
-                grad = grad + group["weight_decay"] * value
-            square = alpha * value_of(state["square_avg"]) + (1 - alpha) * (grad * grad)
-            assign("rmsprop_step_", state["square_avg"], square)
+                names = ["momentum_buffer"] if momentum > 0 else []
+                names += ["grad_avg"] if group["centered"] else []
+                begin(state, value, "square_avg", *names)
+            next_step(state)
+            value, grad = decayed(group, value, grad)
+            square = blended("rmsprop_step_", state["square_avg"], grad * grad, alpha)
             if group["centered"]:
-                mean = value_of(state["grad_avg"])
-                mean = mean + (1 - alpha) * (grad - mean)
-                assign("rmsprop_step_", state["grad_avg"], mean)
-                root = ew.sqrt(square - mean * mean) + group["eps"]
-            else:
-                root = ew.sqrt(square) + group["eps"]
-            direction = grad / root
+                mean = moved("rmsprop_step_", state["grad_avg"], grad, 1 - alpha)
+                square = square - mean * mean
+            direction = grad / (ew.sqrt(square) + group["eps"])
             if momentum > 0:
-                direction = momentum * value_of(state["momentum_buffer"]) + direction
-                assign("rmsprop_step_", state["momentum_buffer"], direction)
+                have = state["momentum_buffer"]
+                direction = stored("rmsprop_step_", have, momentum * value_of(have) + direction)
             assign("rmsprop_step_", p, value - lr * direction)
 
 
@@ -498,33 +302,11 @@ class Adagrad(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-10,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("lr_decay value", lr_decay)
-        check_positive("weight_decay value", weight_decay)
-        check_positive("initial_accumulator_value value", initial_accumulator_value)
-        check_positive("epsilon value", eps)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
-                "maximize": maximize, "differentiable": differentiable, "fused": fused,
-            },
-        )  # fmt: skip
+        self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(params, checked(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 state = self.state[p]
@@ -537,12 +319,10 @@ class Adagrad(Optimizer):
         for p, value, grad in with_gradients(group):
             dtype = value.dtype
             state = self.state[p]
-            step = _next_step(state)
-            if group["weight_decay"]:
-                grad = grad + group["weight_decay"] * value
-            rate = _like(number(group["lr"], dtype) / (1 + (step - 1) * group["lr_decay"]), dtype)
-            total = value_of(state["sum"]) + grad * grad
-            assign("adagrad_step_", state["sum"], total)
+            step = next_step(state)
+            value, grad = decayed(group, value, grad)
+            rate = like(number(group["lr"], dtype) / (1 + (step - 1) * group["lr_decay"]), dtype)
+            total = stored("adagrad_step_", state["sum"], value_of(state["sum"]) + grad * grad)
             assign("adagrad_step_", p, value - rate * (grad / (ew.sqrt(total) + group["eps"])))
 
 
@@ -553,32 +333,13 @@ class Adadelta(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        capturable: bool = False,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
+        self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6,
+        weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
+        maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        check_positive("epsilon value", eps)
-        check_positive("weight_decay value", weight_decay)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay,
-                "maximize": maximize, "capturable": capturable, "foreach": foreach,
-                "differentiable": differentiable,
-            },
-        )  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
@@ -587,17 +348,13 @@ class Adadelta(Optimizer):
             lr = number(group["lr"], value.dtype)
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
-                state["square_avg"] = _zeros_like(value)
-                state["acc_delta"] = _zeros_like(value)
-            _next_step(state)
-            if group["weight_decay"]:
-                grad = grad + group["weight_decay"] * value
-            square = rho * value_of(state["square_avg"]) + (1 - rho) * (grad * grad)
-            moved = value_of(state["acc_delta"])
-            delta = ew.sqrt(moved + eps) / ew.sqrt(square + eps) * grad
-            assign("adadelta_step_", state["square_avg"], square)
-            assign("adadelta_step_", state["acc_delta"], rho * moved + (1 - rho) * (delta * delta))
+                begin(state, value, "square_avg", "acc_delta")
+            next_step(state)
+            value, grad = decayed(group, value, grad)
+            square = blended("adadelta_step_", state["square_avg"], grad * grad, rho)
+            before = value_of(state["acc_delta"])
+            delta = ew.sqrt(before + eps) / ew.sqrt(square + eps) * grad
+            blended("adadelta_step_", state["acc_delta"], delta * delta, rho)
             assign("adadelta_step_", p, value - lr * delta)
 
 
@@ -608,28 +365,13 @@ class Rprop(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50),
-        *,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
+        self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
+        foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
-                "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-            },
-        )  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
@@ -638,11 +380,10 @@ class Rprop(Optimizer):
         for p, value, grad in with_gradients(group):
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
-                state["prev"] = _zeros_like(value)
+                begin(state, value, "prev")
                 rate = number(group["lr"], value.dtype)
-                _kept(state, "step_size", p, _filled(rate, value))
-            _next_step(state)
+                kept(state, "step_size", p, filled(rate, value))
+            next_step(state)
             agreement = grad * value_of(state["prev"])
             one = value.dtype.type(1.0)
             factor = ew.where(

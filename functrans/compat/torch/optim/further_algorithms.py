@@ -1,6 +1,6 @@
 """Less usual algorithms: ``RAdam``, ``ASGD``, ``Adafactor``.
 
-Not here: the usual ones (``optim.algorithms``).
+Not here: the usual ones (``optim.algorithms``), what updates are made of (``optim.updates``).
 
 Layer: ``compat``.
 """
@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.optim.algorithms import (
-    _check_betas,
-    _check_differentiable,
-    _kept,
-    _like,
-    _next_step,
-    _power,
-    _root,
-    _zeros_like,
-)
-from functrans.compat.torch.optim.optimizer import (
-    Optimizer,
-    check_positive,
+from functrans.compat.torch.optim.optimizer import Optimizer
+from functrans.compat.torch.optim.updates import (
+    begin,
+    blended,
+    checked,
+    decayed,
+    kept,
+    like,
+    moved,
+    next_step,
     number,
+    options,
+    power,
+    root,
     scalar,
     scalar_dtype,
     with_gradients,
@@ -59,62 +59,32 @@ class RAdam(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
         differentiable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("epsilon value", eps)
-        _check_betas(betas)
-        check_positive("weight_decay value", weight_decay)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                "maximize": maximize, "foreach": foreach, "capturable": capturable,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
-        )  # fmt: skip
+    ) -> None:  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         beta1, beta2 = group["betas"]
-        decay = group["weight_decay"]
         limit = 2 / (1 - beta2) - 1
         for p, value, grad in with_gradients(group):
             dtype = value.dtype
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
-                state["exp_avg"] = _zeros_like(value)
-                state["exp_avg_sq"] = _zeros_like(value)
-            step: Any = _next_step(state)
-            if decay and group["decoupled_weight_decay"]:
-                value = value * (1 - lr * decay)
-            elif decay:
-                grad = grad + decay * value
-            mean = value_of(state["exp_avg"])
-            mean = mean + (1 - beta1) * (grad - mean)
-            square = beta2 * value_of(state["exp_avg_sq"]) + (1 - beta2) * (grad * grad)
-            assign("radam_step_", state["exp_avg"], mean)
-            assign("radam_step_", state["exp_avg_sq"], square)
-            rest = 1 - _power(beta2, step)
-            length: Any = limit - 2 * step * _power(beta2, step) / rest
-            direction = mean * _like(lr / (1 - _power(beta1, step)), dtype)
+                begin(state, value, "exp_avg", "exp_avg_sq")
+            step: Any = next_step(state)
+            value, grad = decayed(group, value, grad, lr)
+            mean = moved("radam_step_", state["exp_avg"], grad, 1 - beta1)
+            square = blended("radam_step_", state["exp_avg_sq"], grad * grad, beta2)
+            rest = 1 - power(beta2, step)
+            length: Any = limit - 2 * step * power(beta2, step) / rest
+            direction = mean * like(lr / (1 - power(beta1, step)), dtype)
             factor = _rectification(length, limit)
-            adapted = _like(factor * _root(rest), dtype) / (ew.sqrt(square) + group["eps"])
+            adapted = like(factor * root(rest), dtype) / (ew.sqrt(square) + group["eps"])
             if isinstance(length, Tracer):
                 adapted = ew.where(ew.greater(length, 5.0), adapted, value.dtype.type(1.0))
             elif length <= 5.0:
@@ -128,7 +98,7 @@ def _rectification(length: Any, limit: float) -> Any:
     elif length <= 5.0:
         return 1.0
     ratio = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
-    return _root(ratio)
+    return root(ratio)
 
 
 class ASGD(Optimizer):
@@ -151,29 +121,11 @@ class ASGD(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        check_positive("learning rate", lr)
-        check_positive("weight_decay value", weight_decay)
-        _check_differentiable(differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
-                "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )  # fmt: skip
+        self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+        t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, checked(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
@@ -183,22 +135,20 @@ class ASGD(Optimizer):
             lr = number(group["lr"], dtype)
             state = self.state[p]
             if not state:
-                state["step"] = scalar(0.0)
+                begin(state, value, "ax")
                 kind = scalar_dtype()
                 first = structural.cast(lr, kind) if isinstance(lr, Tracer) else kind.type(lr)
-                _kept(state, "eta", p, first)
+                kept(state, "eta", p, first)
                 state["mu"] = scalar(1.0)
-                state["ax"] = _zeros_like(value)
-            step = _next_step(state)
-            if group["weight_decay"]:
-                grad = grad + group["weight_decay"] * value
+            step = next_step(state)
+            value, grad = decayed(group, value, grad)
             eta = structural.cast(value_of(state["eta"]), dtype)
             mu = structural.cast(value_of(state["mu"]), dtype)
             value = value * (1 - lambd * eta) - eta * grad
             mean = value_of(state["ax"])
             assign("asgd_step_", p, value)
             assign("asgd_step_", state["ax"], ew.where(mu == 1, value, mean + mu * (value - mean)))
-            rate = lr / _power(1 + lambd * lr * step, group["alpha"])
+            rate = lr / power(1 + lambd * lr * step, group["alpha"])
             late = step - group["t0"]
             share = 1 / (ew.maximum(late, 1.0) if isinstance(late, Tracer) else max(1.0, late))
             assign("asgd_step_", state["eta"], structural.cast(rate, state["eta"].dtype))
@@ -228,17 +178,10 @@ class Adafactor(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 1e-3),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-    ) -> None:
+        self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0,
+        *, foreach: bool | None = None, maximize: bool = False,
+    ) -> None:  # fmt: skip
         if isinstance(lr, Tensor) and math.prod(lr.shape) != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not isinstance(lr, Tensor) and lr < 0.0:
@@ -253,13 +196,7 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if weight_decay < 0.0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        super().__init__(
-            params,
-            {
-                "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d,
-                "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
-            },
-        )  # fmt: skip
+        super().__init__(params, options(locals()))
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
@@ -271,17 +208,15 @@ class Adafactor(Optimizer):
             state = self.state[p]
             shape = shape_of(grad)
             if not state:
-                state["step"] = scalar(0.0)
+                begin(state, value, *(["variance"] if len(shape) <= 1 else []))
                 if len(shape) > 1:
                     state["row_var"] = Tensor.of(np.zeros((*shape[:-1], 1), dtype))
                     state["col_var"] = Tensor.of(np.zeros((*shape[:-2], 1, shape[-1]), dtype))
-                else:
-                    state["variance"] = _zeros_like(value)
-            step = _next_step(state)
-            share = _like(_power(step, group["beta2_decay"]), dtype)
-            rate = 1 / _root(step)
+            step = next_step(state)
+            share = like(power(step, group["beta2_decay"]), dtype)
+            rate = 1 / root(step)
             rate = ew.minimum(rate, lr) if isinstance(rate, Tracer) else min(lr, rate)
-            rate = ew.maximum(_root_mean_square(value), smallest) * _like(rate, dtype)
+            rate = ew.maximum(_root_mean_square(value), smallest) * like(rate, dtype)
             if group["weight_decay"]:
                 value = value * (1 - lr * group["weight_decay"])
             spread = self._spread(state, grad, share, eps)
@@ -294,17 +229,12 @@ class Adafactor(Optimizer):
         shape = shape_of(grad)
         square = grad * grad
         if len(shape) <= 1:
-            have = value_of(state["variance"])
-            new = have + share * (square - have)
-            assign("adafactor_step_", state["variance"], new)
-            return new
+            return moved("adafactor_step_", state["variance"], square, share)
         parts = []
         for name, axis in (("row_var", len(shape) - 1), ("col_var", len(shape) - 2)):
-            have = value_of(state[name])
             mean = structural.reduce_sum(square, (axis,)) / float(shape[axis])
-            new = have + share * (structural.reshape(mean, shape_of(have)) - have)
-            assign("adafactor_step_", state[name], new)
-            parts.append(new)
+            mean = structural.reshape(mean, state[name].shape)
+            parts.append(moved("adafactor_step_", state[name], mean, share))
         rows, columns = parts
         mean = structural.reduce_sum(rows, (len(shape) - 2,)) / float(shape[-2])
         mean = structural.reshape(mean, (*shape[:-2], 1, 1))

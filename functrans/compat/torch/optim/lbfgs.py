@@ -19,6 +19,7 @@ import numpy as np
 from functrans.autograd.modes import enable_grad, no_grad
 from functrans.autograd.tensors import plain_of
 from functrans.compat.torch.optim.optimizer import Optimizer
+from functrans.compat.torch.optim.updates import options
 from functrans.compat.torch.values import assign
 
 _DECREASE = 1e-4
@@ -189,26 +190,13 @@ class LBFGS(Optimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
+        self, params: Any, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
+        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
         line_search_fn: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if max_eval is None:
             max_eval = max_iter * 5 // 4
-        super().__init__(
-            params,
-            {
-                "lr": lr, "max_iter": max_iter, "max_eval": max_eval,
-                "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
-                "history_size": history_size, "line_search_fn": line_search_fn,
-            },
-        )  # fmt: skip
+        super().__init__(params, options(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

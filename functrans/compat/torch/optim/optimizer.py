@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,10 @@ import numpy as np
 from functrans.autograd.hooks import Hooks, RemovableHandle
 from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import enable_grad, no_grad
-from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad
 from functrans.compat.torch.values import value_of
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer
 
 
 class _Required:
@@ -289,47 +287,3 @@ def _fitted(name: str, x: Any, p: Tensor) -> Any:
     if name != "step" and p.dtype.kind in "fcV":
         value = cast(value, p.dtype)
     return Tensor.of(np.array(value))
-
-
-# what updates are made of ------------------------------------------------------------------------
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse a negative option.
-
-    Raises:
-      ValueError: in torch's words.
-    """
-    if not isinstance(value, Tensor) and value < 0.0:
-        raise ValueError(f"Invalid {name}: {value}")
-
-
-def number(x: Any, dtype: Any) -> Any:
-    """An option as a number; a tensor's value in the dtype of the parameter."""
-    if isinstance(x, Tensor):
-        value = value_of(x)
-        return cast(value, dtype) if isinstance(value, Tracer) else value.item()
-    return x
-
-
-def scalar_dtype() -> np.dtype:
-    """The dtype of numbers in states: float64 where that is the default one, else float32."""
-    return torch_defaults.dtype if torch_defaults.dtype == np.float64 else np.dtype(np.float32)
-
-
-def scalar(value: float) -> Tensor:
-    """A number of a state."""
-    return Tensor.of(np.array(value, scalar_dtype()))
-
-
-def with_gradients(group: dict[str, Any]) -> Iterable[tuple[Any, Any, Any]]:
-    """Parameters that have a gradient, with their values and those of the gradients.
-
-    The gradients point uphill; of a group that is to be maximized, downhill.
-    """
-    maximize = group["maximize"]
-    for p in group["params"]:
-        grad = p.grad
-        if grad is not None:
-            value = value_of(grad)
-            yield p, value_of(p), -value if maximize else value
