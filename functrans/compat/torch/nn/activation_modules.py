@@ -17,6 +17,12 @@ from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+]  # fmt: skip
+
 
 def _check_bounds(values: dict[str, Any]) -> None:
     if values["min_val"] > values["max_val"]:

@@ -30,6 +30,13 @@ from functrans.primitives.special import erf, log_sigmoid
 from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import shape_of
 
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "selu",
+    "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "swish", "tanh",
+    "tanhshrink", "threshold",
+]  # fmt: skip
+
 
 def check_tensor(name: str, argument: str, position: int, x: Any) -> None:
     """Refuse what is no tensor.

@@ -21,6 +21,8 @@ from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.trace import shape_of
 
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+
 
 def _masked(scores: Any, mask: Any, causal: bool) -> Any:
     """Scores, with those that must not count at minus infinity."""

@@ -17,6 +17,8 @@ from functrans.compat.torch.nn.attention import multi_head_attention_forward
 from functrans.compat.torch.nn.layer_modules import Linear, empty_parameter
 from functrans.compat.torch.nn.module import Module
 
+__all__ = ["MultiheadAttention"]
+
 
 class MultiheadAttention(Module):
     """Attention in several heads between projections.

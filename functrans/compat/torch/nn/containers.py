@@ -15,6 +15,8 @@ from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_texts import indented
 from functrans.compat.torch.nn.parameter import Parameter
 
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
 
 def _position(index: Any, n: int) -> int:
     i = operator.index(index)

@@ -21,6 +21,11 @@ from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "Conv1d", "Conv2d",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "CosineSimilarity", "MaxPool1d", "MaxPool2d",
+]  # fmt: skip
+
 # convolutions ------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,11 @@ from functrans.primitives.reduction import argmax
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.trace import shape_of
 
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d",
+]  # fmt: skip
+
 # convolutions ------------------------------------------------------------------------------------
 
 

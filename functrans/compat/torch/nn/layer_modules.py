@@ -22,6 +22,11 @@ from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 from functrans.compat.torch.nn.parameter import Parameter
 
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Embedding",
+    "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "RMSNorm", "Unflatten",
+]  # fmt: skip
+
 
 def empty_parameter(shape: tuple[int, ...], dtype: Any) -> Parameter:
     """A parameter without values yet."""

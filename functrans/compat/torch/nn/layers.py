@@ -32,6 +32,12 @@ from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather
 from functrans.trace import Tracer, shape_of
 
+__all__ = [
+    "batch_norm", "bilinear", "cosine_similarity", "dropout", "dropout1d", "dropout2d", "embedding",
+    "group_norm", "instance_norm", "layer_norm", "linear", "normalize", "one_hot", "pad",
+    "rms_norm",
+]  # fmt: skip
+
 # products ----------------------------------------------------------------------------------------
 
 

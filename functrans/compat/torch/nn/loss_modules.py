@@ -15,6 +15,12 @@ from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.losses import reduction_of
 from functrans.compat.torch.nn.module_rows import Applied
 
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HingeEmbeddingLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
+    "SmoothL1Loss", "SoftMarginLoss",
+]  # fmt: skip
+
 
 def resolve_reduction(values: dict[str, Any]) -> None:
     """Give ``reduction`` the meaning of torch's deprecated arguments, which are left out."""

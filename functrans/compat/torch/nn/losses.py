@@ -27,6 +27,12 @@ from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import Tracer, dtype_of, shape_of
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
+    "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+]  # fmt: skip
+
 _FEW_CLASSES = 32
 """Up to this number a comparison with all classes is faster than a look-up and its transpose."""
 

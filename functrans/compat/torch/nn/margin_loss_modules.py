@@ -16,6 +16,12 @@ from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.loss_modules import _Loss, check_reduction, resolve_reduction
 from functrans.compat.torch.nn.module import Module
 
+__all__ = [
+    "CTCLoss", "CosineEmbeddingLoss", "GaussianNLLLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]  # fmt: skip
+
 
 def _check_margin(name: str, values: dict[str, Any]) -> None:
     margin = values["margin"]

@@ -29,6 +29,12 @@ from functrans.primitives.reduction import reduce_max
 from functrans.primitives.special import softplus
 from functrans.trace import shape_of
 
+__all__ = [
+    "cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "pairwise_distance", "pdist",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
 
 def _reduced(x: Any, reduction: str) -> Any:
     if reduction == "none":

@@ -32,6 +32,11 @@ from functrans.primitives import structural
 from functrans.primitives.indexing import accumulate, gather
 from functrans.trace import shape_of
 
+__all__ = [
+    "alpha_dropout", "celu_", "dropout3d", "elu_", "embedding_bag", "feature_alpha_dropout",
+    "gumbel_softmax", "hardtanh_", "leaky_relu_", "rrelu", "rrelu_", "selu_", "threshold_",
+]  # fmt: skip
+
 
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False

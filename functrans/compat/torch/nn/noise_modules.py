@@ -18,6 +18,11 @@ from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 from functrans.compat.torch.nn.parameter import Parameter
 
+__all__ = [
+    "AlphaDropout", "BatchNorm3d", "Dropout3d", "EmbeddingBag", "FeatureAlphaDropout",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "RReLU", "Softmax2d",
+]  # fmt: skip
+
 
 class Dropout3d(_Dropout, function=functional.dropout3d):
     """Zeros in random channels of ``[n, c, d, h, w]`` in training."""

@@ -35,6 +35,14 @@ from functrans.primitives.reduction import argmax
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.trace import Tracer, shape_of
 
+__all__ = [
+    "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices", "avg_pool3d", "conv_transpose3d", "local_response_norm",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices",
+    "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+
 
 def conv_transpose3d(
     input: Tensor,

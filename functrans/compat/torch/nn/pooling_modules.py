@@ -25,6 +25,12 @@ from functrans.compat.torch.nn.convolution_modules import (
 )
 from functrans.compat.torch.nn.module_rows import Applied
 
+__all__ = [
+    "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool3d",
+    "ConvTranspose3d", "LPPool1d", "LPPool2d", "LPPool3d", "LocalResponseNorm", "MaxPool3d",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+]  # fmt: skip
+
 
 class _AdaptiveMaxPool(Applied, shown="output_size={0.output_size}"):
     """The largest elements of as many windows as asked for."""

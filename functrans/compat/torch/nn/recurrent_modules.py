@@ -19,6 +19,8 @@ from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
 from functrans.primitives import movement
 
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
 
 def _joined(xs: list[Tensor], axis: int) -> Tensor:
     if len(xs) == 1:

@@ -36,6 +36,11 @@ from functrans.primitives.indexing import take_along_axis
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.trace import shape_of
 
+__all__ = [
+    "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pixel_shuffle",
+    "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
+]  # fmt: skip
+
 # sizes -------------------------------------------------------------------------------------------
 
 

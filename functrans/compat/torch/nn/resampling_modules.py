@@ -16,6 +16,14 @@ from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 
+__all__ = [
+    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "ConstantPad2d", "ConstantPad3d", "Fold", "PixelShuffle", "PixelUnshuffle", "ReflectionPad1d",
+    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
+
 
 class Upsample(Module):
     """Images of other sizes; see ``functional.interpolate``."""

@@ -24,6 +24,11 @@ from functrans.compat.torch.nn.containers import ModuleList
 from functrans.compat.torch.nn.layer_modules import Dropout, LayerNorm, Linear
 from functrans.compat.torch.nn.module import Module
 
+__all__ = [
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer",
+]  # fmt: skip
+
 
 def _activation(given: Any) -> Callable[..., Any]:
     """A function, or the one of a name.
