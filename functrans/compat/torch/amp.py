@@ -111,14 +111,9 @@ class GradScaler:
     """
 
     def __init__(
-        self,
-        device: str = "cuda",
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
+        self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
+        backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
         if enabled and str(device).partition(":")[0] == "cpu":
             raise NotImplementedError(
                 "GradScaler('cpu') is not supported: gradients are not scaled; use enabled=False"

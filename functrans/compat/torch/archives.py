@@ -172,14 +172,9 @@ def write_archive(obj: Any, file: Any) -> None:
 
 
 def tensor_of(
-    memory: np.ndarray,
-    offset: int,
-    size: Any,
-    stride: Any,
-    requires_grad: bool,
-    hooks: Any = None,
+    memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any = None,
     metadata: Any = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A tensor on a part of a memory; all but the dtype is counted in its elements."""
     width = memory.itemsize
     steps = tuple([operator.index(n) * width for n in stride])

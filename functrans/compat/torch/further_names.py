@@ -36,15 +36,9 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
     keys = list(defaults)
 
     def window(
-        window_length: int,
-        periodic: bool = True,
-        *args: float,
-        dtype: Any = None,
-        requires_grad: bool = False,
-        out: Any = None,
-        device: Any = None,
-        **options: Any,
-    ) -> Tensor:
+        window_length: int, periodic: bool = True, *args: float, dtype: Any = None,
+        requires_grad: bool = False, out: Any = None, device: Any = None, **options: Any,
+    ) -> Tensor:  # fmt: skip
         refuse_out(name, out)
         if len(args) > len(keys):
             raise TypeError(
@@ -220,18 +214,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def stft(
-    input: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
+    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect",
+    normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
     align_to_window: bool | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Fourier transforms of overlapping parts of signals.
 
     Args:

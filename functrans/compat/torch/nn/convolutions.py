@@ -143,14 +143,9 @@ def _convolved(
 
 
 def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
     """Correlate ``[n, c, l]`` with kernels ``[out, c / groups, k]``.
 
     Args:
@@ -169,27 +164,17 @@ def conv1d(
 
 
 def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
     """Correlate ``[n, c, h, w]`` with kernels ``[out, c / groups, kh, kw]``; see ``conv1d``."""
     return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
     """Correlate in three spatial axes; see ``conv1d``."""
     return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
 
@@ -221,29 +206,17 @@ def _transposed(
 
 
 def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
     """The transpose of ``conv1d`` in its input; kernels ``[c, out / groups, k]``."""
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
     """The transpose of ``conv2d`` in its input; kernels ``[c, out / groups, kh, kw]``."""
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -376,14 +349,9 @@ def _max_pooled(
 
 
 def max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
     """The largest element of windows of ``[n, c, l]``; of equal ones the first gets the gradient.
 
     Args:
@@ -402,14 +370,9 @@ def max_pool1d(
 
 
 def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
     """The largest element of windows of ``[n, c, h, w]``; see ``max_pool1d``."""
     return _max_pooled(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -457,14 +420,9 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
     """Means of windows of ``[n, c, h, w]``; see ``avg_pool1d``."""
     return _avg_pooled(
         2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override

@@ -103,14 +103,9 @@ class Bilinear(Module):
     """``input1 @ weight[o] @ input2 + bias[o]`` for each output ``o``."""
 
     def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         self.in1_features = in1_features
@@ -141,19 +136,11 @@ class Embedding(Module):
     """Rows of a table; see ``functional.embedding``."""
 
     def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,
-        _weight: Any = None,
-        _freeze: bool = False,
-        device: Any = None,
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        sparse: bool = False, _weight: Any = None, _freeze: bool = False, device: Any = None,
         dtype: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         if padding_idx is not None:
@@ -270,14 +257,9 @@ class LayerNorm(Module):
     """Values less their mean, divided by their deviation, over the last axes."""
 
     def __init__(
-        self,
-        normalized_shape: Any,
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
+        bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         is_sequence = isinstance(normalized_shape, (tuple, list))
@@ -345,16 +327,9 @@ class GroupNorm(Module):
     """``LayerNorm`` of groups of channels."""
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         if num_channels % num_groups:
@@ -392,17 +367,10 @@ class _BatchNorm(Module):
     shown: ClassVar[str]
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = True, track_running_stats: bool = True, device: Any = None,
+        dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         self.num_features = num_features

@@ -136,17 +136,10 @@ _TRIPLET = Operation("TripletMarginLoss", _triplet)
 
 
 def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """By how much vectors are not nearer to one than to another, by a margin.
 
     Args:
@@ -174,15 +167,10 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    distance_function: Callable[..., Any] | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
+    anchor: Tensor, positive: Tensor, negative: Tensor, *,
+    distance_function: Callable[..., Any] | None = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``triplet_margin_loss`` with a distance of the user's.
 
     Raises:
@@ -218,14 +206,9 @@ _COSINE = Operation("CosineEmbeddingLoss", _cosine)
 
 
 def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """By how much the cosine of vectors is not 1 (target 1), or above a margin (target -1).
 
     Raises:
@@ -256,15 +239,9 @@ _MULTI_MARGIN = Operation("MultiMarginLoss", _multi_margin)
 
 
 def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """By how much scores of other classes are not below that of the right one, by a margin.
 
     Args:
@@ -506,14 +483,9 @@ _CTC = Operation("CtcLoss", _ctc)
 
 
 def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
     """Negative logarithm of the probability of sequences, over all their alignments.
 
     Args:

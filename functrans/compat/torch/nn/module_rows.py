@@ -75,15 +75,11 @@ class Applied(Module):
 
 
 def _members(
-    cls: type[Applied],
-    function: Callable[..., Any],
-    settings: str | None = None,
-    takes: str = "input",
-    defaults: Mapping[str, Any] | None = None,
-    fixed: Mapping[str, Any] | None = None,
-    prepare: Callable[[dict[str, Any]], None] | None = None,
+    cls: type[Applied], function: Callable[..., Any], settings: str | None = None,
+    takes: str = "input", defaults: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None, prepare: Callable[[dict[str, Any]], None] | None = None,
     shown: str | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """What a class has that it does not write itself."""
     whole = inspect.signature(function)
     own = whole.parameters

@@ -60,20 +60,11 @@ class EmbeddingBag(Module):
     """Sums, means or largest elements of rows of a table; see ``functional.embedding_bag``."""
 
     def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        mode: str = "mean",
-        sparse: bool = False,
-        _weight: Any = None,
-        include_last_offset: bool = False,
-        padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, _weight: Any = None, include_last_offset: bool = False,
+        padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -147,17 +138,10 @@ class BatchNorm3d(_BatchNorm):
 
 class _InstanceNorm(_BatchNorm):
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        *,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
         bias: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias

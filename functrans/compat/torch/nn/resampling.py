@@ -155,14 +155,10 @@ _RESAMPLE = {
 
 
 def interpolate(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Images of other sizes, ``[n, c, *]`` with one to three spatial axes.
 
     Args:

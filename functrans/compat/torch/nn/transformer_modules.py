@@ -63,19 +63,10 @@ class TransformerEncoderLayer(Module):
     """
 
     def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Any = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         self.self_attn = MultiheadAttention(
@@ -125,19 +116,10 @@ class TransformerDecoderLayer(Module):
     """
 
     def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Any = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, "dtype": dtype}
@@ -156,16 +138,11 @@ class TransformerDecoderLayer(Module):
         self.activation = _activation(activation)
 
     def forward(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-        tgt_is_causal: bool = False,
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """The layer; masks as in ``MultiheadAttention``."""
         x: Any = tgt
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
@@ -268,16 +245,11 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-        tgt_is_causal: bool | None = None,
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """All layers."""
         x: Any = tgt
         causal = _is_causal(tgt_mask, tgt_is_causal)
@@ -319,23 +291,12 @@ class Transformer(Module):
     """
 
     def __init__(
-        self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        custom_encoder: Any = None,
-        custom_decoder: Any = None,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Any = "relu", custom_encoder: Any = None, custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+        bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
         layer = (
@@ -363,19 +324,12 @@ class Transformer(Module):
                 init.xavier_uniform_(p)
 
     def forward(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
-        src_is_causal: bool | None = None,
-        tgt_is_causal: bool | None = None,
-        memory_is_causal: bool = False,
-    ) -> Tensor:
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """What the decoder makes of ``tgt`` and of what the encoder makes of ``src``.
 
         Raises:

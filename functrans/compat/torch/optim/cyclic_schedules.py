@@ -61,21 +61,12 @@ class CyclicLR(LRScheduler):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        base_lr: Any,
-        max_lr: Any,
-        step_size_up: int = 2000,
-        step_size_down: int | None = None,
-        mode: str = "triangular",
-        gamma: float = 1.0,
-        scale_fn: Callable[[Any], float] | None = None,
-        scale_mode: str = "cycle",
-        cycle_momentum: bool = True,
-        base_momentum: Any = 0.8,
-        max_momentum: Any = 0.9,
+        self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
+        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
+        scale_fn: Callable[[Any], float] | None = None, scale_mode: str = "cycle",
+        cycle_momentum: bool = True, base_momentum: Any = 0.8, max_momentum: Any = 0.9,
         last_epoch: int = -1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         if not isinstance(optimizer, Optimizer):
@@ -173,22 +164,12 @@ class OneCycleLR(LRScheduler):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        max_lr: Any,
-        total_steps: int | None = None,
-        epochs: int | None = None,
-        steps_per_epoch: int | None = None,
-        pct_start: float = 0.3,
-        anneal_strategy: str = "cos",
-        cycle_momentum: bool = True,
-        base_momentum: Any = 0.85,
-        max_momentum: Any = 0.95,
-        div_factor: float = 25.0,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
-        last_epoch: int = -1,
-    ) -> None:
+        self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None,
+        epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: float = 0.3,
+        anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
+        three_phase: bool = False, last_epoch: int = -1,
+    ) -> None:  # fmt: skip
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)

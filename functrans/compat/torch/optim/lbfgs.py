@@ -114,14 +114,9 @@ def strong_wolfe(
 
 
 def _zoomed(
-    bracket: list[_Trial],
-    tried: Callable[[float], _Trial],
-    too_high: Callable[[_Trial], bool],
-    flat: Callable[[_Trial], bool],
-    rounds: int,
-    size: float,
-    tolerance: float,
-) -> _Trial:
+    bracket: list[_Trial], tried: Callable[[float], _Trial], too_high: Callable[[_Trial], bool],
+    flat: Callable[[_Trial], bool], rounds: int, size: float, tolerance: float,
+) -> _Trial:  # fmt: skip
     """Shrink a bracket until a trial in it will do."""
     is_stuck = False
     low = 0 if bracket[0].f <= bracket[1].f else 1

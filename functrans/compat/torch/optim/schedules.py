@@ -435,17 +435,10 @@ class ReduceLROnPlateau:
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: Any = 0,
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
+        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0,
         eps: float = 1e-8,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         if mode not in ("min", "max"):

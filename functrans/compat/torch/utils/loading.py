@@ -138,26 +138,14 @@ class DataLoader:
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        batch_sampler: Any = None,
-        num_workers: int = 0,
-        collate_fn: Callable[[Any], Any] | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Any = None,
-        multiprocessing_context: Any = None,
-        generator: Generator | None = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
-    ) -> None:
+        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False,
+        drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
+        multiprocessing_context: Any = None, generator: Generator | None = None, *,
+        prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None:  # fmt: skip
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         if multiprocessing_context is not None and not num_workers:
             raise ValueError(
