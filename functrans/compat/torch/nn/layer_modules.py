@@ -132,8 +132,54 @@ class Bilinear(Module):
         )
 
 
-class Embedding(Module):
+class _Table(Module):
+    """A table of rows."""
+
+    _padding_word: ClassVar[str] = "padding_idx"
+
+    def _set_up(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None,
+        max_norm: float | None, norm_type: float, scale_grad_by_freq: bool, weight: Any,
+        dtype: Any,
+    ) -> None:  # fmt: skip
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError(f"{self._padding_word} must be within num_embeddings")
+            self.padding_idx = padding_idx % num_embeddings
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if weight is None:
+            self.weight = empty_parameter((num_embeddings, embedding_dim), dtype)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(weight)
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew; the row of ``padding_idx`` is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight._memory()[self.padding_idx] = 0
+
+    def _shown_norm(self) -> str:
+        text = "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return text
+
+    def _shown_padding(self) -> str:
+        return "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+
+
+class Embedding(_Table):
     """Rows of a table; see ``functional.embedding``."""
+
+    _padding_word = "Padding_idx"
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
@@ -143,29 +189,12 @@ class Embedding(Module):
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
+        self._set_up(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            _weight, dtype,
+        )  # fmt: skip
         self.sparse = sparse
-        if _weight is None:
-            self.weight = empty_parameter((num_embeddings, embedding_dim), dtype)
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight)
         self.weight.requires_grad_(not _freeze)  # type: ignore[attr-defined]  # of the tables
-
-    def reset_parameters(self) -> None:
-        """Draw the table anew; the row of ``padding_idx`` is zero."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight._memory()[self.padding_idx] = 0
 
     def forward(self, input: Tensor) -> Tensor:
         """``embedding`` with the table."""
@@ -176,16 +205,8 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         """The settings."""
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        return text
+        sizes = f"{self.num_embeddings}, {self.embedding_dim}"
+        return sizes + self._shown_padding() + self._shown_norm()
 
     @classmethod
     def from_pretrained(

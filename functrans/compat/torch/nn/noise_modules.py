@@ -12,11 +12,10 @@ from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
-from functrans.compat.torch.nn import functional, init
-from functrans.compat.torch.nn.layer_modules import _BatchNorm, _Dropout, empty_parameter
+from functrans.compat.torch.nn import functional
+from functrans.compat.torch.nn.layer_modules import _BatchNorm, _Dropout, _Table
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
-from functrans.compat.torch.nn.parameter import Parameter
 
 __all__ = [
     "AlphaDropout", "BatchNorm3d", "Dropout3d", "EmbeddingBag", "FeatureAlphaDropout",
@@ -56,7 +55,7 @@ class Softmax2d(Module):
         return functional.softmax(input, -3)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or largest elements of rows of a table; see ``functional.embedding_bag``."""
 
     def __init__(
@@ -67,30 +66,13 @@ class EmbeddingBag(Module):
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        if _weight is None:
-            self.weight = empty_parameter((num_embeddings, embedding_dim), dtype)
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight)
+        self._set_up(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            _weight, dtype,
+        )  # fmt: skip
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-
-    def reset_parameters(self) -> None:
-        """Draw the table anew; the row of ``padding_idx`` is zero."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight._memory()[self.padding_idx] = 0
 
     def forward(
         self,
@@ -106,17 +88,8 @@ class EmbeddingBag(Module):
 
     def extra_repr(self) -> str:
         """The settings."""
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        return text
+        sizes = f"{self.num_embeddings}, {self.embedding_dim}"
+        return f"{sizes}{self._shown_norm()}, mode={self.mode!r}{self._shown_padding()}"
 
     @classmethod
     def from_pretrained(
