@@ -280,9 +280,11 @@ def composite(label: str, function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _made(results: Any, operands: tuple[Any, ...]) -> Any:
-    """Results, copied where a function gave back an operand: a result is always a new tensor."""
+    """Results as tensors, copied where a function gave back an operand: a result is always new."""
     if isinstance(results, tuple):
         return tuple([_made(result, operands) for result in results])
+    if not isinstance(results, Tracer):
+        return _result(results, None, [x for x in operands if isinstance(x, Tensor)])
     is_operand = any(results is x for x in operands) and isinstance(results, Tensor)
     return bind(copy_p, results)[0] if is_operand else results
 

@@ -3,8 +3,7 @@
 Here: inverses, determinants, factorizations, norms of matrices, solutions. Not here: products
 (``products``), the derivatives of factorizations (``primitives.linalg``).
 
-Layer: ``autograd``. Reference: N. Higham, The scaling and squaring method for the matrix
-exponential revisited, SIAM J. Matrix Anal. Appl. 26 (2005), for ``matrix_exp``.
+Layer: ``autograd``.
 """
 
 from __future__ import annotations
@@ -18,22 +17,28 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods import products
-from functrans.autograd.methods.reductions import axes_of, norm, reduced, vector_norm_of
+from functrans.autograd.methods.blending import where
+from functrans.autograd.methods.reductions import axes_of, norm, reduced
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
     constant,
+    fixed,
     functions_of,
+    known,
     methods_of,
-    plain,
     results,
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp
-from functrans.primitives import creation, linalg_solve, linalg_triangular, reduction, structural
-from functrans.trace import dtype_of, shape_of
+from functrans.numpy.linalg_norms import abs_squared
+from functrans.primitives import creation, linalg, linalg_triangular, reduction, structural
+from functrans.primitives import elementwise as ew
+from functrans.trace import bind, dtype_of, shape_of
+from functrans.transforms.arguments import ShapeDtypeStruct
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
@@ -61,8 +66,8 @@ def _as_hermitian(a: Any) -> Any:
 
 @_as_hermitian.defjvp
 def _as_hermitian_jvp(primals: Any, tangents: Any) -> Any:
-    (a_dot,) = tangents
-    return primals[0], (a_dot + fnp.conj(_turned(a_dot))) * 0.5
+    (a,), (a_dot,) = primals, tangents
+    return _as_hermitian(a), (a_dot + fnp.conj(_turned(a_dot))) * 0.5
 
 
 # checks ------------------------------------------------------------------------------------------
@@ -150,20 +155,24 @@ def pinv(
 ) -> Tensor:  # torch's name
     """The pseudoinverse; singular values below the larger tolerance count as 0."""
     _check_matrix("linalg.pinv", A)
-    level = float(rtol) if rtol is not None else None
-    if atol is not None:
-        sizes = np.linalg.svd(plain(A), compute_uv=False)
-        largest = float(sizes.max()) if sizes.size else 1.0
-        level = max(level or 0.0, float(atol) / largest if largest else 0.0)
-    if level is None:
-        level = max(A.shape[-2:]) * float(np.finfo(A.dtype).eps)
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "LinalgPinv", lambda a: _pseudo_inverse(a, level, hermitian), A
-    )
+    if rtol is None and atol is None:
+        rtol = max(A.shape[-2:]) * float(np.finfo(A.dtype).eps)
+    levels = [0.0 if level is None else level for level in (rtol, atol)]
+
+    def of(a: Any, rtol: Any, atol: Any) -> Any:
+        if not (type(atol) is float and atol == 0.0):
+            rtol = ew.maximum(rtol, atol / bind(structural.stop_gradient_p, _largest(a))[0])
+        if hermitian:
+            a = _as_hermitian(a)
+        return fnp.linalg.pinv(a, rtol, hermitian=hermitian)
+
+    return composite("LinalgPinv", of, A, *levels)  # type: ignore[no-any-return]  # a tensor
 
 
-def _pseudo_inverse(a: Any, level: float, hermitian: bool) -> Any:
-    return fnp.linalg.pinv(_as_hermitian(a) if hermitian else a, level, hermitian=hermitian)
+def _largest(a: Any) -> Any:
+    """The largest singular value of matrices."""
+    sizes = fnp.linalg.svdvals(a)
+    return reduction.reduce_max(sizes, (len(shape_of(sizes)) - 1,))
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
@@ -260,29 +269,26 @@ def lstsq(
     _check_matrix("linalg.lstsq", A)
     products.same_dtype(A, B)
     m, n = A.shape[-2:]
-    solution = composite(
-        "LinalgLstsq", lambda a, b: fnp.matmul(fnp.linalg.pinv(a, rcond=rcond), b), A, B
-    )
-    rank = int(np.linalg.matrix_rank(np.asarray(plain(A))).min()) if len(A.shape) == 2 else n
-    lead = A.shape[:-2]
-    if m > n and rank == n:
-        residuals = composite(
-            "Sum",
-            lambda a, b, x: structural.reduce_sum(
-                (fnp.matmul(a, x) - b) ** 2, (len(lead) if len(shape_of(b)) > 1 else 0,)
-            ),
-            A,
-            B,
-            solution,
-        )
-    else:
+    is_vector = len(B.shape) == 1
+    level = max(m, n) * float(np.finfo(A.dtype).eps) if rcond is None else float(rcond)
+
+    def of(a: Any, b: Any) -> Any:
+        if is_vector:
+            b = structural.reshape(b, (m, 1))
+        lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
+        a, b = (structural.broadcast_to(x, (*lead, *shape_of(x)[-2:])) for x in (a, b))
+        x, rank, _ = linalg.lstsq(a, b, level)
+        squares = abs_squared(b - fnp.matmul(a, x))
+        left = structural.reduce_sum(squares, (len(lead),))
+        if is_vector:
+            x = structural.reshape(x, (n,))
+        return x, left, structural.cast(rank, np.dtype(np.int64))
+
+    solution, residuals, rank = composite("LinalgLstsq", of, A, B)
+    ranks = known(rank)
+    if m <= n or (ranks is not None and (ranks < n).any()):
         residuals = constant(np.empty((0,), A.dtype), A)
-    return _LstsqResult(
-        solution,
-        residuals,
-        constant(np.full(lead, rank, np.int64), A),
-        constant(np.empty((0,), A.dtype), A),
-    )
+    return _LstsqResult(solution, residuals, rank, constant(np.empty((0,), A.dtype), A))
 
 
 # factorizations ----------------------------------------------------------------------------------
@@ -306,8 +312,7 @@ def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
     _check_matrix(name, a, is_square=True)
 
     def of(a: Any) -> Any:
-        lower = fnp.linalg.cholesky(_as_hermitian(a))
-        return fnp.conj(_turned(lower)) if upper else lower
+        return fnp.linalg.cholesky(_as_hermitian(a), upper=upper)
 
     return _computed(name, label, of, a)  # type: ignore[no-any-return]  # a tensor
 
@@ -412,36 +417,68 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:  # torch's name
     size = min(rows, columns)
 
     def of(a: Any) -> Any:
-        both, _, order = linalg_solve.lu(a)
+        both, _, order = linalg.lu(a)
         eye = np.eye(rows, size, dtype=dtype_of(a))
-        return creation.tril(both, -1)[..., :size] + eye, creation.triu(both)[..., :size, :], order
+        places = order[..., None, :] == np.arange(rows)[:, None]
+        lower = creation.tril(both, -1)[..., :size] + eye
+        return structural.cast(places, dtype_of(a)), lower, creation.triu(both)[..., :size, :]
 
-    lower, upper, order = composite("LinalgLu", of, A)
-    places = np.asarray(plain(order))
-    matrix = np.eye(rows, dtype=A.dtype)[places]
-    return _LuResult(constant(np.swapaxes(matrix, -1, -2), A), lower, upper)
+    return _LuResult(*composite("LinalgLu", of, A))
 
 
-def _checked_form(function: Callable[..., Any], *fields: str) -> Callable[..., Any]:
+def _singular(a: Any) -> Any:
+    """Per matrix the number of its first pivot that is 0; 0 where there is none."""
+    pivots = fnp.diagonal(linalg.lu(a)[0], axis1=-2, axis2=-1)
+    last = len(shape_of(pivots)) - 1
+    is_zero = pivots == 0
+    return ew.where(reduction.reduce_any(is_zero, (last,)), reduction.argmax(is_zero, last) + 1, 0)
+
+
+def _indefinite(a: Any) -> Any:
+    """Per matrix 1 where there is no Cholesky factor, else 0."""
+
+    def failures(matrices: np.ndarray) -> np.ndarray:
+        found = np.zeros(matrices.shape[:-2], np.int64)
+        for place in np.ndindex(found.shape):
+            try:
+                np.linalg.cholesky(matrices[place])
+            except np.linalg.LinAlgError:
+                found[place] = 1
+        return found
+
+    a = bind(structural.stop_gradient_p, a)[0]
+    shape = ShapeDtypeStruct(shape_of(a)[:-2], np.dtype(np.int64))
+    return pure_callback(failures, shape, a, vmap_method="broadcast_all")
+
+
+def _checked_form(
+    function: Callable[..., Any], failures: Callable[[Any], Any], *fields: str
+) -> Callable[..., Any]:
     """The form of a computation that reports a failure as a number.
 
     Args:
       function: the computation.
+      failures: from matrices to numbers that are not 0 where it fails.
       *fields: names of its result and of the report.
     """
+    name = function.__name__.removeprefix("linalg_")
     kind = results(f"{function.__name__}_ex", *fields)
 
     def operation(
         A: Tensor, *args: Any, check_errors: bool = False, **kwargs: Any
     ) -> Any:  # torch's name
-        zeros = np.zeros(A.shape[:-2], np.int32)
-        try:
-            return kind(function(A, *args, **kwargs), constant(zeros, A))
-        except LinAlgError:
-            if check_errors:
-                raise
-            failed = constant(np.full(A.shape, math.nan, A.dtype), A)
-            return kind(failed, constant(zeros + 1, A))
+        _check_matrix(f"linalg.{name}", A, is_square=True)
+        info = fixed(lambda a: structural.cast(failures(a), np.dtype(np.int32)), A)
+        numbers = known(info)
+        if check_errors or (numbers is not None and not numbers.any()):
+            return kind(function(A, *args, **kwargs), info)
+        has_failed = info != 0
+        lead = info.shape
+        eye = constant(np.eye(A.shape[-1], dtype=A.dtype), A)
+        safe = where(has_failed.reshape(*lead, 1, 1), eye, A)
+        found = function(safe, *args, **kwargs)
+        has_failed = has_failed.reshape(lead + (1,) * (len(found.shape) - len(lead)))
+        return kind(where(has_failed, math.nan, found), info)
 
     operation.__doc__ = f"As ``{function.__name__}``, with a number that is not 0 for a failure."
     return operation
@@ -492,30 +529,11 @@ def matrix_norm(
         A = to_dtype(A, np.dtype(dtype))  # torch's name
     if ord == "fro":
         return norm(A, 2, dim, keepdim)
-    row, column = (axis_of(d, len(A.shape)) for d in dim)
-    if ord in (1, -1, math.inf, -math.inf):
-        first, second = (row, column) if abs(ord) == 1 else (column, row)
-        extremum = reduction.reduce_max if ord > 0 else reduction.reduce_min
-
-        def of_sums(x: Any, axes: Any) -> Any:
-            sums = vector_norm_of(x, (first,), 1.0)
-            return extremum(sums, (second - (second > first),))
-
-        return reduced("Amax" if ord > 0 else "Amin", A, of_sums, dim, keepdim)
-    if ord not in (2, -2, "nuc"):
+    if ord not in (1, -1, 2, -2, "nuc", math.inf, -math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-
-    def of_values(x: Any, axes: Any) -> Any:
-        ndim = len(shape_of(x))
-        rest = tuple(i for i in range(ndim) if i not in (row, column))
-        sizes = fnp.linalg.svdvals(structural.transpose(x, (*rest, row, column)))
-        last = (len(rest),)
-        if ord == "nuc":
-            return structural.reduce_sum(sizes, last)
-        return (reduction.reduce_max if ord > 0 else reduction.reduce_min)(sizes, last)
-
+    axes = tuple(axis_of(d, len(A.shape)) for d in dim)
     label = "SumBackward1" if ord == "nuc" else "Amax" if ord > 0 else "Amin"
-    return reduced(label, A, of_values, dim, keepdim)
+    return reduced(label, A, lambda x, _: fnp.linalg.norm(x, ord, axes), dim, keepdim)
 
 
 def linalg_norm(
@@ -542,58 +560,24 @@ def linalg_norm(
 
 def cond(A: Tensor, p: Any = None) -> Tensor:  # torch's name
     """The condition number of matrices."""
-    if p in (None, 2, -2):
-
-        def of(a: Any) -> Any:
-            sizes = fnp.linalg.svdvals(a)
-            high, low = sizes[..., 0], sizes[..., -1]
-            return low / high if p == -2 else high / low
-
-        return composite("SqueezeBackward1", of, A)  # type: ignore[no-any-return]  # a tensor
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)  # type: ignore[operator, no-any-return]  # a tensor
+    label = "SqueezeBackward1" if p in (None, 2, -2) else "Mul"
+    return composite(label, lambda a: fnp.linalg.cond(a, p), A)  # type: ignore[no-any-return]  # a tensor
 
 
 def matrix_rank(A: Tensor, *, tol: Any = None, hermitian: bool = False) -> Tensor:  # torch's name
     """The rank of matrices."""
-    rank = np.linalg.matrix_rank(np.asarray(plain(A)), tol, hermitian)
-    return constant(np.asarray(rank, np.int64), A)
+    if tol is None:
+        return fixed(lambda a: fnp.linalg.matrix_rank(a, hermitian=hermitian), A)  # type: ignore[no-any-return]  # a tensor
+    return fixed(lambda a, tol: fnp.linalg.matrix_rank(a, tol, hermitian), A, tol)  # type: ignore[no-any-return]  # a tensor
 
 
 # functions of matrices ---------------------------------------------------------------------------
-
-_PADE = (
-    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
-    129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0,
-    40840800.0, 960960.0, 16380.0, 182.0, 1.0,
-)  # fmt: skip
-_PADE_RADIUS = 5.371920351148152
-
-
-def _exponential(a: Any, squarings: int) -> Any:
-    """The diagonal rational approximation of degree 13, squared again."""
-    b = _PADE
-    eye = np.eye(shape_of(a)[-1], dtype=dtype_of(a))
-    a = a * (0.5**squarings)
-    a2 = fnp.matmul(a, a)
-    a4 = fnp.matmul(a2, a2)
-    a6 = fnp.matmul(a4, a2)
-    odd = fnp.matmul(a6, b[13] * a6 + b[11] * a4 + b[9] * a2)
-    odd = fnp.matmul(a, odd + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye)
-    even = fnp.matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2)
-    even = even + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye
-    made = fnp.linalg.solve(even - odd, even + odd)
-    for _ in range(squarings):
-        made = fnp.matmul(made, made)
-    return made
 
 
 def matrix_exp(A: Tensor) -> Tensor:  # torch's name
     """The exponential of square matrices."""
     _check_matrix("linalg.matrix_exp", A, is_square=True)
-    sums = np.abs(plain(A)).sum(-2)
-    size = float(sums.max()) if sums.size else 0.0
-    squarings = max(0, math.ceil(math.log2(size / _PADE_RADIUS))) if size > 0 else 0
-    return composite("LinalgMatrixExp", lambda a: _exponential(a, squarings), A)  # type: ignore[no-any-return]  # a tensor
+    return composite("LinalgMatrixExp", lambda a: linalg.matrix_function(a, "expm"), A)  # type: ignore[no-any-return]  # a tensor
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:  # torch's name
@@ -662,9 +646,9 @@ LINALG: dict[str, Any] = {
     "matrix_power": matrix_power,
     "matmul": products.matmul,
     "lu": lu,
-    "inv_ex": _checked_form(inv, "inverse", "info"),
-    "cholesky_ex": _checked_form(linalg_cholesky, "L", "info"),
-    "solve_ex": _checked_form(solve, "result", "info"),
+    "inv_ex": _checked_form(inv, _singular, "inverse", "info"),
+    "cholesky_ex": _checked_form(linalg_cholesky, _indefinite, "L", "info"),
+    "solve_ex": _checked_form(solve, _singular, "result", "info"),
     "tensorinv": tensorinv,
     "tensorsolve": tensorsolve,
     "multi_dot": products.multi_dot,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.autograd.composites import CompositeNode, named
+from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.promotion import default_of, to_dtype, with_default
 from functrans.autograd.random import Generator, different_levels, stream
@@ -31,6 +31,7 @@ from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
 from functrans.masked import MaskedSelection
+from functrans.numpy.common import is_known, value_of
 from functrans.passes.nodes import OUTPUT, kept
 from functrans.primitives.structural import copy_p
 from functrans.staging import StagingTracer
@@ -306,6 +307,27 @@ def plain(x: Any) -> Any:
         enter_session(x)
     value = x._value if isinstance(x, Tensor) else x
     return value._concrete("the value of a tensor") if isinstance(value, Tracer) else value
+
+
+def known(x: Any) -> np.ndarray | None:
+    """The array of a tensor or number, for checks; ``None`` where no values are known."""
+    if isinstance(x, Tensor):
+        enter_session(x)
+        x = x._value
+    return np.asarray(value_of(x)) if is_known(x) else None
+
+
+def fixed(function: Callable[..., Any], *operands: Any) -> Any:
+    """Results without derivative.
+
+    Args:
+      function: of tensors, arrays or tracers alike, made of functrans operations.
+      *operands: tensors, arrays, numbers.
+    """
+    if not modes.grad:
+        return composite("", function, *operands)
+    with entered({"grad": False}):
+        return composite("", function, *operands)
 
 
 def constant(value: Any, *operands: Any) -> Tensor:
