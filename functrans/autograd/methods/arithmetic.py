@@ -18,11 +18,11 @@ from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
-    constant,
+    fixed,
     functions_of,
+    known,
     methods_of,
     overwrite,
-    plain,
     with_out,
 )
 from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
@@ -31,7 +31,7 @@ from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer, elementwise
+from functrans.trace import Tracer, dtype_of, elementwise
 
 _NUMBERS = (int, float, complex, bool)
 
@@ -303,11 +303,15 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     dtype = result_dtype(input, other)
     if dtype.kind in "iub":
         _refuse_zero(b)
-        with np.errstate(all="ignore"):
-            x, y = np.asarray(plain(a)), np.asarray(plain(b))
-            quotient = (np.abs(x) // np.abs(y)) * np.sign(x) * np.sign(y)
-        return constant(quotient.astype(dtype), input, other)
+        return fixed(_truncated, a, b)  # type: ignore[no-any-return]  # a tensor
     return stepwise(_rounded_label(other), lambda x, y: ew.trunc(x / y), a, b)
+
+
+def _truncated(x: Any, y: Any) -> Any:
+    """The quotient of integers, rounded towards 0."""
+    quotient = ew.floor_divide(x, y)
+    is_below = (quotient * y != x) & ((x < 0) != (y < 0))
+    return quotient + cast(is_below, dtype_of(quotient))
 
 
 def _rounded_label(other: Any) -> str:
@@ -330,7 +334,9 @@ def stepwise(label: str, function: Callable[..., Any], *operands: Any) -> Tensor
 
 
 def _refuse_zero(x: Any) -> None:
-    if np.any(np.asarray(plain(x)) == 0):
+    """Refuse to divide integers by 0; where values are not known, the quotient is NumPy's: 0."""
+    divisors = known(x)
+    if divisors is not None and np.any(divisors == 0):
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -391,13 +397,14 @@ def power(input: Any, exponent: Any) -> Any:  # torch's name
         primitive = ew.power_p if is_whole else te.torch_power_p
         return named(apply(primitive, input, exponent), "Pow")
     if result_dtype(input, exponent).kind in "iu":
-        with np.errstate(all="ignore"):
-            a, b = promoted(input, exponent)
-            x, y = np.asarray(plain(a)), np.asarray(plain(b))
-            inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
-            value = np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
-        return constant(value.astype(result_dtype(input, exponent)), input, exponent)
+        return fixed(_integer_power, *promoted(input, exponent))
     return named(apply(te.torch_power_p, input, exponent), "PowBackward1")
+
+
+def _integer_power(x: Any, y: Any) -> Any:
+    """Powers of integers, also negative ones: 0 but for 1 and -1."""
+    inverse = ew.where(x == 1, 1, ew.where(x == -1, 1 - 2 * (y & 1), 0))
+    return cast(ew.where(y < 0, inverse, ew.power(x, ew.maximum(y, 0))), dtype_of(x))
 
 
 def float_power(input: Any, exponent: Any) -> Any:  # torch's name

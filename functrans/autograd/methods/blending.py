@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.arithmetic import in_dtype, joined
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
     constant,
+    fixed,
     functions_of,
     into,
     lifted,
@@ -206,7 +208,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:  # torch's name
     """0 below 0, 1 above, ``values`` at 0."""
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    return constant(np.heaviside(plain(input), plain(values)).astype(input.dtype), input)
+    return fixed(lambda x, at: cast(fnp.heaviside(x, at), input.dtype), input, values)  # type: ignore[no-any-return]  # a tensor
 
 
 ROWS: tuple[Row, ...] = (

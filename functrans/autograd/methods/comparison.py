@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans import numpy as fnp
 from functrans.autograd.methods.arithmetic import apply, other_operand
-from functrans.autograd.methods.rows import Row, constant, functions_of, methods_of, plain, with_out
+from functrans.autograd.methods.rows import Row, fixed, functions_of, methods_of, plain, with_out
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
@@ -78,7 +79,7 @@ def isneginf(input: Tensor) -> Any:  # torch's name
 
 def isreal(input: Tensor) -> Tensor:  # torch's name
     """Whether the imaginary part of each element is 0."""
-    return constant(np.isreal(plain(input)), input)
+    return fixed(fnp.isreal, input)  # type: ignore[no-any-return]  # a tensor
 
 
 def _same_dtype(input: Tensor, other: Tensor) -> None:  # torch's name
@@ -95,8 +96,9 @@ def isclose(
 ) -> Tensor:
     """Whether elements differ by at most ``atol + rtol * |other|``."""
     _same_dtype(input, other)
-    value = np.isclose(plain(input), plain(other), rtol, atol, equal_nan)
-    return constant(np.asarray(value), input)
+    return fixed(  # type: ignore[no-any-return]  # a tensor
+        lambda x, y: fnp.isclose(x, y, rtol, atol, equal_nan), input, other
+    )
 
 
 def allclose(
@@ -117,8 +119,9 @@ def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
 
 def isin(input: Any, test_elements: Any, *, invert: bool = False) -> Tensor:  # torch's name
     """Whether each element is among those of another tensor."""
-    found = np.isin(plain(input), plain(test_elements), invert=invert)
-    return constant(np.asarray(found), input, test_elements)
+    return fixed(  # type: ignore[no-any-return]  # a tensor
+        lambda x, among: fnp.isin(x, among, invert=invert), input, test_elements
+    )
 
 
 _COMPARISONS = (

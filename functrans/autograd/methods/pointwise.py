@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.arithmetic import stepwise
 from functrans.autograd.methods.rows import (
     Row,
-    constant,
+    copied,
+    fixed,
     floating,
     functions_of,
     methods_of,
-    plain,
 )
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
@@ -70,7 +71,7 @@ def unary(
                 if integers == TO_FLOAT:
                     input = floating(input)  # torch's name
                 elif integers == COPY:
-                    return constant(plain(input).copy(), input)
+                    return copied(input, "Clone")
         if is_one:
             return named(function(input), label)
         return composite(label, function, input)  # type: ignore[no-any-return]  # a tensor
@@ -107,7 +108,7 @@ def square(input: Tensor) -> Tensor:  # torch's name
 def sign(input: Tensor) -> Tensor:  # torch's name
     """-1, 0 or 1."""
     if input.dtype.kind == "b":
-        return constant(plain(input).copy(), input)
+        return copied(input, "Clone")
     if input.dtype.kind == "c":
         raise NotImplementedError(
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
@@ -119,7 +120,7 @@ def sign(input: Tensor) -> Tensor:  # torch's name
 def sgn(input: Tensor) -> Tensor:  # torch's name
     """The sign; for complex numbers ``x / |x|``."""
     if input.dtype.kind == "b":
-        return constant(plain(input).copy(), input)
+        return copied(input, "Clone")
     if input.dtype.kind == "c":
         return composite("Sgn", complex_parts.sign, input)  # type: ignore[no-any-return]  # a tensor
     return stepwise("Sgn", te.sign, input)
@@ -128,7 +129,7 @@ def sgn(input: Tensor) -> Tensor:  # torch's name
 def round_(input: Tensor, *, decimals: int = 0) -> Tensor:  # torch's name
     """The nearest integer, the even one of two; or the nearest number of some decimals."""
     if input.dtype.kind in "iub":
-        return constant(plain(input).copy(), input)
+        return copied(input, "Clone")
     if not decimals:
         return stepwise("Round", ew.rint, input)
     scale = 10.0 ** abs(decimals)
@@ -142,7 +143,7 @@ def round_(input: Tensor, *, decimals: int = 0) -> Tensor:  # torch's name
 def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(input: Tensor) -> Tensor:  # torch's name
         if input.dtype.kind in "iub":
-            return constant(plain(input).copy(), input)
+            return copied(input, "Clone")
         return stepwise(label, function, input)
 
     operation.__name__ = operation.__qualname__ = name
@@ -165,7 +166,7 @@ def nan_to_num(  # torch's name
 ) -> Tensor:
     """Numbers in place of NaN and infinities; the derivative is 0 there."""
     if input.dtype.kind in "iub":
-        return constant(plain(input).copy(), input)
+        return copied(input, "Clone")
     limits = np.finfo(input.dtype)
     dtype = input.dtype.type
     high = dtype(limits.max if posinf is None else posinf)
@@ -222,20 +223,12 @@ def positive(input: Tensor) -> Tensor:  # torch's name
 
 def signbit(input: Tensor) -> Tensor:  # torch's name
     """Whether the sign bit is set."""
-    return constant(np.signbit(plain(input)), input)
+    return fixed(fnp.signbit, input)  # type: ignore[no-any-return]  # a tensor
 
 
 def frexp(input: Tensor) -> Any:  # torch's name
     """Mantissa and exponent."""
-    power = np.asarray(np.frexp(plain(input))[1])
-    exponent = constant(power.astype(np.int32), input)
-    # in two steps: the scale of a subnormal number overflows
-    first, second = (
-        np.ldexp(np.ones((), input.dtype), -part).astype(input.dtype)
-        for part in (power // 2, power - power // 2)
-    )
-    mantissa = composite("Frexp", lambda x: x * first * second, input)
-    return mantissa, exponent
+    return composite("Frexp", fnp.frexp, input)
 
 
 def _one(
