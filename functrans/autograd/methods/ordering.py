@@ -19,8 +19,10 @@ from functrans.autograd.methods.rows import (
     Row,
     constant,
     copied,
+    fixed,
     floating,
     functions_of,
+    known,
     methods_of,
     plain,
     results,
@@ -29,10 +31,11 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.primitives import cumulative, reduction, sorting, structural
 from functrans.primitives import elementwise as ew
-from functrans.primitives import reduction, sorting, structural
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import take_along_axis
-from functrans.trace import shape_of
+from functrans.trace import bind, dtype_of, shape_of
 
 _PAIRS = {
     name: results(name, "values", "indices")
@@ -164,19 +167,21 @@ def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return operation
 
 
-def _cumulative(name: str, function: Any, at_least: Any) -> Callable[..., Any]:
+def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
     def operation(input: Tensor, dim: int) -> Any:  # torch's name
         axis = axis_of(dim, len(input.shape))
         label = name.capitalize()
         if not input.shape:
             return _pair(name, copied(input, label), constant(np.zeros((), np.int64), input))
-        value = np.asarray(plain(input))
-        extremum = function.accumulate(value, axis)
-        places = np.arange(value.shape[axis]).reshape((-1,) + (1,) * (value.ndim - axis - 1))
-        is_new = at_least(value, extremum) | (value != value)
-        index = np.maximum.accumulate(np.where(is_new, places, 0), axis)
-        values = composite(label, lambda x: take_along_axis(x, index, axis), input)
-        return _pair(name, values, constant(index, input))
+
+        def of(x: Any) -> Any:
+            shape = shape_of(x)
+            places = np.arange(shape[axis]).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+            is_new = at_least(x, running(x, axis)) | (x != x)
+            index = cumulative.cummax(ew.where(is_new, places, 0), axis)
+            return take_along_axis(x, index, axis), index
+
+        return _pair(name, *composite(label, of, input))
 
     operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = "Running extrema along an axis, and the position of each."
@@ -293,18 +298,18 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
         if dim is not None:
             own = "NanmedianBackward1" if is_nan_skipped else "MedianBackward1"
             return _selected(name, own, input, position, dim, keepdim)
-        flat = input.reshape(-1)  # type: ignore[attr-defined]  # a method
-        value = np.asarray(plain(flat))
-        middle = value[np.asarray(position(value, 0))]
 
         def of(x: Any) -> Any:
-            is_middle = (value == middle) | ((value != value) & (middle != middle))
-            return structural.reduce_sum(
-                ew.where(is_middle, structural.reshape(x, value.shape), 0), (0,)
-            ) / is_middle.sum().astype(value.dtype)
+            x = structural.reshape(x, (math.prod(shape_of(x)),))
+            constant = bind(structural.stop_gradient_p, x)[0]
+            middle = constant[position(constant, 0)]
+            if input.dtype.kind in "iub":
+                return middle
+            is_middle = (constant == middle) | ((constant != constant) & (middle != middle))
+            count = structural.reduce_sum(structural.cast(is_middle, dtype_of(x)), (0,))
+            shared = structural.reduce_sum(ew.where(is_middle, x, 0), (0,)) / count
+            return te.with_slope(middle, shared)
 
-        if value.dtype.kind in "iub":
-            return constant(middle, input)
         return composite(label, of, input)
 
     operation.__name__ = operation.__qualname__ = name
@@ -376,15 +381,16 @@ def _quantile(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
             f"but got {interpolation}"
         )
-    at = np.asarray(plain(q), x.dtype)
-    if np.any((at < 0) | (at > 1)):
-        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {at}")
+    places = known(q)
+    if places is not None and np.any((places < 0) | (places > 1)):
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {places}")
     if not math.prod(x.shape):
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     ndim = len(x.shape)
     axis = None if dim is None else axis_of(dim, ndim)
 
-    def of(v: Any) -> Any:
+    def of(v: Any, q: Any) -> Any:
+        at = structural.cast(q, dtype_of(v))
         shape = shape_of(v)
         if axis is None or not shape:
             lines = structural.reshape(v, (math.prod(shape),))
@@ -392,28 +398,29 @@ def _quantile(
         else:
             lines = structural.moveaxis(v, axis, ndim - 1)
             kept = (*shape[:axis], 1, *shape[axis + 1 :])
-        found = _interpolated(lines, np.atleast_1d(at), skips_nan, interpolation)
+        line = structural.reshape(at, shape_of(at) or (1,))
+        found = _interpolated(lines, line, skips_nan, interpolation)
         last = len(shape_of(found)) - 1
         found = structural.moveaxis(found, last, 0)
         short = kept if keepdim else shape_of(found)[1:]
-        return structural.reshape(found, (*at.shape, *short))
+        return structural.reshape(found, (*shape_of(at), *short))
 
-    return composite("SqueezeBackward4", of, x)  # type: ignore[no-any-return]  # a tensor
+    return composite("SqueezeBackward4", of, x, q)  # type: ignore[no-any-return]  # a tensor
 
 
-def _interpolated(lines: Any, at: np.ndarray, skips_nan: bool, interpolation: str) -> Any:
+def _interpolated(lines: Any, at: Any, skips_nan: bool, interpolation: str) -> Any:
     """Quantiles along the last axis, which becomes that of the quantiles."""
     *lead, n = shape_of(lines)
     last = len(lead)
     order = sorting.select_along(lines, sorting.argsort(lines, last), last)  # NaN last
     is_nan = lines != lines
     if skips_nan:
-        numbers = structural.reduce_sum(structural.cast(lines == lines, at.dtype), (last,))
+        numbers = structural.reduce_sum(structural.cast(lines == lines, dtype_of(lines)), (last,))
         end = ew.maximum(structural.reshape(numbers, (*lead, 1)) - 1, 0.0)
         rank = end * at
     else:
         has_nan = structural.reshape(reduction.reduce_any(is_nan, (last,)), (*lead, 1))
-        rank = ew.where(has_nan, at.dtype.type(n - 1), at * (n - 1))
+        rank = ew.where(has_nan, dtype_of(lines).type(n - 1), at * (n - 1))
     if interpolation in ("lower", "higher", "nearest"):
         rounding = {"lower": ew.floor, "higher": ew.ceil, "nearest": ew.rint}[interpolation]
         return take_along_axis(order, structural.cast(rounding(rank), np.int64), last)
@@ -490,15 +497,15 @@ def searchsorted(
     side: str | None = None,
 ) -> Tensor:
     """Where elements would stand in sorted sequences, the last axis."""
-    lines, wanted = np.asarray(plain(sorted_sequence)), np.asarray(plain(input))
-    way: Any = side or ("right" if right else "left")
-    if lines.ndim == 1:
-        found = np.asarray(np.searchsorted(lines, wanted, way))
-    else:
-        found = np.empty(wanted.shape, np.int64)
-        for place in np.ndindex(lines.shape[:-1]):
-            found[place] = np.searchsorted(lines[place], wanted[place], way)
-    return constant(found.astype(np.int32) if out_int32 else found, sorted_sequence)
+    way = side or ("right" if right else "left")
+    dtype = np.dtype(np.int32 if out_int32 else np.int64)
+
+    def of(lines: Any, wanted: Any) -> Any:
+        common = np.result_type(dtype_of(lines), dtype_of(wanted))
+        lines, wanted = structural.cast(lines, common), structural.cast(wanted, common)
+        return structural.cast(sorting.searchsorted(lines, wanted, way), dtype)
+
+    return fixed(of, sorted_sequence, input)  # type: ignore[no-any-return]  # a tensor
 
 
 def bucketize(
@@ -520,27 +527,35 @@ def bincount(
     Raises:
       RuntimeError: the tensor is no vector of integers that are not negative.
     """
-    value = np.asarray(plain(input))
-    if value.ndim != 1 or value.dtype.kind not in "iub" or (value < 0).any():
+    numbers = known(input)
+    is_negative = numbers is not None and bool((numbers < 0).any())
+    if len(input.shape) != 1 or input.dtype.kind not in "iub" or is_negative:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
-        return constant(np.bincount(value, minlength=minlength), input)
-    counts = np.bincount(value, np.asarray(plain(weights)), minlength)
-    return constant(counts.astype(weights.dtype if weights.dtype.kind == "f" else float), input)
+        return fixed(lambda x: fnp.bincount(x, minlength=minlength), input)  # type: ignore[no-any-return]  # a tensor
+    dtype = weights.dtype if weights.dtype.kind == "f" else np.dtype(float)
+    return fixed(  # type: ignore[no-any-return]  # a tensor
+        lambda x, w: structural.cast(fnp.bincount(x, w, minlength), dtype), input, weights
+    )
 
 
 def histc(
     input: Tensor, bins: int = 100, min: float = 0, max: float = 0
 ) -> Tensor:  # torch's names
     """Counts of elements in intervals of one width."""
-    value = np.asarray(plain(input))
     if input.dtype.kind in "iub":
         raise RuntimeError(f"\"histogram_cpu\" not implemented for '{torch_kind(input.dtype)}'")
-    low, high = (min, max) if min != max else (value.min(), value.max())
-    if low == high:
-        low, high = low - 1, high + 1
-    counts, _ = np.histogram(value, bins, (float(low), float(high)))
-    return constant(counts.astype(input.dtype), input)
+
+    def of(x: Any) -> Any:
+        ends: tuple[Any, Any] = (float(min), float(max))
+        if min == max:
+            axes = tuple(range(len(shape_of(x))))
+            ends = (reduction.reduce_min(x, axes), reduction.reduce_max(x, axes))
+        is_point = ends[0] == ends[1]
+        ends = (ew.where(is_point, ends[0] - 1, ends[0]), ew.where(is_point, ends[1] + 1, ends[1]))
+        return structural.cast(fnp.histogram(x, bins, ends)[0], input.dtype)
+
+    return fixed(of, input)  # type: ignore[no-any-return]  # a tensor
 
 
 def diff(
@@ -566,14 +581,14 @@ def cov(
     input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
 ) -> Tensor:  # torch's name
     """The covariance matrix of variables, one per row."""
-    weights = [None if w is None else np.asarray(plain(w)) for w in (fweights, aweights)]
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "Squeeze",
-        lambda x: structural.cast(
-            fnp.cov(x, ddof=correction, fweights=weights[0], aweights=weights[1]), x.dtype
-        ),
-        floating(input),
-    )
+    weights = {"fweights": fweights, "aweights": aweights}
+    given = {k: v for k, v in weights.items() if v is not None}
+
+    def of(x: Any, *others: Any) -> Any:
+        found = fnp.cov(x, ddof=correction, **dict(zip(given, others, strict=True)))
+        return structural.cast(found, x.dtype)
+
+    return composite("Squeeze", of, floating(input), *given.values())  # type: ignore[no-any-return]  # a tensor
 
 
 def corrcoef(input: Tensor) -> Tensor:  # torch's name
@@ -594,8 +609,8 @@ ROWS: tuple[Row, ...] = (
     Row("aminmax", aminmax),
     Row("argmax", _position("argmax", reduction.argmax)),
     Row("argmin", _position("argmin", reduction.argmin)),
-    Row("cummax", _cumulative("cummax", np.maximum, np.greater_equal)),
-    Row("cummin", _cumulative("cummin", np.minimum, np.less_equal)),
+    Row("cummax", _cumulative("cummax", cumulative.cummax, ew.greater_equal)),
+    Row("cummin", _cumulative("cummin", cumulative.cummin, ew.less_equal)),
     Row("sort", sort),
     Row("argsort", argsort),
     Row("msort", msort),

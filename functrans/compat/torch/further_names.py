@@ -22,7 +22,7 @@ from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import CPU, device
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.linear_algebra import LINALG
-from functrans.autograd.methods.rows import check_tensor, plain, refuse_out, results
+from functrans.autograd.methods.rows import check_tensor, fixed, refuse_out, results
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.random import default_generator
@@ -131,16 +131,15 @@ def gradient(
             f"torch.gradient expected spacing to be unspecified, a scalar or a list of length "
             f"{len(axes)}, but got a list of length {len(given)}"
         )
-    steps = [plain(x) if isinstance(x, Tensor) else x for x in given]
 
-    def slopes(x: Any) -> Any:
+    def slopes(x: Any, *steps: Any) -> Any:
         found = [
             fnp.gradient(x, step, axis=axis, edge_order=edge_order)
             for step, axis in zip(steps, axes, strict=True)
         ]
         return tuple(found)
 
-    return composite("Gradient", slopes, input)  # type: ignore[no-any-return]  # tensors
+    return composite("Gradient", slopes, input, *given)  # type: ignore[no-any-return]  # tensors
 
 
 def cumulative_trapezoid(
@@ -195,19 +194,20 @@ def histogram(
       density: whether the integral is 1.
     """
     check_tensor("histogram", input)
-    value = np.asarray(plain(input)).ravel()
-    edges = np.asarray(plain(bins)) if isinstance(bins, Tensor) else bins
-    weights = None if weight is None else np.asarray(plain(weight)).ravel()
     ends = None if range is None else (float(range[0]), float(range[1]))
-    counts, bounds = np.histogram(value, edges, ends, density, weights)
-    return _HISTOGRAM(Tensor.of(counts.astype(input.dtype)), Tensor.of(bounds.astype(input.dtype)))
+    weights = () if weight is None else (weight,)
+
+    def counted(x: Any, edges: Any, *weights: Any) -> Any:
+        found = fnp.histogram(x, edges, ends, density, *weights)
+        return tuple([fnp.astype(part, input.dtype) for part in found])
+
+    return _HISTOGRAM(*fixed(counted, input, bins, *weights))
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Indices along each axis of places in a flattened tensor."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    found = np.unravel_index(np.asarray(plain(indices)), sizes)
-    return tuple([Tensor.of(np.asarray(index)) for index in found])
+    return fixed(lambda places: tuple(fnp.unravel_index(places, sizes)), indices)  # type: ignore[no-any-return]  # tensors
 
 
 # short-time transforms ---------------------------------------------------------------------------
