@@ -19,6 +19,7 @@ from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
     functions_of,
+    known,
     lifted,
     methods_of,
     overwrite,
@@ -29,8 +30,8 @@ from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.indexing import index_value, updated
 from functrans.passes.nodes import kept
+from functrans.primitives import cumulative, indexing, structural
 from functrans.primitives import elementwise as ew
-from functrans.primitives import indexing, structural
 from functrans.trace import Tracer, shape_of
 
 
@@ -204,14 +205,21 @@ def scatter_reduce(
     axis = axis_of(dim, len(input.shape))
     at = _index_array("scatter_reduce", index)
     _check_lines("scatter_reduce", input, at, axis, src)
-    hits = np.zeros(input.shape, np.int64)
-    np.add.at(hits, _lines(input.shape, at, axis), 1)
+    shape, where_to = (input.shape, at) if input.shape else ((1,), at.reshape(1))
+    hits = indexing.scatter(
+        np.zeros(shape, np.int64),
+        np.ones(where_to.shape, np.int64),
+        _lines(shape, where_to, axis),
+        tuple(range(where_to.ndim)),
+        "add",
+    )
+    hits = structural.reshape(hits, input.shape)
     if not include_self:
         neutral = {"add": 0, "multiply": 1, "maximum": -math.inf, "minimum": math.inf}[ops[reduce]]
         start = where(lifted(hits > 0, input), input.dtype.type(neutral).item(), input)
     made = _scattered("scatter_reduce", "ScatterReduce", ops[reduce], start, dim, index, src)
     if reduce == "mean":
-        count = np.maximum(hits + include_self, 1).astype(input.dtype)
+        count = structural.cast(ew.maximum(hits + int(include_self), 1), input.dtype)
         made = composite("ScatterReduce", lambda v: v / count, made)
     return made
 
@@ -369,19 +377,22 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:  # to
       RuntimeError: it has too few.
     """
     shape = np.broadcast_shapes(input.shape, mask.shape)
-    at = np.flatnonzero(np.broadcast_to(np.asarray(plain(mask)), shape))
-    if math.prod(source.shape) < at.size:
+    size = math.prod(source.shape)
+    holds = known(mask)
+    if holds is not None and size < np.count_nonzero(np.broadcast_to(holds, shape)):
         raise RuntimeError(
             "masked_scatter_: expected self and source to have same number of elements"
         )
 
-    def of(x: Any, s: Any) -> Any:
+    def of(x: Any, mask: Any, s: Any) -> Any:
+        mask = structural.reshape(structural.broadcast_to(mask, shape), (math.prod(shape),))
+        place = cumulative.cumsum(structural.cast(mask, np.dtype(np.int64)), 0) - 1
+        place = ew.minimum(ew.maximum(place, 0), max(size - 1, 0))
+        taken = indexing.gather(structural.reshape(s, (size,)), (place,), (0,)) if size else 0
         flat = structural.reshape(structural.broadcast_to(x, shape), (math.prod(shape),))
-        taken = structural.reshape(s, (math.prod(shape_of(s)),))[: at.size]
-        made = indexing.scatter(flat, taken, (at,), (0,), "set", unique_indices=True)
-        return structural.reshape(made, shape)
+        return structural.reshape(ew.where(mask, taken, flat), shape)
 
-    return composite("MaskedScatter", of, input, source)  # type: ignore[no-any-return]  # a tensor
+    return composite("MaskedScatter", of, input, mask, source)  # type: ignore[no-any-return]  # a tensor
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:  # torch's name

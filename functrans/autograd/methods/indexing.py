@@ -143,13 +143,15 @@ def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
       Both; ``None`` where NumPy means the same.
     """
     items = index if isinstance(index, tuple) else (index,)
-    if not any(item is None or _is_truth(item) or isinstance(item, _INTEGERS) for item in items):
+    if not any(item is None or _is_truth(item) or _is_integer(item) for item in items):
+        return None
+    if all(_is_plain(item) and not _is_truth(item) for item in items):
         return None
     taken = 0
     for item in items:
         if _is_truth(item):
             continue
-        if isinstance(item, np.ndarray) and item.dtype == bool:
+        if not _is_plain(item) and item.dtype == bool:
             taken += item.ndim
         elif item is not None and item is not Ellipsis:
             taken += 1
@@ -162,7 +164,7 @@ def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
         elif _is_truth(item):
             first.append(None)
             then.append(np.zeros(int(item), np.int64))
-        elif isinstance(item, np.ndarray):
+        elif not _is_plain(item):
             first += [slice(None)] * (item.ndim if item.dtype == bool else 1)
             then.append(item)
         elif item is None or isinstance(item, slice):
@@ -178,8 +180,18 @@ def _is_truth(item: Any) -> bool:
     return (is_array and not item.shape and item.dtype == bool) or isinstance(item, (bool, np.bool))
 
 
+def _is_integer(item: Any) -> bool:
+    """Whether it is a number, which may be traced."""
+    is_traced = isinstance(item, Tracer) and not item.shape and item.dtype.kind in "iu"
+    return is_traced or isinstance(item, _INTEGERS)
+
+
+def _is_plain(item: Any) -> bool:
+    return not isinstance(item, (np.ndarray, Tracer)) or _is_integer(item)
+
+
 def _plain_items(items: Any) -> list[Any]:
-    return [item for item in items if not isinstance(item, np.ndarray)]
+    return [item for item in items if not isinstance(item, (np.ndarray, Tracer))]
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
