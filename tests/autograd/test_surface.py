@@ -85,6 +85,7 @@ SURFACE = (
             "test_surface": "test_methods_of_tensors",
             "test_operations_namespace": "*",
             "test_operations_derivatives": "*",
+            "test_operations_transformed": "*",
             "test_parity_operations": "*",
         },
     ),
