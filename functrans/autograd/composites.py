@@ -260,23 +260,27 @@ class AliasNode(GraphNode):
         return [ct]
 
 
-def composite(label: str, function: Callable[..., Any], *operands: Any) -> Any:
+def composite(label: str, function: Callable[..., Any], *operands: Any) -> Tensor:
     """Apply a function that is several equations, as one node.
 
     Args:
       label: torch's name of the operation, without ``Backward0``.
       function: of tensors, arrays or tracers alike, made of functrans operations; returns an array
-        or a tuple of arrays.
+        (for ``several``, a tuple of arrays).
       *operands: tensors, arrays, numbers.
     """
     if not modes.observers:
-        return _composite(label, function, operands)
+        return _composite(label, function, operands)  # type: ignore[no-any-return]  # as said above
     ends = [observer(label, operands) for observer in modes.observers]
     try:
-        return _composite(label, function, operands)
+        return _composite(label, function, operands)  # type: ignore[no-any-return]  # as said above
     finally:
         for end in reversed(ends):
             end()
+
+
+several: Callable[..., tuple[Tensor, ...]] = composite  # type: ignore[assignment]  # as said below
+"""``composite`` of a function with several results: a tuple of tensors."""
 
 
 def _made(results: Any, operands: tuple[Any, ...]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.composites import alias, composite, named
+from functrans.autograd.composites import alias, named, several
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import enter_session, follow, node_of, with_only
 from functrans.autograd.tensors import Tensor, View
@@ -110,7 +110,7 @@ def views(
       parts: step and memory of each, as ``view`` takes them.
     """
     steps = [step for step, _ in parts]
-    results: tuple[Tensor, ...] = composite(label, lambda v: tuple([s(v) for s in steps]), x)
+    results = several(label, lambda v: tuple([s(v) for s in steps]), x)
     own = x._memory()
     for result, (step, memory) in zip(results, parts, strict=True):
         if not isinstance(own, Tracer):

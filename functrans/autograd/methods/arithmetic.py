@@ -18,6 +18,7 @@ from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
+    documented,
     fixed,
     functions_of,
     known,
@@ -117,9 +118,9 @@ def binary(
             )
         return named(apply(primitive, input, other, true), label)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``{name}`` of two tensors, or of a tensor and a number, which broadcast."
-    return operation
+    return documented(
+        operation, name, f"``{name}`` of two tensors, or of a tensor and a number, which broadcast."
+    )
 
 
 def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict[str, Any]:
@@ -253,7 +254,7 @@ def _with_alpha(
     dtype = result_dtype(a, b)
     _scaled(name, 1, alpha, b if b.dtype == dtype else a)
     factor = dtype.type(alpha)
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         label,
         lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor),
         a,
@@ -303,7 +304,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     dtype = result_dtype(input, other)
     if dtype.kind in "iub":
         _refuse_zero(b)
-        return fixed(_truncated, a, b)  # type: ignore[no-any-return]  # a tensor
+        return fixed(_truncated, a, b)
     return stepwise(_rounded_label(other), lambda x, y: ew.trunc(x / y), a, b)
 
 
@@ -330,7 +331,7 @@ def stepwise(label: str, function: Callable[..., Any], *operands: Any) -> Tensor
             made = ew.where(_NEVER, x, made)  # depends on x, with derivative 0 whatever comes
         return made
 
-    return composite(label, of, *operands)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, of, *operands)
 
 
 def _refuse_zero(x: Any) -> None:
@@ -429,7 +430,7 @@ def joined(label: str, function: Callable[..., Any], *operands: Any, true: bool 
     dtype = result_dtype(*operands)
     if true and dtype.kind in "iub":
         dtype = default_of(*operands)
-    return composite(label, function, *[in_dtype(x, dtype) for x in operands])  # type: ignore[no-any-return]  # a tensor
+    return composite(label, function, *[in_dtype(x, dtype) for x in operands])
 
 
 def _two(name: str, label: str, primitive: Primitive, forms: str = "mf", **options: Any) -> Row:

@@ -106,7 +106,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:  # torch's
             return te.clamp(x, low, high)
         return te.clamp_max(x, high) if low is None else te.clamp_min(x, low)
 
-    return composite("ClampBackward1", clamped, input)  # type: ignore[no-any-return]  # a tensor
+    return composite("ClampBackward1", clamped, input)
 
 
 def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
@@ -183,15 +183,13 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:  # torch's n
                 f"{len(value.shape)} dimension(s)."
             )
         filler = to_dtype(value, input.dtype)
-        return composite(  # type: ignore[no-any-return]  # a tensor
+        return composite(
             "MaskedFillBackward1", lambda x, v: ew.where(mask._value, v, x), input, filler
         )
     if isinstance(value, float) and input.dtype.kind in "iub" and value != int(value):
         raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
     number = input.dtype.type(value)
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "MaskedFill", lambda x, m: ew.where(m, number, x), input, mask
-    )
+    return composite("MaskedFill", lambda x, m: ew.where(m, number, x), input, mask)
 
 
 def ldexp(input: Tensor, other: Any) -> Tensor:  # torch's name
@@ -208,7 +206,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:  # torch's name
     """0 below 0, 1 above, ``values`` at 0."""
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    return fixed(lambda x, at: cast(fnp.heaviside(x, at), input.dtype), input, values)  # type: ignore[no-any-return]  # a tensor
+    return fixed(lambda x, at: cast(fnp.heaviside(x, at), input.dtype), input, values)
 
 
 ROWS: tuple[Row, ...] = (

@@ -12,7 +12,15 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.methods.arithmetic import apply, other_operand
-from functrans.autograd.methods.rows import Row, fixed, functions_of, methods_of, plain, with_out
+from functrans.autograd.methods.rows import (
+    Row,
+    documented,
+    fixed,
+    functions_of,
+    methods_of,
+    plain,
+    with_out,
+)
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import elementwise as ew
@@ -26,18 +34,14 @@ def _comparison(name: str, primitive: Any) -> Callable[..., Any]:
             return NotImplemented
         return apply(primitive, input, other)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``{name}`` of two tensors, or of a tensor and a number."
-    return operation
+    return documented(operation, name, f"``{name}`` of two tensors, or of a tensor and a number.")
 
 
 def _logical(name: str, primitive: Any) -> Callable[..., Any]:
     def operation(input: Tensor, other: Tensor) -> Any:  # torch's name
         return elementwise(primitive, *(apply(ew.not_equal_p, x, 0) for x in (input, other)))
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``{name}`` of two tensors; numbers other than 0 are true."
-    return operation
+    return documented(operation, name, f"``{name}`` of two tensors; numbers other than 0 are true.")
 
 
 def logical_not(input: Tensor) -> Any:  # torch's name
@@ -62,9 +66,7 @@ def _test(name: str, primitive: Any) -> Callable[..., Any]:
     def operation(input: Tensor) -> Any:  # torch's name
         return elementwise(primitive, input)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``{name}`` of each element."
-    return operation
+    return documented(operation, name, f"``{name}`` of each element.")
 
 
 def isposinf(input: Tensor) -> Any:  # torch's name
@@ -79,7 +81,7 @@ def isneginf(input: Tensor) -> Any:  # torch's name
 
 def isreal(input: Tensor) -> Tensor:  # torch's name
     """Whether the imaginary part of each element is 0."""
-    return fixed(fnp.isreal, input)  # type: ignore[no-any-return]  # a tensor
+    return fixed(fnp.isreal, input)
 
 
 def _same_dtype(input: Tensor, other: Tensor) -> None:  # torch's name
@@ -96,9 +98,7 @@ def isclose(
 ) -> Tensor:
     """Whether elements differ by at most ``atol + rtol * |other|``."""
     _same_dtype(input, other)
-    return fixed(  # type: ignore[no-any-return]  # a tensor
-        lambda x, y: fnp.isclose(x, y, rtol, atol, equal_nan), input, other
-    )
+    return fixed(lambda x, y: fnp.isclose(x, y, rtol, atol, equal_nan), input, other)
 
 
 def allclose(
@@ -119,9 +119,7 @@ def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
 
 def isin(input: Any, test_elements: Any, *, invert: bool = False) -> Tensor:  # torch's name
     """Whether each element is among those of another tensor."""
-    return fixed(  # type: ignore[no-any-return]  # a tensor
-        lambda x, among: fnp.isin(x, among, invert=invert), input, test_elements
-    )
+    return fixed(lambda x, among: fnp.isin(x, among, invert=invert), input, test_elements)
 
 
 _COMPARISONS = (

@@ -84,7 +84,7 @@ def resolve_neg(input: Tensor) -> Tensor:  # torch's name
 def angle(input: Tensor) -> Tensor:  # torch's name
     """The argument of complex numbers; 0 or pi for real ones."""
     if input.dtype.kind == "c":
-        return composite(  # type: ignore[no-any-return]  # a tensor
+        return composite(
             "Angle", lambda z: te.angle_of(complex_parts.imag(z), complex_parts.real(z)), input
         )
     x = floating(input)
@@ -156,7 +156,7 @@ def complex_from(real: Tensor, imag: Tensor) -> Tensor:
       RuntimeError: dtypes differ, or are not floating.
     """
     _check_parts("complex", real, imag)
-    return composite("Complex", complex_parts.complex_of, real, imag)  # type: ignore[no-any-return]  # a tensor
+    return composite("Complex", complex_parts.complex_of, real, imag)
 
 
 def _check_parts(name: str, first: Tensor, second: Tensor) -> None:
@@ -179,7 +179,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:  # torch's name
       RuntimeError: dtypes differ, or are not floating.
     """
     _check_parts("polar", abs, angle)
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         "Polar", lambda r, t: complex_parts.complex_of(r * ew.cos(t), r * ew.sin(t)), abs, angle
     )
 

@@ -14,7 +14,7 @@ from functrans.autograd.factories import FLOAT64, array_of, laid_out
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
-from functrans.autograd.methods.rows import constant, plain
+from functrans.autograd.methods.rows import constant, documented, plain
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.promotion import default_of, torch_defaults, with_default
 from functrans.autograd.tensors import Tensor
@@ -157,9 +157,7 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
         return with_default(result, [self])
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "A tensor of other extents in the same dtype."
-    return method
+    return documented(method, name, "A tensor of other extents in the same dtype.")
 
 
 def new_full(

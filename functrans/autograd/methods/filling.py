@@ -15,7 +15,15 @@ import numpy as np
 
 from functrans.autograd import factories
 from functrans.autograd.composites import alias, named
-from functrans.autograd.methods.rows import constant, drawn, drawn_with, lifted, plain, seeds
+from functrans.autograd.methods.rows import (
+    constant,
+    documented,
+    drawn,
+    drawn_with,
+    lifted,
+    plain,
+    seeds,
+)
 from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.random import Generator, scaled, stream
@@ -115,9 +123,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
         new = drawn(numbers, self.shape, self.dtype)
         return write(name, self, new)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = draw.__doc__
-    return method
+    return documented(method, name, draw.__doc__)
 
 
 def _check_floating(name: str, self: _Sample) -> None:

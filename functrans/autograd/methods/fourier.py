@@ -12,7 +12,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
-from functrans.autograd.methods.rows import check_tensor, constant, floating, refuse_out
+from functrans.autograd.methods.rows import check_tensor, constant, documented, floating, refuse_out
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, called
 from functrans.trace import dtype_of
@@ -41,13 +41,11 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
         out: Any = None,
     ) -> Tensor:
         _check(f"fft_{name}", input, norm, out)
-        return composite(  # type: ignore[no-any-return]  # a tensor
+        return composite(
             _label(label, input), lambda x: _narrowed(function(x, n, dim, norm), x), floating(input)
         )
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``np.fft.{name}`` of a tensor along an axis."
-    return operation
+    return documented(operation, name, f"``np.fft.{name}`` of a tensor along an axis.")
 
 
 def _label(label: str, x: Tensor) -> str:
@@ -77,13 +75,9 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
         axes = dim
         if axes is None and s is not None:
             axes = tuple(range(-len(s), 0))
-        return composite(  # type: ignore[no-any-return]  # a tensor
-            label, lambda x: _narrowed(function(x, s, axes, norm), x), floating(input)
-        )
+        return composite(label, lambda x: _narrowed(function(x, s, axes, norm), x), floating(input))
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``np.fft.{name}`` of a tensor along axes."
-    return operation
+    return documented(operation, name, f"``np.fft.{name}`` of a tensor along axes.")
 
 
 def _shift(name: str) -> Callable[..., Any]:
@@ -91,11 +85,9 @@ def _shift(name: str) -> Callable[..., Any]:
 
     def operation(input: Tensor, dim: Any = None) -> Tensor:  # torch's name
         check_tensor(f"fft_{name}", input)
-        return composite("Roll", lambda x: function(x, dim), input)  # type: ignore[no-any-return]  # a tensor
+        return composite("Roll", lambda x: function(x, dim), input)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``np.fft.{name}`` of a tensor."
-    return operation
+    return documented(operation, name, f"``np.fft.{name}`` of a tensor.")
 
 
 def _frequencies(name: str) -> Callable[..., Any]:

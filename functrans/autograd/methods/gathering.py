@@ -120,7 +120,7 @@ def gather(
             return structural.broadcast_to(x, at.shape)
         return indexing.gather(x, _lines(shape_of(x), at, axis), tuple(range(at.ndim)))
 
-    return composite("Gather", of, input)  # type: ignore[no-any-return]  # a tensor
+    return composite("Gather", of, input)
 
 
 def _scattered(
@@ -147,7 +147,7 @@ def _scattered(
         made = indexing.scatter(v, s, lines, tuple(range(where_to.ndim)), op)
         return structural.reshape(made, x.shape)
 
-    return composite(label, of, x, source)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, of, x, source)
 
 
 def scatter(
@@ -247,7 +247,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:  # torch's n
         found = indexing.gather(x, (at,), (axis,))
         return structural.moveaxis(found, 0, axis)
 
-    return composite("IndexSelect", of, input)  # type: ignore[no-any-return]  # a tensor
+    return composite("IndexSelect", of, input)
 
 
 def _at_axis(
@@ -283,7 +283,7 @@ def _at_axis(
             s = structural.moveaxis(s, axis, 0)
         return indexing.scatter(v, s, (at,), (axis,), op)
 
-    return composite(label, of, x, source)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, of, x, source)
 
 
 def index_add(
@@ -348,7 +348,7 @@ def index_put(
     """Elements at index tensors replaced, or values added to them."""
     index = plain_index(tuple(indices))
     op = "add" if accumulate else "set"
-    return composite("IndexPut", lambda x, v: updated(x, index, v, op), input, values)  # type: ignore[no-any-return]  # a tensor
+    return composite("IndexPut", lambda x, v: updated(x, index, v, op), input, values)
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:  # torch's name
@@ -367,7 +367,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:  # torch's name
         flat = structural.reshape(structural.broadcast_to(x, shape), (math.prod(shape),))
         return indexing.gather(flat, (at,), (0,))
 
-    return composite("MaskedSelect", of, input)  # type: ignore[no-any-return]  # a tensor
+    return composite("MaskedSelect", of, input)
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:  # torch's name
@@ -392,7 +392,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:  # to
         flat = structural.reshape(structural.broadcast_to(x, shape), (math.prod(shape),))
         return structural.reshape(ew.where(mask, taken, flat), shape)
 
-    return composite("MaskedScatter", of, input, mask, source)  # type: ignore[no-any-return]  # a tensor
+    return composite("MaskedScatter", of, input, mask, source)
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:  # torch's name
@@ -407,7 +407,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:  # torch's name
         raise IndexError(
             f"out of range: tried to access index {at.max()} on a tensor of {n} elements."
         )
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         "Take", lambda x: indexing.gather(structural.reshape(x, (n,)), (at,), (0,)), input
     )
 
@@ -429,7 +429,7 @@ def put(
         flat, values = structural.reshape(x, (n,)), structural.reshape(s, (at.size,))
         return structural.reshape(indexing.scatter(flat, values, (at,), (0,), op), input.shape)
 
-    return composite("Put", of, input, source)  # type: ignore[no-any-return]  # a tensor
+    return composite("Put", of, input, source)
 
 
 def take_along_dim(
@@ -444,7 +444,7 @@ def take_along_dim(
         )
     axis = axis_of(dim, len(input.shape))
     at = _index_array("take_along_dim", indices)
-    return composite("Gather", lambda x: _along(x, at, axis), input)  # type: ignore[no-any-return]  # a tensor
+    return composite("Gather", lambda x: _along(x, at, axis), input)
 
 
 def _along(x: Any, at: Any, axis: int) -> Any:
@@ -476,7 +476,7 @@ def _embedded(label: str, x: Tensor, src: Tensor, part_of: Any) -> Tensor:
         made = indexing.scatter(flat, values, (at,), (0,), "set", unique_indices=True)
         return structural.reshape(made, x.shape)
 
-    return composite(label, of, x, src)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, of, x, src)
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:  # torch's name

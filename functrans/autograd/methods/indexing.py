@@ -206,7 +206,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     parts = _selects_first(index, len(self.shape))
     if parts is not None:
         return _getitem(_getitem(self, parts[0]), parts[1])
-    return composite("Index", lambda x: index_value(x, index), self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Index", lambda x: index_value(x, index), self)
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:

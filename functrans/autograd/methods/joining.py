@@ -18,6 +18,7 @@ from functrans.autograd.methods.rows import (
     Row,
     constant,
     copied,
+    documented,
     functions_of,
     into,
     methods_of,
@@ -89,9 +90,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
                     "Sizes of tensors must match except in dimension "
                     f"{axis}. Expected size {n} but got size {m} for tensor number {i} in the list."
                 )
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "Cat", lambda *xs: movement.concatenate(xs, axis, dtype), *rest
-    )
+    return composite("Cat", lambda *xs: movement.concatenate(xs, axis, dtype), *rest)
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
@@ -111,9 +110,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor
                 f"entry 0 and {list(x.shape)} at entry {i}"
             )
     dtype = result_dtype(*parts)
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "Stack", lambda *xs: movement.stack(xs, axis, dtype), *parts
-    )
+    return composite("Stack", lambda *xs: movement.stack(xs, axis, dtype), *parts)
 
 
 def at_least(ndim: int, x: Tensor) -> Tensor:
@@ -177,7 +174,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
             above, left = above + m, left + n
         return movement.concatenate(lines, 0, dtype) if rows else lines[0]
 
-    return composite("BlockDiag", of, *parts)  # type: ignore[no-any-return]  # a tensor
+    return composite("BlockDiag", of, *parts)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -237,7 +234,7 @@ def combinations(
     """All choices of ``r`` elements of a vector, a row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     index = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
-    return composite("Stack", lambda x: x[index] if index.size else fnp.take(x, index), input)  # type: ignore[no-any-return]  # a tensor
+    return composite("Stack", lambda x: x[index] if index.size else fnp.take(x, index), input)
 
 
 # repeating and moving ----------------------------------------------------------------------------
@@ -255,7 +252,7 @@ def repeat(self: Tensor, *sizes: Any) -> Tensor:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
         )
-    return composite("Repeat", lambda x: _tiled(x, counts), self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Repeat", lambda x: _tiled(x, counts), self)
 
 
 def _tiled(x: Any, counts: tuple[int, ...]) -> Any:
@@ -280,7 +277,7 @@ def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None, **_: A
     if not flat.shape:  # the words of PyTorch
         axis_of(axis + 1, 0)
     index = np.repeat(np.arange(flat.shape[axis]), counts)
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         "IndexSelect" if isinstance(repeats, Tensor) else "View",
         lambda x: fnp.take(x, index, axis=axis),
         flat,
@@ -305,7 +302,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
             line = structural.reshape(x, (math.prod(shape),))
             return structural.reshape(movement.roll(line, steps, (0,)), shape)
 
-        return composite("Roll", flat, self)  # type: ignore[no-any-return]  # a tensor
+        return composite("Roll", flat, self)
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
     axes = tuple(axis_of(d, len(self.shape)) for d in given)
     refuse_number(
@@ -315,7 +312,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}"
         )
-    return composite("Roll", lambda x: movement.roll(x, steps, axes), self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Roll", lambda x: movement.roll(x, steps, axes), self)
 
 
 def flip(self: Tensor, *dims: Any) -> Tensor:
@@ -325,7 +322,7 @@ def flip(self: Tensor, *dims: Any) -> Tensor:
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
     if not axes or not self.shape:
         return copied(self, "Flip")
-    return composite("Flip", lambda x: movement.reverse(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Flip", lambda x: movement.reverse(x, axes), self)
 
 
 def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
@@ -337,7 +334,7 @@ def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     ndim = len(self.shape)
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    return composite("Rot90", lambda x: fnp.rot90(x, k, tuple(dims)), self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Rot90", lambda x: fnp.rot90(x, k, tuple(dims)), self)
 
 
 # diagonals and triangles -------------------------------------------------------------------------
@@ -353,9 +350,7 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
         return diag_embed(self, diagonal)
     if len(self.shape) != 2:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(self.shape)}D")
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        "DiagonalBackward0_copy", lambda x: creation.diagonal(x, diagonal), self
-    )
+    return composite("DiagonalBackward0_copy", lambda x: creation.diagonal(x, diagonal), self)
 
 
 def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -383,7 +378,7 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
         order.insert(j, len(lead) + 1)
         return structural.transpose(structural.cast(full, x.dtype), tuple(order))
 
-    return composite("DiagEmbed", of, self)  # type: ignore[no-any-return]  # a tensor
+    return composite("DiagEmbed", of, self)
 
 
 def diagflat(self: Tensor, offset: int = 0) -> Tensor:
@@ -397,11 +392,9 @@ def _triangle(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(self: Tensor, diagonal: int = 0) -> Tensor:
         if len(self.shape) < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return composite(label, lambda x: function(x, int(diagonal)), self)  # type: ignore[no-any-return]  # a tensor
+        return composite(label, lambda x: function(x, int(diagonal)), self)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = "A triangle of matrices, 0 elsewhere."
-    return operation
+    return documented(operation, name, "A triangle of matrices, 0 elsewhere.")
 
 
 def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -417,7 +410,7 @@ def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # torch's name
     """The matrix of powers of a vector."""
-    return composite("Cumprod", lambda v: fnp.vander(v, N, increasing), x)  # type: ignore[no-any-return]  # a tensor
+    return composite("Cumprod", lambda v: fnp.vander(v, N, increasing), x)
 
 
 def padded(
@@ -448,7 +441,7 @@ def padded(
     if mode == "constant":
         filler = input.dtype.type(0 if value is None else value)
         config = [(before, after, 0) for before, after in widths]
-        return composite("ConstantPadNd", lambda x: movement.pad(x, filler, config), input)  # type: ignore[no-any-return]  # a tensor
+        return composite("ConstantPadNd", lambda x: movement.pad(x, filler, config), input)
     names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode not in names:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
@@ -462,15 +455,15 @@ def padded(
                 x = fnp.take(x, index, axis=axis)
         return x
 
-    return composite(label, of, input)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, of, input)
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral along an axis by the trapezoidal rule."""
     axis = axis_of(dim, len(y.shape))
     if x is None:
-        return composite("MulBackward1", lambda v: fnp.trapezoid(v, dx=dx, axis=axis), y)  # type: ignore[no-any-return]  # a tensor
-    return composite("DivBackward1", lambda v, at: fnp.trapezoid(v, at, axis=axis), y, x)  # type: ignore[no-any-return]  # a tensor
+        return composite("MulBackward1", lambda v: fnp.trapezoid(v, dx=dx, axis=axis), y)
+    return composite("DivBackward1", lambda v, at: fnp.trapezoid(v, at, axis=axis), y, x)
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.autograd.composites import composite
+from functrans.autograd.composites import composite, several
 from functrans.autograd.methods import products
 from functrans.autograd.methods.blending import where
 from functrans.autograd.methods.reductions import axes_of, norm, reduced
@@ -23,6 +23,7 @@ from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
     constant,
+    documented,
     fixed,
     functions_of,
     known,
@@ -94,12 +95,35 @@ def _check_matrix(name: str, a: Tensor, is_square: bool = False) -> None:
         )
 
 
-def _computed(name: str, label: str, function: Callable[..., Any], *operands: Any) -> Any:
+def _computed(name: str, label: str, function: Callable[..., Any], *operands: Any) -> Tensor:
     """A composite whose failure is torch's."""
     try:
         return composite(label, function, *operands)
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"{name}: {_REASONS.get(label, error)}") from error
+
+
+_several_computed: Callable[..., Any] = _computed
+
+
+def _of_matrices(
+    name: str, label: str, function: Callable[..., Any], what: str, is_square: bool = True
+) -> Callable[..., Any]:
+    """A function of matrices alone.
+
+    Args:
+      name: torch's name, in ``torch.linalg``.
+      label: torch's name of the node.
+      function: the function of arrays.
+      what: what it gives.
+      is_square: whether the matrices must be square.
+    """
+
+    def operation(A: Tensor) -> Tensor:  # torch's name
+        _check_matrix(f"linalg.{name}", A, is_square)
+        return _computed(f"linalg.{name}", label, function, A)
+
+    return documented(operation, name, what)
 
 
 _NOT_DEFINITE = (
@@ -117,26 +141,14 @@ _REASONS = {
 # inverses and determinants -----------------------------------------------------------------------
 
 
-def inv(A: Tensor) -> Tensor:  # torch's name
-    """The inverse of square matrices.
-
-    Raises:
-      RuntimeError: they are not square, or singular.
-    """
-    _check_matrix("linalg.inv", A, is_square=True)
-    return _computed("linalg.inv", "LinalgInvEx", fnp.linalg.inv, A)  # type: ignore[no-any-return]  # a tensor
-
-
-def det(A: Tensor) -> Tensor:  # torch's name
-    """The determinant of square matrices."""
-    _check_matrix("linalg.det", A, is_square=True)
-    return composite("LinalgDet", fnp.linalg.det, A)  # type: ignore[no-any-return]  # a tensor
+inv = _of_matrices("inv", "LinalgInvEx", fnp.linalg.inv, "The inverse of square matrices.")
+det = _of_matrices("det", "LinalgDet", fnp.linalg.det, "The determinant of square matrices.")
 
 
 def slogdet(A: Tensor) -> Any:  # torch's name
     """Sign and logarithm of the size of the determinant."""
     _check_matrix("linalg.slogdet", A, is_square=True)
-    return _SlogdetResult(*composite("LinalgSlogdet", lambda a: tuple(fnp.linalg.slogdet(a)), A))
+    return _SlogdetResult(*several("LinalgSlogdet", lambda a: tuple(fnp.linalg.slogdet(a)), A))
 
 
 def logdet(input: Tensor) -> Tensor:  # torch's name
@@ -147,7 +159,7 @@ def logdet(input: Tensor) -> Tensor:  # torch's name
         sign, size = fnp.linalg.slogdet(a)
         return fnp.where(sign < 0, math.nan, size)
 
-    return composite("Where", of, input)  # type: ignore[no-any-return]  # a tensor
+    return composite("Where", of, input)
 
 
 def pinv(
@@ -166,7 +178,7 @@ def pinv(
             a = _as_hermitian(a)
         return fnp.linalg.pinv(a, rtol, hermitian=hermitian)
 
-    return composite("LinalgPinv", of, A, *levels)  # type: ignore[no-any-return]  # a tensor
+    return composite("LinalgPinv", of, A, *levels)
 
 
 def _largest(a: Any) -> Any:
@@ -199,7 +211,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
             return _turned(fnp.linalg.solve(_turned(a), _turned(b)))
         return fnp.linalg.solve(a, b)
 
-    return _computed("linalg.solve", "LinalgSolveEx", of, A, B)  # type: ignore[no-any-return]  # a tensor
+    return _computed("linalg.solve", "LinalgSolveEx", of, A, B)
 
 
 def _turned(a: Any) -> Any:
@@ -229,7 +241,7 @@ def solve_triangular(
         found = linalg_triangular.triangular_solve(a, b, lower=lower, unit_diagonal=unitriangular)
         return found if left else _turned(found)
 
-    return _computed("linalg.solve_triangular", "LinalgSolveTriangular", of, A, B)  # type: ignore[no-any-return]  # a tensor
+    return _computed("linalg.solve_triangular", "LinalgSolveTriangular", of, A, B)
 
 
 def triangular_solve(
@@ -253,7 +265,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # 
         half = linalg_triangular.triangular_solve(lower, b, lower=True)
         return linalg_triangular.triangular_solve(_turned(lower), half, lower=False)
 
-    return composite("CholeskySolve", of, input, L)  # type: ignore[no-any-return]  # a tensor
+    return composite("CholeskySolve", of, input, L)
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:  # torch's name
@@ -284,7 +296,7 @@ def lstsq(
             x = structural.reshape(x, (n,))
         return x, left, structural.cast(rank, np.dtype(np.int64))
 
-    solution, residuals, rank = composite("LinalgLstsq", of, A, B)
+    solution, residuals, rank = several("LinalgLstsq", of, A, B)
     ranks = known(rank)
     if m <= n or (ranks is not None and (ranks < n).any()):
         residuals = constant(np.empty((0,), A.dtype), A)
@@ -314,7 +326,7 @@ def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
     def of(a: Any) -> Any:
         return fnp.linalg.cholesky(_as_hermitian(a), upper=upper)
 
-    return _computed(name, label, of, a)  # type: ignore[no-any-return]  # a tensor
+    return _computed(name, label, of, a)
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Any:  # torch's name
@@ -328,7 +340,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:  # torch's name
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
             "or 'complete'"
         )
-    return _QrResult(*composite("LinalgQr", lambda a: tuple(fnp.linalg.qr(a, mode)), A))
+    return _QrResult(*several("LinalgQr", lambda a: tuple(fnp.linalg.qr(a, mode)), A))
 
 
 def old_qr(input: Tensor, some: bool = True) -> Any:  # torch's name
@@ -341,7 +353,7 @@ def linalg_svd(
 ) -> Any:  # torch's name
     """Singular vectors, values and the adjoint of the right vectors."""
     _check_matrix("linalg.svd", A)
-    found = _computed(
+    found = _several_computed(
         "linalg.svd",
         "LinalgSvd",
         lambda a: tuple(fnp.linalg.svd(a, full_matrices=full_matrices)),
@@ -356,10 +368,9 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:  # to
     return _OldSvdResult(u, s, vh.mH)
 
 
-def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:  # torch's name
-    """Singular values, descending."""
-    _check_matrix("linalg.svdvals", A)
-    return _computed("linalg.svdvals", "LinalgSvd", fnp.linalg.svdvals, A)  # type: ignore[no-any-return]  # a tensor
+svdvals = _of_matrices(
+    "svdvals", "LinalgSvd", fnp.linalg.svdvals, "Singular values, descending.", is_square=False
+)
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
@@ -369,7 +380,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
     def of(a: Any) -> Any:
         return tuple(fnp.linalg.eigh(_as_hermitian(a), UPLO))
 
-    found = _computed("linalg.eigh", "LinalgEigh", of, A)
+    found = _several_computed("linalg.eigh", "LinalgEigh", of, A)
     return _EigResult(*found)
 
 
@@ -380,7 +391,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:  # torch's names
     def of(a: Any) -> Any:
         return fnp.linalg.eigvalsh(_as_hermitian(a), UPLO)
 
-    return _computed("linalg.eigvalsh", "LinalgEigh", of, A)  # type: ignore[no-any-return]  # a tensor
+    return _computed("linalg.eigvalsh", "LinalgEigh", of, A)
 
 
 def _as_complex(x: Any) -> Any:
@@ -391,16 +402,18 @@ def _as_complex(x: Any) -> Any:
 def eig(A: Tensor) -> Any:  # torch's name
     """Eigenvalues and eigenvectors, complex."""
     _check_matrix("linalg.eig", A, is_square=True)
-    found = _computed("linalg.eig", "LinalgEig", lambda a: tuple(fnp.linalg.eig(_as_complex(a))), A)
+    found = _several_computed(
+        "linalg.eig", "LinalgEig", lambda a: tuple(fnp.linalg.eig(_as_complex(a))), A
+    )
     return _EigResult(*found)
 
 
-def eigvals(A: Tensor) -> Tensor:  # torch's name
-    """Eigenvalues, complex."""
-    _check_matrix("linalg.eigvals", A, is_square=True)
-    return _computed(  # type: ignore[no-any-return]  # a tensor
-        "linalg.eigvals", "LinalgEig", lambda a: fnp.linalg.eigvals(_as_complex(a)), A
-    )
+eigvals = _of_matrices(
+    "eigvals",
+    "LinalgEig",
+    lambda a: fnp.linalg.eigvals(_as_complex(a)),
+    "Eigenvalues, complex.",
+)
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> Any:  # torch's name
@@ -423,7 +436,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:  # torch's name
         lower = creation.tril(both, -1)[..., :size] + eye
         return structural.cast(places, dtype_of(a)), lower, creation.triu(both)[..., :size, :]
 
-    return _LuResult(*composite("LinalgLu", of, A))
+    return _LuResult(*several("LinalgLu", of, A))
 
 
 def _singular(a: Any) -> Any:
@@ -472,7 +485,7 @@ def _checked_form(
         numbers = known(info)
         if check_errors or (numbers is not None and not numbers.any()):
             return kind(function(A, *args, **kwargs), info)
-        has_failed = info != 0
+        has_failed: Any = composite("", lambda n: n != 0, info)
         lead = info.shape
         eye = constant(np.eye(A.shape[-1], dtype=A.dtype), A)
         safe = where(has_failed.reshape(*lead, 1, 1), eye, A)
@@ -486,13 +499,13 @@ def _checked_form(
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:  # torch's name
     """The inverse of a tensor as a linear map from its last axes to its first ``ind``."""
-    return _computed("linalg.tensorinv", "ReshapeAlias", lambda a: fnp.linalg.tensorinv(a, ind), A)  # type: ignore[no-any-return]  # a tensor
+    return _computed("linalg.tensorinv", "ReshapeAlias", lambda a: fnp.linalg.tensorinv(a, ind), A)
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:  # torch's names
     """The solution of a system whose unknown and right side have several axes."""
     axes = None if dims is None else tuple(dims)
-    return _computed(  # type: ignore[no-any-return]  # a tensor
+    return _computed(
         "linalg.tensorsolve", "View", lambda a, b: fnp.linalg.tensorsolve(a, b, axes), A, B
     )
 
@@ -561,33 +574,32 @@ def linalg_norm(
 def cond(A: Tensor, p: Any = None) -> Tensor:  # torch's name
     """The condition number of matrices."""
     label = "SqueezeBackward1" if p in (None, 2, -2) else "Mul"
-    return composite(label, lambda a: fnp.linalg.cond(a, p), A)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, lambda a: fnp.linalg.cond(a, p), A)
 
 
 def matrix_rank(A: Tensor, *, tol: Any = None, hermitian: bool = False) -> Tensor:  # torch's name
     """The rank of matrices."""
     if tol is None:
-        return fixed(lambda a: fnp.linalg.matrix_rank(a, hermitian=hermitian), A)  # type: ignore[no-any-return]  # a tensor
-    return fixed(lambda a, tol: fnp.linalg.matrix_rank(a, tol, hermitian), A, tol)  # type: ignore[no-any-return]  # a tensor
+        return fixed(lambda a: fnp.linalg.matrix_rank(a, hermitian=hermitian), A)
+    return fixed(lambda a, tol: fnp.linalg.matrix_rank(a, tol, hermitian), A, tol)
 
 
 # functions of matrices ---------------------------------------------------------------------------
 
 
-def matrix_exp(A: Tensor) -> Tensor:  # torch's name
-    """The exponential of square matrices."""
-    _check_matrix("linalg.matrix_exp", A, is_square=True)
-    return composite("LinalgMatrixExp", lambda a: linalg.matrix_function(a, "expm"), A)  # type: ignore[no-any-return]  # a tensor
+matrix_exp = _of_matrices(
+    "matrix_exp",
+    "LinalgMatrixExp",
+    lambda a: linalg.matrix_function(a, "expm"),
+    "The exponential of square matrices.",
+)
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:  # torch's name
     """An integer power of square matrices."""
     _check_matrix("linalg.matrix_power", A, is_square=True)
     label = "LinalgInvEx" if n == -1 else "UnsafeView" if len(A.shape) > 2 else "Mm"
-    made: Tensor = _computed(
-        "linalg.matrix_power", label, lambda a: fnp.linalg.matrix_power(a, n), A
-    )
-    return made
+    return _computed("linalg.matrix_power", label, lambda a: fnp.linalg.matrix_power(a, n), A)
 
 
 def linalg_diagonal(

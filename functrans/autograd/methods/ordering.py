@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.autograd.composites import composite
+from functrans.autograd.composites import composite, several
 from functrans.autograd.methods import arithmetic
 from functrans.autograd.methods.reductions import axes_of, reduced
 from functrans.autograd.methods.rows import (
     Row,
     constant,
     copied,
+    documented,
     fixed,
     floating,
     functions_of,
@@ -84,7 +85,7 @@ def _selected(
         short = (*shape[:axis], *shape[axis + 1 :])
         return structural.reshape(values, short), structural.reshape(index, short)
 
-    return _pair(name, *composite(label, of, self))
+    return _pair(name, *several(label, of, self))
 
 
 # extrema -----------------------------------------------------------------------------------------
@@ -113,12 +114,12 @@ def _extremum(name: str, of_two: Callable[..., Any], of_axes: Any, position: Any
             return reduced(f"{label}Backward1", input, of_axes)
         return _selected(name, label, input, position, dim, keepdim)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = (
+    return documented(
+        operation,
+        name,
         f"The {name}imum of all elements, which share the derivative at ties; of each line along "
-        "an axis with its position; or of two tensors."
+        "an axis with its position; or of two tensors.",
     )
-    return operation
 
 
 def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,9 +129,9 @@ def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
         return reduced(name.capitalize(), input, function, dim, keepdim)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = "The extremum over axes; elements at a tie share the derivative evenly."
-    return operation
+    return documented(
+        operation, name, "The extremum over axes; elements at a tie share the derivative evenly."
+    )
 
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:  # torch's name
@@ -156,15 +157,15 @@ def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 flat = structural.reshape(x, (math.prod(shape_of(x)),))
                 return structural.reshape(function(flat, 0), kept)
 
-            return composite("", of, input)  # type: ignore[no-any-return]  # a tensor
+            return composite("", of, input)
         axis = axis_of(dim, len(input.shape))
         if not input.shape:
             return constant(np.zeros((), np.int64), input)
         return reduced("", input, lambda x, axes: function(x, axes[0]), axis, keepdim)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = "The position of the extremum, of all elements or along an axis."
-    return operation
+    return documented(
+        operation, name, "The position of the extremum, of all elements or along an axis."
+    )
 
 
 def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
@@ -181,11 +182,9 @@ def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
             index = cumulative.cummax(ew.where(is_new, places, 0), axis)
             return take_along_axis(x, index, axis), index
 
-        return _pair(name, *composite(label, of, input))
+        return _pair(name, *several(label, of, input))
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = "Running extrema along an axis, and the position of each."
-    return operation
+    return documented(operation, name, "Running extrema along an axis, and the position of each.")
 
 
 # order -------------------------------------------------------------------------------------------
@@ -215,7 +214,7 @@ def sort(
         index = _sorted_positions(x, axis, descending)
         return sorting.select_along(x, index, axis), index
 
-    return _pair("sort", *composite("Sort", of, input))
+    return _pair("sort", *several("Sort", of, input))
 
 
 def argsort(
@@ -256,7 +255,7 @@ def topk(
         index = index[(slice(None),) * axis + (slice(0, k),)]
         return sorting.select_along(x, index, axis), index
 
-    return _pair("topk", *composite("Topk", of, input))
+    return _pair("topk", *several("Topk", of, input))
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # torch's name
@@ -312,9 +311,9 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
 
         return composite(label, of, input)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = "The lower median, of all elements or of each line with its position."
-    return operation
+    return documented(
+        operation, name, "The lower median, of all elements or of each line with its position."
+    )
 
 
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:  # torch's name
@@ -405,7 +404,7 @@ def _quantile(
         short = kept if keepdim else shape_of(found)[1:]
         return structural.reshape(found, (*shape_of(at), *short))
 
-    return composite("SqueezeBackward4", of, x, q)  # type: ignore[no-any-return]  # a tensor
+    return composite("SqueezeBackward4", of, x, q)
 
 
 def _interpolated(lines: Any, at: Any, skips_nan: bool, interpolation: str) -> Any:
@@ -505,7 +504,7 @@ def searchsorted(
         lines, wanted = structural.cast(lines, common), structural.cast(wanted, common)
         return structural.cast(sorting.searchsorted(lines, wanted, way), dtype)
 
-    return fixed(of, sorted_sequence, input)  # type: ignore[no-any-return]  # a tensor
+    return fixed(of, sorted_sequence, input)
 
 
 def bucketize(
@@ -532,11 +531,9 @@ def bincount(
     if len(input.shape) != 1 or input.dtype.kind not in "iub" or is_negative:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
-        return fixed(lambda x: fnp.bincount(x, minlength=minlength), input)  # type: ignore[no-any-return]  # a tensor
+        return fixed(lambda x: fnp.bincount(x, minlength=minlength), input)
     dtype = weights.dtype if weights.dtype.kind == "f" else np.dtype(float)
-    return fixed(  # type: ignore[no-any-return]  # a tensor
-        lambda x, w: structural.cast(fnp.bincount(x, w, minlength), dtype), input, weights
-    )
+    return fixed(lambda x, w: structural.cast(fnp.bincount(x, w, minlength), dtype), input, weights)
 
 
 def histc(
@@ -555,7 +552,7 @@ def histc(
         ends = (ew.where(is_point, ends[0] - 1, ends[0]), ew.where(is_point, ends[1] + 1, ends[1]))
         return structural.cast(fnp.histogram(x, bins, ends)[0], input.dtype)
 
-    return fixed(of, input)  # type: ignore[no-any-return]  # a tensor
+    return fixed(of, input)
 
 
 def diff(
@@ -574,7 +571,7 @@ def diff(
     def of(x: Any, *others: Any) -> Any:
         return fnp.diff(x, n, axis, **dict(zip(given, others, strict=True)))
 
-    return composite("Sub", of, input, *given.values())  # type: ignore[no-any-return]  # a tensor
+    return composite("Sub", of, input, *given.values())
 
 
 def cov(
@@ -588,12 +585,12 @@ def cov(
         found = fnp.cov(x, ddof=correction, **dict(zip(given, others, strict=True)))
         return structural.cast(found, x.dtype)
 
-    return composite("Squeeze", of, floating(input), *given.values())  # type: ignore[no-any-return]  # a tensor
+    return composite("Squeeze", of, floating(input), *given.values())
 
 
 def corrcoef(input: Tensor) -> Tensor:  # torch's name
     """The correlation matrix of variables, one per row."""
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         "ClampBackward1", lambda x: structural.cast(fnp.corrcoef(x), x.dtype), floating(input)
     )
 

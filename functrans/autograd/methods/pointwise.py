@@ -17,6 +17,7 @@ from functrans.autograd.methods.arithmetic import stepwise
 from functrans.autograd.methods.rows import (
     Row,
     copied,
+    documented,
     fixed,
     floating,
     functions_of,
@@ -74,11 +75,9 @@ def unary(
                     return copied(input, "Clone")
         if is_one:
             return named(function(input), label)
-        return composite(label, function, input)  # type: ignore[no-any-return]  # a tensor
+        return composite(label, function, input)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``{name}`` of each element."
-    return operation
+    return documented(operation, name, f"``{name}`` of each element.")
 
 
 def neg(input: Tensor) -> Tensor:  # torch's name
@@ -122,7 +121,7 @@ def sgn(input: Tensor) -> Tensor:  # torch's name
     if input.dtype.kind == "b":
         return copied(input, "Clone")
     if input.dtype.kind == "c":
-        return composite("Sgn", complex_parts.sign, input)  # type: ignore[no-any-return]  # a tensor
+        return composite("Sgn", complex_parts.sign, input)
     return stepwise("Sgn", te.sign, input)
 
 
@@ -146,16 +145,14 @@ def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[.
             return copied(input, "Clone")
         return stepwise(label, function, input)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"``{name}`` of each element."
-    return operation
+    return documented(operation, name, f"``{name}`` of each element.")
 
 
 def frac(input: Tensor) -> Tensor:  # torch's name
     """The part after the point, with the sign of the element."""
     if input.dtype.kind in "iub":
         raise RuntimeError(f"\"frac\" not implemented for '{torch_kind(input.dtype)}'")
-    return composite("Frac", lambda x: x - ew.trunc(x), input)  # type: ignore[no-any-return]  # a tensor
+    return composite("Frac", lambda x: x - ew.trunc(x), input)
 
 
 def nan_to_num(  # torch's name
@@ -177,7 +174,7 @@ def nan_to_num(  # torch's name
         x = ew.where(x != x, nan, x)
         return ew.where(x == math.inf, high, ew.where(x == -math.inf, low, x))
 
-    return composite("NanToNum", cleaned, input)  # type: ignore[no-any-return]  # a tensor
+    return composite("NanToNum", cleaned, input)
 
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:  # torch's name
@@ -189,7 +186,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:  # torch's name
             x = te.clamp(x, number(eps), number(1 - eps))
         return te.logit(x)
 
-    return composite("Logit", of, floating(input))  # type: ignore[no-any-return]  # a tensor
+    return composite("Logit", of, floating(input))
 
 
 def _complex_sinc(z: Any) -> Any:
@@ -202,7 +199,7 @@ def _complex_sinc(z: Any) -> Any:
 def sinc(input: Tensor) -> Tensor:  # torch's name
     """``sin(pi x) / (pi x)``, 1 at 0."""
     if input.dtype.kind == "c":
-        return composite("Sinc", _complex_sinc, input)  # type: ignore[no-any-return]  # a tensor
+        return composite("Sinc", _complex_sinc, input)
     return named(te.sinc(floating(input)), "Sinc")
 
 
@@ -223,7 +220,7 @@ def positive(input: Tensor) -> Tensor:  # torch's name
 
 def signbit(input: Tensor) -> Tensor:  # torch's name
     """Whether the sign bit is set."""
-    return fixed(fnp.signbit, input)  # type: ignore[no-any-return]  # a tensor
+    return fixed(fnp.signbit, input)
 
 
 def frexp(input: Tensor) -> Any:  # torch's name

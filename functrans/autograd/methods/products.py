@@ -15,6 +15,7 @@ from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
+    documented,
     functions_of,
     into,
     methods_of,
@@ -165,9 +166,9 @@ def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., An
         _check_factors(input, other)
         return named(dot_primitives.matmul(input, other), label)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"The product of a {kinds[ranks[0]]} and a {kinds[ranks[1]]}."
-    return operation
+    return documented(
+        operation, name, f"The product of a {kinds[ranks[0]]} and a {kinds[ranks[1]]}."
+    )
 
 
 mm = _of_ranks("mm", "Mm", (2, 2))
@@ -180,7 +181,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     """The product of the conjugate of a vector and another one."""
     if input.dtype.kind != "c":
         return named(dot(input, other), "Vdot")
-    return composite("Vdot", dot_primitives.vdot, input, other)  # type: ignore[no-any-return]  # a tensor
+    return composite("Vdot", dot_primitives.vdot, input, other)
 
 
 def _plus_product(
@@ -200,7 +201,7 @@ def _plus_product(
             return made
         return (x if beta == 1 else x * beta) + made
 
-    return composite(label, of, x, a, b)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, of, x, a, b)
 
 
 def _adding(
@@ -251,12 +252,12 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:  # torch's name
     for x, name in ((input, "self"), (vec2, "vec2")):
         if len(x.shape) != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {len(x.shape)}-D")
-    return composite("Mul", lambda a, b: structural.reshape(a, (*shape_of(a), 1)) * b, input, vec2)  # type: ignore[no-any-return]  # a tensor
+    return composite("Mul", lambda a, b: structural.reshape(a, (*shape_of(a), 1)) * b, input, vec2)
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     """Sums of products over the last axes."""
-    return composite("View", dot_primitives.inner, input, other)  # type: ignore[no-any-return]  # a tensor
+    return composite("View", dot_primitives.inner, input, other)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
@@ -266,7 +267,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     if isinstance(dims, (tuple, list)):
         dims = tuple(tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in dims)
     same_dtype(a, b)
-    return composite("View", lambda x, y: dot_primitives.tensordot(x, y, dims), a, b)  # type: ignore[no-any-return]  # a tensor
+    return composite("View", lambda x, y: dot_primitives.tensordot(x, y, dims), a, b)
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
@@ -281,13 +282,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         made = composite("View", lambda *xs: fnp.einsum(equation, *xs), *operands)
     except ValueError as error:
         raise RuntimeError(f"einsum(): {error}") from error
-    return made  # type: ignore[no-any-return]  # a tensor
+    return made
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     """The Kronecker product."""
     dtype = result_dtype(input, other)
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         "UnsafeView",
         lambda a, b: fnp.kron(structural.cast(a, dtype), structural.cast(b, dtype)),
         input,
@@ -316,7 +317,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:  # to
         a, b = structural.broadcast_to(a, shape), structural.broadcast_to(b, shape)
         return fnp.cross(a, b, axis=axis)
 
-    return composite("LinalgCross", of, input, other)  # type: ignore[no-any-return]  # a tensor
+    return composite("LinalgCross", of, input, other)
 
 
 def chain_matmul(*matrices: Any) -> Tensor:
@@ -328,7 +329,7 @@ def chain_matmul(*matrices: Any) -> Tensor:
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the cheapest order; the first and last may be vectors."""
-    return composite("View", lambda *xs: fnp.linalg.multi_dot(xs), *tensors)  # type: ignore[no-any-return]  # a tensor
+    return composite("View", lambda *xs: fnp.linalg.multi_dot(xs), *tensors)
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
@@ -336,7 +337,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     if not x.shape and not y.shape:
         axis_of(dim, 0)
         return vecdot(x[None], y[None], dim=0)  # type: ignore[index]  # a method
-    return composite("SumBackward1", lambda a, b: dot_primitives.vecdot(a, b, dim), x, y)  # type: ignore[no-any-return]  # a tensor
+    return composite("SumBackward1", lambda a, b: dot_primitives.vecdot(a, b, dim), x, y)
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
@@ -349,7 +350,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         d = a - b
         return vector_norm_of(d, (len(shape_of(d)) - 1,), float(p))
 
-    return composite("Cdist", of, x1, x2)  # type: ignore[no-any-return]  # a tensor
+    return composite("Cdist", of, x1, x2)
 
 
 ROWS: tuple[Row, ...] = (

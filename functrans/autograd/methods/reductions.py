@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.composites import composite, named
+from functrans.autograd.composites import composite, named, several
 from functrans.autograd.methods.rows import (
     Row,
     copied,
@@ -83,11 +83,9 @@ def reduced(
     """
     axes = axes_of(self, dim)
     if not keepdim:
-        return composite(label, lambda x: function(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+        return composite(label, lambda x: function(x, axes), self)
     shape = kept_shape(self.shape, axes)
-    return composite(  # type: ignore[no-any-return]  # a tensor
-        label, lambda x: structural.reshape(function(x, axes), shape), self
-    )
+    return composite(label, lambda x: structural.reshape(function(x, axes), shape), self)
 
 
 def _widened(self: Tensor, dtype: Any) -> Tensor:
@@ -273,7 +271,7 @@ def _with_mean(
         middle = _quotient(structural.reduce_sum(x, axes), count)
         return structural.reshape(function(x, axes), shape), structural.reshape(middle, shape)
 
-    return composite(label, of, self)  # type: ignore[no-any-return]  # two tensors
+    return several(label, of, self)  # type: ignore[return-value]  # two
 
 
 def var_mean(
@@ -369,7 +367,7 @@ def norm(
 
 def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of the difference."""
-    return composite(  # type: ignore[no-any-return]  # a tensor
+    return composite(
         "Dist",
         lambda x, y: vector_norm_of(x - y, tuple(range(len(shape_of(x - y)))), float(p)),
         self,
@@ -391,7 +389,7 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         is_large = size > maxnorm
         return ew.where(is_large, x * (maxnorm / (ew.where(is_large, size, 1) + 1e-7)), x)
 
-    return composite("Renorm", of, self)  # type: ignore[no-any-return]  # a tensor
+    return composite("Renorm", of, self)
 
 
 # exponentials ------------------------------------------------------------------------------------
@@ -446,8 +444,8 @@ def softmax(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """Exponentials divided by their sum along an axis."""
     self, axes = _softmax_operand("softmax", self, dim, dtype)
     if not axes:
-        return composite("Softmax", lambda x: ew.exp(x - x), self)  # type: ignore[no-any-return]  # a tensor
-    return composite("Softmax", lambda x: _normalized(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+        return composite("Softmax", lambda x: ew.exp(x - x), self)
+    return composite("Softmax", lambda x: _normalized(x, axes), self)
 
 
 def _normalized(x: Any, axes: Axes) -> Any:
@@ -463,8 +461,8 @@ def log_softmax(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tens
     """Logarithm of ``softmax``, without underflow."""
     self, axes = _softmax_operand("log_softmax", self, dim, dtype)
     if not axes:
-        return composite("LogSoftmax", lambda x: x - x, self)  # type: ignore[no-any-return]  # a tensor
-    return composite("LogSoftmax", lambda x: _shifted(x, axes), self)  # type: ignore[no-any-return]  # a tensor
+        return composite("LogSoftmax", lambda x: x - x, self)
+    return composite("LogSoftmax", lambda x: _shifted(x, axes), self)
 
 
 # along an axis -----------------------------------------------------------------------------------
@@ -475,7 +473,7 @@ def running(label: str, self: Tensor, function: Callable[[Any, int], Any], dim: 
     axis = axis_of(dim, len(self.shape))
     if not self.shape:
         return copied(self, label)
-    return composite(label, lambda x: function(x, axis), self)  # type: ignore[no-any-return]  # a tensor
+    return composite(label, lambda x: function(x, axis), self)
 
 
 def cumsum(self: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -524,7 +522,7 @@ def trace(self: Tensor) -> Tensor:
     """
     if len(self.shape) != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self.shape)}")
-    return composite("Trace", _trace, _widened(self, None))  # type: ignore[no-any-return]  # a tensor
+    return composite("Trace", _trace, _widened(self, None))
 
 
 def _trace(x: Any) -> Any:

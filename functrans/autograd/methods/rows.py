@@ -80,6 +80,13 @@ def functions_of(rows: Iterable[Row]) -> dict[str, Any]:
     return table
 
 
+def documented(function: Callable[..., Any], name: str, text: str | None) -> Callable[..., Any]:
+    """A function that was made for a table, with its name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
 _NUMPY_NAMES = (("axis", "dim"), ("keepdims", "keepdim"))
 
 
@@ -317,7 +324,7 @@ def known(x: Any) -> np.ndarray | None:
     return np.asarray(value_of(x)) if is_known(x) else None
 
 
-def fixed(function: Callable[..., Any], *operands: Any) -> Any:
+def fixed(function: Callable[..., Any], *operands: Any) -> Tensor:
     """Results without derivative.
 
     Args:

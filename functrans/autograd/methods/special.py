@@ -36,7 +36,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:  # torch's name
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     x = floating(input)
-    return composite("Polygamma", sf.digamma if n == 0 else _of_order(n), x)  # type: ignore[no-any-return]  # a tensor
+    return composite("Polygamma", sf.digamma if n == 0 else _of_order(n), x)
 
 
 def mvlgamma(input: Tensor, p: int) -> Tensor:  # torch's name
@@ -48,7 +48,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:  # torch's name
             total = total + sf.lgamma(x - 0.5 * j)
         return total + p * (p - 1) / 4 * math.log(math.pi)
 
-    return composite("Mvlgamma", of, floating(input))  # type: ignore[no-any-return]  # a tensor
+    return composite("Mvlgamma", of, floating(input))
 
 
 def xlog1py(input: Any, other: Any) -> Tensor:  # torch's name

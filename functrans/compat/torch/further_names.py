@@ -17,7 +17,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.anomaly import is_anomaly_enabled
-from functrans.autograd.composites import composite
+from functrans.autograd.composites import composite, several
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import CPU, device
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
@@ -139,7 +139,7 @@ def gradient(
         ]
         return tuple(found)
 
-    return composite("Gradient", slopes, input, *given)  # type: ignore[no-any-return]  # tensors
+    return several("Gradient", slopes, input, *given)
 
 
 def cumulative_trapezoid(
@@ -201,13 +201,15 @@ def histogram(
         found = fnp.histogram(x, edges, ends, density, *weights)
         return tuple([fnp.astype(part, input.dtype) for part in found])
 
-    return _HISTOGRAM(*fixed(counted, input, bins, *weights))
+    found: Any = fixed(counted, input, bins, *weights)
+    return _HISTOGRAM(*found)
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Indices along each axis of places in a flattened tensor."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    return fixed(lambda places: tuple(fnp.unravel_index(places, sizes)), indices)  # type: ignore[no-any-return]  # tensors
+    found: Any = fixed(lambda places: tuple(fnp.unravel_index(places, sizes)), indices)
+    return found  # type: ignore[no-any-return]  # tensors
 
 
 # short-time transforms ---------------------------------------------------------------------------
@@ -286,7 +288,7 @@ def stft(
         return spectrum / math.sqrt(n_fft) if normalized else spectrum
 
     operands = (x,) if window is None else (x, window)
-    return composite("Stft", transformed, *operands)  # type: ignore[no-any-return]  # a tensor
+    return composite("Stft", transformed, *operands)
 
 
 def _part_places(length: int, n_fft: int, hop: int, center: bool, mode: str) -> np.ndarray:

@@ -40,7 +40,7 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: _Step, shifted: bo
                 out = ew.where(degree == k + 1, last, out)
             return out
 
-        return composite(f"Special_{name}", of, x)  # type: ignore[no-any-return]  # a tensor
+        return composite(f"Special_{name}", of, x)
 
     polynomial.__name__ = polynomial.__qualname__ = name
     polynomial.__doc__ = "A polynomial of degree ``n`` (an integer, or a tensor of them)."
@@ -63,7 +63,7 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
             series = (1.0 + series) * (-square / float(2 * k * (2 * k + 1)))
         return ew.where(is_small, 1.0 + series, ew.sin(safe) / safe)
 
-    return composite("SpecialSphericalBesselJ0", of, floating(input))  # type: ignore[no-any-return]  # a tensor
+    return composite("SpecialSphericalBesselJ0", of, floating(input))
 
 
 _CHEBYSHEV: dict[str, Callable[[Any], Any]] = {

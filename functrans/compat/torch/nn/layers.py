@@ -613,7 +613,7 @@ def pad(
             x = _take(x, place, lead + i)
         return x
 
-    return composite(f"{mode.capitalize()}Pad", taken, input)  # type: ignore[no-any-return]  # a tensor
+    return composite(f"{mode.capitalize()}Pad", taken, input)
 
 
 def _take(x: Any, places: np.ndarray, axis: int) -> Any:

@@ -25,11 +25,11 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 def _joined(xs: list[Tensor], axis: int) -> Tensor:
     if len(xs) == 1:
         return xs[0]
-    return composite("Cat", lambda *values: movement.concatenate(values, axis), *xs)  # type: ignore[no-any-return]  # one tensor
+    return composite("Cat", lambda *values: movement.concatenate(values, axis), *xs)
 
 
 def _stacked(xs: list[Tensor]) -> Tensor:
-    return composite("Stack", lambda *values: movement.stack(values, 0), *xs)  # type: ignore[no-any-return]  # one tensor
+    return composite("Stack", lambda *values: movement.stack(values, 0), *xs)
 
 
 class RNNBase(Module):

@@ -136,7 +136,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:
             [structural.reshape(x, (math.prod(shape_of(x)),)) for x in xs], 0
         )
 
-    return composite("Cat", joined, *parameters)  # type: ignore[no-any-return]  # one tensor
+    return composite("Cat", joined, *parameters)
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Any]) -> None:
