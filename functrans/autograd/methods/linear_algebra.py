@@ -290,15 +290,18 @@ def lstsq(
         lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
         a, b = (structural.broadcast_to(x, (*lead, *shape_of(x)[-2:])) for x in (a, b))
         x, rank, _ = linalg.lstsq(a, b, level)
-        squares = abs_squared(b - fnp.matmul(a, x))
-        left = structural.reduce_sum(squares, (len(lead),))
-        if is_vector:
-            x = structural.reshape(x, (n,))
-        return x, left, structural.cast(rank, np.dtype(np.int64))
+        x = structural.reshape(x, (n,)) if is_vector else x
+        return x, structural.cast(rank, np.dtype(np.int64))
 
-    solution, residuals, rank = several("LinalgLstsq", of, A, B)
+    def left(a: Any, b: Any, x: Any) -> Any:
+        squares = abs_squared(b - fnp.matmul(a, x))
+        return structural.reduce_sum(squares, (0 if is_vector else len(shape_of(squares)) - 2,))
+
+    solution, rank = several("LinalgLstsq", of, A, B)
     ranks = known(rank)
-    if m <= n or (ranks is not None and (ranks < n).any()):
+    if m > n and (ranks is None or (ranks == n).all()):
+        residuals = composite("Sum", left, A, B, solution)
+    else:
         residuals = constant(np.empty((0,), A.dtype), A)
     return _LstsqResult(solution, residuals, rank, constant(np.empty((0,), A.dtype), A))
 
