@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named, several
 from functrans.autograd.methods.rows import (
     Row,
     copied,
+    documented,
     floating,
     functions_of,
     methods_of,
@@ -211,99 +213,53 @@ def _arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     return dim, float(correction)
 
 
-def _warn_of_freedom(name: str, self: Tensor, dim: Any, correction: float) -> None:
-    """Warn where elements are too few for a variance, as torch does."""
-    if count_of(self.shape, axes_of(self, dim)) <= correction:
-        warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-            "reduction factor (input numel divided by output numel).",
-            stacklevel=4,
-        )
+def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]:
+    """The variance or, of the name ``std``, its root; alone, or beside the mean as one node."""
+    is_root = name.startswith("std")
+    label = "".join(part.capitalize() for part in name.split("_"))
+
+    def operation(
+        self: Tensor,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Any:
+        dim, less = _arguments(dim, unbiased, correction)
+        _check_floating(name, self)
+        axes = axes_of(self, dim)
+        if count_of(self.shape, axes) <= less:
+            warnings.warn(
+                f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
+                "the reduction factor (input numel divided by output numel).",
+                stacklevel=3,
+            )
+
+        def spread(x: Any, axes: Axes) -> Any:
+            made = _variance(x, axes, less)
+            return norm_sqrt(made) if is_root else made
+
+        if not with_mean:
+            return reduced(label, self, spread, dim, keepdim)
+        count = float(count_of(self.shape, axes))
+        shape = (kept_shape if keepdim else structural.reduced_shape)(self.shape, axes)
+
+        def both(x: Any) -> Any:
+            middle = _quotient(structural.reduce_sum(x, axes), count)
+            return structural.reshape(spread(x, axes), shape), structural.reshape(middle, shape)
+
+        return several(label, both, self)
+
+    return documented(operation, name, text)
 
 
-def var(
-    self: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Variance over some axes, or all.
-
-    Raises:
-      RuntimeError: the tensor is of integers.
-    """
-    dim, less = _arguments(dim, unbiased, correction)
-    _check_floating("var", self)
-    _warn_of_freedom("var", self, dim, less)
-    return reduced("Var", self, lambda x, axes: _variance(x, axes, less), dim, keepdim)
-
-
-def std(
-    self: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Standard deviation over some axes, or all; its derivative is 0 where it is 0.
-
-    Raises:
-      RuntimeError: the tensor is of integers.
-    """
-    dim, less = _arguments(dim, unbiased, correction)
-    _check_floating("std", self)
-    _warn_of_freedom("std", self, dim, less)
-    return reduced("Std", self, lambda x, axes: norm_sqrt(_variance(x, axes, less)), dim, keepdim)
-
-
-def _with_mean(
-    label: str, self: Tensor, function: Callable[[Any, Axes], Any], dim: Any, keepdim: bool
-) -> tuple[Tensor, Tensor]:
-    """A reduction and the mean as one node."""
-    axes = axes_of(self, dim)
-    count = float(count_of(self.shape, axes))
-    shape = kept_shape(self.shape, axes) if keepdim else structural.reduced_shape(self.shape, axes)
-
-    def of(x: Any) -> Any:
-        middle = _quotient(structural.reduce_sum(x, axes), count)
-        return structural.reshape(function(x, axes), shape), structural.reshape(middle, shape)
-
-    return several(label, of, self)  # type: ignore[return-value]  # two
-
-
-def var_mean(
-    self: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Variance and mean."""
-    dim, less = _arguments(dim, unbiased, correction)
-    _check_floating("var_mean", self)
-    _warn_of_freedom("var_mean", self, dim, less)
-    return _with_mean("VarMean", self, lambda x, axes: _variance(x, axes, less), dim, keepdim)
-
-
-def std_mean(
-    self: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean."""
-    dim, less = _arguments(dim, unbiased, correction)
-    _check_floating("std_mean", self)
-    _warn_of_freedom("std_mean", self, dim, less)
-    return _with_mean(
-        "StdMean", self, lambda x, axes: norm_sqrt(_variance(x, axes, less)), dim, keepdim
-    )
+var = _spread("var", "Variance over some axes, or all.")
+std = _spread(
+    "std", "Standard deviation over some axes, or all; its derivative is 0 where it is 0."
+)
+var_mean = _spread("var_mean", "Variance and mean.", with_mean=True)
+std_mean = _spread("std_mean", "Standard deviation and mean.", with_mean=True)
 
 
 # norms -------------------------------------------------------------------------------------------
@@ -522,12 +478,7 @@ def trace(self: Tensor) -> Tensor:
     """
     if len(self.shape) != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self.shape)}")
-    return composite("Trace", _trace, _widened(self, None))
-
-
-def _trace(x: Any) -> Any:
-    mask = np.eye(shape_of(x)[0], shape_of(x)[1]) != 0
-    return structural.reduce_sum(ew.where(mask, x, 0), (0, 1))
+    return composite("Trace", fnp.trace, _widened(self, None))
 
 
 ROWS: tuple[Row, ...] = (
