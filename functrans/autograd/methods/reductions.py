@@ -281,13 +281,7 @@ def vector_norm_of(x: Any, axes: Axes, p: float) -> Any:
         )
     if p == 1:
         return structural.reduce_sum(a, axes)
-    is_zero = a == 0
-    if p < 0:
-        powers = ew.where(is_zero, math.inf, ew.power(ew.where(is_zero, 1, a), p))
-        return ew.power(structural.reduce_sum(powers, axes), 1 / p)
-    total = structural.reduce_sum(ew.where(is_zero, 0, ew.power(ew.where(is_zero, 1, a), p)), axes)
-    is_zero = total == 0
-    return ew.where(is_zero, 0, ew.power(ew.where(is_zero, 1, total), 1 / p))
+    return fnp.linalg.vector_norm(a, axis=axes, ord=p) if axes else a
 
 
 def _is_complex(x: Any) -> bool:
