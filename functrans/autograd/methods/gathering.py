@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.blending import where
 from functrans.autograd.methods.indexing import plain_index
@@ -444,18 +445,7 @@ def take_along_dim(
         )
     axis = axis_of(dim, len(input.shape))
     at = _index_array("take_along_dim", indices)
-    return composite("Gather", lambda x: _along(x, at, axis), input)
-
-
-def _along(x: Any, at: Any, axis: int) -> Any:
-    shape = np.broadcast_shapes(
-        *[tuple(1 if i == axis else n for i, n in enumerate(s)) for s in (shape_of(x), at.shape)]
-    )
-    wide = tuple(shape_of(x)[i] if i == axis else n for i, n in enumerate(shape))
-    index = structural.broadcast_to(
-        at, tuple(at.shape[i] if i == axis else n for i, n in enumerate(shape))
-    )
-    return indexing.take_along_axis(structural.broadcast_to(x, wide), index, axis)
+    return composite("Gather", lambda x: fnp.take_along_axis(x, at, axis), input)
 
 
 def _embedded(label: str, x: Tensor, src: Tensor, part_of: Any) -> Tensor:

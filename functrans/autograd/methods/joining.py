@@ -22,7 +22,6 @@ from functrans.autograd.methods.rows import (
     functions_of,
     into,
     methods_of,
-    plain,
     with_out,
 )
 from functrans.autograd.methods.shaping import (
@@ -36,6 +35,7 @@ from functrans.autograd.methods.shaping import (
 from functrans.autograd.promotion import result_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import creation, movement, structural
+from functrans.primitives import elementwise as ew
 from functrans.trace import shape_of
 
 # joining -----------------------------------------------------------------------------------------
@@ -252,15 +252,7 @@ def repeat(self: Tensor, *sizes: Any) -> Tensor:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
         )
-    return composite("Repeat", lambda x: _tiled(x, counts), self)
-
-
-def _tiled(x: Any, counts: tuple[int, ...]) -> Any:
-    own = (1,) * (len(counts) - len(shape_of(x))) + shape_of(x)
-    apart = tuple(k for n in own for k in (1, n))
-    wide = tuple(k for c, n in zip(counts, own, strict=True) for k in (c, n))
-    full = tuple(c * n for c, n in zip(counts, own, strict=True))
-    return structural.reshape(structural.broadcast_to(structural.reshape(x, apart), wide), full)
+    return composite("Repeat", lambda x: fnp.tile(x, counts), self)
 
 
 def tile(self: Tensor, *dims: Any) -> Tensor:
@@ -271,21 +263,12 @@ def tile(self: Tensor, *dims: Any) -> Tensor:
 
 def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None, **_: Any) -> Tensor:
     """Each element of an axis several times."""
-    counts = plain(repeats) if isinstance(repeats, Tensor) else repeats
     flat = reshape(self, -1) if dim is None else self
     axis = 0 if dim is None else axis_of(dim, len(self.shape))
     if not flat.shape:  # the words of PyTorch
         axis_of(axis + 1, 0)
-    index = np.repeat(np.arange(flat.shape[axis]), counts)
-    return composite(
-        "IndexSelect" if isinstance(repeats, Tensor) else "View",
-        lambda x: fnp.take(x, index, axis=axis),
-        flat,
-    )
-
-
-def _dims(dims: Sequence[Any]) -> tuple[int, ...]:
-    return extents(dims)
+    label = "IndexSelect" if isinstance(repeats, Tensor) else "View"
+    return composite(label, lambda x, counts: fnp.repeat(x, counts, axis), flat, repeats)
 
 
 def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
@@ -296,13 +279,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """
     steps = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
-        shape = self.shape
-
-        def flat(x: Any) -> Any:
-            line = structural.reshape(x, (math.prod(shape),))
-            return structural.reshape(movement.roll(line, steps, (0,)), shape)
-
-        return composite("Roll", flat, self)
+        return composite("Roll", lambda x: fnp.roll(x, sum(steps)), self)
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
     axes = tuple(axis_of(d, len(self.shape)) for d in given)
     refuse_number(
@@ -317,7 +294,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 def flip(self: Tensor, *dims: Any) -> Tensor:
     """Axes the other way round."""
-    axes = tuple(axis_of(d, len(self.shape)) for d in _dims(dims))
+    axes = tuple(axis_of(d, len(self.shape)) for d in extents(dims))
     if len(set(axes)) != len(axes):
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
     if not axes or not self.shape:
@@ -363,20 +340,16 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
         i, j, offset = j, i, -offset
 
     def of(x: Any) -> Any:
-        n = shape_of(x)[-1]
-        size = n + abs(offset)
-        above, left = max(-offset, 0), max(offset, 0)
-        eye = np.zeros((n, size, size), bool)
-        eye[np.arange(n), np.arange(n) + above, np.arange(n) + left] = True
-        lead = shape_of(x)[:-1]
-        rows = np.zeros((size, size), np.int64)
-        rows[np.arange(n) + above, np.arange(n) + left] = np.arange(n)
-        picked = fnp.take(x, rows, axis=len(lead)) if n else fnp.zeros((*lead, size, size))
-        full = fnp.where(eye.any(0), picked, 0)
+        *lead, n = shape_of(x)
+        inside = ew.where(np.eye(n, dtype=bool), structural.reshape(x, (*lead, 1, n)), 0)
+        around = [(0, 0, 0)] * len(lead)
+        above, left = (max(-offset, 0), max(offset, 0))
+        around += [(above, left, 0), (left, above, 0)]
+        full = movement.pad(structural.cast(inside, x.dtype), x.dtype.type(0), around)
         order = list(range(len(lead)))
         order.insert(i, len(lead))
         order.insert(j, len(lead) + 1)
-        return structural.transpose(structural.cast(full, x.dtype), tuple(order))
+        return structural.transpose(full, tuple(order))
 
     return composite("DiagEmbed", of, self)
 
@@ -448,14 +421,7 @@ def padded(
     label = f"{mode.capitalize() if mode != 'replicate' else 'Replication'}Pad{len(pairs)}D"
     label = label.replace("ReflectPad", "ReflectionPad")
 
-    def of(x: Any) -> Any:
-        for axis, (before, after) in enumerate(widths):
-            if before or after:
-                index = np.pad(np.arange(shape_of(x)[axis]), (before, after), names[mode])  # type: ignore[call-overload]  # one of its modes
-                x = fnp.take(x, index, axis=axis)
-        return x
-
-    return composite(label, of, input)
+    return composite(label, lambda x: fnp.pad(x, widths, names[mode]), input)
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:

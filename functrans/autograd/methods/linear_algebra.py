@@ -68,7 +68,7 @@ def _as_hermitian(a: Any) -> Any:
 @_as_hermitian.defjvp
 def _as_hermitian_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (a_dot,) = primals, tangents
-    return _as_hermitian(a), (a_dot + fnp.conj(_turned(a_dot))) * 0.5
+    return _as_hermitian(a), (a_dot + fnp.conj(linalg.matrix_transpose(a_dot))) * 0.5
 
 
 # checks ------------------------------------------------------------------------------------------
@@ -208,16 +208,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
             found = fnp.linalg.solve(a, structural.reshape(b, (*shape_of(b), 1)))
             return structural.reshape(found, shape_of(found)[:-1])
         if not left:
-            return _turned(fnp.linalg.solve(_turned(a), _turned(b)))
+            return linalg.matrix_transpose(
+                fnp.linalg.solve(linalg.matrix_transpose(a), linalg.matrix_transpose(b))
+            )
         return fnp.linalg.solve(a, b)
 
     return _computed("linalg.solve", "LinalgSolveEx", of, A, B)
-
-
-def _turned(a: Any) -> Any:
-    """Matrices transposed."""
-    ndim = len(shape_of(a))
-    return structural.transpose(a, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def solve_triangular(
@@ -233,13 +229,13 @@ def solve_triangular(
 
     def of(a: Any, b: Any) -> Any:
         if not left:
-            a, b = _turned(a), _turned(b)
+            a, b = linalg.matrix_transpose(a), linalg.matrix_transpose(b)
         lower = upper != left
         lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
         a = structural.broadcast_to(a, (*lead, *shape_of(a)[-2:]))
         b = structural.broadcast_to(b, (*lead, *shape_of(b)[-2:]))
         found = linalg_triangular.triangular_solve(a, b, lower=lower, unit_diagonal=unitriangular)
-        return found if left else _turned(found)
+        return found if left else linalg.matrix_transpose(found)
 
     return _computed("linalg.solve_triangular", "LinalgSolveTriangular", of, A, B)
 
@@ -261,9 +257,9 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # 
     """The solution of a system whose matrix is given by its Cholesky factor."""
 
     def of(b: Any, factor: Any) -> Any:
-        lower = _turned(factor) if upper else factor
+        lower = linalg.matrix_transpose(factor) if upper else factor
         half = linalg_triangular.triangular_solve(lower, b, lower=True)
-        return linalg_triangular.triangular_solve(_turned(lower), half, lower=False)
+        return linalg_triangular.triangular_solve(linalg.matrix_transpose(lower), half, lower=False)
 
     return composite("CholeskySolve", of, input, L)
 
