@@ -12,6 +12,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -53,6 +54,15 @@ def _floating_aval(name: str) -> Callable[..., Any]:
 def _expanded(function: Callable[..., Any]) -> Expansion:
     """A lowering in other operations."""
     return Expansion(lambda *operands: (function(*operands),))
+
+
+def _of_one_formula(formula: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Value, aval and lowering of a formula, which takes the namespace of its functions first."""
+    return {
+        "function": _plain(functools.partial(formula, np)),
+        "abstract_eval": _floating_aval(name),
+        "lower": _expanded(functools.partial(formula, ew)),
+    }
 
 
 def _floating_of(dtype: np.dtype) -> np.dtype:
@@ -333,35 +343,31 @@ torch_power_p: Primitive = binary(
 torch_power: ArrayFunction = user_function(torch_power_p)
 
 
-def _plain_xlogy(a: Any, b: Any) -> Any:
-    return np.where((a == 0) & (b == b), 0, a * np.log(b))
+def _xlogy(m: Any, a: Any, b: Any) -> Any:
+    return m.where((a == 0) & (b == b), 0, a * m.log(b))
 
 
-def _plain_xlog1py(a: Any, b: Any) -> Any:
-    return np.where((a == 0) & (b == b), 0, a * np.log1p(b))
+def _xlog1py(m: Any, a: Any, b: Any) -> Any:
+    return m.where((a == 0) & (b == b), 0, a * m.log1p(b))
 
 
 torch_xlogy_p: Primitive = binary(
     "torch_xlogy",
-    _plain(_plain_xlogy),
-    (
+    partials=(
         lambda t, a, b, y: t * ew.where((a == 0) & (b <= 0), 0, ew.log(_typed(b, t))),
         lambda t, a, b, y: t * a / b,
     ),
-    ("ab", "ab"),
-    abstract_eval=_floating_aval("torch_xlogy"),
-    lower=_expanded(lambda a, b: ew.where((a == 0) & (b == b), 0, a * ew.log(b))),
+    saves=("ab", "ab"),
+    **_of_one_formula(_xlogy, "torch_xlogy"),
 )
 torch_xlog1py_p: Primitive = binary(
     "torch_xlog1py",
-    _plain(_plain_xlog1py),
-    (
+    partials=(
         lambda t, a, b, y: t * ew.where((a == 0) & (b <= -1), 0, ew.log1p(_typed(b, t))),
         lambda t, a, b, y: t * a / (b + 1),
     ),
-    ("ab", "ab"),
-    abstract_eval=_floating_aval("torch_xlog1py"),
-    lower=_expanded(lambda a, b: ew.where((a == 0) & (b == b), 0, a * ew.log1p(b))),
+    saves=("ab", "ab"),
+    **_of_one_formula(_xlog1py, "torch_xlog1py"),
 )
 xlogy: ArrayFunction = user_function(torch_xlogy_p, "``a * log(b)``, 0 where ``a`` is 0.")
 xlog1py: ArrayFunction = user_function(torch_xlog1py_p, "``a * log1p(b)``, 0 where ``a`` is 0.")
@@ -371,28 +377,20 @@ _LEAST_LOG = -100.0
 _LEAST_PRODUCT = 1e-12
 
 
-def _plain_bce(x: Any, y: Any) -> Any:
-    hit = np.maximum(np.log(x), _LEAST_LOG)
-    miss = np.maximum(np.log1p(-x), _LEAST_LOG)
-    return (y - 1) * miss - y * hit
-
-
-def _expanded_bce(x: Any, y: Any) -> Any:
-    hit = ew.maximum(ew.log(x), _LEAST_LOG)
-    miss = ew.maximum(ew.log1p(-x), _LEAST_LOG)
+def _bce(m: Any, x: Any, y: Any) -> Any:
+    hit = m.maximum(m.log(x), _LEAST_LOG)
+    miss = m.maximum(m.log1p(-x), _LEAST_LOG)
     return (y - 1) * miss - y * hit
 
 
 binary_cross_entropy_p: Primitive = binary(
     "binary_cross_entropy",
-    _plain(_plain_bce),
-    (
+    partials=(
         lambda t, x, y, out: t * ((x - y) / clamp_min(x * (1 - x), _LEAST_PRODUCT)),
         lambda t, x, y, out: t * (ew.log1p(_typed(-x, t)) - ew.log(_typed(x, t))),
     ),
-    ("ab", "a"),
-    abstract_eval=_floating_aval("binary_cross_entropy"),
-    lower=_expanded(_expanded_bce),
+    saves=("ab", "a"),
+    **_of_one_formula(_bce, "binary_cross_entropy"),
 )
 binary_cross_entropy: ArrayFunction = user_function(
     binary_cross_entropy_p,
@@ -424,17 +422,11 @@ with_slope: ArrayFunction = user_function(
 # one operand -------------------------------------------------------------------------------------
 
 
-def _expanded_logit(x: Any) -> Any:
-    return ew.log(x / (1 - x))
-
-
 torch_logit_p: Primitive = unary(
     "torch_logit",
-    _plain(lambda x: np.log(x / (1 - x))),
-    lambda t, x, y: t * ew.where((x < 0) | (x > 1), math.nan, 1 / (x * (1 - x))),
-    "x",
-    abstract_eval=_floating_aval("torch_logit"),
-    lower=_expanded(_expanded_logit),
+    partial=lambda t, x, y: t * ew.where((x < 0) | (x > 1), math.nan, 1 / (x * (1 - x))),
+    saves="x",
+    **_of_one_formula(lambda m, x: m.log(x / (1 - x)), "torch_logit"),
 )
 
 
@@ -448,44 +440,26 @@ def _sinc_slope(t: Any, x: Any, y: Any) -> Any:
     return t * ew.where(is_near, math.pi * series, (ew.cos(math.pi * apart) - y) / apart)
 
 
-def _plain_sinc(x: Any) -> Any:
-    angle = math.pi * np.where(x == 0, 1, x)
-    return np.where(x == 0, 1, np.sin(angle) / angle)
-
-
-def _expanded_sinc(x: Any) -> Any:
-    angle = math.pi * ew.where(x == 0, 1, x)
-    return ew.where(x == 0, 1, ew.sin(angle) / angle)
+def _sinc(m: Any, x: Any) -> Any:
+    angle = math.pi * m.where(x == 0, 1, x)
+    return m.where(x == 0, 1, m.sin(angle) / angle)
 
 
 torch_sinc_p: Primitive = unary(
-    "torch_sinc",
-    _plain(_plain_sinc),
-    _sinc_slope,
-    "xy",
-    abstract_eval=_floating_aval("torch_sinc"),
-    lower=_expanded(_expanded_sinc),
+    "torch_sinc", partial=_sinc_slope, saves="xy", **_of_one_formula(_sinc, "torch_sinc")
 )
 
 
-def _plain_entropy(x: Any) -> Any:
-    value = -x * np.log(np.where(x > 0, x, 1))
-    edge = np.where(x == 0, x, -math.inf)
-    return np.where((x > 0) | (x != x), value, edge)
-
-
-def _expanded_entropy(x: Any) -> Any:
-    value = -x * ew.log(ew.where(x > 0, x, 1))
-    return ew.where((x > 0) | (x != x), value, ew.where(x == 0, 0.0, -math.inf))
+def _entropy(m: Any, x: Any) -> Any:
+    value = -x * m.log(m.where(x > 0, x, 1))
+    return m.where((x > 0) | (x != x), value, m.where(x == 0, x, -math.inf))
 
 
 entropy_p: Primitive = unary(
     "entropy",
-    _plain(_plain_entropy),
-    lambda t, x, y: t * (-1 - ew.log(x)),
-    "x",
-    abstract_eval=_floating_aval("entropy"),
-    lower=_expanded(_expanded_entropy),
+    partial=lambda t, x, y: t * (-1 - ew.log(x)),
+    saves="x",
+    **_of_one_formula(_entropy, "entropy"),
 )
 
 
