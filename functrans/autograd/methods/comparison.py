@@ -62,26 +62,11 @@ def bitwise_not(input: Tensor) -> Any:  # torch's name
     return elementwise(ew.invert_p, input)
 
 
-def _test(name: str, primitive: Any) -> Callable[..., Any]:
+def _test(name: str, function: Callable[[Tensor], Any]) -> Row:
     def operation(input: Tensor) -> Any:  # torch's name
-        return elementwise(primitive, input)
+        return function(input)
 
-    return documented(operation, name, f"``{name}`` of each element.")
-
-
-def isposinf(input: Tensor) -> Any:  # torch's name
-    """Whether each element is the positive infinity."""
-    return apply(ew.equal_p, input, np.inf)
-
-
-def isneginf(input: Tensor) -> Any:  # torch's name
-    """Whether each element is the negative infinity."""
-    return apply(ew.equal_p, input, -np.inf)
-
-
-def isreal(input: Tensor) -> Tensor:  # torch's name
-    """Whether the imaginary part of each element is 0."""
-    return fixed(fnp.isreal, input)
+    return Row(name, documented(operation, name, f"``{name}`` of each element."))
 
 
 def _same_dtype(input: Tensor, other: Tensor) -> None:  # torch's name
@@ -138,12 +123,12 @@ ROWS: tuple[Row, ...] = (
     Row("logical_xor", _logical("logical_xor", ew.logical_xor_p), (), "mfi"),
     Row("logical_not", logical_not, (), "mfi"),
     Row("bitwise_not", bitwise_not, (), "mfi"),
-    Row("isnan", _test("isnan", ew.isnan_p)),
-    Row("isinf", _test("isinf", ew.isinf_p)),
-    Row("isfinite", _test("isfinite", ew.isfinite_p)),
-    Row("isposinf", isposinf),
-    Row("isneginf", isneginf),
-    Row("isreal", isreal),
+    _test("isnan", ew.isnan),
+    _test("isinf", ew.isinf),
+    _test("isfinite", ew.isfinite),
+    _test("isposinf", lambda x: apply(ew.equal_p, x, np.inf)),
+    _test("isneginf", lambda x: apply(ew.equal_p, x, -np.inf)),
+    _test("isreal", lambda x: fixed(fnp.isreal, x)),
     Row("isclose", isclose),
     Row("allclose", allclose),
     Row("equal", equal),

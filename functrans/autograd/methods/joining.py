@@ -20,7 +20,6 @@ from functrans.autograd.methods.rows import (
     copied,
     documented,
     functions_of,
-    into,
     methods_of,
     with_out,
 )
@@ -63,14 +62,12 @@ def _list_of(name: str, tensors: Any) -> list[Tensor]:
     return list(tensors)
 
 
-def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors one after the other along an axis.
 
     Raises:
       RuntimeError: there are none, one has no axes, or the other extents differ.
     """
-    if out is not None:
-        return into(out, "cat", cat, tensors, dim)  # type: ignore[no-any-return]  # out
     parts = _list_of("torch.cat", tensors)
     for i, x in enumerate(parts):
         if not x.shape:
@@ -93,14 +90,12 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
     return composite("Cat", lambda *xs: movement.concatenate(xs, axis, dtype), *rest)
 
 
-def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Any = None) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape along another axis.
 
     Raises:
       RuntimeError: there are none, or the shapes differ.
     """
-    if out is not None:
-        return into(out, "stack", stack, tensors, dim)  # type: ignore[no-any-return]  # out
     parts = _list_of("stack", tensors)
     axis = axis_of(dim, len(parts[0].shape) + 1)
     for i, x in enumerate(parts):
@@ -147,10 +142,8 @@ def _stacked(ndim: int, axis_for: Callable[[int], int]) -> Callable[..., Any]:
     return operation
 
 
-def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors and matrices as columns side by side."""
-    if out is not None:
-        return into(out, "column_stack", column_stack, tensors)  # type: ignore[no-any-return]  # out
     parts = [
         reshape(x, (math.prod(x.shape), 1)) if len(x.shape) < 2 else x
         for x in _list_of("column_stack", tensors)
@@ -458,15 +451,13 @@ ROWS: tuple[Row, ...] = (
 METHODS: dict[str, Any] = methods_of(ROWS)
 FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
-    "cat": cat,
-    "concat": cat,
-    "concatenate": cat,
-    "stack": stack,
+    **{name: with_out(name, cat) for name in ("cat", "concat", "concatenate")},
+    "stack": with_out("stack", stack),
     "hstack": with_out("hstack", _stacked(1, lambda ndim: 0 if ndim == 1 else 1)),
     "vstack": with_out("vstack", _stacked(2, lambda ndim: 0)),
     "row_stack": with_out("row_stack", _stacked(2, lambda ndim: 0)),
     "dstack": with_out("dstack", _stacked(3, lambda ndim: 2)),
-    "column_stack": column_stack,
+    "column_stack": with_out("column_stack", column_stack),
     "block_diag": block_diag,
     "constant_pad_nd": constant_pad_nd,
     "trapezoid": trapezoid,

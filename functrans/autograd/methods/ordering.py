@@ -337,74 +337,55 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:  # torch's
     return _selected("mode", "Mode", input, position, dim, keepdim)
 
 
-def quantile(
-    input: Tensor,  # torch's name
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Tensor:
-    """Quantiles of all elements or along an axis; NaN where one of them is."""
-    return _quantile("quantile", False, input, q, dim, keepdim, interpolation)
-
-
-def nanquantile(
-    input: Tensor,  # torch's name
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Tensor:
-    """Quantiles of the elements that are numbers."""
-    return _quantile("nanquantile", True, input, q, dim, keepdim, interpolation)
-
-
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(
-    name: str, skips_nan: bool, x: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str
-) -> Tensor:
-    """Quantiles by interpolation between the two elements next to a place in the order.
+def _quantile(name: str, skips_nan: bool) -> Callable[..., Any]:
+    """Quantiles by interpolation between the two elements next to a place in the order."""
 
-    Raises:
-      RuntimeError: the tensor is not of floating numbers or has no elements, a quantile is not
-        between 0 and 1, or there is no such interpolation.
-    """
-    if x.dtype.kind not in "fV":
-        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
-    if interpolation not in _INTERPOLATIONS:
-        raise RuntimeError(
-            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
-            f"but got {interpolation}"
-        )
-    places = known(q)
-    if places is not None and np.any((places < 0) | (places > 1)):
-        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {places}")
-    if not math.prod(x.shape):
-        raise RuntimeError(f"{name}() input tensor must be non-empty")
-    ndim = len(x.shape)
-    axis = None if dim is None else axis_of(dim, ndim)
+    def operation(
+        input: Tensor,  # torch's name
+        q: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> Tensor:
+        if input.dtype.kind not in "fV":
+            raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+        if interpolation not in _INTERPOLATIONS:
+            raise RuntimeError(
+                f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+                f"nearest, but got {interpolation}"
+            )
+        places = known(q)
+        if places is not None and np.any((places < 0) | (places > 1)):
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {places}")
+        if not math.prod(input.shape):
+            raise RuntimeError(f"{name}() input tensor must be non-empty")
+        ndim = len(input.shape)
+        axis = None if dim is None else axis_of(dim, ndim)
 
-    def of(v: Any, q: Any) -> Any:
-        at = structural.cast(q, dtype_of(v))
-        shape = shape_of(v)
-        if axis is None or not shape:
-            lines = structural.reshape(v, (math.prod(shape),))
-            kept = (1,) * ndim
-        else:
-            lines = structural.moveaxis(v, axis, ndim - 1)
-            kept = (*shape[:axis], 1, *shape[axis + 1 :])
-        line = structural.reshape(at, shape_of(at) or (1,))
-        found = _interpolated(lines, line, skips_nan, interpolation)
-        last = len(shape_of(found)) - 1
-        found = structural.moveaxis(found, last, 0)
-        short = kept if keepdim else shape_of(found)[1:]
-        return structural.reshape(found, (*shape_of(at), *short))
+        def of(v: Any, q: Any) -> Any:
+            at = structural.cast(q, dtype_of(v))
+            shape = shape_of(v)
+            if axis is None or not shape:
+                lines = structural.reshape(v, (math.prod(shape),))
+                kept = (1,) * ndim
+            else:
+                lines = structural.moveaxis(v, axis, ndim - 1)
+                kept = (*shape[:axis], 1, *shape[axis + 1 :])
+            line = structural.reshape(at, shape_of(at) or (1,))
+            found = _interpolated(lines, line, skips_nan, interpolation)
+            last = len(shape_of(found)) - 1
+            found = structural.moveaxis(found, last, 0)
+            short = kept if keepdim else shape_of(found)[1:]
+            return structural.reshape(found, (*shape_of(at), *short))
 
-    return composite("SqueezeBackward4", of, x, q)
+        return composite("SqueezeBackward4", of, input, q)
+
+    what = "the elements that are numbers" if skips_nan else "all elements or along an axis"
+    return documented(operation, name, f"Quantiles of {what}.")
 
 
 def _interpolated(lines: Any, at: Any, skips_nan: bool, interpolation: str) -> Any:
@@ -616,8 +597,8 @@ ROWS: tuple[Row, ...] = (
     Row("median", _median("median", False)),
     Row("nanmedian", _median("nanmedian", True)),
     Row("mode", mode),
-    Row("quantile", quantile),
-    Row("nanquantile", nanquantile),
+    Row("quantile", _quantile("quantile", False)),
+    Row("nanquantile", _quantile("nanquantile", True)),
     Row("nonzero", nonzero),
     Row("argwhere", nonzero),
     Row("unique", unique),

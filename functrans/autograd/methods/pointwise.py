@@ -94,14 +94,7 @@ def neg(input: Tensor) -> Tensor:  # torch's name
     return named(ew.negative(input), "Neg")
 
 
-def absolute(input: Tensor) -> Tensor:  # torch's name
-    """The absolute value."""
-    return named(te.absolute(input), "Abs")
-
-
-def square(input: Tensor) -> Tensor:  # torch's name
-    """The square."""
-    return named(ew.power(input, 2), "Pow")
+absolute = unary("abs", "Abs", te.absolute, SAME)
 
 
 def sign(input: Tensor) -> Tensor:  # torch's name
@@ -146,13 +139,6 @@ def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[.
         return stepwise(label, function, input)
 
     return documented(operation, name, f"``{name}`` of each element.")
-
-
-def frac(input: Tensor) -> Tensor:  # torch's name
-    """The part after the point, with the sign of the element."""
-    if input.dtype.kind in "iub":
-        raise RuntimeError(f"\"frac\" not implemented for '{torch_kind(input.dtype)}'")
-    return composite("Frac", lambda x: x - ew.trunc(x), input)
 
 
 def nan_to_num(  # torch's name
@@ -275,14 +261,14 @@ ROWS: tuple[Row, ...] = (
     _one("rad2deg", "Rad2Deg", _degrees, is_one=False, complex_=False),
     Row("neg", neg, ("negative",), "mfi"),
     Row("abs", absolute, ("absolute",), "mfi"),
-    Row("square", square, (), "mfi"),
+    _one("square", "Pow", lambda x: ew.power(x, 2), SAME),
     Row("sign", sign, (), "mfi"),
     Row("sgn", sgn, (), "mfi"),
     Row("floor", _stepwise("floor", "Floor", ew.floor), (), "mfi"),
     Row("ceil", _stepwise("ceil", "Ceil", ew.ceil), (), "mfi"),
     Row("trunc", _stepwise("trunc", "Trunc", ew.trunc), ("fix",), "mfi"),
     Row("round", round_, (), "mfi"),
-    Row("frac", frac, (), "mfi"),
+    _one("frac", "Frac", lambda x: x - ew.trunc(x), REFUSED, is_one=False, complex_=False),
     Row("nan_to_num", nan_to_num, (), "mfi"),
     Row("logit", logit, (), "mfi"),
     Row("positive", positive),

@@ -13,7 +13,14 @@ from functrans.autograd.composites import composite
 from functrans.autograd.methods import blending, pointwise, reductions
 from functrans.autograd.methods.arithmetic import joined
 from functrans.autograd.methods.pointwise import unary
-from functrans.autograd.methods.rows import Row, floating, functions_of, methods_of, with_out
+from functrans.autograd.methods.rows import (
+    Row,
+    documented,
+    floating,
+    functions_of,
+    methods_of,
+    with_out,
+)
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import special as sf
 from functrans.primitives import torch_elementwise as te
@@ -51,25 +58,23 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:  # torch's name
     return composite("Mvlgamma", of, floating(input))
 
 
-def xlog1py(input: Any, other: Any) -> Tensor:  # torch's name
-    """``input * log1p(other)``, 0 where ``input`` is 0."""
-    return joined("SpecialXlog1Py", te.xlog1py, input, other, true=True)
+_JOINED: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("xlog1py", "SpecialXlog1Py", te.xlog1py),
+    ("zeta", "SpecialZeta", sf.zeta),
+    ("gammainc", "Igamma", sf.gammainc),
+    ("gammaincc", "Igammac", sf.gammaincc),
+)
+"""Functions of two operands; but for the first they are differentiable in the second."""
 
 
-def zeta(input: Any, other: Any) -> Tensor:  # torch's name
-    """Hurwitz's zeta function; differentiable in the second operand."""
-    return joined("SpecialZeta", sf.zeta, input, other, true=True)
+def _of_two(name: str, label: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(input: Any, other: Any) -> Tensor:  # torch's name
+        return joined(label, function, input, other, true=True)
+
+    return documented(operation, name, f"``{name}`` of two tensors, or of a tensor and a number.")
 
 
-def gammainc(input: Tensor, other: Tensor) -> Tensor:  # torch's name
-    """The lower incomplete gamma function, divided by the gamma; differentiable in ``other``."""
-    return joined("Igamma", sf.gammainc, input, other, true=True)
-
-
-def gammaincc(input: Tensor, other: Tensor) -> Tensor:  # torch's name
-    """The upper incomplete gamma function, divided by the gamma; differentiable in ``other``."""
-    return joined("Igammac", sf.gammaincc, input, other, true=True)
-
+_TWO = {name: _of_two(name, label, function) for name, label, function in _JOINED}
 
 _UNARY: tuple[tuple[str, str, Callable[..., Any], bool], ...] = (
     ("erfcx", "SpecialErfcx", sf.erfcx, True),
@@ -95,8 +100,8 @@ _UNARY: tuple[tuple[str, str, Callable[..., Any], bool], ...] = (
 ROWS: tuple[Row, ...] = (
     Row("mvlgamma", mvlgamma, ("multigammaln",), "mf"),
     Row("polygamma", polygamma, (), "mi"),
-    Row("igamma", gammainc, (), "mfi"),
-    Row("igammac", gammaincc, (), "mfi"),
+    Row("igamma", _TWO["gammainc"], (), "mfi"),
+    Row("igammac", _TWO["gammaincc"], (), "mfi"),
 )
 
 METHODS: dict[str, Any] = methods_of(ROWS)
@@ -117,15 +122,7 @@ SPECIAL: dict[str, Any] = {
     "log_softmax": reductions.FUNCTIONS["log_softmax"],
     "logsumexp": reductions.FUNCTIONS["logsumexp"],
     "xlogy": blending.FUNCTIONS["xlogy"],
-    **{
-        name: with_out(name, function)
-        for name, function in (
-            ("xlog1py", xlog1py),
-            ("zeta", zeta),
-            ("gammainc", gammainc),
-            ("gammaincc", gammaincc),
-        )
-    },
+    **{name: with_out(name, function) for name, function in _TWO.items()},
     "polygamma": FUNCTIONS["polygamma"],
     "multigammaln": FUNCTIONS.pop("multigammaln"),
 }
