@@ -9,13 +9,16 @@ Layer: ``compat``. Reference: Graves et al., Connectionist temporal classificati
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.rows import fixed, known, plain
 from functrans.autograd.programs import Operation
+from functrans.autograd.promotion import to_dtype
 from functrans.autograd.tensors import Tensor, plain_of
 from functrans.compat.torch.nn.losses import reduction_of
 from functrans.control.custom_rules import stop_gradient
@@ -34,6 +37,8 @@ __all__ = [
     "multilabel_margin_loss", "multilabel_soft_margin_loss", "pairwise_distance", "pdist",
     "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
+
+_INT64 = np.dtype(np.int64)
 
 
 def _reduced(x: Any, reduction: str) -> Any:
@@ -446,7 +451,7 @@ def _ctc(
     """``labels`` are ``[n, s]`` with blanks between; ``counts`` the numbers of labels."""
     steps, batch, _ = shape_of(log_probs)
     width = shape_of(labels)[1]
-    index = np.broadcast_to(labels, (steps, batch, width))
+    index = structural.broadcast_to(labels, (steps, batch, width))
     emitted = take_along_axis(log_probs, index, 2)
     start = ew.where(np.arange(width) < 2, emitted[0], _NEVER)
     never = np.full((batch, 2), _NEVER, log_probs.dtype)
@@ -465,7 +470,7 @@ def _ctc(
         alpha, _ = scan(step, start, (emitted[1:], np.arange(1, steps)))
     ends = 2 * counts
     last = take_along_axis(alpha, structural.reshape(ends, (batch, 1)), 1)
-    prior = take_along_axis(alpha, structural.reshape(np.maximum(ends - 1, 0), (batch, 1)), 1)
+    prior = take_along_axis(alpha, structural.reshape(ew.maximum(ends - 1, 0), (batch, 1)), 1)
     prior = ew.where(structural.reshape(counts > 0, (batch, 1)), prior, _NEVER)
     loss = structural.reshape(-_log_sum(last, prior), (batch,))
     impossible = loss > -_NEVER / 2
@@ -474,12 +479,48 @@ def _ctc(
     else:
         loss = ew.where(impossible, math.inf, loss)
     if reduction == "mean":
-        loss = loss / structural.cast(np.maximum(counts, 1), log_probs.dtype)
+        loss = loss / structural.cast(ew.maximum(counts, 1), log_probs.dtype)
         return structural.reduce_sum(loss, (0,)) / float(batch)
     return _reduced(loss, reduction)
 
 
 _CTC = Operation("CtcLoss", _ctc)
+
+
+def _vector(lengths: Any) -> Tensor:
+    if not isinstance(lengths, Tensor):
+        lengths = Tensor.of(np.asarray(lengths))
+    return to_dtype(lengths, _INT64).reshape(-1)  # type: ignore[no-any-return]  # a tensor
+
+
+def _rows_of(targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Targets that are joined as a row for each sequence.
+
+    Raises:
+      RuntimeError: there are more or fewer than the lengths say.
+    """
+    if targets.size != counts.sum():
+        raise RuntimeError("Expected target_lengths to sum up to the number of targets")
+    rows = np.zeros((len(counts), int(counts.max(initial=0))), np.int64)
+    rows[np.arange(rows.shape[1]) < counts[:, None]] = targets
+    return rows
+
+
+def _with_blanks(most: int, blank: int, targets: Any, counts: Any) -> tuple[Any, Any]:
+    """Labels with blanks between them, and which may follow the label before the blank."""
+    batch, width = shape_of(targets)
+    most = max(most, 1)
+    rows = movement.pad(
+        structural.cast(targets, _INT64), np.int64(blank), [(0, 0, 0), (0, most - width, 0)]
+    )
+    is_label = np.arange(most) < structural.reshape(counts, (batch, 1))
+    rows = ew.where(is_label, rows, blank)
+    pairs = movement.stack([np.full((batch, most), blank, np.int64), rows], 2)
+    pairs = structural.reshape(pairs, (batch, 2 * most))
+    labels = movement.concatenate([pairs, np.full((batch, 1), blank, np.int64)], 1)
+    later, earlier = labels[:, 2:], labels[:, :-2]
+    may_skip = (later != blank) & (later != earlier)
+    return labels, movement.concatenate([np.zeros((batch, 2), bool), may_skip], 1)
 
 
 def ctc_loss(
@@ -507,33 +548,25 @@ def ctc_loss(
     if alone:
         scores = scores.unsqueeze(1)
     steps, batch, classes = scores.shape
-    lengths = np.asarray(plain_of(input_lengths), np.int64).reshape(-1)
-    counts = np.asarray(plain_of(target_lengths), np.int64).reshape(-1)
-    if len(lengths) != batch or len(counts) != batch:
+    lengths, counts = (_vector(given) for given in (input_lengths, target_lengths))
+    if lengths.shape != (batch,) or counts.shape != (batch,):
         raise RuntimeError("input_lengths and target_lengths must be of size batch_size")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
-    if lengths.size and int(lengths.max()) > steps:
+    longest = known(lengths)
+    if longest is not None and longest.size and int(longest.max()) > steps:
         raise RuntimeError(
             f"Expected input_lengths to have value at most {steps}, but got value "
-            f"{int(lengths.max())}"
+            f"{int(longest.max())}"
         )
-    given = np.asarray(plain_of(targets), np.int64)
-    width = 2 * int(counts.max(initial=0)) + 1
-    labels = np.full((batch, width), blank, np.int64)
-    if given.ndim == 1 and not alone:
-        if given.size != counts.sum():
-            raise RuntimeError("Expected target_lengths to sum up to the number of targets")
-        rows = np.split(given, np.cumsum(counts)[:-1])
-    else:
-        rows = list(given.reshape(batch, -1))
-    for i, (row, count) in enumerate(zip(rows, counts, strict=True)):
-        labels[i, 1 : 2 * count : 2] = row[:count]
-    may_skip = np.zeros((batch, width), bool)
-    may_skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    if width < 2:  # nothing but blanks: the columns that are looked at must exist
-        labels = np.pad(labels, ((0, 0), (0, 1)), constant_values=blank)
-        may_skip = np.pad(may_skip, ((0, 0), (0, 1)))
+    rows: Any = targets
+    if len(rows.shape) == 1 and not alone:
+        rows = Tensor.of(_rows_of(plain(rows), plain(counts)))
+    rows = rows.reshape(batch, -1)
+    numbers = known(counts)
+    most = rows.shape[1] if numbers is None else int(numbers.max(initial=0))
+    found: Any = fixed(functools.partial(_with_blanks, most, blank), rows, counts)
+    labels, may_skip = found
     out = _CTC(
         scores, labels, lengths, counts, may_skip, zero_infinity=bool(zero_infinity),
         reduction=reduction,

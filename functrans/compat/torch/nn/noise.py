@@ -9,15 +9,16 @@ et al., Categorical reparameterization with Gumbel-softmax, ICLR 2017.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd.factories import uniform
-from functrans.autograd.methods.rows import drawn
+from functrans.autograd.methods.rows import drawn, fixed, plain
 from functrans.autograd.programs import Operation
-from functrans.autograd.tensors import Tensor, plain_of
+from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import (
     celu,
     elu,
@@ -28,8 +29,9 @@ from functrans.compat.torch.nn.activations import (
     threshold,
 )
 from functrans.compat.torch.nn.layers import _check_probability, _dropped, embedding
+from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
-from functrans.primitives.indexing import accumulate, gather
+from functrans.primitives.indexing import accumulate, gather, scatter
 from functrans.trace import shape_of
 
 __all__ = [
@@ -240,12 +242,10 @@ def embedding_bag(
         factors = factors.reshape(-1)
     if padding_idx is not None:
         padding_idx %= weight.shape[0]
-        keep = np.flatnonzero(index != padding_idx)
+        keep = np.flatnonzero(plain(index) != padding_idx)
         index, bag = index[keep], bag[keep]
         factors = None if factors is None else factors[keep]
-    rows = embedding(
-        Tensor.of(index), weight, None, max_norm, norm_type, scale_grad_by_freq, sparse
-    )
+    rows = embedding(index, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     sizes = np.bincount(bag, minlength=count)
     if mode == "max":
         return _largest(rows, bag, count, sizes)
@@ -256,29 +256,28 @@ def embedding_bag(
     return out  # type: ignore[no-any-return]  # a tensor
 
 
-def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[np.ndarray, np.ndarray, int]:
+def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[Any, np.ndarray, int]:
     """Rows, the bag of each, and the number of bags.
 
     Raises:
       ValueError: offsets are missing, too many, or do not begin at 0.
     """
-    index = np.asarray(plain_of(input))
-    if index.ndim == 2:
+    if len(input.shape) == 2:
         if offsets is not None:
             raise ValueError(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
                 "of fixed length sequences. However, found offsets of type "
                 f"{type(offsets)}"
             )
-        count, width = index.shape
-        return index.reshape(-1), np.repeat(np.arange(count), width), count
-    if index.ndim != 1:
+        count, width = input.shape
+        return input.reshape(-1), np.repeat(np.arange(count), width), count
+    if len(input.shape) != 1:
         raise ValueError(
-            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {index.ndim}"
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {len(input.shape)}"
         )
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    starts = np.asarray(plain_of(offsets))
+    starts = np.asarray(plain(offsets))
     if starts.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
     if starts.size and starts[0] != 0:
@@ -286,23 +285,28 @@ def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[np.ndarray, np.nd
             f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
             f"position 0. However, got {starts[0]}"
         )
-    ends = starts[1:] if has_end else np.append(starts[1:], len(index))
+    ends = starts[1:] if has_end else np.append(starts[1:], input.shape[0])
     starts = starts[:-1] if has_end else starts
-    return index, np.repeat(np.arange(len(starts)), ends - starts), len(starts)
+    return input, np.repeat(np.arange(len(starts)), ends - starts), len(starts)
 
 
 def _largest(rows: Any, bag: np.ndarray, count: int, sizes: np.ndarray) -> Tensor:
     """The largest elements of bags; 0 for empty ones."""
-    value = np.asarray(plain_of(rows))
-    width = value.shape[1]
-    best = np.full((count, width), -1, np.int64)
-    for place, (row, own) in enumerate(zip(value, bag, strict=True)):
-        better = (best[own] < 0) | (row > value[best[own], np.arange(width)])
-        best[own] = np.where(better, place, best[own])
-    full = np.maximum(best, 0)
-    picked = _PICK(rows, full, np.broadcast_to(np.arange(width), full.shape))
-    is_full = Tensor.of((sizes > 0).astype(value.dtype)[:, None])
+    full = fixed(functools.partial(_places, bag, count), rows)
+    picked = _PICK(rows, full, np.broadcast_to(np.arange(rows.shape[1]), full.shape))
+    is_full = Tensor.of((sizes > 0).astype(rows.dtype)[:, None])
     return picked * is_full  # type: ignore[no-any-return]  # a tensor
+
+
+def _places(bag: np.ndarray, count: int, x: Any) -> Any:
+    """Where the first of the largest elements of each bag stands; NaN counts if it is the first."""
+    n, width = shape_of(x)
+    is_first = np.append(True, bag[1:] != bag[:-1])[:n, None]
+    x = ew.where(x == x, x, ew.where(is_first, math.inf, -math.inf))
+    best = scatter(np.full((count, width), -math.inf, x.dtype), x, (bag,), (0,), "maximum")
+    place = ew.where(x == gather(best, (bag,), (0,)), np.arange(n)[:, None], n)
+    first = scatter(np.full((count, width), n), place, (bag,), (0,), "minimum")
+    return ew.minimum(first, max(n - 1, 0))
 
 
 _PICK = Operation("EmbeddingBag", lambda x, rows, columns: gather(x, (rows, columns), (0, 1)))
