@@ -11,6 +11,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,10 @@ from functrans.autograd import methods
 from functrans.compat import torch
 from functrans.compat.torch import further_names
 from samples.torch_operations import EXPRESSIONS, OPERANDS
-from samples.torch_transformed import MASKED, MORE, NO_SAMPLES, UNTRACED
+from samples.torch_transformed import FUNCTIONAL, MASKED, MORE, NO_SAMPLES, UNTRACED
 
 func = torch.func
-CODES = list(dict.fromkeys([*EXPRESSIONS, *MORE]))
+CODES = list(dict.fromkeys([*EXPRESSIONS, *MORE, *FUNCTIONAL]))
 
 
 class Case:
@@ -39,7 +40,7 @@ class Case:
         self.code = compile(code, code, "eval")
 
     def __call__(self, *operands: Any) -> Any:
-        scope = {"T": torch, "inf": np.inf, "nan": np.nan}
+        scope = {"T": torch, "F": torch.nn.functional, "inf": np.inf, "nan": np.nan}
         return eval(self.code, {**scope, **dict(zip(self.names, operands, strict=True))})
 
     def total(self, *operands: Any) -> Any:
@@ -195,13 +196,15 @@ def _tables() -> set[str]:
         for table in ("METHODS", "FUNCTIONS", "LINALG", "FFT", "SPECIAL"):
             names |= set(getattr(module, table, {}))
     names |= set(torch.special.POLYNOMIALS)
-    return {name for name in names if not name.startswith("__")}
+    functional = vars(torch.nn.functional)
+    names |= {name for name, function in functional.items() if isinstance(function, FunctionType)}
+    return {name for name in names if not name.startswith("_")}
 
 
 def test_every_operation_has_a_sample_or_a_reason_for_none() -> None:
     sampled = set(re.findall(r"\w+", " ".join(CODES)))
     excepted = set(" ".join(NO_SAMPLES.values()).split())
-    assert _tables() - sampled - excepted == set()
+    assert sorted(_tables() - sampled - excepted) == []
 
 
 def test_what_is_excepted_exists() -> None:

@@ -1,8 +1,8 @@
 """Operations on tensors that ``torch_operations`` lacks, and which of all cannot be traced.
 
-Here: ``MORE``, expressions as ``EXPRESSIONS`` there; ``UNTRACED``, those that a transform refuses,
-with the reason; ``NO_SAMPLES``, names that no transform meets. Not here: what is tested of them
-(``autograd/test_operations_transformed``).
+Here: ``MORE``, expressions as ``EXPRESSIONS`` there; ``FUNCTIONAL``, those of ``nn.functional``;
+``UNTRACED``, those that a transform refuses, with the reason; ``NO_SAMPLES``, names that no
+transform meets. Not here: what is tested of them (``autograd/test_operations_transformed``).
 """
 
 from dataclasses import dataclass
@@ -355,6 +355,145 @@ A.select(1,-1)
 """.strip().splitlines()
 
 
+FUNCTIONAL = """
+F.silu(A)
+F.gelu(A)
+F.gelu(A,approximate='tanh')
+F.mish(A)
+F.celu(A)
+F.softplus(A)
+F.softsign(A)
+F.tanhshrink(A)
+F.hardswish(A)
+F.logsigmoid(A)
+F.glu(A)
+F.softmax(A,1)
+F.log_softmax(A,1)
+F.normalize(A)
+F.layer_norm(A,(4,),V,W)
+F.rms_norm(A,(4,),V)
+F.group_norm(A,2)
+F.batch_norm(A,None,None,V,W,training=True)
+F.linear(A,B,V[:3])
+F.conv1d(N3,M3.permute(0,2,1)[:,:,:2])
+F.mse_loss(A,B)
+F.smooth_l1_loss(A,B)
+F.huber_loss(A,B)
+F.binary_cross_entropy_with_logits(A,P/4)
+F.binary_cross_entropy(P/4,Q/4)
+F.poisson_nll_loss(A,Q)
+F.kl_div(A,P)
+F.cross_entropy(A,IV)
+F.cross_entropy(A,P,label_smoothing=0.1)
+F.cross_entropy(A,IV,ignore_index=2)
+F.nll_loss(A.log_softmax(1),IV,V.detach())
+F.multi_margin_loss(A,IV)
+F.embedding(I,M3[0])**2
+F.embedding(I,M3[0],padding_idx=0)
+F.pad(A,(1,2),mode='replicate')**2
+F.pad(A,(1,2),mode='reflect')
+F.pad(A[None],(1,2),mode='circular')
+F.pad(A,(1,-2))
+F.cosine_similarity(A,B)
+F.pairwise_distance(A,B)
+F.scaled_dot_product_attention(N3,N3,N3)
+F.scaled_dot_product_attention(N3,N3,N3,is_causal=True)
+F.prelu(A,V)
+F.adaptive_avg_pool1d(N3,2)
+F.adaptive_max_pool1d(N3,2)
+F.adaptive_max_pool1d_with_indices(N3,2)
+F.adaptive_avg_pool2d(N3,2)
+F.adaptive_max_pool2d(N3,2)
+F.avg_pool1d(N3,2)
+F.avg_pool2d(N3,2)
+F.max_pool1d(N3,2)
+F.max_pool2d(N3,2)
+F.max_pool1d_with_indices(N3,2)
+F.max_pool2d_with_indices(N3,2)
+F.max_unpool1d(*F.max_pool1d_with_indices(N3,2),2)
+F.affine_grid(N3[:,:2,:3],(2,1,3,3),align_corners=False)
+F.grid_sample(N3[:,None],M3[:,None,:,:2].tanh(),align_corners=False)
+F.bilinear(A,B,T.ones(2,4,4,dtype=T.float64)*V)
+F.channel_shuffle(N3[:,:2,:,None],2)
+F.conv2d(N3[:,None],S[None,None])
+F.conv_transpose1d(N3,M3[:1].permute(2,0,1))
+F.conv_transpose2d(N3[:,None],S[None,None])
+F.cosine_embedding_loss(A,B,V[:3].sign())
+F.ctc_loss(N3.permute(1,0,2).log_softmax(-1),IV[:2,None].clamp(1),T.tensor([3,3]),T.tensor([1,1]))
+F.elu(A)
+F.embedding_bag(I,M3[0])
+F.embedding_bag(IV,M3[0],T.tensor([0,2]))
+F.fold(N3[:,:,:4].repeat(1,2,1)[:,:4],(3,3),(2,2))
+F.gaussian_nll_loss(A,B,P)
+F.hardshrink(A)
+F.hardsigmoid(A)
+F.hardtanh(A)
+F.hinge_embedding_loss(A,B.sign())
+F.instance_norm(N3)
+F.interpolate(N3,scale_factor=2.0)
+F.interpolate(N3,6,mode='linear')
+F.interpolate(N3[None],(6,8),mode='bilinear')
+F.interpolate(N3[None],(6,8),mode='bicubic')
+F.l1_loss(A,B)
+F.leaky_relu(A)
+F.local_response_norm(N3,2)
+F.lp_pool1d(N3,2.0,2)
+F.margin_ranking_loss(A,B,Q.sign())
+F.multilabel_margin_loss(A,I)
+F.multilabel_soft_margin_loss(A,P/4)
+F.one_hot(I)
+F.one_hot(I,3)
+F.pdist(A)
+F.pixel_shuffle(N3[:,None].repeat(1,4,1,1),2)
+F.pixel_unshuffle(N3[:,None,:2],2)
+F.relu6(A)
+F.selu(A)
+F.soft_margin_loss(A,B.sign())
+F.softmin(A)
+F.softshrink(A)
+F.threshold(A,0.1,2.0)
+F.triplet_margin_loss(A,B,P)
+F.triplet_margin_with_distance_loss(A,B,P)
+F.unfold(N3[:,None],2)
+F.upsample(N3,scale_factor=2)
+F.celu_(A*1)
+F.elu_(A*1)
+F.hardtanh_(A*1)
+F.leaky_relu_(A*1)
+F.relu_(A*1)
+F.selu_(A*1)
+F.threshold_(A*1,0.1,2.0)
+F.dropout(A,0.5,False)
+F.dropout2d(N3,0.5,False)
+F.alpha_dropout(A,0.5,False)
+F.conv3d(N3[:,None,None],S[None,None,None])
+F.max_pool3d(N3[:,None],(1,2,2))
+F.avg_pool3d(N3[:,None],(1,2,2))
+F.ctc_loss(N3.permute(1,0,2).log_softmax(-1),I[:2]*0+1,(3,3),(1,2))
+F.ctc_loss(N3.permute(1,0,2).log_softmax(-1),IV[:2].clamp(1),(3,3),(1,1))
+F.embedding_bag(I,M3[0],mode='sum')
+F.embedding_bag(I,M3[0],mode='max')
+F.lp_pool2d(N3,2.0,2)
+F.lp_pool3d(N3[:,None],2.0,(1,2,2))
+F.upsample_bilinear(N3[None],(6,8))
+F.upsample_nearest(N3,scale_factor=2)
+F.adaptive_avg_pool3d(N3[:,None],(1,2,2))
+F.adaptive_max_pool3d(N3[:,None],(1,2,2))
+F.adaptive_max_pool2d_with_indices(N3,2)
+F.adaptive_max_pool3d_with_indices(N3[:,None],(1,2,2))
+F.max_pool3d_with_indices(N3[:,None],(1,2,2))
+F.max_unpool2d(*F.max_pool2d_with_indices(N3,2),2)
+F.max_unpool3d(*F.max_pool3d_with_indices(N3[:,None],(1,2,2)),(1,2,2))
+F.conv_transpose3d(N3[:,None,None],S[None,None,None])
+F.multi_head_attention_forward(A[:,None],A[:,None],A[:,None],4,2,T.cat([C.t()[:4],C.t()[:4],C.t()[:4]]),None,None,None,False,0.0,C.t()[:4],None)
+F.swish(A)
+F.relu(A)
+F.sigmoid(A)
+F.tanh(A)
+""".strip().splitlines()
+"""Expressions in ``F``, which is ``nn.functional``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Untraced:
     """Expressions that some transforms refuse.
@@ -413,7 +552,24 @@ A.masked_select(MASK)
         "jit",
         ConcretizationError,
         "shapes and dtypes only",
-        "T.tensor_split(A,T.tensor([1,2]),1)",
+        """
+T.tensor_split(A,T.tensor([1,2]),1)
+F.embedding_bag(IV,M3[0],T.tensor([0,2]))
+""",
+    ),
+    _untraced(
+        "where the sequences end depends on values",
+        "jit vmap",
+        ConcretizationError,
+        "shapes and dtypes only",
+        "F.ctc_loss(N3.permute(1,0,2).log_softmax(-1),IV[:2].clamp(1),(3,3),(1,1))",
+    ),
+    _untraced(
+        "how many classes there are depends on values",
+        "jit vmap",
+        RuntimeError,
+        "give num_classes where the classes are traced",
+        "F.one_hot(I)",
     ),
     _untraced(
         "it reads the layout of memory, which traced values have none of",
@@ -483,6 +639,7 @@ BoolTensor new frombuffer from_dlpack triu_indices hann_window hamming_window bl
 bartlett_window kaiser_window rfftfreq
 """,
     "random: test_func_randomness": """
+rrelu rrelu_ dropout1d dropout3d feature_alpha_dropout gumbel_softmax
 bernoulli_ exponential_ geometric_ cauchy_ log_normal_ bernoulli multinomial poisson rand_like
 randn_like randint_like normal
 """,
@@ -493,7 +650,7 @@ output_nr retains_grad item data_ptr ndimension nelement is_complex is_contiguou
 broadcast_shapes equal is_storage typename is_inference LinAlgError
 """,
     "of the graph, of memory, or of Python": """
-copy _fresh _concrete _rebind apply_ cuda pin_memory share_memory_ requires_grad_ grad data
+copy apply_ cuda pin_memory share_memory_ requires_grad_ grad data
 backward retain_grad detach_ register_hook register_post_accumulate_grad_hook
 """,
     "settings": """
