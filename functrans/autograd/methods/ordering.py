@@ -478,12 +478,13 @@ def searchsorted(
 ) -> Tensor:
     """Where elements would stand in sorted sequences, the last axis."""
     way = side or ("right" if right else "left")
-    dtype = np.dtype(np.int32 if out_int32 else np.int64)
 
     def of(lines: Any, wanted: Any) -> Any:
-        common = np.result_type(dtype_of(lines), dtype_of(wanted))
-        lines, wanted = structural.cast(lines, common), structural.cast(wanted, common)
-        return structural.cast(sorting.searchsorted(lines, wanted, way), dtype)
+        if dtype_of(lines) != dtype_of(wanted):
+            common = np.result_type(dtype_of(lines), dtype_of(wanted))
+            lines, wanted = structural.cast(lines, common), structural.cast(wanted, common)
+        found = sorting.searchsorted(lines, wanted, way)
+        return structural.cast(found, np.dtype(np.int32)) if out_int32 else found
 
     return fixed(of, sorted_sequence, input)
 

@@ -331,7 +331,8 @@ def fixed(function: Callable[..., Any], *operands: Any) -> Tensor:
       function: of tensors, arrays or tracers alike, made of functrans operations.
       *operands: tensors, arrays, numbers.
     """
-    if not modes.grad:
+    nodes = [node_of(x) for x in operands if isinstance(x, Tensor)] if modes.grad else []
+    if not any(nodes):
         return composite("", function, *operands)
     with entered({"grad": False}):
         return composite("", function, *operands)
