@@ -450,14 +450,13 @@ def take_along_dim(
 
 def _embedded(label: str, x: Tensor, src: Tensor, part_of: Any) -> Tensor:
     """A tensor with a part of it replaced."""
-    inside = np.zeros(x.shape, bool)
     places = np.arange(math.prod(x.shape)).reshape(x.shape)
-    at = part_of(places).reshape(-1)
-    inside.reshape(-1)[at] = True
-    if part_of(places).shape != src.shape:
+    part = part_of(places)
+    at = part.reshape(-1)
+    if part.shape != src.shape:
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = "
-            f"{list(src.shape)}, slice size = {list(part_of(places).shape)}"
+            f"{list(src.shape)}, slice size = {list(part.shape)}"
         )
 
     def of(v: Any, s: Any) -> Any:
