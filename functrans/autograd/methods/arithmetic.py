@@ -354,30 +354,21 @@ def floor_divide(input: Any, other: Any, label: str = "FloorDivide") -> Any:  # 
     return stepwise(label, ew.floor_divide, a, b)
 
 
-def remainder(input: Any, other: Any) -> Tensor:  # torch's name
-    """The remainder of a division, with the sign of the divisor.
+def _remainder(name: str, label: str, primitive: Primitive, sign_of: str) -> Callable[..., Any]:
+    def operation(input: Any, other: Any) -> Tensor:  # torch's name
+        a, b = promoted(input, other)
+        if result_dtype(a, b).kind in "iub":
+            _refuse_zero(b)
+        own = f"{label}Backward1" if isinstance(other, Tensor) else label
+        return named(elementwise(primitive, a, b), own)
 
-    Raises:
-      RuntimeError: division of integers by zero.
-    """
-    a, b = promoted(input, other)
-    if result_dtype(a, b).kind in "iub":
-        _refuse_zero(b)
-    label = "RemainderBackward1" if isinstance(other, Tensor) else "Remainder"
-    return named(elementwise(te.torch_remainder_p, a, b), label)
+    return documented(
+        operation, name, f"The remainder of a division, with the sign of the {sign_of}."
+    )
 
 
-def fmod(input: Tensor, other: Any) -> Tensor:  # torch's name
-    """The remainder of a division, with the sign of the dividend.
-
-    Raises:
-      RuntimeError: division of integers by zero.
-    """
-    a, b = promoted(input, other)
-    if result_dtype(a, b).kind in "iub":
-        _refuse_zero(b)
-    label = "FmodBackward1" if isinstance(other, Tensor) else "Fmod"
-    return named(elementwise(ew.fmod_p, a, b), label)
+remainder = _remainder("remainder", "Remainder", te.torch_remainder_p, "divisor")
+fmod = _remainder("fmod", "Fmod", ew.fmod_p, "dividend")
 
 
 def power(input: Any, exponent: Any) -> Any:  # torch's name

@@ -322,10 +322,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:  # torch's name
 def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
     _check_matrix(name, a, is_square=True)
 
-    def of(a: Any) -> Any:
-        return fnp.linalg.cholesky(_as_hermitian(a), upper=upper)
-
-    return _computed(name, label, of, a)
+    return _computed(name, label, lambda a: fnp.linalg.cholesky(_as_hermitian(a), upper=upper), a)
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Any:  # torch's name
@@ -376,21 +373,20 @@ def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     _check_matrix("linalg.eigh", A, is_square=True)
 
-    def of(a: Any) -> Any:
-        return tuple(fnp.linalg.eigh(_as_hermitian(a), UPLO))
-
-    found = _several_computed("linalg.eigh", "LinalgEigh", of, A)
-    return _EigResult(*found)
+    return _EigResult(
+        *_several_computed(
+            "linalg.eigh", "LinalgEigh", lambda a: tuple(fnp.linalg.eigh(_as_hermitian(a), UPLO)), A
+        )
+    )
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:  # torch's names
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_matrix("linalg.eigvalsh", A, is_square=True)
 
-    def of(a: Any) -> Any:
-        return fnp.linalg.eigvalsh(_as_hermitian(a), UPLO)
-
-    return _computed("linalg.eigvalsh", "LinalgEigh", of, A)
+    return _computed(
+        "linalg.eigvalsh", "LinalgEigh", lambda a: fnp.linalg.eigvalsh(_as_hermitian(a), UPLO), A
+    )
 
 
 def _as_complex(x: Any) -> Any:

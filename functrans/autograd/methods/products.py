@@ -184,29 +184,11 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     return composite("Vdot", dot_primitives.vdot, input, other)
 
 
-def _plus_product(
-    label: str, product: Callable[..., Any], x: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any
-) -> Tensor:
-    """``beta * x + alpha * product(a, b)``; without ``x`` for ``beta`` 0."""
-    same_dtype(a, b)
-    if x.dtype != a.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {x.dtype} and {a.dtype}"
-        )
-
-    def of(x: Any, a: Any, b: Any) -> Any:
-        made = product(a, b)
-        made = made if alpha == 1 else made * alpha
-        if beta == 0:
-            return made
-        return (x if beta == 1 else x * beta) + made
-
-    return composite(label, of, x, a, b)
-
-
 def _adding(
     label: str, product: Callable[..., Any], ranks: tuple[int, int], names: tuple[str, str]
 ) -> Callable[..., Any]:
+    """``beta * input + alpha * product``; without ``input`` for ``beta`` 0."""
+
     def operation(
         input: Tensor,  # torch's name
         first: Tensor,
@@ -222,7 +204,20 @@ def _adding(
             )
         if ranks != (1, 1):
             _check_factors(first, second)
-        return _plus_product(label, product, input, first, second, beta, alpha)
+        same_dtype(first, second)
+        if input.dtype != first.dtype:
+            raise RuntimeError(
+                f"self and mat2 must have the same dtype, but got {input.dtype} and {first.dtype}"
+            )
+
+        def of(x: Any, a: Any, b: Any) -> Any:
+            made = product(a, b)
+            made = made if alpha == 1 else made * alpha
+            if beta == 0:
+                return made
+            return (x if beta == 1 else x * beta) + made
+
+        return composite(label, of, input, first, second)
 
     def renamed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # torch's name
         missing = [name for name in names[len(args) :] if name not in kwargs]
