@@ -377,25 +377,21 @@ def _shifted(x: Any, axes: Axes) -> Any:
     return x - structural.expand_reduced(ew.log(total), shape, axes)
 
 
-def _softmax_operand(name: str, self: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, Axes]:
-    if dtype is not None:
-        self = to_dtype(self, np.dtype(dtype))
-    if self.dtype.kind in "iub":
-        raise NotImplementedError(
-            f"\"{name}_lastdim_kernel_impl\" not implemented for '{torch_kind(self.dtype)}'"
-        )
-    if dim is None:
-        dim = 0 if len(self.shape) in (0, 1, 3) else 1
-    axis = axis_of(dim, len(self.shape))
-    return self, (axis,) if self.shape else ()
+def _softmax(name: str, label: str, function: Callable[[Any, Axes], Any], text: str) -> Any:
+    def operation(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+        if dtype is not None:
+            self = to_dtype(self, np.dtype(dtype))
+        if self.dtype.kind in "iub":
+            raise NotImplementedError(
+                f"\"{name}_lastdim_kernel_impl\" not implemented for '{torch_kind(self.dtype)}'"
+            )
+        if dim is None:
+            dim = 0 if len(self.shape) in (0, 1, 3) else 1
+        axis = axis_of(dim, len(self.shape))
+        axes = (axis,) if self.shape else ()
+        return composite(label, lambda x: function(x, axes), self)
 
-
-def softmax(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Exponentials divided by their sum along an axis."""
-    self, axes = _softmax_operand("softmax", self, dim, dtype)
-    if not axes:
-        return composite("Softmax", lambda x: ew.exp(x - x), self)
-    return composite("Softmax", lambda x: _normalized(x, axes), self)
+    return documented(operation, name, text)
 
 
 def _normalized(x: Any, axes: Axes) -> Any:
@@ -407,12 +403,12 @@ def _normalized(x: Any, axes: Axes) -> Any:
     return powers / structural.expand_reduced(structural.reduce_sum(powers, axes), shape, axes)
 
 
-def log_softmax(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Logarithm of ``softmax``, without underflow."""
-    self, axes = _softmax_operand("log_softmax", self, dim, dtype)
-    if not axes:
-        return composite("LogSoftmax", lambda x: x - x, self)
-    return composite("LogSoftmax", lambda x: _shifted(x, axes), self)
+softmax = _softmax(
+    "softmax", "Softmax", _normalized, "Exponentials divided by their sum along an axis."
+)
+log_softmax = _softmax(
+    "log_softmax", "LogSoftmax", _shifted, "Logarithm of ``softmax``, without underflow."
+)
 
 
 # along an axis -----------------------------------------------------------------------------------
