@@ -26,6 +26,7 @@ from functrans.autograd.methods.rows import (
     methods_of,
 )
 from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import complex_parts, cumulative, reduction, structural
@@ -367,7 +368,7 @@ def _logsumexp(x: Any, axes: Axes) -> Any:
     return ew.log(structural.reduce_sum(powers, axes)) + top
 
 
-def _shifted(x: Any, axes: Axes) -> Any:
+def log_softmax_of(x: Any, axes: Axes) -> Any:
     """``x`` minus the logarithm of the sum of exponentials."""
     shape = shape_of(x)
     if not all(shape):
@@ -377,7 +378,11 @@ def _shifted(x: Any, axes: Axes) -> Any:
     return x - structural.expand_reduced(ew.log(total), shape, axes)
 
 
-def _softmax(name: str, label: str, function: Callable[[Any, Axes], Any], text: str) -> Any:
+def _softmax(
+    name: str, label: str, function: Callable[..., Any], text: str
+) -> Callable[..., Tensor]:
+    applied = Operation(label, function)
+
     def operation(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
         if dtype is not None:
             self = to_dtype(self, np.dtype(dtype))
@@ -389,12 +394,12 @@ def _softmax(name: str, label: str, function: Callable[[Any, Axes], Any], text: 
             dim = 0 if len(self.shape) in (0, 1, 3) else 1
         axis = axis_of(dim, len(self.shape))
         axes = (axis,) if self.shape else ()
-        return composite(label, lambda x: function(x, axes), self)
+        return applied(self, axes=axes)  # type: ignore[no-any-return]  # a tensor
 
     return documented(operation, name, text)
 
 
-def _normalized(x: Any, axes: Axes) -> Any:
+def softmax_of(x: Any, axes: Axes) -> Any:
     """Exponentials divided by their sum: the maximum is taken off, which cancels."""
     shape = shape_of(x)
     if not all(shape):
@@ -404,10 +409,10 @@ def _normalized(x: Any, axes: Axes) -> Any:
 
 
 softmax = _softmax(
-    "softmax", "Softmax", _normalized, "Exponentials divided by their sum along an axis."
+    "softmax", "Softmax", softmax_of, "Exponentials divided by their sum along an axis."
 )
 log_softmax = _softmax(
-    "log_softmax", "LogSoftmax", _shifted, "Logarithm of ``softmax``, without underflow."
+    "log_softmax", "LogSoftmax", log_softmax_of, "Logarithm of ``softmax``, without underflow."
 )
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.labels import torch_type
+from functrans.autograd.methods import reductions
 from functrans.autograd.methods.rows import check_tensor as check
 from functrans.autograd.methods.rows import overwrite
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
-from functrans.autograd.promotion import to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
 from functrans.primitives import activations
@@ -153,20 +153,6 @@ def keep_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return tuple(1 if i == axis else n for i, n in enumerate(shape))
 
 
-def softmax_of(x: Any, axis: int) -> Any:
-    """Exponentials divided by their sum along an axis."""
-    return activations.softmax(x, (axis,))
-
-
-def log_softmax_of(x: Any, axis: int) -> Any:
-    """Logarithm of the softmax along an axis."""
-    return activations.log_softmax(x, (axis,))
-
-
-def _softmin(x: Any, *, axis: int) -> Any:
-    return softmax_of(-x, axis)
-
-
 # the functions on tensors -------------------------------------------------------------------------
 
 RELU = Operation("Relu", _relu)
@@ -191,9 +177,6 @@ _PRELU = Operation("PreluKernel", activations.leaky_relu)
 _GLU = Operation("Glu", _glu)
 _SIGMOID = Operation("Sigmoid", te.sigmoid)
 _TANH = Operation("Tanh", te.tanh)
-_SOFTMAX = Operation("Softmax", softmax_of)
-_SOFTMIN = Operation("Softmax", _softmin)
-_LOG_SOFTMAX = Operation("LogSoftmax", log_softmax_of)
 
 
 def _applied(name: str, operation: Operation, x: Any, inplace: bool, **static: Any) -> Tensor:
@@ -412,20 +395,6 @@ def tanh(input: Tensor) -> Tensor:
     return _applied("tanh", _TANH, input, False)
 
 
-def _normalized(name: str, operation: Operation, input: Any, dim: Any, dtype: Any) -> Tensor:
-    check_tensor(name, "input", 1, input)
-    if dim is None:
-        dim = 0 if len(input.shape) in (0, 1, 3) else 1
-    axis = axis_of(dim, len(input.shape))
-    if dtype is not None:
-        input = to_dtype(input, dtype)
-    _check_floating(f"{name}_lastdim_kernel_impl", input)
-    if not input.shape:
-        shown = operation(input.reshape(1), axis=0)
-        return shown.reshape(())  # type: ignore[no-any-return]  # a tensor
-    return operation(input, axis=axis)  # type: ignore[no-any-return]  # a tensor
-
-
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -442,21 +411,24 @@ def softmax(
       >>> softmax(tensor([0.0, 0.0]), dim=0)
       tensor([0.5, 0.5])
     """
-    return _normalized("softmax", _SOFTMAX, input, dim, dtype)
+    check_tensor("softmax", "input", 1, input)
+    return reductions.softmax(input, dim, dtype)
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """``softmax(-input)``."""
-    return _normalized("softmax", _SOFTMIN, input, dim, dtype)
+    check_tensor("softmax", "input", 1, input)
+    return reductions.softmax(-input, dim, dtype)  # type: ignore[operator]  # a method
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Logarithm of ``softmax(input)``."""
-    return _normalized("log_softmax", _LOG_SOFTMAX, input, dim, dtype)
+    check_tensor("log_softmax", "input", 1, input)
+    return reductions.log_softmax(input, dim, dtype)
 
 
 swish = silu

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.reductions import log_softmax_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.nn.activations import check_tensor, keep_axis, log_softmax_of
+from functrans.compat.torch.nn.activations import check_tensor, keep_axis
 from functrans.compat.torch.warned import warn_user
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -473,7 +474,7 @@ def _nll(
 
 
 def _nll_of_logits(x: Any, target: Any, weight: Any, *, axis: int, **static: Any) -> Any:
-    return _nll(log_softmax_of(x, axis), target, weight, axis=axis, **static)
+    return _nll(log_softmax_of(x, (axis,)), target, weight, axis=axis, **static)
 
 
 def _soft_cross_entropy(
@@ -481,7 +482,7 @@ def _soft_cross_entropy(
 ) -> Any:
     """Cross entropy with probabilities of classes as targets."""
     shape = shape_of(x)
-    log_p = log_softmax_of(x, axis)
+    log_p = log_softmax_of(x, (axis,))
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / shape[axis]
     each = log_p * target
