@@ -3,7 +3,7 @@
 Here: the error of ``Tracer.__array__``. It looks at the call that asked: of a function of SciPy it
 names the one of ``functrans.scipy``, of a function of NumPy the recipe that fits. Not here: when it
 is raised (``operators``), NumPy functions that dispatch and are refused (``numpy.tables``).
-``functrans/__init__.py`` imports this module when the error is raised.
+``deferred`` imports this module when the error is raised.
 
 Layer: last.
 """

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.deferred import deferred
 from functrans.errors import AliasedWriteError, UnsupportedOperationError
 from functrans.indexing import as_value, check_storable, fitted, index_value, updated
 from functrans.ir.avals import PYTHON_SCALARS, WEAK_DTYPES
@@ -666,18 +667,6 @@ def _text(self: Any) -> str:
     return repr(self)
 
 
-_conversion_error: list[Callable[[], Callable[..., Exception]]] = []
-
-
-def install_conversion_error(load: Callable[[], Callable[..., Exception]]) -> None:
-    """Hand over what makes the error of ``__array__``.
-
-    Args:
-      load: gives the function of tracer and frame; called when the error is raised.
-    """
-    _conversion_error[:] = [load]
-
-
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     asking = sys._getframe(1)
     answer = answer_to_scipy(asking, self)  # its sparse matrices leave the word to this class
@@ -685,8 +674,7 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
         return answer
     if self.dtype.kind in "biu" and has_answer(self):
         return np.array(self._concrete("index()"), self.dtype if dtype is None else dtype)
-    (load,) = _conversion_error
-    raise load()(self, asking)
+    raise deferred.conversion_error(self, asking)
 
 
 def reject_out(name: str, out: Any) -> None:

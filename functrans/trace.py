@@ -2,7 +2,7 @@
 
 Here: the abstract ``Trace`` and ``Tracer``, ``bind`` and ``elementwise`` (the only two ways an
 operation comes to exist), and ``tracing`` (opening a trace). Not here: the three traces
-(``traces``) or the operators of ``Tracer`` (injected once, by ``install_operators``).
+(``traces``) or the operators of ``Tracer``, which come through ``deferred``.
 
 The dispatch rule: an operation with no tracer operand and no effect is evaluated at once, under
 every trace. Otherwise the innermost open trace that owns an operand takes it; operands of enclosing
@@ -17,10 +17,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.deferred import deferred
 from functrans.errors import (
     EscapedTracerError,
     FunctransError,
@@ -58,6 +59,8 @@ class Trace:
     """Whether it encloses every other trace: that of tensors does."""
 
     def __init__(self, label: str) -> None:
+        if not _have_operators:
+            _give_operators()
         self.parent: Trace | None = None
         self.is_open = True
         self.is_direct = True
@@ -110,7 +113,8 @@ class Alias:
 class Tracer:
     """Stand-in for an array inside a traced function (abstract).
 
-    Its operators, NumPy protocols and ndarray methods are installed by ``install_operators``.
+    It gets its operators when the first trace is made, NumPy's protocols and the ndarray methods
+    when the first of them is used.
     """
 
     __slots__ = ("__weakref__", "_alias", "_trace")
@@ -121,6 +125,21 @@ class Tracer:
         super().__init_subclass__(**kwargs)
         if cls.__module__.startswith("functrans."):  # another's may be a container
             LEAF_TYPES.add(cls)
+
+    if not TYPE_CHECKING:  # methods that come later are not of any type
+
+        def __getattr__(self, name: str) -> Any:
+            with _lock:
+                if "__getattr__" in Tracer.__dict__:
+                    _give(deferred.tracer_methods())
+                    del Tracer.__getattr__
+            return getattr(self, name)
+
+        def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+            return self.__getattr__("__array_ufunc__")(*args, **kwargs)
+
+        def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
+            return self.__getattr__("__array_function__")(*args, **kwargs)
 
     @property
     def aval(self) -> ShapedArray:
@@ -158,39 +177,24 @@ class Tracer:
         raise NotImplementedError
 
 
-def install_operators(methods: Mapping[str, Any]) -> None:
-    """Give ``Tracer`` operators and methods."""
+_lock = RLock()  # several threads may be the first
+
+
+def _give_operators() -> None:
+    """Give tracers their operators, which stand above this module: before the first trace opens."""
+    global _have_operators  # whether tracers have them
+    with _lock:
+        if not _have_operators:
+            _give(deferred.operator_table())
+            _have_operators = True
+
+
+_have_operators = False
+
+
+def _give(methods: Mapping[str, Any]) -> None:
     for name, method in methods.items():
         setattr(Tracer, name, method)
-
-
-def install_lazy_methods(load: Callable[[], None]) -> None:
-    """Give ``Tracer`` its NumPy protocols and ndarray methods when the first of them is used.
-
-    Args:
-      load: calls ``install_operators`` with tables that hold ``__array_ufunc__`` and
-        ``__array_function__``.
-    """
-    lock = RLock()  # several threads may be the first
-
-    def loaded(self: Tracer, name: str) -> Any:
-        with lock:
-            if Tracer.__dict__.get("__getattr__") is loaded:
-                load()
-                delattr(Tracer, "__getattr__")
-        return getattr(self, name)
-
-    def protocol(name: str) -> Callable[..., Any]:
-        def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-            return loaded(self, name)(*args, **kwargs)
-
-        return method
-
-    first: dict[str, Any] = {
-        name: protocol(name) for name in ("__array_ufunc__", "__array_function__")
-    }
-    for name, function in {**first, "__getattr__": loaded}.items():
-        setattr(Tracer, name, function)
 
 
 def escaped(tracer: Tracer) -> EscapedTracerError:

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent / "functrans"
 
 LINES = """
 namespaces
+deferred
 errors state conventions
 tree
 ir
@@ -279,14 +280,15 @@ polynomial.chebyshev polynomial.hermite polynomial.hermite_e polynomial.laguerre
 polynomial.legendre polynomial.polynomial
 polynomial
 tables
+protocols
 """,
 }
 
 # Third parties that may be imported when functrans is; all others at first use.
 THIRD_PARTIES = ("numpy", "typing_extensions")
-# The public names that the transforms do not need are imported at first use there, and the
-# submodules of torch's namespace that a program does not name.
-MAY_DEFER = ("functrans", "compat.torch")
+# The public names of ``functrans`` and those of ``deferred`` are imported at first use there, and
+# the submodules of torch's namespace that a program does not name.
+MAY_DEFER = ("namespaces", "compat.torch")
 
 
 def _name(path: Path) -> str:

@@ -746,4 +746,4 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return where(broadcast_to(pred, first.shape), on_true, on_false)
 
 
-PRIMITIVES = (cond_p, cond_lanes_p)
+PRIMITIVES: tuple[Primitive, ...] = (cond_p, cond_lanes_p)

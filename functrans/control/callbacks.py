@@ -549,4 +549,4 @@ class _Breakpoint:
         builtins.breakpoint()  # what the function is for
 
 
-PRIMITIVES = (debug_callback_p, io_callback_p, pure_callback_p)
+PRIMITIVES: tuple[Primitive, ...] = (debug_callback_p, io_callback_p, pure_callback_p)

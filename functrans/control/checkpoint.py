@@ -300,4 +300,4 @@ def checkpoint(
 
 remat = checkpoint
 
-PRIMITIVES = (checkpoint_p,)
+PRIMITIVES: tuple[Primitive, ...] = (checkpoint_p,)

@@ -388,4 +388,4 @@ def axis_size(axis_name: str | Sequence[str]) -> int:
     return total
 
 
-PRIMITIVES = (psum_p, pmax_p, pmin_p, all_gather_p, axis_index_p)
+PRIMITIVES: tuple[Primitive, ...] = (psum_p, pmax_p, pmin_p, all_gather_p, axis_index_p)

@@ -600,4 +600,4 @@ linear_call_p = Primitive(
     reasons=(("lower", "it calls a Python function"),),
 )
 
-PRIMITIVES = (custom_jvp_p, custom_vjp_p, linear_call_p)
+PRIMITIVES: tuple[Primitive, ...] = (custom_jvp_p, custom_vjp_p, linear_call_p)

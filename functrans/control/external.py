@@ -795,4 +795,4 @@ def external(
     return operation
 
 
-PRIMITIVES = (external_linear_p,)
+PRIMITIVES: tuple[Primitive, ...] = (external_linear_p,)

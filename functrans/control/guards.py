@@ -86,7 +86,7 @@ guard_p = Primitive(
     ),
 )
 """Marks where a guard was asked for; its operand are the integers. Never run."""
-PRIMITIVES = (guard_p,)
+PRIMITIVES: tuple[Primitive, ...] = (guard_p,)
 
 
 class _Answers:

@@ -213,7 +213,7 @@ custom_linear_solve_p: Primitive = Primitive(
     lower=Structured("call"),
 )
 
-PRIMITIVES = (custom_linear_solve_p,)
+PRIMITIVES: tuple[Primitive, ...] = (custom_linear_solve_p,)
 
 
 # the function -----------------------------------------------------------------------------------

@@ -813,4 +813,4 @@ scan_p = Primitive(
 )
 
 
-PRIMITIVES = (scan_p,)
+PRIMITIVES: tuple[Primitive, ...] = (scan_p,)

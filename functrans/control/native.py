@@ -215,4 +215,4 @@ def _binder(name: str) -> Binder:
     return Binder(jit_p, (("name", name),))
 
 
-PRIMITIVES = (jit_p,)
+PRIMITIVES: tuple[Primitive, ...] = (jit_p,)

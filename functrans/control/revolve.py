@@ -410,4 +410,4 @@ def _can_revolve(eqn: Equation, n: int) -> bool:
     return eqn.primitive is while_p
 
 
-PRIMITIVES = (binomial_p, revolve_p)
+PRIMITIVES: tuple[Primitive, ...] = (binomial_p, revolve_p)

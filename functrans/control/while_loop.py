@@ -502,4 +502,4 @@ while_p = Primitive(
     holds_programs=True,
 )
 
-PRIMITIVES = (while_p,)
+PRIMITIVES: tuple[Primitive, ...] = (while_p,)

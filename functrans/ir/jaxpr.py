@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from functrans.deferred import deferred
 from functrans.ir.avals import Aval, ShapedArray, aval_of_plain
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, SourceLine
@@ -223,25 +224,10 @@ class Jaxpr:
         return recipe
 
 
-_methods: dict[str, Callable[..., Any]] = {}
-_loader: list[Callable[[], Mapping[str, Callable[..., Any]]]] = []
-
-
-def install_jaxpr_methods(loader: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
-    """Say where the functions behind ``Jaxpr``'s methods come from; called once.
-
-    Args:
-      loader: gives them by name, at first need: ``pretty``, ``to_dot``, ``to_html``,
-        ``cost``, ``structural_hash``, ``save``, ``load``, ``reduce``.
-    """
-    _loader[:] = [loader]
-
-
 def _method(name: str) -> Callable[..., Any]:
     """The function behind a method."""
-    if not _methods:
-        _methods.update(_loader[0]())
-    return _methods[name]
+    methods: Mapping[str, Callable[..., Any]] = deferred.jaxpr_methods()
+    return methods[name]
 
 
 def subjaxprs(params: Mapping[str, Any]) -> Iterator[Jaxpr]:

@@ -1,15 +1,14 @@
-"""The tables that NumPy's protocols use, and their one declared hand-over.
+"""The tables that NumPy's protocols use.
 
-Here: the modules whose functions answer ``__array_function__``, what to use in place of NumPy
-functions that cannot be traced, and ``install``. Not here: the functions, the look-up
-(``dispatch``).
+Here: the modules whose functions answer ``__array_function__``, and what to use in place of NumPy
+functions that cannot be traced. Not here: the functions, the look-up (``protocols``).
 
-Layer: ``numpy`` (last module).
+Layer: ``numpy``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,11 +40,6 @@ from functrans.numpy import (
     splitting,
     statistics,
 )
-from functrans.numpy.dispatch import install_tables, protocol_table
-from functrans.numpy.methods import method_table
-from functrans.numpy.ufunc_methods import UFUNC_METHODS
-from functrans.numpy.ufuncs import UFUNCS
-from functrans.trace import install_operators
 
 MODULES = (
     arranging,
@@ -97,15 +91,3 @@ REPLACEMENTS: dict[Callable[..., Any], str] = {
     np.unpackbits: _BITS,
 }
 """NumPy functions that cannot be traced, to what to use instead."""
-
-
-def install(load_scipy: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
-    """Hand over NumPy's protocols and the methods of traced arrays; called once, at import.
-
-    Args:
-      load_scipy: gives the names of ufuncs in ``scipy.special`` and functions of their operands;
-        called when the first of these ufuncs is.
-    """
-    install_tables(MODULES, UFUNCS, load_scipy, UFUNC_METHODS, REPLACEMENTS)
-    install_operators(protocol_table())
-    install_operators(method_table())

@@ -107,4 +107,4 @@ def split_residuals(primal: Jaxpr, n_outs: int, policy: Policy) -> tuple[Jaxpr, 
     return forward, recompute
 
 
-PRIMITIVES = (name_p,)
+PRIMITIVES: tuple[Primitive, ...] = (name_p,)

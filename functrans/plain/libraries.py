@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.deferred import deferred
 from functrans.operators import fresh
 from functrans.plain import iterators, series
 from functrans.plain.kinds import exemplar
@@ -51,7 +52,6 @@ from functrans.plain.twins import (
 )
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
-from functrans.transforms.arguments import loaded
 
 PROXIED = ("numpy", "scipy", "functrans")
 """Libraries whose modules are proxied. Others get arrays as they are."""
@@ -250,7 +250,7 @@ def _module(module: types.ModuleType) -> Any:
 
 def _counterpart(name: str, root: str) -> Any:
     """The module of functrans for one of NumPy or SciPy, or ``None``."""
-    found: Any = fnp if root == "numpy" else loaded("scipy").namespace
+    found: Any = fnp if root == "numpy" else deferred.scipy_names.namespace
     for part in name.split(".")[1:]:
         found = getattr(found, part, None)
     return found
@@ -466,7 +466,7 @@ _OF_FUNCTIONS = frozenset({"apply_along_axis", "apply_over_axes", "piecewise", "
 def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
     """Names of a module of SciPy that have twins."""
     ours = _counterpart(module.__name__, "scipy")
-    names: dict[str, Any] = loaded("scipy").NAMES.get(module.__name__, dict)()
+    names: dict[str, Any] = deferred.scipy_names.NAMES.get(module.__name__, dict)()
     for name, replaced in names.items():
         register(getattr(module, name), replaced)
     for name in getattr(ours, "__all__", ()):
@@ -611,14 +611,14 @@ def _vectorized(value: Any) -> Any:
 
 def _piecewise(value: Any) -> Any:
     """A spline or another piecewise polynomial of SciPy."""
-    own = loaded("scipy").namespace.interpolate
+    own = deferred.scipy_names.namespace.interpolate
     if hasattr(value, "t"):
         return library(own.BSpline(value.t, value.c, value.k, value.extrapolate, value.axis))
     return library(own.PPoly(value.c, value.x, value.extrapolate, value.axis))
 
 
 def _interp1d(value: Any) -> Any:
-    own = loaded("scipy").namespace.interpolate
+    own = deferred.scipy_names.namespace.interpolate
     return library(
         own.interp1d(
             value.x,
@@ -696,8 +696,8 @@ def install() -> None:
             "scipy.interpolate._interpolate.PPoly": _piecewise,
             "scipy.interpolate._bsplines.BSpline": _piecewise,
             "scipy.interpolate._interpolate.interp1d": _interp1d,
-            "scipy.sparse._base._spbase": lambda matrix: loaded("scipy").of_matrix(matrix),
-            "builtins.SuperLU": lambda factors: loaded("scipy").of_superlu(factors),
+            "scipy.sparse._base._spbase": lambda matrix: deferred.scipy_names.of_matrix(matrix),
+            "builtins.SuperLU": lambda factors: deferred.scipy_names.of_superlu(factors),
             "numba.core.dispatcher.Dispatcher": _dispatcher,
         }
     )

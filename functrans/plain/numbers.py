@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.deferred import deferred
 from functrans.errors import ConcretizationError
 from functrans.ir.source import here
 from functrans.masked import MaskedSelection
@@ -57,7 +58,6 @@ from functrans.staging import has_answer
 from functrans.trace import Tracer, standing
 from functrans.traces.common import plain_value
 from functrans.traces.recording import RecordingTracer
-from functrans.transforms.arguments import loaded
 
 
 def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,7 +189,7 @@ def _integer(name: str) -> Callable[[Any], int]:
 
 def _special(name: str) -> Callable[..., Any]:
     def apply(*args: Any) -> Any:
-        return getattr(loaded("scipy").namespace.special, name)(*map(_number, args))
+        return getattr(deferred.scipy_names.namespace.special, name)(*map(_number, args))
 
     return apply
 

@@ -310,4 +310,4 @@ gather_blocks_p = Primitive(
     moves=True,
 )
 
-PRIMITIVES = (gather_blocks_p,)
+PRIMITIVES: tuple[Primitive, ...] = (gather_blocks_p,)

@@ -211,4 +211,4 @@ def sign(x: Any) -> Any:
     return ew.where(is_flat, ew.sign(x), turned)
 
 
-PRIMITIVES = (real_p, imag_p, conjugate_p, complex_p, complex_abs_p)
+PRIMITIVES: tuple[Primitive, ...] = (real_p, imag_p, conjugate_p, complex_p, complex_abs_p)

@@ -579,4 +579,4 @@ def _slide(name: str, a: Any, kernel: Any, mode: str) -> Any:
     return reshape(conv(lhs, rhs, padding=(pads,)), (shape_of(a)[0] - n + 1 + sum(pads),))
 
 
-PRIMITIVES = (conv_general_p,)
+PRIMITIVES: tuple[Primitive, ...] = (conv_general_p,)

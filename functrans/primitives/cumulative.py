@@ -451,4 +451,11 @@ def cumlogsumexp(x: Any, axis: int, reverse: bool = False) -> Any:
     return _apply(cumlogsumexp_p, x, axis, reverse)
 
 
-PRIMITIVES = (linear_recurrence_p, cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
+PRIMITIVES: tuple[Primitive, ...] = (
+    linear_recurrence_p,
+    cumsum_p,
+    cumprod_p,
+    cummax_p,
+    cummin_p,
+    cumlogsumexp_p,
+)

@@ -565,4 +565,4 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return dot_general(a, b, contract)
 
 
-PRIMITIVES = (dot_general_p,)
+PRIMITIVES: tuple[Primitive, ...] = (dot_general_p,)

@@ -463,4 +463,4 @@ def dynamic_update_slice(x: Any, v: Any, starts: Sequence[Any]) -> Any:
     return bind(dynamic_update_slice_p, x, v, *starts, sizes=sizes)[0]
 
 
-PRIMITIVES = (dynamic_slice_p, dynamic_embed_p, dynamic_update_slice_p)
+PRIMITIVES: tuple[Primitive, ...] = (dynamic_slice_p, dynamic_embed_p, dynamic_update_slice_p)

@@ -707,7 +707,7 @@ isfinite: ArrayFunction = user_function(isfinite_p)
 signbit: ArrayFunction = user_function(signbit_p)
 frexp_exponent: ArrayFunction = user_function(frexp_exponent_p)
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     add_p, subtract_p, multiply_p, divide_p, floor_divide_p, remainder_p, fmod_p, negative_p,
     power_p, exp_p, exp2_p, expm1_p, log_p, log2_p, log10_p, log1p_p, sqrt_p, cbrt_p, logaddexp_p,
     logaddexp2_p, sin_p, cos_p, tan_p, arcsin_p, arccos_p, arctan_p, sinh_p, cosh_p, tanh_p,

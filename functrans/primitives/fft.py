@@ -251,4 +251,4 @@ def irfft(x: Any, axes: Axes, n: int) -> Any:
     return bind(irfft_p, x, axes=axes, n=n)[0]
 
 
-PRIMITIVES = (fft_c2c_p, rfft_p, irfft_p)
+PRIMITIVES: tuple[Primitive, ...] = (fft_c2c_p, rfft_p, irfft_p)

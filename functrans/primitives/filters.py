@@ -181,4 +181,4 @@ def recursive_filter(c: Any, x: Any) -> Any:
     return bind(recursive_filter_p, cast(c, dtype), cast(x, dtype))[0]
 
 
-PRIMITIVES = (recursive_filter_p,)
+PRIMITIVES: tuple[Primitive, ...] = (recursive_filter_p,)

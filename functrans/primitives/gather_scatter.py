@@ -414,4 +414,10 @@ is_last_write_p = Primitive(
 )
 
 
-PRIMITIVES = (gather_p, accumulate_p, scatter_add_p, scatter_set_p, is_last_write_p)
+PRIMITIVES: tuple[Primitive, ...] = (
+    gather_p,
+    accumulate_p,
+    scatter_add_p,
+    scatter_set_p,
+    is_last_write_p,
+)

@@ -212,4 +212,4 @@ def banded_solve(ab: Any, b: Any, bands: tuple[int, int], trans: str = "N") -> A
     return bind(banded_solve_p, ab, b, bands=bands, trans=trans)[0]
 
 
-PRIMITIVES = (banded_solve_p,)
+PRIMITIVES: tuple[Primitive, ...] = (banded_solve_p,)

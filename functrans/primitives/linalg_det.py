@@ -496,4 +496,4 @@ def _small_cofactor(a: Any) -> Any:
     return ew.subtract(down, up)
 
 
-PRIMITIVES = (inv_p, det_p, slogdet_p, cofactor_p)
+PRIMITIVES: tuple[Primitive, ...] = (inv_p, det_p, slogdet_p, cofactor_p)

@@ -268,4 +268,4 @@ def riccati(
     return bind(riccati_p, a, b, q, r, e, s, **options)[0]
 
 
-PRIMITIVES = (sylvester_p, riccati_p)
+PRIMITIVES: tuple[Primitive, ...] = (sylvester_p, riccati_p)

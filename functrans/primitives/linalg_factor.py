@@ -259,4 +259,4 @@ def qr(a: Any, mode: str = "reduced") -> tuple[Any, Any]:
     return bind(qr_p, a, mode=mode)
 
 
-PRIMITIVES = (cholesky_p, qr_p)
+PRIMITIVES: tuple[Primitive, ...] = (cholesky_p, qr_p)

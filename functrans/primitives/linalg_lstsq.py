@@ -212,4 +212,4 @@ norm_sqrt = user_function(
     norm_sqrt_p, "The square root whose derivative at 0 is 0: that of norms, by convention."
 )
 
-PRIMITIVES = (pinv_p, lstsq_p, norm_sqrt_p)
+PRIMITIVES: tuple[Primitive, ...] = (pinv_p, lstsq_p, norm_sqrt_p)

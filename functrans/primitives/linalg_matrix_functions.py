@@ -286,4 +286,4 @@ def matrix_frechet(a: Any, e: Any, name: FunctionName) -> Any:
     return bind(matrix_derivative_p, cast(a, dtype), cast(e, dtype), name=name)[0]
 
 
-PRIMITIVES = (matrix_function_p, matrix_derivative_p)
+PRIMITIVES: tuple[Primitive, ...] = (matrix_function_p, matrix_derivative_p)

@@ -469,4 +469,4 @@ def linear_solve(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str = "N")
     return bind(linear_solve_p, a, factors, pivots, b, trans=trans)[0]
 
 
-PRIMITIVES = (lu_p, lu_factor_p, linear_solve_p)
+PRIMITIVES: tuple[Primitive, ...] = (lu_p, lu_factor_p, linear_solve_p)

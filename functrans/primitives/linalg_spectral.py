@@ -441,4 +441,4 @@ def svdvals(a: Any) -> Any:
     return bind(svd_p, a, full_matrices=False, compute_uv=False)[0]
 
 
-PRIMITIVES = (eigh_p, eig_p, svd_p)
+PRIMITIVES: tuple[Primitive, ...] = (eigh_p, eig_p, svd_p)

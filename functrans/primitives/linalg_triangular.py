@@ -245,4 +245,4 @@ def triangular_solve(
     return matrix_transpose(x)
 
 
-PRIMITIVES = (triangular_solve_p,)
+PRIMITIVES: tuple[Primitive, ...] = (triangular_solve_p,)

@@ -661,4 +661,4 @@ def squeeze(x: Any, axes: Sequence[int] | None = None) -> Any:
     return reshape(x, tuple([extent for i, extent in enumerate(shape) if i not in normal]))
 
 
-PRIMITIVES = (concatenate_p, split_p, stack_p, unstack_p, pad_p, reverse_p)
+PRIMITIVES: tuple[Primitive, ...] = (concatenate_p, split_p, stack_p, unstack_p, pad_p, reverse_p)

@@ -402,7 +402,7 @@ def reduce_bitwise_xor(x: Any, axes: tuple[int, ...]) -> Any:
     return bind(reduce_bitwise_xor_p, x, axes=axes)[0] if axes else x
 
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     reduce_max_p,
     reduce_min_p,
     reduce_prod_p,

@@ -211,4 +211,4 @@ scatter_reduce_p = Primitive(
 )
 
 
-PRIMITIVES = (scatter_reduce_p, neighbour_writes_p)
+PRIMITIVES: tuple[Primitive, ...] = (scatter_reduce_p, neighbour_writes_p)

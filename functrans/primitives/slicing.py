@@ -384,4 +384,4 @@ def slice_update(x: Any, v: Any, index: BasicIndex) -> Any:
     return bind(slice_update_p, x, v, index=index)[0]
 
 
-PRIMITIVES = (slice_p, embed_p, slice_update_p)
+PRIMITIVES: tuple[Primitive, ...] = (slice_p, embed_p, slice_update_p)

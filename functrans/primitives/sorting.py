@@ -508,7 +508,7 @@ def partition(x: Any, kth: tuple[int, ...], axis: int) -> Any:
     return select_along(x, argpartition(x, kth, axis), axis)
 
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     select_along_p,
     place_along_p,
     sort_p,

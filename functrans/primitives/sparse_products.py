@@ -445,4 +445,4 @@ def csr_matmul(
     return bind(csr_matmul_p, data, x, indices, indptr, shape=shape, trans=trans)[0]
 
 
-PRIMITIVES = (csr_matmul_p, csr_sample_p)
+PRIMITIVES: tuple[Primitive, ...] = (csr_matmul_p, csr_sample_p)

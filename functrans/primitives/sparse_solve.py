@@ -322,4 +322,4 @@ def factor_solve(factor: Factor, b: Any, trans: Trans = "N") -> Any:
     return bind(factor_solve_p, b, factor=factor, trans=trans)[0]
 
 
-PRIMITIVES = (csr_solve_p, factor_solve_p)
+PRIMITIVES: tuple[Primitive, ...] = (csr_solve_p, factor_solve_p)

@@ -644,7 +644,7 @@ k1: ArrayFunction = user_function(k1_p, "The modified Bessel function of the sec
 k0e: ArrayFunction = user_function(k0e_p, "``k0(x) * exp(x)``.")
 k1e: ArrayFunction = user_function(k1e_p, "``k1(x) * exp(x)``.")
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     sigmoid_slope_p, sigmoid_tilt_p, sigmoid_p, relu_p, log_sigmoid_p, softplus_p, rsqrt_p,
     reciprocal_p, gaussian_p, erf_p, erfc_p, erfcx_p,
     erfinv_p, ndtr_p, ndtri_p, log_ndtr_p, lgamma_p, digamma_p, zeta_p, gammainc_p, gammaincc_p,

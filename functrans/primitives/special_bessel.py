@@ -350,7 +350,7 @@ itmodstruve0: ArrayFunction = user_function(
     itmodstruve0_p, "The integral of ``modstruve(0, t)`` from 0."
 )
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     jv_p, yv_p, iv_p, kv_p, hankel1_p, hankel2_p, jve_p, yve_p, ive_p, kve_p, hankel1e_p,
     hankel2e_p, struve_p, modstruve_p, spherical_jn_p, spherical_yn_p, spherical_in_p,
     spherical_kn_p, airy_ai_p, airy_aip_p, airy_bi_p, airy_bip_p, airye_ai_p, airye_aip_p,

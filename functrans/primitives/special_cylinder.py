@@ -259,7 +259,7 @@ hankel2e_derivative: ArrayFunction = user_function(
     hankel2e_derivative_p, f"{_DOC} ``hankel2``, scaled."
 )
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     jv_derivative_p, yv_derivative_p, iv_derivative_p, kv_derivative_p, hankel1_derivative_p,
     hankel2_derivative_p, ive_derivative_p, kve_derivative_p, hankel1e_derivative_p,
     hankel2e_derivative_p,

@@ -131,6 +131,6 @@ kolmogorov: ArrayFunction = user_function(
 )
 kolmogi: ArrayFunction = user_function(kolmogi_p, "The inverse of ``kolmogorov``.")
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     btdtria_p, btdtrib_p, gdtrib_p, chdtriv_p, stdtridf_p, pdtrik_p, kolmogorov_p, kolmogi_p,
 )  # fmt: skip

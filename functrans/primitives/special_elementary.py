@@ -349,7 +349,7 @@ tklmbda: ArrayFunction = user_function(
     tklmbda_p, "The cumulative distribution function of Tukey's lambda distribution."
 )
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     complex_erf_p, complex_erfc_p, complex_erfcx_p, erfi_p, erfcinv_p, dawsn_p, wofz_p,
     fresnel_s_p, fresnel_c_p, ndtri_exp_p, owens_t_p, logit_p, xlogy_p, xlog1py_p, entr_p,
     rel_entr_p, kl_div_p, exprel_p, boxcox_p, boxcox1p_p, inv_boxcox_p, inv_boxcox1p_p, cosm1_p,

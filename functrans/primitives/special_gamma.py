@@ -479,7 +479,7 @@ gammainccinv: ArrayFunction = user_function(
 betaincinv: ArrayFunction = user_function(betaincinv_p, "The inverse of ``betainc`` in ``x``.")
 betainccinv: ArrayFunction = user_function(betainccinv_p, "The inverse of ``betaincc`` in ``x``.")
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     gamma_p, loggamma_p, rgamma_p, complex_digamma_p, poch_p, binom_p, riemann_zeta_p,
     riemann_zeta_s_p, riemann_zeta_ss_p, zetac_p, zeta_decrease_p, digamma_rise_p, beta_p,
     betaln_p, betainc_p, betaincc_p, betainc_a_p, betainc_b_p, betainc_aa_p, betainc_ab_p,

@@ -478,7 +478,7 @@ ellipj_dn: ArrayFunction = user_function(ellipj_dn_p, "Jacobi's elliptic functio
 ellipj_ph: ArrayFunction = user_function(ellipj_ph_p, "The amplitude of Jacobi's functions.")
 agm: ArrayFunction = user_function(agm_p, "The arithmetic-geometric mean.")
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     hyp0f1_p, hyp1f1_p, hyp2f1_p, hyperu_p, wright_bessel_p, expn_p, exp1_p, exp_over_p, expi_p,
     sici_s_p,
     sici_c_p, shichi_s_p, shichi_c_p, spence_p, lambertw_p, wrightomega_p, elliprc_p, elliprf_p,

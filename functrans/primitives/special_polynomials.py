@@ -259,7 +259,7 @@ stdtr: ArrayFunction = user_function(
 stdtrit: ArrayFunction = user_function(stdtrit_p, "The inverse of ``stdtr`` in ``t``.")
 
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     eval_jacobi_p, eval_gegenbauer_p, eval_legendre_p, eval_chebyt_p, eval_chebyu_p,
     eval_genlaguerre_p, eval_laguerre_p, eval_hermite_p, eval_hermitenorm_p, lpmv_p,
     sph_legendre_p_p, stdtr_p, stdtrit_p,

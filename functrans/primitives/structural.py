@@ -582,7 +582,7 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
     return index % ndim if ndim else 0
 
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     cast_p, weaken_p, reshape_p, view_p, transpose_p, broadcast_to_p, reduce_sum_p, copy_p,
     stop_gradient_p, unrecorded_p, overwritten_p,
 )  # fmt: skip

@@ -231,4 +231,10 @@ tape_reshape_p = Primitive(
 )
 
 
-PRIMITIVES = (empty_tape_p, tape_add_p, tape_broadcast_to_p, tape_sum_to_p, tape_reshape_p)
+PRIMITIVES: tuple[Primitive, ...] = (
+    empty_tape_p,
+    tape_add_p,
+    tape_broadcast_to_p,
+    tape_sum_to_p,
+    tape_reshape_p,
+)

@@ -113,7 +113,7 @@ threefry2x32_p: Primitive = elementwise_primitive(
     lower=Pointwise(_threefry_lower, 110),
 )
 
-PRIMITIVES = (threefry2x32_p,)
+PRIMITIVES: tuple[Primitive, ...] = (threefry2x32_p,)
 
 
 def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> Any:

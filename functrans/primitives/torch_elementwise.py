@@ -551,7 +551,7 @@ logit: ArrayFunction = user_function(torch_logit_p, "``log(x / (1 - x))``.")
 sinc: ArrayFunction = user_function(torch_sinc_p, "``sin(pi x) / (pi x)``, 1 at 0.")
 entropy: ArrayFunction = user_function(entropy_p, "``-x log(x)``, 0 at 0 and minus infinity below.")
 
-PRIMITIVES = (
+PRIMITIVES: tuple[Primitive, ...] = (
     torch_sign_p, torch_absolute_p, torch_maximum_p, torch_minimum_p, torch_fmax_p,
     torch_fmin_p, clamp_min_p, clamp_max_p, clamp_p, torch_arctan2_p, torch_hypot_p,
     torch_logaddexp_p, torch_logaddexp2_p, torch_copysign_p, torch_remainder_p, torch_power_p,

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans import tree
+from functrans.deferred import deferred
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
 from functrans.ir.source import here
@@ -301,10 +302,10 @@ def traced_form(who: str, fun: Function) -> Function:
         if needs_none and _MAY_NEED_TWIN.isdisjoint(map(type, args)):
             return fun(*args, **kwargs)
         if is_twin:
-            return loaded("call_within")(fun, args, kwargs)
+            return deferred.call_within(fun, args, kwargs)
         if current_config.get().plain and open_traces.get():
-            if loaded("needs_twin")(fun, args):
-                return loaded("call_twin")(fun, args, kwargs)
+            if deferred.needs_twin(fun, args):
+                return deferred.call_twin(fun, args, kwargs)
             needs_none = type(fun) in (FunctionType, functools.partial)
         return fun(*args, **kwargs)
 
@@ -318,8 +319,8 @@ _MAY_NEED_TWIN = frozenset({FunctionType, MethodType, functools.partial, list})
 def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, or its twin where plain code needs one."""
     is_on = current_config.get().plain and open_traces.get()
-    if is_on and _may_have_twin(fun) and loaded("needs_twin")(fun, args):
-        return loaded("call_twin")(fun, args, kwargs)
+    if is_on and _may_have_twin(fun) and deferred.needs_twin(fun, args):
+        return deferred.call_twin(fun, args, kwargs)
     return fun(*args, **kwargs)
 
 
@@ -340,26 +341,6 @@ def _may_have_twin(fun: Any) -> bool:
         is_example = fun.__code__.co_filename.startswith("<doctest")
         return type(names) is dict and (is_example or not is_own)
     return not type(fun).__module__.startswith("functrans.")
-
-
-_plain: dict[str, Callable[[], Any]] = {}
-
-
-def install_plain(**loads: Callable[[], Any]) -> None:
-    """Hand over how functions of plain code are called (``plain``), to be loaded when one is.
-
-    Args:
-      **loads: ``needs_twin`` gives the function that says so of a function; ``call_twin`` that of
-        function, arguments and keywords which calls it, ``call_within`` that for a twin; ``scipy``
-        what SciPy stands for in twins (``plain.scipy_names``).
-    """
-    _plain.update(loads)
-
-
-@functools.cache
-def loaded(name: str) -> Any:
-    """What was handed over under a name."""
-    return _plain[name]()
 
 
 def leaf_type(value: Any) -> Any:

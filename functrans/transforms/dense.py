@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.deferred import deferred
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
@@ -48,14 +49,6 @@ from functrans.transforms.arguments import (
 from functrans.transforms.chunks import Chunking, Progress
 from functrans.transforms.directions import cheapest_passes, dependences, pass_work
 from functrans.transforms.reverse import Recorded
-
-_scan: list[Callable[[], Any]] = []
-"""Gives the loop of chunks in staged programs, which is imported at first use."""
-
-
-def install_scan(scan: Callable[[], Any]) -> None:
-    """Hand over what gives ``lax.scan``; called once, at import."""
-    _scan[:] = [scan]
 
 
 class DenseJacobian:
@@ -379,7 +372,7 @@ class DenseJacobian:
             has_block[:] = [batch is not None for batch in found]
             return carry, [batch for batch in found if batch is not None]
 
-        _, stacked = _scan[0]()(body, None, np.arange(n_loops) * step)
+        _, stacked = deferred.scan(body, None, np.arange(n_loops) * step)
         given = iter(stacked)
         wholes: list[Any] = []
         rest = n - n_loops * step

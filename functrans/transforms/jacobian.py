@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from functrans.deferred import deferred
 from functrans.transforms.arguments import (
     check_argnums,
     named,
@@ -121,15 +122,6 @@ def jacfwd(
     return _jacobian_transform("jacfwd", fun, argnums, "forward", options)
 
 
-_sparse: list[Callable[[], Any]] = []
-"""Gives what ``jacobian`` does with ``sparsity=``, which stands above this module."""
-
-
-def install_sparse(loader: Callable[[], Any]) -> None:
-    """Say where sparse Jacobians come from; called once."""
-    _sparse[:] = [loader]
-
-
 def jacobian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -187,7 +179,7 @@ def jacobian(
                 "jacobian: sparsity= cannot be combined with has_aux, holomorphic, chunk_size, "
                 "memory_bytes or progress, which are for dense results"
             )
-        return _sparse[0]()(fun, argnums, mode, sparsity)  # type: ignore[no-any-return]  # a function
+        return deferred.jacobian_of_sparsity(fun, argnums, mode, sparsity)  # type: ignore[no-any-return]  # a function
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.numpy.dispatch import array_functions
+from functrans.numpy.protocols import array_functions
 
 # Arguments before those for axes, of functions that have more than one.
 ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {

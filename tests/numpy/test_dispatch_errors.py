@@ -9,7 +9,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.errors import ConcretizationError, UnsupportedOperationError
-from functrans.numpy.dispatch import array_functions
+from functrans.numpy.protocols import array_functions
 from functrans.numpy.tables import REPLACEMENTS
 
 pytestmark = pytest.mark.usefixtures("names_as_they_are")
