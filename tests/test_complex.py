@@ -226,3 +226,20 @@ def test_derivatives_on_branch_cuts_are_those_of_the_side_of_the_value(name: str
             root = mp.sqrt(1 - mp.mpc(near) ** 2)
         slope = ft.jvp(fun, (near,), (np.complex128(1),))[1]
         assert abs(abs(slope) - float(1 / abs(root))) < 1e-11 * abs(slope)
+
+
+@pytest.mark.parametrize("order", ["less", "less_equal", "greater", "greater_equal"])
+def test_programs_order_complex_numbers_as_arrays_are(order: str) -> None:
+    # Operators of NumPy's complex scalars, and only they, leave NaN of imaginary parts out.
+    parts = (-1.0, 1.0, np.nan, np.inf, -np.inf)
+    numbers = [complex(a, b) for a in parts for b in parts]
+    left, right = (np.ravel(x) for x in np.meshgrid(numbers, numbers))
+    compare = getattr(np, order)
+    compiled = ft.jit(lambda x, y: compare(x, y))
+    program = ft.make_jaxpr(compiled)(left[0], right[0])
+    pairs = list(zip(left, right, strict=True))
+    with np.errstate(invalid="ignore"):
+        expected = compare(left, right)
+        np.testing.assert_array_equal([compiled(x, y) for x, y in pairs], expected)
+        found = [ft.eval_jaxpr(program, None, x, y) for x, y in pairs]
+    np.testing.assert_array_equal(np.ravel(found), expected)

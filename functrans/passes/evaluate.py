@@ -106,16 +106,16 @@ _OPERATORS: Mapping[Any, str] = {
     operator.add: "+",
     operator.sub: "-",
     operator.mul: "*",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
     operator.eq: "==",
     operator.ne: "!=",
     operator.and_: "&",
     operator.or_: "|",
     operator.xor: "^",
 }
+_ORDERS: Mapping[Any, str] = {
+    np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">=",
+}  # fmt: skip
+"""Operators by ufunc, for operands that are not complex."""
 _FREED_SIZE_BYTES = 4096
 _LARGEST_PROGRAM = 20_000
 
@@ -276,6 +276,8 @@ def _statement(source: _Source, eqn: Equation) -> str:
     family = primitive.elementwise
     if family is not None and not eqn.params:
         symbol = _OPERATORS.get(family.function)
+        if symbol is None and all(atom.aval.dtype.kind != "c" for atom in eqn.inputs):
+            symbol = _ORDERS.get(family.ufunc)
         if symbol is not None:
             expression = f"{operands[0]} {symbol} {operands[1]}"
         elif primitive is divide_p and eqn.outputs[0].aval.shape:  # Python's numbers may raise

@@ -566,21 +566,47 @@ ldexp_p: Primitive = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), 
 
 # no derivative: comparisons, logic, bits, tests --------------------------------------------------
 
+
+def _ordered(compare: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """An order as arrays have it: the operators of complex scalars leave NaN parts out."""
+
+    def function(a: Any, b: Any) -> Any:
+        if isinstance(a, np.complexfloating) or isinstance(b, np.complexfloating):
+            return ufunc(a, b)
+        return compare(a, b)
+
+    return function
+
+
 equal_p: Primitive = binary(
     "equal", operator.eq, nondifferentiable, ufunc=np.equal, keeps_weak=True
 )
 not_equal_p: Primitive = binary(
     "not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal, keeps_weak=True
 )
-less_p: Primitive = binary("less", operator.lt, nondifferentiable, ufunc=np.less, keeps_weak=True)
+less_p: Primitive = binary(
+    "less", _ordered(operator.lt, np.less), nondifferentiable, ufunc=np.less, keeps_weak=True
+)
 less_equal_p: Primitive = binary(
-    "less_equal", operator.le, nondifferentiable, ufunc=np.less_equal, keeps_weak=True
+    "less_equal",
+    _ordered(operator.le, np.less_equal),
+    nondifferentiable,
+    ufunc=np.less_equal,
+    keeps_weak=True,
 )
 greater_p: Primitive = binary(
-    "greater", operator.gt, nondifferentiable, ufunc=np.greater, keeps_weak=True
+    "greater",
+    _ordered(operator.gt, np.greater),
+    nondifferentiable,
+    ufunc=np.greater,
+    keeps_weak=True,
 )
 greater_equal_p: Primitive = binary(
-    "greater_equal", operator.ge, nondifferentiable, ufunc=np.greater_equal, keeps_weak=True
+    "greater_equal",
+    _ordered(operator.ge, np.greater_equal),
+    nondifferentiable,
+    ufunc=np.greater_equal,
+    keeps_weak=True,
 )
 logical_and_p: Primitive = binary("logical_and", np.logical_and, nondifferentiable)
 logical_or_p: Primitive = binary("logical_or", np.logical_or, nondifferentiable)

@@ -281,7 +281,7 @@ class Runner:
         if not self.is_plain and step.get("retain"):
             result.retain_grad()
         if where == "tensor":
-            result.register_hook(lambda g: g * factor)
+            result.register_hook(lambda g: None if g is None else g * factor)
         elif where == "node":
             result.grad_fn.register_hook(
                 lambda given, _: tuple(None if g is None else g * factor for g in given)

@@ -29,7 +29,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
-from functrans.primitives import complex_parts, cumulative, reduction, structural
+from functrans.primitives import activations, complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.linalg_lstsq import norm_sqrt
@@ -368,16 +368,6 @@ def _logsumexp(x: Any, axes: Axes) -> Any:
     return ew.log(structural.reduce_sum(powers, axes)) + top
 
 
-def log_softmax_of(x: Any, axes: Axes) -> Any:
-    """``x`` minus the logarithm of the sum of exponentials."""
-    shape = shape_of(x)
-    if not all(shape):
-        return x
-    x = x - structural.expand_reduced(_top(x, axes), shape, axes)
-    total = structural.reduce_sum(ew.exp(x), axes)
-    return x - structural.expand_reduced(ew.log(total), shape, axes)
-
-
 def _softmax(
     name: str, label: str, function: Callable[..., Any], text: str
 ) -> Callable[..., Tensor]:
@@ -399,20 +389,14 @@ def _softmax(
     return documented(operation, name, text)
 
 
-def softmax_of(x: Any, axes: Axes) -> Any:
-    """Exponentials divided by their sum: the maximum is taken off, which cancels."""
-    shape = shape_of(x)
-    if not all(shape):
-        return ew.exp(x)
-    powers = ew.exp(x - structural.expand_reduced(_top(x, axes), shape, axes))
-    return powers / structural.expand_reduced(structural.reduce_sum(powers, axes), shape, axes)
-
-
 softmax = _softmax(
-    "softmax", "Softmax", softmax_of, "Exponentials divided by their sum along an axis."
+    "softmax", "Softmax", activations.softmax, "Exponentials divided by their sum along an axis."
 )
 log_softmax = _softmax(
-    "log_softmax", "LogSoftmax", log_softmax_of, "Logarithm of ``softmax``, without underflow."
+    "log_softmax",
+    "LogSoftmax",
+    activations.log_softmax,
+    "Logarithm of ``softmax``, without underflow.",
 )
 
 

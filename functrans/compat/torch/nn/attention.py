@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.methods.reductions import softmax_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import softmax
 from functrans.compat.torch.nn.layers import dropout, linear, pad
-from functrans.primitives import dot, movement, structural
+from functrans.primitives import activations, dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.trace import shape_of
 
@@ -44,7 +43,7 @@ def _weights(scores: Any) -> Any:
     count = structural.reduce_sum(structural.cast(best, np.int64), (last,))
     is_empty = structural.reshape(count == 0, (*shape[:-1], 1))
     safe = ew.where(is_empty, 0.0, scores)
-    return ew.where(is_empty, 0.0, softmax_of(safe, (last,)))
+    return ew.where(is_empty, 0.0, activations.softmax(safe, (last,)))
 
 
 def _attention(
@@ -54,7 +53,7 @@ def _attention(
     lead = tuple(range(n - 2))
     scores = dot.dot_general(q, k, ((n - 1,), (n - 1,)), (lead, lead)) * scale
     scores = _masked(scores, mask, causal)
-    weights = softmax_of(scores, (n - 1,)) if mask is None else _weights(scores)
+    weights = activations.softmax(scores, (n - 1,)) if mask is None else _weights(scores)
     if factors is not None:
         weights = weights * factors
     return dot.dot_general(weights, v, ((n - 1,), (n - 2,)), (lead, lead))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.methods.reductions import log_softmax_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
@@ -24,6 +23,7 @@ from functrans.compat.torch.warned import warn_user
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives import torch_elementwise as te
+from functrans.primitives.activations import log_softmax
 from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.special import softplus as softplus_of
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -474,7 +474,7 @@ def _nll(
 
 
 def _nll_of_logits(x: Any, target: Any, weight: Any, *, axis: int, **static: Any) -> Any:
-    return _nll(log_softmax_of(x, (axis,)), target, weight, axis=axis, **static)
+    return _nll(log_softmax(x, (axis,)), target, weight, axis=axis, **static)
 
 
 def _soft_cross_entropy(
@@ -482,7 +482,7 @@ def _soft_cross_entropy(
 ) -> Any:
     """Cross entropy with probabilities of classes as targets."""
     shape = shape_of(x)
-    log_p = log_softmax_of(x, (axis,))
+    log_p = log_softmax(x, (axis,))
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / shape[axis]
     each = log_p * target
