@@ -32,6 +32,8 @@ class _Deferred:
     """Its attributes are the names of ``_PLACES``; each is looked up once."""
 
     def __getattr__(self, name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"nothing is deferred under the name {name!r}")
         value = imported(*_PLACES[name])
         setattr(self, name, value)
         return value
