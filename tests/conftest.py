@@ -10,6 +10,7 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import gc
 import random
 import zlib
 from collections.abc import Iterator
@@ -35,6 +36,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("functrans")
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector need not go through a hundred thousand tests: that takes seconds."""
+    gc.freeze()
 
 
 @pytest.fixture
