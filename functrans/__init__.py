@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from functrans.transforms.taylor import jet as jet
     from functrans.transforms.taylor import nth_derivative as nth_derivative
     from functrans.transforms.vectorize import vmap as vmap
+    from functrans.tree import FLOAT0 as float0  # noqa: F401, N811  # JAX's name
 
 _PLACES = _places_in(__file__)
 __all__ = sorted([*_PLACES, "__version__"])
