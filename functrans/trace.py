@@ -129,17 +129,16 @@ class Tracer:
     if not TYPE_CHECKING:  # methods that come later are not of any type
 
         def __getattr__(self, name: str) -> Any:
-            with _lock:
-                if "__getattr__" in Tracer.__dict__:
-                    _give(deferred.tracer_methods())
-                    del Tracer.__getattr__
+            _give_methods()
             return getattr(self, name)
 
         def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
-            return self.__getattr__("__array_ufunc__")(*args, **kwargs)
+            _give_methods()
+            return self.__array_ufunc__(*args, **kwargs)
 
         def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
-            return self.__getattr__("__array_function__")(*args, **kwargs)
+            _give_methods()
+            return self.__array_function__(*args, **kwargs)
 
     @property
     def aval(self) -> ShapedArray:
@@ -180,16 +179,25 @@ class Tracer:
 _lock = RLock()  # several threads may be the first
 
 
+_have_operators = False
+"""Whether tracers have their operators."""
+
+
 def _give_operators() -> None:
     """Give tracers their operators, which stand above this module: before the first trace opens."""
-    global _have_operators  # whether tracers have them
+    global _have_operators
     with _lock:
         if not _have_operators:
             _give(deferred.operator_table())
             _have_operators = True
 
 
-_have_operators = False
+def _give_methods() -> None:
+    """Give tracers the NumPy protocols and ndarray methods, in place of what calls this."""
+    with _lock:
+        if "__getattr__" in Tracer.__dict__:
+            _give(deferred.tracer_methods())
+            delattr(Tracer, "__getattr__")
 
 
 def _give(methods: Mapping[str, Any]) -> None:

@@ -574,6 +574,27 @@ def test_public_names_are_imported_when_they_are_used() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_methods_of_tracers_may_be_looked_up_by_two_threads_at_once() -> None:
+    # A method that is looked up before the others are there is called after them, as the second of
+    # two threads calls it.
+    done = run(
+        """
+        import numpy as np
+        import functrans as ft
+        from functrans.trace import Tracer
+        early = {name: getattr(Tracer, name) for name in ("__array_ufunc__", "__array_function__")}
+        load = Tracer.__getattr__
+        def f(x):
+            y = np.sin(x)
+            assert "__getattr__" not in vars(Tracer)
+            total = early["__array_function__"](x, np.sum, (Tracer,), (y,), {})
+            return early["__array_ufunc__"](x, np.exp, "__call__", total) * load(x, "size")
+        assert ft.grad(f)(np.zeros(2)).tolist() == [2.0, 2.0]
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # the first call ----------------------------------------------------------------------------------
 
 

@@ -77,7 +77,7 @@ def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return traced
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)  # users' ufuncs, which are asked for, too, may come and go
 def _special_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     module = sys.modules["scipy.special"]
     functions: dict[str, Callable[..., Any]] = deferred.special_ufuncs
