@@ -201,8 +201,11 @@ def _tables() -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_every_operation_has_a_sample_or_a_reason_for_none() -> None:
-    sampled = set(re.findall(r"\w+", " ".join(CODES)))
+    with np.errstate(all="ignore"):
+        codes = [code for code in CODES if _case(code)[1] is not None]
+    sampled = set(re.findall(r"\w+", " ".join(codes)))
     excepted = set(" ".join(NO_SAMPLES.values()).split())
     assert sorted(_tables() - sampled - excepted) == []
 

@@ -642,12 +642,14 @@ bartlett_window kaiser_window rfftfreq
 rrelu rrelu_ dropout1d dropout3d feature_alpha_dropout gumbel_softmax
 bernoulli_ exponential_ geometric_ cauchy_ log_normal_ bernoulli multinomial poisson rand_like
 randn_like randint_like normal
+rand randn randint randperm normal_ random_ uniform_
 """,
     "no tensor comes of it: a truth, a number, a shape, a word": """
 is_conj is_neg is_nonzero is_signed is_same_size device is_cuda is_sparse is_quantized is_mps
 is_meta names itemsize nbytes ndim get_device is_shared is_pinned has_names is_leaf grad_fn
 output_nr retains_grad item data_ptr ndimension nelement is_complex is_contiguous numpy
-broadcast_shapes equal is_storage typename is_inference LinAlgError
+broadcast_shapes equal is_storage typename is_inference LinAlgError allclose element_size
+is_floating_point is_tensor numel requires_grad size storage_offset stride tolist type
 """,
     "of the graph, of memory, or of Python": """
 copy apply_ cuda pin_memory share_memory_ requires_grad_ grad data
