@@ -137,11 +137,13 @@ class _Table(Module):
 
     _padding_word: ClassVar[str] = "padding_idx"
 
-    def _set_up(
+    def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None,
-        max_norm: float | None, norm_type: float, scale_grad_by_freq: bool, weight: Any,
-        dtype: Any,
+        max_norm: float | None, norm_type: float, scale_grad_by_freq: bool, sparse: bool,
+        weight: Any, device: Any, dtype: Any,
     ) -> None:  # fmt: skip
+        check_device(device)
+        super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
@@ -152,6 +154,7 @@ class _Table(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
         if weight is None:
             self.weight = empty_parameter((num_embeddings, embedding_dim), dtype)
             self.reset_parameters()
@@ -187,13 +190,10 @@ class Embedding(_Table):
         sparse: bool = False, _weight: Any = None, _freeze: bool = False, device: Any = None,
         dtype: Any = None,
     ) -> None:  # fmt: skip
-        check_device(device)
-        super().__init__()
-        self._set_up(
+        super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
-            _weight, dtype,
+            sparse, _weight, device, dtype,
         )  # fmt: skip
-        self.sparse = sparse
         self.weight.requires_grad_(not _freeze)  # type: ignore[attr-defined]  # of the tables
 
     def forward(self, input: Tensor) -> Tensor:

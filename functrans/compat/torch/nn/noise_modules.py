@@ -64,14 +64,11 @@ class EmbeddingBag(_Table):
         sparse: bool = False, _weight: Any = None, include_last_offset: bool = False,
         padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        check_device(device)
-        super().__init__()
-        self._set_up(
+        super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
-            _weight, dtype,
+            sparse, _weight, device, dtype,
         )  # fmt: skip
         self.mode = mode
-        self.sparse = sparse
         self.include_last_offset = include_last_offset
 
     def forward(
