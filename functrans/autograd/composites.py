@@ -269,17 +269,20 @@ def composite(label: str, function: Callable[..., Any], *operands: Any) -> Tenso
         (for ``several``, a tuple of arrays).
       *operands: tensors, arrays, numbers.
     """
+    result: Tensor
     if not modes.observers:
-        return _composite(label, function, operands)  # type: ignore[no-any-return]  # as said above
+        result = _composite(label, function, operands)
+        return result
     ends = [observer(label, operands) for observer in modes.observers]
     try:
-        return _composite(label, function, operands)  # type: ignore[no-any-return]  # as said above
+        result = _composite(label, function, operands)
     finally:
         for end in reversed(ends):
             end()
+    return result
 
 
-several: Callable[..., tuple[Tensor, ...]] = composite  # type: ignore[assignment]  # as said below
+several: Callable[..., tuple[Tensor, ...]] = composite  # type: ignore[assignment]  # by its function
 """``composite`` of a function with several results: a tuple of tensors."""
 
 
