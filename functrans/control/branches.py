@@ -271,14 +271,12 @@ def _transposed_branches(
                 outs = evaluate(program, args)
                 n = sum(flags)
                 cts = spread(flags, outs[:n], lambda i: zeros(avals[i]))
-                masks = spread(own_masked, outs[n:], lambda i: None)
-                full = [
-                    np.zeros(aval.shape, bool) if mask is None else mask
-                    for aval, mask in zip(
-                        chosen(avals, in_masked), chosen(masks, in_masked), strict=True
-                    )
-                ]
-                return [*chosen(cts, in_nonzero), *full]
+                masks = spread(
+                    own_masked,
+                    outs[n:],
+                    lambda i: np.zeros(avals[i].shape, bool) if in_masked[i] else None,
+                )
+                return [*chosen(cts, in_nonzero), *chosen(masks, in_masked)]
 
             if flags == in_nonzero and own_masked == in_masked:
                 return program
