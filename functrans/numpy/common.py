@@ -220,11 +220,6 @@ def as_tuple(axis: Any) -> tuple[Any, ...]:
     return tuple(axis) if is_several else (axis,)
 
 
-def kept_shape(shape: Shape, axes: Axes) -> Shape:
-    """The shape after a reduction with ``keepdims``."""
-    return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
-
-
 def is_given(option: Any) -> bool:
     """Whether an option was given: neither NumPy's mark nor ``None``."""
     return option is not NO_VALUE and option is not None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.source import here
-from functrans.numpy.common import as_array, axes_of, inexact, kept_shape
+from functrans.numpy.common import as_array, axes_of, inexact
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
 from functrans.primitives import linalg
@@ -29,6 +29,7 @@ from functrans.primitives.reduction import reduce_any, reduce_max, reduce_min
 from functrans.primitives.sorting import sort
 from functrans.primitives.structural import (
     cast,
+    kept_shape,
     moveaxis,
     reduce_sum,
     reduced_shape,

@@ -19,7 +19,6 @@ from functrans.numpy.common import (
     axes_of,
     count_of,
     flag,
-    kept_shape,
     stored,
 )
 from functrans.numpy.dispatch import implements
@@ -59,7 +58,11 @@ def _count(shape: Shape, axes: tuple[int, ...], mask: Any) -> Any:
 
 def _over_axes(result: Any, shape: Shape, axes: tuple[int, ...]) -> Any:
     """The result of a reduction in a shape that broadcasts to the operand's."""
-    return result if not shape_of(result) else structural.reshape(result, kept_shape(shape, axes))
+    return (
+        result
+        if not shape_of(result)
+        else structural.reshape(result, structural.kept_shape(shape, axes))
+    )
 
 
 @implements(np.mean)
@@ -89,7 +92,7 @@ def mean(
     total = structural.reduce_sum(x, axes)
     result = ew.divide(total, _divisor(_count(shape, axes, mask), total))
     if flag(keepdims):
-        result = structural.reshape(result, kept_shape(shape, axes))
+        result = structural.reshape(result, structural.kept_shape(shape, axes))
     return stored("mean", result if final is None else cast(result, final), out)
 
 
@@ -145,7 +148,7 @@ def var(
         freedom = cast(ew.maximum(freedom, 0), dtype_of(total))
     result = ew.divide(total, freedom)
     if flag(keepdims):
-        result = structural.reshape(result, kept_shape(shape, axes))
+        result = structural.reshape(result, structural.kept_shape(shape, axes))
     return stored("var", result if final is None else cast(result, final), out)
 
 

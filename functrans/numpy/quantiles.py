@@ -25,7 +25,6 @@ from functrans.numpy.common import (
     flag,
     inexact,
     is_known,
-    kept_shape,
     listed_axes,
     stored,
     value_of,
@@ -262,7 +261,7 @@ def _quantile(
         )  # fmt: skip
         result = ew.where(ew.isnan(total), math.nan, result)
     if flag(keepdims):
-        result = structural.reshape(result, shape_of(q) + kept_shape(shape, axes))
+        result = structural.reshape(result, shape_of(q) + structural.kept_shape(shape, axes))
     return stored(name, cast(result, dtype), out)
 
 
@@ -370,7 +369,7 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip_nan: boo
             result = (gather(lanes, (n // 2 - 1,), (last,)) + result) / 2
         result = ew.where(ew.isnan(gather(lanes, (-1,), (last,))), math.nan, result)
     if flag(keepdims):
-        result = structural.reshape(result, kept_shape(shape, axes))
+        result = structural.reshape(result, structural.kept_shape(shape, axes))
     return stored(name, result, out)
 
 

@@ -25,7 +25,6 @@ from functrans.numpy.common import (
     flag,
     fresh,
     is_given,
-    kept_shape,
     stored,
 )
 from functrans.numpy.dispatch import implements
@@ -102,7 +101,7 @@ def reduced(
         if result is x:
             result = fresh(x)
     if flag(keepdims):
-        result = structural.reshape(result, kept_shape(shape, axes))
+        result = structural.reshape(result, structural.kept_shape(shape, axes))
     return stored(name, result, out)
 
 
@@ -246,7 +245,7 @@ def _position(
     else:
         k = axis_of(axis, len(shape))
         result = function(x, k)
-        kept = kept_shape(shape, (k,))
+        kept = structural.kept_shape(shape, (k,))
     if flag(keepdims):
         result = structural.reshape(result, kept)
     return stored(name, result, out)

@@ -25,7 +25,6 @@ from functrans.numpy.common import (
     holds,
     inexact,
     is_known,
-    kept_shape,
     listed_axes,
     value_of,
 )
@@ -81,8 +80,8 @@ def average(
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         result = structural.reduce_sum(x * w, axes) / total
         if flag(keepdims):
-            result = structural.reshape(result, kept_shape(shape, axes))
-            total = structural.reshape(total, kept_shape(shape, axes))
+            result = structural.reshape(result, structural.kept_shape(shape, axes))
+            total = structural.reshape(total, structural.kept_shape(shape, axes))
     if not returned:
         return result
     return result, structural.broadcast_to(total, shape_of(result))

@@ -27,7 +27,6 @@ from functrans.numpy.common import (
     flag,
     fresh,
     is_given,
-    kept_shape,
     refuse_plain_target,
     stored,
     value_of,
@@ -175,7 +174,7 @@ def reduce(
     mask = None if where is True else structural.broadcast_to(as_array(where), shape_of(x))
     result = _fold(ufunc, x, axes, result_dtype, start, mask)
     if flag(keepdims):
-        result = structural.reshape(result, kept_shape(shape_of(x), axes))
+        result = structural.reshape(result, structural.kept_shape(shape_of(x), axes))
     return stored(name, fresh(result), out)
 
 

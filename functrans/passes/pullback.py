@@ -55,6 +55,7 @@ from functrans.passes.transpose import check_linear, linear_nodes
 from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
     broadcast_to,
+    kept_shape,
     reduce_sum_p,
     reshape,
     sum_to_shape,
@@ -187,8 +188,7 @@ def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
     """The cotangent of a sum for its operand, not yet broadcast."""
     if type(ct) is Masked:
         return Masked(_pull_sum(node, ct.value, size), _pull_sum(node, ct.mask, size))
-    shape, axes = node.parents[0].shape, node.params["axes"]  # type: ignore[union-attr]  # it has a node
-    narrow = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    narrow = kept_shape(node.parents[0].shape, node.params["axes"])  # type: ignore[union-attr]  # it has a node
     if size is not None:
         full = broadcast_to(ct, (size, *node.shape))
         return reshape(full, (size, *narrow))

@@ -14,7 +14,12 @@ from typing import Any
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
 from functrans.primitives.reduction import reduce_max
-from functrans.primitives.structural import reduce_sum, reshape, stop_gradient_p
+from functrans.primitives.structural import (
+    kept_shape,
+    reduce_sum,
+    reshape,
+    stop_gradient_p,
+)
 from functrans.primitives.torch_elementwise import expm1_below
 from functrans.trace import bind, shape_of
 
@@ -39,29 +44,30 @@ def log1mexp(x: Any) -> Any:
     return ew.where(is_near, near, ew.log1p(-ew.exp(-ew.where(is_near, ew.LN2, x))))
 
 
-def _along(x: Any, reduced: Any, axes: tuple[int, ...]) -> Any:
-    """A result of a reduction with its axes, of extent 1, beside the operand."""
-    shape = shape_of(x)
-    return reshape(reduced, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
+def top(x: Any, axes: tuple[int, ...]) -> Any:
+    """The largest (real part) over axes, which is taken off before exponentials.
+
+    It cancels, and counts as a constant.
+    """
+    return reduce_max(bind(stop_gradient_p, real(x))[0], axes)
 
 
-def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
-    """``x`` less its maximum (of real parts) over axes, which cancels: it counts as a constant."""
-    top = reduce_max(bind(stop_gradient_p, real(x))[0], axes)
-    return x - _along(x, top, axes)
+def _beside(reduced: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """A result of a reduction that broadcasts with the operand."""
+    return reshape(reduced, kept_shape(shape_of(x), axes))
 
 
 def softmax(x: Any, axes: tuple[int, ...]) -> Any:
     """Exponentials divided by their sum over axes."""
     if not all(shape_of(x)):  # no maximum
         return x
-    weights = ew.exp(_below_top(x, axes))
-    return weights / _along(x, reduce_sum(weights, axes), axes)
+    weights = ew.exp(x - _beside(top(x, axes), x, axes))
+    return weights / _beside(reduce_sum(weights, axes), x, axes)
 
 
 def log_softmax(x: Any, axes: tuple[int, ...]) -> Any:
     """Logarithm of the softmax over axes."""
     if not all(shape_of(x)):
         return x
-    below = _below_top(x, axes)
-    return below - _along(x, ew.log(reduce_sum(ew.exp(below), axes)), axes)
+    below = x - _beside(top(x, axes), x, axes)
+    return below - _beside(ew.log(reduce_sum(ew.exp(below), axes)), x, axes)

@@ -411,12 +411,16 @@ def _reduce_sum_transpose(cts: Any, operands: Any, *, axes: tuple[int, ...]) -> 
     return (expand_reduced(cts[0], operands[0].aval.shape, axes),)
 
 
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape after a reduction over ``axes`` that keeps them, with extent 1."""
+    return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
+
+
 def expand_reduced(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Bring a result of a reduction over ``axes`` back to the shape before it."""
     if not axes:
         return x
-    kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
-    return broadcast_to(reshape(x, kept), shape)
+    return broadcast_to(reshape(x, kept_shape(shape, axes)), shape)
 
 
 def batched_axes(axes: tuple[int, ...], dim: int) -> tuple[tuple[int, ...], int]:

@@ -23,6 +23,7 @@ from functrans.primitives.complex_parts import absolute, sign
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
+    kept_shape,
     reshape,
 )
 from functrans.scipy.special_bessel import agm as agm
@@ -280,11 +281,8 @@ def logsumexp(
         if not return_sign:
             value = ew.where(signs < 0, np.nan, value)
     if keepdims:
-        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(shape))
-        value, signs = (
-            reshape(value, kept_shape),
-            reshape(broadcast_to(signs, value.shape), kept_shape),
-        )
+        kept = kept_shape(shape, axes)
+        value, signs = reshape(value, kept), reshape(broadcast_to(signs, value.shape), kept)
     return (value, signs) if return_sign else value
 
 

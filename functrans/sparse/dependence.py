@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.primitives.structural import kept_shape
 from functrans.state import current_config
 
 INDEX = np.dtype(np.int32)
@@ -312,7 +313,7 @@ class Sets:
         rest = [axis for axis in range(len(shape)) if axis not in axes]
         extents = tuple([shape[axis] for axis in rest])
         n = math.prod([shape[axis] for axis in axes])
-        kept = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+        kept = kept_shape(shape, tuple(axes))
         size = math.prod(extents)
         moved = [
             (term.table, term.places.transpose([*rest, *axes]).reshape(size, n)) for term in dep

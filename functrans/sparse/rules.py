@@ -36,6 +36,7 @@ from functrans.ir.jaxpr import Equation
 from functrans.ir.lowering import IndexMap, Pointwise
 from functrans.ir.primitive import linear, nondifferentiable
 from functrans.primitives.index_arrays import read_at
+from functrans.primitives.structural import kept_shape
 from functrans.sparse import products
 from functrans.sparse.dependence import INDEX, Dependence, Sets, Shape, Term
 from functrans.sparse.values import Value, numbers
@@ -203,7 +204,7 @@ def _indexed_anywhere(
     written = v.dep
     if v.shape:
         written = sets.reduce(v.dep, range(len(v.shape) - len(rest)))
-        kept = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+        kept = kept_shape(shape, axes)
         written = sets.move(written, lambda places: places.reshape(kept))
     deps = [written] if n_values == 1 else [x.dep, written]
     return [sets.union(deps, shape)]

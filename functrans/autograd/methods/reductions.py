@@ -58,11 +58,6 @@ def axes_of(self: Tensor, dim: Any) -> Axes:
     return tuple(sorted(axes)) if ndim else ()
 
 
-def kept_shape(shape: Axes, axes: Axes) -> Axes:
-    """The shape with extent 1 for some axes."""
-    return tuple(1 if i in axes else n for i, n in enumerate(shape))
-
-
 def count_of(shape: Axes, axes: Axes) -> int:
     """How many elements each result is made of."""
     return math.prod(shape[i] for i in axes)
@@ -87,7 +82,7 @@ def reduced(
     axes = axes_of(self, dim)
     if not keepdim:
         return composite(label, lambda x: function(x, axes), self)
-    shape = kept_shape(self.shape, axes)
+    shape = structural.kept_shape(self.shape, axes)
     return composite(label, lambda x: structural.reshape(function(x, axes), shape), self)
 
 
@@ -244,7 +239,7 @@ def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]
         if not with_mean:
             return reduced(label, self, spread, dim, keepdim)
         count = float(count_of(self.shape, axes))
-        shape = (kept_shape if keepdim else structural.reduced_shape)(self.shape, axes)
+        shape = (structural.kept_shape if keepdim else structural.reduced_shape)(self.shape, axes)
 
         def both(x: Any) -> Any:
             middle = _quotient(structural.reduce_sum(x, axes), count)
@@ -351,18 +346,11 @@ def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return reduced("Logsumexp", floating(self), _logsumexp, dim, keepdim)
 
 
-def _top(x: Any, axes: Axes) -> Any:
-    """The largest elements, for exponentials without overflow: what is taken off cancels."""
-    if dtype_of(x).kind == "c":
-        x = complex_parts.real(x)
-    return bind(structural.stop_gradient_p, reduction.reduce_max(x, axes))[0]
-
-
 def _logsumexp(x: Any, axes: Axes) -> Any:
     shape = shape_of(x)
     if not count_of(shape, axes):
         return reduction.logsumexp(x, axes)
-    top = _top(x, axes)
+    top = activations.top(x, axes)
     top = ew.where(complex_parts.absolute(top) == math.inf, 0.0, top)
     powers = ew.exp(x - structural.expand_reduced(top, shape, axes))
     return ew.log(structural.reduce_sum(powers, axes)) + top

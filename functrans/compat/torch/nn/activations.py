@@ -148,11 +148,6 @@ def _glu(x: Any, *, axis: int) -> Any:
     return along(x, axis, 0, half) * te.sigmoid(along(x, axis, half, 2 * half))
 
 
-def keep_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    """A shape with extent 1 along an axis."""
-    return tuple(1 if i == axis else n for i, n in enumerate(shape))
-
-
 # the functions on tensors -------------------------------------------------------------------------
 
 RELU = Operation("Relu", _relu)

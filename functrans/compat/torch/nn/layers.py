@@ -22,7 +22,7 @@ from functrans.autograd.modes import no_grad
 from functrans.autograd.programs import Operation
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.nn.activations import check_tensor, keep_axis, short_dtype
+from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.randomness import kept_elements
 from functrans.compat.torch.values import assign, value_of
 from functrans.control.custom_rules import stop_gradient
@@ -277,9 +277,9 @@ def dropout2d(
 def _mean(x: Any, axes: tuple[int, ...]) -> Any:
     """Mean along axes, which stay with extent 1."""
     shape = shape_of(x)
-    narrow = tuple(1 if i in axes else n for i, n in enumerate(shape))
     count = math.prod(shape[i] for i in axes)
-    return structural.reshape(structural.reduce_sum(x, axes), narrow) / float(count)
+    kept = structural.kept_shape(shape, axes)
+    return structural.reshape(structural.reduce_sum(x, axes), kept) / float(count)
 
 
 def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
@@ -515,8 +515,8 @@ def _move_by_instances(
 
 
 def _normalize(x: Any, *, p: float, axis: int, eps: float) -> Any:
-    narrow = tuple(1 if i == axis else n for i, n in enumerate(shape_of(x)))
-    norm = structural.reshape(vector_norm_of(x, (axis,), p), narrow)
+    kept = structural.kept_shape(shape_of(x), (axis,))
+    norm = structural.reshape(vector_norm_of(x, (axis,), p), kept)
     return x / te.clamp_min(norm, eps)
 
 
@@ -537,7 +537,7 @@ def _cosine(a: Any, b: Any, *, axis: int, eps: float) -> Any:
     def unit(x: Any) -> Any:
         x = structural.broadcast_to(x, shape)
         norm = te.clamp_min(vector_norm_of(x, (axis,), 2.0), eps)
-        return x / structural.reshape(norm, keep_axis(shape, axis))
+        return x / structural.reshape(norm, structural.kept_shape(shape, (axis,)))
 
     return structural.reduce_sum(unit(a) * unit(b), (axis,))
 

@@ -18,7 +18,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.nn.activations import check_tensor, keep_axis
+from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.warned import warn_user
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -421,7 +421,7 @@ def margin_ranking_loss(
 def _picked(x: Any, target: Any, axis: int, is_checked: bool) -> Any:
     """Elements of ``x`` at classes along an axis; ``x`` has the axis, ``target`` has not."""
     shape = shape_of(x)
-    wide = structural.reshape(target, keep_axis(shape, axis))
+    wide = structural.reshape(target, structural.kept_shape(shape, (axis,)))
     if is_checked and shape[axis] <= _FEW_CLASSES:
         classes = np.arange(shape[axis]).reshape((-1,) + (1,) * (len(shape) - axis - 1))
         return structural.reduce_sum(ew.where(wide == classes, x, 0.0), (axis,))
