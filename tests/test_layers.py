@@ -150,10 +150,9 @@ inspect reference
 interop
 """,
     "autograd": """
-listing mentions modes overlaps profiler_events quiet sizes
+listing modes overlaps profiler_events quiet sizes
 labels pictures random tensors
-hooks profiler residuals watches
-reachable
+held hooks profiler residuals
 saved_values
 nodes
 anomaly kinks recording

@@ -5,10 +5,10 @@ what is refused, the guards. Not here: the trace (``autograd.session``), the pro
 (``autograd.staged``), calling them (``autograd.steps``).
 
 If a tensor that is an argument, hidden or not, holds another value when the trace ends, that is a
-hidden result, written back after each call; so is its ``.grad``. The Python state that the function
-can reach (attributes, dictionaries, lists, variables of enclosing functions) is compared before and
-after: a tensor that the step puts in the place of another one is a result that is put there after
-each call; a number that the step itself changes cannot be a part of the program, and is refused.
+hidden result, written back after each call; so is its ``.grad``. The state that the function holds
+is compared before and after: a tensor that the step puts in the place of another one is a result
+that is put there after each call, and so is a number of declared state. Other numbers that the step
+changes are refused.
 
 Layer: ``autograd``.
 """
@@ -17,29 +17,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from functrans import tree
+from functrans.autograd.held import MISSING, SCALARS, State
 from functrans.autograd.hooks import HOOK_TABLES, refuse_hooks
-from functrans.autograd.reachable import State, own_attributes
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.session import Entry, Session
-from functrans.autograd.steps import (
-    Argument,
-    Gradient,
-    GradientMemory,
-    Holder,
-    Leaves,
-    Memory,
-    Place,
-    Result,
-    Slot,
-    Step,
-)
+from functrans.autograd.steps import Leaves, Place, Result, Step
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.watches import MISSING
 from functrans.control.explanations import Origin, origin
 from functrans.control.inline import inline_calls
 from functrans.control.jit import JitFunction, for_compiler
@@ -52,20 +42,66 @@ from functrans.staging import StagingTracer
 from functrans.state import current_config
 
 
+class Counts(BaseException):
+    """A step changes a number of its declared state, which is to be an argument.
+
+    Attributes:
+      place: the identity of the holder, and the key.
+    """
+
+    def __init__(self, place: tuple[int, Any]) -> None:
+        self.place = place
+
+
+@dataclass(slots=True, eq=False)
+class _Changes:
+    """What a step changed in the state that it holds.
+
+    Attributes:
+      created: values where none was, with their places.
+      replaced: slots with the tensors before and after.
+      counted: slots of numbers, with the numbers before and the tracers after.
+      assigned: slots of other values, with these before and after.
+    """
+
+    created: list[tuple[Any, str]] = field(default_factory=list)
+    replaced: list[tuple[Place, Tensor, Tensor]] = field(default_factory=list)
+    counted: list[tuple[Place, Any, StagingTracer]] = field(default_factory=list)
+    assigned: list[tuple[Place, Any, Any]] = field(default_factory=list)
+
+
 def closed(
     function: JitFunction,
     session: Session,
     before: State,
-    after: State,
+    counts: Mapping[tuple[int, Any], bool],
     leaves: Sequence[Any],
     arguments: Sequence[StagingTracer],
     result: Any,
     start: float,
 ) -> tuple[Step, str]:
-    """Close the program over its results and over what it changed."""
+    """Close the program over its results and over what it changed.
+
+    Args:
+      function: the jitted function.
+      session: its trace.
+      before: the state that it holds, as it was.
+      counts: numbers that it is known to change, and whether these are arguments.
+      leaves: of its arguments.
+      arguments: what stood for them.
+      result: what it returned.
+      start: when the trace began.
+
+    Returns:
+      The program, and names of what it created in the state.
+
+    Raises:
+      Counts: it changes a number that is not known to change.
+    """
     label = session.staging.label
     session.restore_numbers()
-    created, changed = _changes(label, session, before, leaves)
+    changes = _changes(session, before, counts, leaves)
+    changed = changes.replaced
     for entry in list(session.entries.values()):
         if isinstance(entry.tensor._grad, Tensor) and entry.tensor._grad is not entry.grad:
             session.take((entry.tensor._grad,))
@@ -77,21 +113,19 @@ def closed(
     variables: list[Any] = []
     written: list[Place] = []
     values: list[Any] = []
-    cleared: list[Holder] = []
+    cleared: list[Place] = []
     given: list[int] = []
     for entry in session.entries.values():
         tensor = entry.tensor
         place = places.of(tensor)
-        is_argument = isinstance(place, Argument)
+        is_argument = place.kind == "argument"
         if entry.argument is not None and not is_argument:
             hidden.append(place)
             variables.append(entry.argument._var)
         if (
             entry.argument is not None
             and _var(tensor._value) is not entry.argument._var
-            and not (
-                isinstance(place, GradientMemory) and places.grads[id(tensor)]._grad is not tensor
-            )
+            and not (place.kind == "gradient" and places.was_replaced(tensor))
         ):
             written.append(place)
             values.append(tensor._value)
@@ -103,27 +137,25 @@ def closed(
             if now is None:
                 cleared.append(holder)
             else:
-                written.append(Gradient(holder))
+                written.append(holder.derived("new gradient"))
                 values.append(now._value)
     _refuse_shared(label, session)
-    known = set(session.entries)
-    fresh = [
+    created = [
         (tensor, name)
-        for tensor, name in after.tensors
+        for tensor, name in before.added(changes.created)
         if tensor._trace is session.trace
-        and id(tensor) not in known
+        and id(tensor) not in session.entries
         and not any(tensor is new for *_, new in changed)
     ]
-    _refuse_shared_memory(
-        label, [*fresh, *((new, slot.watch.place(slot.key)) for slot, _, new in changed)]
-    )
-    for tensor, _ in fresh:
-        written.append(Memory(tensor))
+    _refuse_shared_memory(label, [*created, *((new, slot.name) for slot, _, new in changed)])
+    for tensor, _ in created:
+        written.append(places.holder_of(tensor))
         values.append(tensor._value)
     values.extend(new._value for *_, new in changed)
+    values.extend(new for *_, new in changes.counted)
     results, outs = _results(flat, places, session)
-    for watch, key, _, argument in session.numbers:
-        hidden.append(Slot(watch, key))
+    for part, key, _, argument in session.numbers:
+        hidden.append(Place.slot(part, key))
         variables.append(argument._var)
     # Tensors that were made arguments just in case are let go of.
     used: set[Any] = {atom for eqn in session.staging.eqns for atom in eqn.inputs}
@@ -137,15 +169,15 @@ def closed(
         getattr(function, "__name__", "step"),
         [],
     )
-    for tensor, _ in fresh:  # their arrays come when the program has run
+    for tensor, _ in created:  # their arrays come when the program has run
         tensor._value = np.empty(tensor.shape, tensor.dtype)
         tensor._node = tensor._view = None
         tensor.__dict__.pop("_trace", None)
-    for slot, was, _ in changed:
-        slot.watch.put(slot.key, was)  # until the program has run
+    for slot, was, _ in (*changed, *changes.counted, *changes.assigned):
+        slot.put(was)  # until the program has run
     hoisted, captured = for_compiler(simplify(inline_calls(jaxpr, jit_p)))
-    slots = {id(was) for _, was, _ in changed}
-    reached = frozenset(id(tensor) for tensor, _ in before.tensors if id(tensor) not in slots)
+    entries = [e.tensor for e in session.entries.values()]
+    reached = places.reached | {id(x) for x in entries if places.of(x).kind == "memory"}
     hoisted.cache["gives_what_it_can"] = True  # of its own accord: nothing to be warned of
     step = Step(
         hoisted,
@@ -155,19 +187,18 @@ def closed(
         tuple(results),
         tuple(written),
         tuple([slot for slot, *_ in changed]),
+        tuple([slot for slot, *_ in changes.counted]),
+        tuple([(slot, now) for slot, _, now in changes.assigned]),
         tuple(cleared),
         tuple(_guards(session, before, changed, places)),
         tuple(len(captured) + i for i in given),
         any(result.kind == "recorded" for result in results),
-        reached,
+        frozenset(reached),
         tuple([id(leaf) in reached for leaf in leaves]),
         _origin(before, session, hidden, hoisted, len(captured), start),
     )
-    return step, ", ".join(dict.fromkeys([*created, *(name for _, name in fresh)]))
-
-
-_Changed = Sequence[tuple[Slot, Tensor, Tensor]]
-"""Slots with the tensors before and after the step."""
+    names = [name for _, name in (*changes.created, *created)]
+    return step, ", ".join(dict.fromkeys(names))
 
 
 class _Places:
@@ -180,8 +211,15 @@ class _Places:
       new: positions of the tensors that slots get, by identity.
     """
 
-    def __init__(self, session: Session, before: State, leaves: Leaves, changed: _Changed) -> None:
+    def __init__(
+        self,
+        session: Session,
+        before: State,
+        leaves: Leaves,
+        changed: Sequence[tuple[Place, Tensor, Tensor]],
+    ) -> None:
         entries = session.entries.values()
+        self._names = before.names
         self.grads = {id(entry.grad): entry.tensor for entry in entries if entry.grad is not None}
         self.arguments: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
@@ -189,14 +227,16 @@ class _Places:
                 self.arguments.setdefault(id(leaf), i)
         self.slots = {id(was): slot for slot, was, _ in changed}
         self.new = {id(new): i for i, (*_, new) in enumerate(changed)}
-        self.reached = {id(tensor) for tensor, _ in before.tensors} - self.slots.keys()
+        self.reached = before.names.keys() - self.slots.keys()
 
-    def holder_of(self, tensor: Tensor) -> Holder:
+    def holder_of(self, tensor: Tensor) -> Place:
         """Where a tensor is that is no gradient."""
         if id(tensor) in self.arguments:
-            return Argument(self.arguments[id(tensor)])
+            i = self.arguments[id(tensor)]
+            return Place("argument", itemgetter(i), f"argument {i}")
         slot = self.slots.get(id(tensor))
-        return Memory(tensor) if slot is None else slot
+        name = self._names.get(id(tensor), "a tensor")
+        return Place("memory", lambda _: tensor, name) if slot is None else slot
 
     def was_replaced(self, gradient: Tensor) -> bool:
         """Whether the step put another one into the place of a gradient."""
@@ -207,7 +247,7 @@ class _Places:
         owner = self.grads.get(id(tensor))
         if owner is None or id(tensor) in self.reached or id(tensor) in self.arguments:
             return self.holder_of(tensor)
-        return GradientMemory(self.holder_of(owner))
+        return self.holder_of(owner).derived("gradient")
 
 
 def _results(
@@ -222,11 +262,11 @@ def _results(
             results.append(Result("array"))
             outs.append(x)
         elif id(x) in places.arguments:
-            results.append(Result("place", place=Argument(places.arguments[id(x)])))
+            results.append(Result("place", place=places.holder_of(x)))
         elif id(x) in places.new:
             results.append(Result("replaced", places.new[id(x)]))
-        elif id(x) in places.reached and id(x) in session.entries:
-            results.append(Result("place", place=Memory(x)))
+        elif id(x) in session.entries and places.of(x).kind == "memory":
+            results.append(Result("place", place=places.of(x)))
         elif id(x) in first:
             results.append(Result("same", first[id(x)]))
         else:
@@ -264,10 +304,9 @@ def _refuse_other_nodes(label: str, session: Session, before: State) -> None:
     Raises:
       UnsupportedOperationError: names the tensor.
     """
-    names = {id(tensor): name for tensor, name in before.tensors}
     for entry in session.entries.values():
         tensor, node = entry.tensor, entry.tensor._node
-        name = names.get(id(tensor), "an argument")
+        name = before.names.get(id(tensor), "an argument")
         if tensor._view is not None or entry.argument is None:
             continue
         if node is not None and node.primitive is not None:
@@ -288,90 +327,85 @@ def _origin(
     start: float,
 ) -> Origin:
     """What a program depends on: the tensors that it takes, and the numbers around it."""
-    names = {id(tensor): name for tensor, name in before.tensors}
     paths = [f"a captured array {i}" for i in range(n_captured)]
     for i, place in enumerate(hidden):
-        if isinstance(place, Slot):
-            paths.append(place.watch.place(place.key))
-        else:
-            paths.append(_name_of(place, names, i))
+        is_known = not place.name.startswith("a tensor")
+        paths.append(place.name if is_known else place.name.replace("a tensor", f"tensor {i}"))
     paths += [f"argument {i}" for i in range(len(jaxpr.invars) - len(paths))]
-    numbers = {
-        watch.place(key): value for watch in before.watches for key, value in watch.numbers()
-    }
+    facts = before.facts()
     for entry in session.entries.values():
-        if entry.node is not None and id(entry.tensor) in names:
-            numbers[f"{names[id(entry.tensor)]}.grad is None"] = entry.grad is None
+        if entry.node is not None and id(entry.tensor) in before.names:
+            facts[f"{before.names[id(entry.tensor)]}.grad is None"] = entry.grad is None
     staging_s = time.perf_counter() - start
-    return origin(paths, jaxpr.in_avals, numbers, current_config.get(), (), staging_s)
-
-
-def _name_of(place: Place, names: Mapping[int, str], number: int) -> str:
-    if isinstance(place, (Gradient, GradientMemory)):
-        return f"{_name_of(place.of, names, number)}.grad"
-    if isinstance(place, Memory):
-        return names.get(id(place.tensor), f"tensor {number}")
-    return (
-        f"argument {place.index}" if isinstance(place, Argument) else place.watch.place(place.key)
-    )
+    return origin(paths, jaxpr.in_avals, facts, current_config.get(), (), staging_s)
 
 
 def _changes(
-    label: str, session: Session, before: State, leaves: Sequence[Any]
-) -> tuple[list[str], list[tuple[Slot, Tensor, Tensor]]]:
-    """What the step changed in the Python state; a change that no program can repeat is refused.
-
-    Returns:
-      Where state was created, which the next call finds; and slots with other tensors than before.
+    session: Session, before: State, counts: Mapping[tuple[int, Any], bool], leaves: Sequence[Any]
+) -> _Changes:
+    """What the step changed in its state; a change that no program can repeat is refused.
 
     Raises:
-      UnsupportedOperationError: a number, an array or a set was changed, or a tensor was replaced
-        in a way that a program cannot repeat.
+      Counts: it changes a number that is not known to change.
+      UnsupportedOperationError: a value was changed that is no part of declared state, or a tensor
+        was replaced in a way that a program cannot repeat.
     """
-    for watch in before.watches:
-        for _, _, now in watch.changes():
-            if isinstance(now, Tensor) and id(now) in session.born:
-                session.take((now,))
-    created: list[str] = []
-    replaced: list[tuple[Slot, Tensor, Tensor]] = []
-    for watch in before.watches:
-        for key, was, now in watch.changes():
-            name = watch.place(key)
-            if was is MISSING or (was is None and isinstance(now, Tensor)):
-                if isinstance(now, Tensor):
-                    _refuse_graph(label, name, now)
-                    if now._view is not None and id(now._view.root) in session.entries:
-                        raise UnsupportedOperationError(
-                            f"{label}: the step keeps a view of a tensor in {name}; the memory of "
-                            "what a program makes is its own: keep a clone()"
-                        )
-                created.append(name)
-                continue
-            if isinstance(was, Tensor) and isinstance(now, Tensor):
+    label = session.staging.label
+    everything = [(part, *change) for part in before.parts for change in part.changes()]
+    for *_, now in everything:
+        if isinstance(now, Tensor) and id(now) in session.born:
+            session.take((now,))
+    found = _Changes()
+    for part, key, was, now in everything:
+        name = part.place(key)
+        if was is MISSING or (was is None and isinstance(now, Tensor)):
+            if isinstance(now, Tensor):
                 _refuse_graph(label, name, now)
-                reason = _why_not_replaced(session, before, was, now, leaves)
-                if any(now is new for *_, new in replaced):
-                    reason = "the step puts it into two places"
-                if reason:
+                if now._view is not None and id(now._view.root) in session.entries:
                     raise UnsupportedOperationError(
-                        f"{label}: the step puts another tensor into {name}, which a program "
-                        f"cannot do here ({reason}); write to the tensor that there is: use "
-                        f"{name}.copy_(...), or return the tensor"
+                        f"{label}: the step keeps a view of a tensor in {name}; the memory of "
+                        "what a program makes is its own: keep a clone()"
                     )
-                replaced.append((Slot(watch, key), was, now))
-                continue
+            found.created.append((now, name))
+        elif isinstance(was, Tensor) and isinstance(now, Tensor):
+            _refuse_graph(label, name, now)
+            reason = _why_not_replaced(session, before, was, now, leaves)
+            if any(now is new for *_, new in found.replaced):
+                reason = "the step puts it into two places"
+            if reason:
+                raise UnsupportedOperationError(
+                    f"{label}: the step puts another tensor into {name}, which a program "
+                    f"cannot do here ({reason}); write to the tensor that there is: use "
+                    f"{name}.copy_(...), or return the tensor"
+                )
+            found.replaced.append((Place.slot(part, key), was, now))
+        elif part.is_declared and isinstance(was, SCALARS) and type(now) is StagingTracer:
+            found.counted.append((Place.slot(part, key), was, now))
+        elif part.is_declared and _is_plain(was) and _is_plain(now):
+            place = id(part.holder), key if isinstance(key, (str, int)) else id(key)
+            if type(was) in _NUMBERS and type(now) in _NUMBERS and place not in counts:
+                raise Counts(place)
+            found.assigned.append((Place.slot(part, key), was, now))
+        else:
             old = "nothing" if now is MISSING else repr(was)
             raise UnsupportedOperationError(
                 f"{label}: the step changes {name} (it was {old}), a Python value, which a "
-                "program cannot do; make it a tensor, or change it outside of the step"
+                "program cannot do; make it a tensor, change it outside of the step, or, if it is "
+                "a number, declare what holds it: ft.jit(step, state=...)"
             )
-    for content in before.contents:
-        if not content.holds():
-            raise UnsupportedOperationError(
-                f"{label}: the step writes to {content.name}, {content.kind}, which a program "
-                "cannot do; use a tensor, or do it outside of the step"
-            )
-    return created, replaced
+    return found
+
+
+_NUMBERS = (int, float)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number or text, or a container of these alone."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    return isinstance(value, SCALARS)
 
 
 def _refuse_graph(label: str, name: str, tensor: Tensor) -> None:
@@ -442,30 +476,33 @@ def _var(value: Any) -> Any:
 
 
 def _guards(
-    session: Session, before: State, changed: _Changed, places: _Places
+    session: Session,
+    before: State,
+    changed: Sequence[tuple[Place, Tensor, Tensor]],
+    places: _Places,
 ) -> Iterator[Callable[[Leaves], bool]]:
     """What a program depends on beside its arguments."""
-    for watch, key, *_ in session.numbers:
-        watch.free[key] = _is_float
+    for part, key, was, _ in session.numbers:
+        part.free[key] = _of_type(type(was))
     for slot, was, _ in changed:
-        slot.watch.free[slot.key] = _like(session.entries.get(id(was)), was)
+        assert slot.part is not None
+        slot.part.free[slot.key] = _like(session.entries.get(id(was)), was)
     yield lambda _: before.holds()
     for entry in session.entries.values():
         holder = places.holder_of(entry.tensor)
-        is_gradient = isinstance(places.of(entry.tensor), GradientMemory)
-        if not isinstance(holder, Slot) and not is_gradient:
+        if holder.kind != "slot" and places.of(entry.tensor).kind != "gradient":
             yield _same_tensor(entry, holder)
         owner = places.grads.get(id(entry.tensor))
         if owner is not None and id(entry.tensor) in places.reached:
             yield _is_gradient_of(entry.tensor, places.holder_of(owner))
 
 
-def _is_gradient_of(tensor: Tensor, holder: Holder) -> Callable[[Leaves], bool]:
-    return lambda leaves: holder.now(leaves)._grad is tensor
+def _is_gradient_of(tensor: Tensor, holder: Place) -> Callable[[Leaves], bool]:
+    return lambda leaves: holder.find(leaves)._grad is tensor
 
 
-def _is_float(value: Any) -> bool:
-    return type(value) is float
+def _of_type(cls: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) is cls
 
 
 def _like(entry: Entry | None, was: Tensor) -> Callable[[Any], bool]:
@@ -488,24 +525,25 @@ def _like(entry: Entry | None, was: Tensor) -> Callable[[Any], bool]:
     return fits
 
 
-def _same_tensor(entry: Entry, holder: Memory | Argument) -> Callable[[Leaves], bool]:
+def _same_tensor(entry: Entry, holder: Place) -> Callable[[Leaves], bool]:
     had_grad, requires = entry.grad is not None, entry.node is not None
     grad_dtype = entry.grad.dtype if entry.grad is not None else None
     shape, dtype = entry.value.shape, entry.value.dtype
-    hooks = _hooks_of(entry.node)
-    attributes = own_attributes(entry.tensor)
+    hooks = () if entry.node is None else _hooks_of(entry.node)
+    attributes = _own_attributes(entry.tensor)
+    find = holder.find
 
     def holds(leaves: Leaves) -> bool:
-        tensor = holder.now(leaves)
-        value, grad = tensor._value, tensor._grad
+        tensor = find(leaves)
+        value, grad, node = tensor._value, tensor._grad, tensor._node
         return (
             value.shape == shape
             and value.dtype == dtype
-            and (tensor._node is not None) == requires
+            and (node is not None) == requires
             and (grad is not None) == had_grad
             and (grad is None or grad.dtype == grad_dtype)
-            and _hooks_of(tensor._node) == hooks
-            and own_attributes(tensor) == attributes
+            and (node is None or _hooks_of(node) == hooks)
+            and _own_attributes(tensor) == attributes
         )
 
     return holds
@@ -513,6 +551,20 @@ def _same_tensor(entry: Entry, holder: Memory | Argument) -> Callable[[Leaves], 
 
 def _hooks_of(node: Any) -> tuple[Any, ...]:
     """Numbers of the hooks on a leaf."""
-    if node is None:
-        return ()
-    return tuple(tuple(getattr(node, name, None) or ()) for name in HOOK_TABLES)
+    tables = [getattr(node, name, None) for name in HOOK_TABLES]
+    return tuple([tuple(table or ()) for table in tables]) if any(tables) else ()
+
+
+_INTERNAL = frozenset(vars(Tensor)) | {"_value", "_node", "_trace"}
+
+
+def _own_attributes(tensor: Tensor) -> Any:
+    """What users attached to a tensor, for comparison; ``None`` for nothing."""
+    attributes = tensor.__dict__
+    if attributes.keys() <= _INTERNAL:
+        return None
+    return [
+        (name, value if isinstance(value, SCALARS) else id(value))
+        for name, value in attributes.items()
+        if name not in _INTERNAL
+    ]

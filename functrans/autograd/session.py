@@ -6,21 +6,22 @@ the trace itself (``autograd.recording``).
 
 While a step is traced, every permanent tensor that an operation meets becomes a hidden argument:
 its value is a tracer until the trace ends, and so is every number that an object offers as one (an
-optimizer its learning rates).
+optimizer its learning rates). Modules, optimizers and the like say that they are used (``meet``);
+if the state of the step does not have them yet, it is traced anew with them.
 
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from functrans.autograd.held import Part
 from functrans.autograd.hooks import registered
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, is_stale, node_of, renew
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.watches import Watch
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.staging import StagingTrace, StagingTracer
@@ -50,6 +51,17 @@ class Entry:
     view: Any
 
 
+class Meets(BaseException):
+    """A step that is being traced meets something that is no part of its state so far.
+
+    Attributes:
+      value: a module, an optimizer, a jitted function, or a tensor.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class StagedTrace(ImperativeTrace):
     """The imperative trace of a step that is being staged.
 
@@ -74,10 +86,13 @@ class Session:
       entries: permanent tensors that were reached, by identity.
       born: tensors that were made while it is traced, by identity: constants of the program.
       hooks_before: the number of the newest hook before.
+      known: objects that belong to its state, or were made while it is traced, by identity.
       numbers: numbers that are arguments: where each stands, what it is, and what stands for it.
     """
 
-    def __init__(self, staging: StagingTrace, label: str) -> None:
+    def __init__(
+        self, staging: StagingTrace, label: str, known: Mapping[int, Any], meets: bool = True
+    ) -> None:
         self.staging = staging
         self.hooks_before = registered.newest
         self.trace = StagedTrace(label, is_plain=False)
@@ -85,7 +100,22 @@ class Session:
         self.trace.session = self
         self.entries: dict[int, Entry] = {}
         self.born: dict[int, Tensor] = {}
-        self.numbers: list[tuple[Watch, Any, float, StagingTracer]] = []
+        self.known = dict(known)
+        self._meets = meets
+        self.numbers: list[tuple[Part, Any, Any, StagingTracer]] = []
+
+    def meet(self, holder: Any) -> None:
+        """Note that an object with state is used.
+
+        Raises:
+          Meets: it is no part of the state so far.
+        """
+        if self._meets and id(holder) not in self.known:
+            raise Meets(holder)
+
+    def note_made(self, holder: Any) -> None:
+        """Note that an object with state was made by the step: what it holds goes with it."""
+        self.known[id(holder)] = holder
 
     def take(self, operands: Sequence[Any]) -> StagedTrace:
         """Adopt the permanent tensors among operands; the trace that they belong to now."""
@@ -165,19 +195,21 @@ class Session:
         leaf._value = StagingTracer(self.staging, argument._var)
         leaf._trace = self.trace
 
-    def adopt_number(self, watch: Watch, key: Any) -> None:
-        """Make a number an argument, if it is one now."""
-        value = watch.now(key)
-        if type(value) is float:
+    def adopt_number(self, part: Part, key: Any) -> bool:
+        """Make a number an argument, if it is one now; whether it is."""
+        value = part.now(key)
+        is_number = type(value) in (int, float)
+        if is_number:
             argument = self.staging.argument(aval_of(value))
-            self.numbers.append((watch, key, value, argument))
-            watch.put(key, argument)
+            self.numbers.append((part, key, value, argument))
+            part.put(key, argument)
+        return is_number
 
     def restore_numbers(self) -> None:
         """Put the numbers back, where the step did not put others."""
-        for watch, key, value, argument in self.numbers:
-            if watch.now(key) is argument:
-                watch.put(key, value)
+        for part, key, value, argument in self.numbers:
+            if part.now(key) is argument:
+                part.put(key, value)
 
     def _adopt_view(self, tensor: Tensor) -> None:
         """A view of a permanent tensor: the same view of what stands for its base."""

@@ -2,14 +2,13 @@
 
 Here: how a step becomes a program, and ``StepPrograms``, the programs of a jitted function with
 what each depends on. Not here: the tensors of a trace (``autograd.session``), its end
-(``autograd.closing``), calling a program (``autograd.steps``), the Python state that a function
-reaches (``autograd.reachable``), the compiler, the cache of programs without tensors
-(``control.jit``).
+(``autograd.closing``), calling a program (``autograd.steps``), the state that a function holds
+(``autograd.held``), the compiler, the cache of programs without tensors (``control.jit``).
 
-The Python state that a function can reach is a part of what its programs depend on: a number that
-somebody changes leads to another program, but for those that are arguments. A step that creates
-tensors in that state (an optimizer's, in its first step) is staged once more, with these as
-arguments.
+The state that a function holds is a part of what its programs depend on: a number that somebody
+changes leads to another program, but for those that are arguments. A step that creates tensors in
+that state (an optimizer's, in its first step) is staged once more in the next call, with these as
+arguments; one that meets a module or optimizer that it does not hold is traced anew at once.
 
 Layer: ``autograd``.
 """
@@ -24,15 +23,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from functrans import tree
-from functrans.autograd.closing import closed
+from functrans.autograd.closing import Counts, closed
+from functrans.autograd.held import Part, State, check_declared
 from functrans.autograd.modes import modes, torch_defaults
-from functrans.autograd.reachable import State
 from functrans.autograd.recording import PERMANENT, node_of
-from functrans.autograd.session import Session
-from functrans.autograd.steps import (
-    Step,
-    plain,
-)
+from functrans.autograd.session import Meets, Session
+from functrans.autograd.steps import Step, plain
 from functrans.autograd.tensors import Tensor
 from functrans.control.explanations import explain
 from functrans.control.jit import JitFunction, install_tensors
@@ -48,6 +44,8 @@ _MANY_PROGRAMS = 8
 """Programs for one kind of call with which a warning says what changes between calls."""
 _settings: list[Callable[[], Hashable]] = []
 """Further settings that programs depend on; see ``depends_on``."""
+_MAX_MET = 64
+"""Objects that a step may meet beside what it holds; copies that it makes are new in each trace."""
 _SETTLED = 3
 """Calls of one kind that may create state before it is an error."""
 
@@ -73,9 +71,12 @@ class _StepStaging(StagingTrace):
 
         Raises:
           _MeetsTransform: it is one.
+          Meets: it is a tensor that is no argument so far.
         """
         if isinstance(value, Tracer) and id(value._trace) in self.around:
             raise _MeetsTransform
+        if isinstance(value, Tensor) and _is_free(value) and id(value) not in modes.session.born:
+            raise Meets(value)  # which is the tensors' trace's to process
         return super().const(value)
 
 
@@ -87,6 +88,8 @@ class StepPrograms:
         self._programs: dict[Hashable, list[Step]] = {}
         self._unsettled: dict[Hashable, int] = {}
         """Calls in a row, by kind, that changed the state that they depend on."""
+        self._counts: dict[tuple[int, Any], bool] = {}
+        """Numbers that the function changes, and whether they are arguments."""
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the function through a program that fits."""
@@ -107,14 +110,14 @@ class StepPrograms:
         known = self._programs.setdefault(key, [])
         for i, program in enumerate(known):
             if program.fits(leaves):
-                if open_traces.get() and any(_is_traced(p.now(leaves)) for p in program.hidden):
+                if open_traces.get() and any(_is_traced(p.find(leaves)) for p in program.hidden):
                     return function.function(*args, **kwargs)
                 if i:
                     known.insert(0, known.pop(i))
                 return program.run(leaves, name)
         count = self._unsettled.get(key, 0)
         try:
-            program, changed = _staged(function, args, kwargs, leaves, treedef, count < _SETTLED)
+            program, changed, before = self._staged(args, kwargs, count < _SETTLED)
         except _MeetsTransform:
             return function.function(*args, **kwargs)
         if changed:
@@ -122,7 +125,12 @@ class StepPrograms:
         else:
             self._unsettled.pop(key, None)
             self._keep(known, program)
-        return program.run(leaves, name)
+        try:
+            return program.run(leaves, name)
+        except BaseException:
+            if changed:  # what was created has no values
+                before.restore()
+            raise
 
     def _keep(self, known: list[Step], program: Step) -> None:
         known.insert(0, program)
@@ -137,8 +145,9 @@ class StepPrograms:
             warnings.warn(
                 f"{label} was compiled {_MANY_PROGRAMS} times for the same kinds of arguments; the "
                 f"last time because of {'; '.join(report[-1].changes) or 'replaced state'}. A "
-                "number that changes between calls is better a tensor; explain() tells of all "
-                "programs",
+                "number that changes between calls is better a tensor, and what the step does not "
+                "use does not count if what it uses is declared: ft.jit(step, state=...); "
+                "explain() tells of all programs",
                 RuntimeWarning,
                 stacklevel=5,
             )
@@ -147,15 +156,41 @@ class StepPrograms:
         """The program of a call, which is not run."""
         function = self._function()
         assert function is not None
-        leaves, treedef, _ = function.split(args, kwargs)
         try:
-            program, changed = _staged(function, args, kwargs, leaves, treedef, True, is_kept=False)
+            program, changed, _ = self._staged(args, kwargs, True, is_kept=False)
         except _MeetsTransform:
             raise UnsupportedOperationError(
                 f"{repr(function)[1:-1]}: the function refers to a value of a transform around "
                 "the call, for which it has no program; pass the value as an argument"
             ) from None
         return LoweredStep(function, program.jaxpr, program.captured, changed)
+
+    def _staged(
+        self, args: Any, kwargs: Any, may_change: bool, is_kept: bool = True
+    ) -> tuple[Step, str, State]:
+        """The program of a call, what state that creates, and the state before.
+
+        The function is traced until it is known what it meets beside what it holds, and which
+        numbers it changes: these are arguments, but where Python asks for their values.
+        """
+        function = self._function()
+        assert function is not None
+        met: list[Any] = []
+        counts = dict(self._counts)
+        while True:
+            trace = _Trace(function, met, counts)
+            try:
+                found = trace.run(args, kwargs, may_change, is_kept)
+                self._counts = counts
+                return *found, trace.before
+            except Meets as meeting:
+                met.append(meeting.value)
+            except Counts as counting:
+                counts[counting.place] = True
+            except (TypeError, UnsupportedOperationError):
+                if not trace.numbers:
+                    raise
+                counts.update(dict.fromkeys(trace.numbers, False))
 
     def kept(self) -> list[Step]:
         """All programs."""
@@ -181,73 +216,109 @@ def _leaf_key(leaf: Any) -> Hashable:
     return value.shape, value.dtype, value.weak  # type: ignore[union-attr]  # no tape
 
 
-def _staged(
-    function: JitFunction,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    leaves: Sequence[Any],
-    treedef: Any,
-    may_change: bool,
-    is_kept: bool = True,
-) -> tuple[Step, str]:
-    """The program of a call, and what state it creates, so that the next is another.
+class _Trace:
+    """One attempt to trace a step.
 
     Args:
       function: the jitted function.
-      args: its arguments.
-      kwargs: its arguments by name.
-      leaves: their leaves.
-      treedef: their structure.
-      may_change: whether it may create state.
-      is_kept: whether state that it creates is to stay, for the program to fill.
+      met: what it is known to meet beside what it holds.
+      counts: numbers that it changes, and whether they are arguments.
+
+    Attributes:
+      numbers: where the numbers stand that were arguments.
     """
-    label = repr(function)[1:-1]
-    start = time.perf_counter()
-    fun = function.function
-    roots = [(fun, getattr(fun, "__name__", "step"))]
-    before = State(roots)
-    staging = _StepStaging(label)
-    outer = modes.session
-    is_done = False
-    with tracing(staging):
-        session = Session(staging, label)
-        with tracing(session.trace):
-            try:
-                modes.update(session=session)
-                inner: list[Any] = []
-                arguments: list[StagingTracer] = []
-                for leaf in leaves:
-                    argument = staging.argument(aval_of(plain(leaf)))
-                    arguments.append(argument)
-                    if isinstance(leaf, Tensor):
-                        session.adopt_argument(leaf, argument)
-                        inner.append(leaf)
-                    else:
-                        inner.append(argument)
-                for watch, key in before.numbers:
-                    session.adopt_number(watch, key)
-                for reached, _ in before.tensors:  # arrays among the arguments may meet them
-                    if _is_free(reached):
-                        session.adopt(reached)
-                given, named, containers = function.arguments_with(args, kwargs, treedef, inner)
-                result = fun(*given, **named)
-                _refuse_changed_containers(label, containers, treedef, inner)
-                step, changed = closed(
-                    function, session, before, State(roots), leaves, arguments, result, start
+
+    def __init__(
+        self, function: JitFunction, met: Sequence[Any], counts: Mapping[tuple[int, Any], bool]
+    ) -> None:
+        self.function = function
+        self.label = repr(function)[1:-1]
+        self.start = time.perf_counter()
+        self.counts = counts
+        self.meets = len(met) < _MAX_MET
+        self.before = before = State(function, met)
+        numbers = [
+            *before.numbers,
+            *((p, k) for p in before.parts for k in p.keys if p.is_declared),
+        ]
+        default = set(map(_place, before.numbers))
+        self._arguments = {
+            _place(number): number
+            for number in numbers
+            if counts.get(_place(number), _place(number) in default)
+        }
+        self.numbers: list[tuple[int, Any]] = []
+
+    def run(self, args: Any, kwargs: Any, may_change: bool, is_kept: bool) -> tuple[Step, str]:
+        """The program of a call, and what state it creates, so that the next is another.
+
+        Args:
+          args: the arguments.
+          kwargs: those by name.
+          may_change: whether it may create state.
+          is_kept: whether state that it creates is to stay, for the program to fill.
+        """
+        before, label = self.before, self.label
+        staging = _StepStaging(label)
+        outer = modes.session
+        is_done = False
+        try:
+            with tracing(staging):
+                session = Session(staging, label, before.known, self.meets)
+                with tracing(session.trace):
+                    try:
+                        modes.update(session=session)
+                        step, changed = self._traced(session, args, kwargs)
+                    finally:
+                        modes.session = outer
+                        modes.update()
+                        session.restore()
+            if changed and not may_change:
+                raise UnsupportedOperationError(
+                    f"{label}: each call changes {changed}, so that no program could be used "
+                    "twice; do that outside of the jitted step"
                 )
-                if changed and not may_change:
-                    raise UnsupportedOperationError(
-                        f"{label}: each call changes {changed}, so that no program could be used "
-                        "twice; do that outside of the jitted step"
-                    )
-                is_done = is_kept
-                return step, changed
-            finally:
-                modes.session = outer
-                modes.update()
-                session.restore()
-                if not is_done:
-                    before.restore()
+            for name in before.changed_readings():
+                raise UnsupportedOperationError(
+                    f"{label}: the step changes what {name} gives, which a program cannot put "
+                    "back; use tensors, or let it give the dictionary or list that holds the "
+                    "numbers (vars(self))"
+                )
+            is_done = is_kept
+            return step, changed
+        finally:
+            if not is_done:
+                before.restore()
+
+    def _traced(self, session: Session, args: Any, kwargs: Any) -> tuple[Step, str]:
+        function, before, staging = self.function, self.before, session.staging
+        leaves, treedef, _ = function.split(args, kwargs)
+        inner: list[Any] = []
+        arguments: list[StagingTracer] = []
+        for leaf in leaves:
+            argument = staging.argument(aval_of(plain(leaf)))
+            arguments.append(argument)
+            if isinstance(leaf, Tensor):
+                session.adopt_argument(leaf, argument)
+                inner.append(leaf)
+            else:
+                inner.append(argument)
+        for place, (part, key) in self._arguments.items():
+            if session.adopt_number(part, key):
+                self.numbers.append(place)
+        for reached in before.tensors:  # arrays among the arguments may meet them
+            if _is_free(reached):
+                session.adopt(reached)
+        given, named, containers = function.arguments_with(args, kwargs, treedef, inner)
+        result = function.function(*given, **named)
+        _refuse_changed_containers(self.label, containers, treedef, inner)
+        return closed(function, session, before, self.counts, leaves, arguments, result, self.start)
+
+
+def _place(number: tuple[Part, Any]) -> tuple[int, Any]:
+    """How the place of a number is told from others: its key may be a tensor."""
+    part, key = number
+    return id(part.holder), key if isinstance(key, (str, int)) else id(key)
 
 
 def _refuse_changed_containers(
@@ -285,6 +356,9 @@ class _NeedsTensors(BaseException):
 class _Probe:
     """Stands for a session where none is: it says that there should be one."""
 
+    def __init__(self) -> None:
+        self._made: dict[int, Any] = {}
+
     @property
     def trace(self) -> Any:
         """Leave the trace."""
@@ -306,8 +380,14 @@ class _Probe:
         """Leave the trace."""
         raise _NeedsTensors
 
+    def meet(self, holder: Any) -> None:
+        """Leave the trace: what a module or an optimizer holds counts."""
+        if id(holder) not in self._made:
+            raise _NeedsTensors
 
-_PROBE = _Probe()
+    def note_made(self, holder: Any) -> None:
+        """Note that an object with state was made by the function."""
+        self._made[id(holder)] = holder
 
 
 def _is_traced(leaf: Any) -> bool:
@@ -318,19 +398,31 @@ def _is_traced(leaf: Any) -> bool:
 class Imperative:
     """What ``control.jit`` asks about tensors."""
 
-    def __init__(self) -> None:
-        self._programs: weakref.WeakKeyDictionary[JitFunction, StepPrograms] = (
-            weakref.WeakKeyDictionary()
-        )
-
     def is_known(self, function: JitFunction) -> bool:
-        """Whether a function was found to work on tensors."""
-        return function in self._programs
+        """Whether a function was found to work on tensors, or has declared state."""
+        return function.state is not None or function._imperative is not None
 
     @property
     def is_staging(self) -> bool:
         """Whether a step is being traced in this thread."""
         return isinstance(modes.session, Session)
+
+    def check_state(self, state: Any) -> None:
+        """Check what is declared as the state of a function.
+
+        Raises:
+          TypeError: it does not say what it holds.
+        """
+        check_declared(state)
+
+    def meet(self, function: JitFunction) -> None:
+        """Note that a step that is being traced calls a jitted function."""
+        modes.session.meet(function)
+
+    def note_made(self, function: JitFunction) -> None:
+        """Note that a jitted function is made, perhaps in a step that is being traced."""
+        if modes.session is not None:
+            modes.session.note_made(function)
 
     def is_tensor(self, leaf: Any) -> bool:
         """Whether an argument is a tensor; with those of a transform, functions run as they are."""
@@ -346,13 +438,13 @@ class Imperative:
         found: list[bool] = []
         outer = modes.session
         try:
-            modes.update(session=outer or _PROBE)
+            modes.update(session=outer or _Probe())
             yield found
         except _NeedsTensors:
             if outer is not None:
                 raise
             found.append(True)
-            self._programs[function] = StepPrograms(function)
+            function._imperative = StepPrograms(function)
         finally:
             modes.session = outer
             modes.update()
@@ -361,28 +453,28 @@ class Imperative:
         """Call a function that works on tensors; under a transform it runs as it is."""
         if any(map(_is_traced, tree.leaves((args, dict(kwargs))))):
             return function.function(*args, **kwargs)
-        programs = self._programs.get(function)
-        if programs is None:
-            programs = self._programs[function] = StepPrograms(function)
-        return programs.call(args, kwargs)
+        found: Any = self._programs_of(function).call(args, kwargs)
+        return found
 
     def lower(self, function: JitFunction, args: Any, kwargs: Any) -> LoweredStep:
         """The program of a call of a function that works on tensors."""
-        programs = self._programs.get(function)
-        if programs is None:
-            programs = self._programs[function] = StepPrograms(function)
-        return programs.lower(args, kwargs)
+        return self._programs_of(function).lower(args, kwargs)
 
     def programs(self, function: JitFunction) -> list[Step]:
         """The programs of a function that are kept."""
-        programs = self._programs.get(function)
-        return [] if programs is None else programs.kept()
+        return [] if function._imperative is None else self._programs_of(function).kept()
 
     def clear(self, function: JitFunction) -> None:
         """Forget a function's programs."""
-        programs = self._programs.get(function)
-        if programs is not None:
-            programs.clear()
+        if function._imperative is not None:
+            function._imperative.clear()
+
+    def _programs_of(self, function: JitFunction) -> StepPrograms:
+        """The programs of a function that works on tensors."""
+        if function._imperative is None:
+            function._imperative = StepPrograms(function)
+        programs: StepPrograms = function._imperative
+        return programs
 
 
 IMPERATIVE = Imperative()

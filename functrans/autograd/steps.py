@@ -4,13 +4,14 @@ Here: ``Step``, and the places that its operands come from and its results go to
 step becomes a program (``autograd.staged``), the compiler.
 
 A place is looked up at each call: a tensor, its gradient, or a slot: an attribute or an entry of a
-dictionary that the step puts another tensor into.
+dictionary that the step puts another tensor or number into.
 
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.autograd.held import Part
 from functrans.autograd.modes import modes
 from functrans.autograd.overlaps import check_memory
 from functrans.autograd.recording import mark_origin
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.watches import Watch
 from functrans.control.explanations import Origin
 from functrans.control.native import call_program, jit_p
 from functrans.errors import UnsupportedOperationError
@@ -34,104 +35,49 @@ Leaves = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """A tensor that the function reaches: its array is an operand, or is written to.
+class Place:
+    """Where a tensor, or a number, is found in each call.
 
     Attributes:
-      tensor: it.
+      kind: ``"memory"``: one and the same tensor; ``"argument"``: a leaf of the arguments;
+        ``"slot"``: what a part of the state holds under a key; ``"gradient"``: that of a tensor.
+        The array of each is an operand, or is written to. ``"new gradient"``: a tensor whose
+        gradient is to be another one.
+      find: gives it, from the leaves of the arguments.
+      name: how to say where it is.
+      part: of the state, for a slot.
+      key: in that part.
     """
 
-    tensor: Tensor
+    kind: str
+    find: Callable[[Leaves], Any]
+    name: str
+    part: Part | None = None
+    key: Any = None
 
-    def now(self, leaves: Leaves) -> Any:
-        """The tensor."""
-        return self.tensor
+    @classmethod
+    def slot(cls, part: Part, key: Any) -> Place:
+        """A place in the state."""
+        return cls("slot", lambda _: part.now(key), part.place(key), part, key)
 
-    def store(self, value: Any, leaves: Leaves) -> None:
-        """Write an array to its memory."""
-        _write(self.tensor, value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Argument:
-    """A tensor among the arguments.
-
-    Attributes:
-      index: of the leaf.
-    """
-
-    index: int
-
-    def now(self, leaves: Leaves) -> Any:
-        """The tensor that is given in this call."""
-        return leaves[self.index]
+    def derived(self, kind: str) -> Place:
+        """The gradient of the tensor here, or the place of that."""
+        find = self.find
+        name = f"{self.name}.grad"
+        return Place(kind, (lambda x: find(x)._grad) if kind == "gradient" else find, name)
 
     def store(self, value: Any, leaves: Leaves) -> None:
-        """Write an array to its memory."""
-        _write(leaves[self.index], value)
+        """Write an array to the memory of the tensor, or make it its gradient."""
+        found = self.find(leaves)
+        if self.kind == "new gradient":
+            found._grad = Tensor.of(np.asarray(value))
+        else:
+            _write(found, value)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slot:
-    """Where the Python state holds a tensor or a number.
-
-    Attributes:
-      watch: the holder.
-      key: the name or position in it.
-    """
-
-    watch: Watch
-    key: Any
-
-    def now(self, leaves: Leaves) -> Any:
-        """What it holds."""
-        return self.watch.now(self.key)
-
-    def store(self, value: Any, leaves: Leaves) -> None:
-        """Write to the memory of the tensor that it holds."""
-        _write(self.watch.now(self.key), value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GradientMemory:
-    """The gradient that a tensor has: its array is an operand, or is written to.
-
-    Attributes:
-      of: where the tensor is.
-    """
-
-    of: Memory | Argument | Slot
-
-    def now(self, leaves: Leaves) -> Any:
-        """The gradient, a tensor."""
-        return self.of.now(leaves)._grad
-
-    def store(self, value: Any, leaves: Leaves) -> None:
-        """Write an array to its memory."""
-        _write(self.now(leaves), value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Gradient:
-    """The place of a gradient, which gets another tensor.
-
-    Attributes:
-      of: where the tensor is that has the gradient.
-    """
-
-    of: Memory | Argument | Slot
-
-    def now(self, leaves: Leaves) -> Any:
-        """The gradient that there is."""
-        return self.of.now(leaves)._grad
-
-    def store(self, value: Any, leaves: Leaves) -> None:
-        """Give the tensor another gradient."""
-        self.of.now(leaves)._grad = Tensor.of(np.asarray(value))
-
-
-Holder = Memory | Argument | Slot
-Place = Holder | GradientMemory | Gradient
+    def put(self, value: Any) -> None:
+        """Put another value into a slot."""
+        assert self.part is not None
+        self.part.put(self.key, value)
 
 
 def _write(tensor: Tensor, value: Any) -> None:
@@ -163,7 +109,7 @@ class Result:
 
     kind: str
     index: int = 0
-    place: Holder | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,13 +117,15 @@ class Step:
     """A staged step.
 
     Attributes:
-      jaxpr: ``(*captured, *hidden, *leaves) -> (*written, *replaced, *outputs)``.
+      jaxpr: ``(*captured, *hidden, *leaves) -> (*written, *replaced, *counted, *outputs)``.
       captured: arrays that it refers to.
       hidden: where hidden operands are.
       treedef: structure of the results.
       results: what the leaves of the result are.
       written: where the first outputs are written to.
       replaced: slots that get a new tensor each.
+      counted: slots that get another number each.
+      assigned: slots with the values that they get in each call.
       cleared: tensors whose gradient is ``None`` afterwards.
       guards: what must be as it was.
       given: positions of operands that results may take over.
@@ -193,8 +141,10 @@ class Step:
     treedef: Any
     results: tuple[Result, ...]
     written: tuple[Place, ...]
-    replaced: tuple[Slot, ...]
-    cleared: tuple[Holder, ...]
+    replaced: tuple[Place, ...]
+    counted: tuple[Place, ...]
+    assigned: tuple[tuple[Place, Any], ...]
+    cleared: tuple[Place, ...]
     guards: tuple[Callable[[Leaves], bool], ...]
     given: tuple[int, ...]
     is_recorded: bool
@@ -218,7 +168,7 @@ class Step:
         """Whether the tensors in slots are reached in no other way."""
         if not self.replaced:
             return True
-        held = [id(slot.now(leaves)) for slot in self.replaced]
+        held = [id(slot.find(leaves)) for slot in self.replaced]
         others = {*map(id, leaves), *self.reached}
         return len(set(held)) == len(held) and others.isdisjoint(held)
 
@@ -248,11 +198,11 @@ class Step:
 
     def run(self, leaves: Sequence[Any], name: str) -> Any:
         """Call the program, write back what changed, and return the results."""
-        hidden = [place.now(leaves) for place in self.hidden]
+        hidden = [place.find(leaves) for place in self.hidden]
         arrays = [plain(x) for x in hidden]
         operands = (*self.captured, *arrays, *map(plain, leaves))
         targets = [
-            place.now(leaves)._memory() for place in self.written if not isinstance(place, Gradient)
+            place.find(leaves)._memory() for place in self.written if place.kind != "new gradient"
         ]
         self._check_shared(arrays, operands, targets)
         if self.is_recorded and modes.grad:
@@ -261,6 +211,7 @@ class Step:
         else:
             outs = tuple(call_program(self.jaxpr, operands, name, self.given))
         n, m = len(self.written), len(self.written) + len(self.replaced)
+        end = m + len(self.counted)
         # A result may have taken over the memory that another one is to be written to.
         memory = set(map(id, targets))
 
@@ -270,19 +221,23 @@ class Step:
         changed = []
         for place, out in zip(self.written, outs, strict=False):
             value = plain(out)
-            is_there = not isinstance(place, Gradient) and value is place.now(leaves)._value
+            is_there = place.kind != "new gradient" and value is place.find(leaves)._value
             changed.append(value if is_there else own(value))
         replaced = [Tensor.of(np.asarray(plain(own(out)))) for out in outs[n:m]]
-        results = self._results(leaves, replaced, iter(map(own, outs[m:])))
+        results = self._results(leaves, replaced, iter(map(own, outs[end:])))
         for x in (*replaced, *results):
             if isinstance(x, Tensor):
                 mark_origin(x, (*hidden, *leaves))
         for place, value in zip(self.written, changed, strict=True):
             place.store(value, leaves)
         for slot, tensor in zip(self.replaced, replaced, strict=True):
-            slot.watch.put(slot.key, tensor)
+            slot.put(tensor)
+        for slot, number in zip(self.counted, outs[m:end], strict=True):
+            slot.put(plain(number).item())
+        for slot, value in self.assigned:
+            slot.put(copy.deepcopy(value))
         for place in self.cleared:
-            place.now(leaves)._grad = None
+            place.find(leaves)._grad = None
         return tree.unflatten(self.treedef, results)
 
     def _results(
@@ -291,7 +246,7 @@ class Step:
         results: list[Any] = []
         for result in self.results:
             if result.place is not None:
-                results.append(result.place.now(leaves))
+                results.append(result.place.find(leaves))
             elif result.kind == "replaced":
                 results.append(replaced[result.index])
             elif result.kind == "same":

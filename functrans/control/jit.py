@@ -172,9 +172,11 @@ class JitFunction:
         donate_argnames: frozenset[str],
         specialize: bool = False,
         max_paths: int = MAX_PATHS,
+        state: Any = None,
     ) -> None:
         take_over(self, fun)
         self._fun = fun
+        self._state = state
         self._name = name_of(fun)
         self._label = f"jit of {self._name}"
         self._static_argnums = static_argnums
@@ -190,12 +192,16 @@ class JitFunction:
         self._specialized: OrderedDict[Hashable, Paths] = OrderedDict()
         """The paths of calls that are specialised, by kind of call."""
         self._lock = Lock()
+        self._imperative: Any = None
+        """What the imperative side keeps of a function that works on tensors."""
         self._direct: Direct | None = None
         """The machine code of the last call, if that is all there is to do."""
         self._positional: Callable[..., Any] | None = None
         """The same as a function of the arguments, where these and the result are arrays."""
         with _functions_lock:
             _functions.add(self)
+        if _tensors:
+            _tensors[0].note_made(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function through its program."""
@@ -230,6 +236,7 @@ class JitFunction:
         tensors = _tensors[0] if _tensors else None
         if tensors is not None:
             if tensors.is_staging:  # a part of the step around it
+                tensors.meet(self)
                 return call_traced(self._fun, *args, **kwargs)
             if tensors.is_known(self) or any(map(tensors.is_tensor, leaves)):
                 return tensors.call(self, args, kwargs)
@@ -279,9 +286,14 @@ class JitFunction:
         """The function that is staged."""
         return self._fun
 
+    @property
+    def state(self) -> Any:
+        """What ``state=`` declares."""
+        return self._state
+
     def with_function(self, fun: Callable[..., Any]) -> JitFunction:
         """Another function jitted in the same way."""
-        return JitFunction(fun, *self._options)
+        return JitFunction(fun, *self._options, self._state)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance, as functions in a class do."""
@@ -299,7 +311,7 @@ class JitFunction:
             place = getattr(place, part, None)
         if place is self:
             return name
-        return JitFunction, (self._fun, *self._options)
+        return JitFunction, (self._fun, *self._options, self._state)
 
     def _find_shared(self, key: Any) -> _Program | None:
         """The program that another ``jit`` of the function staged for such a call."""
@@ -807,6 +819,7 @@ def jit(
     donate_argnames: str | Sequence[str] | None = None,
     specialize: bool = False,
     max_paths: int = MAX_PATHS,
+    state: Any = None,
 ) -> Any:
     """Stage a function into a program once per kind of arguments, compile it, and run that.
 
@@ -825,6 +838,12 @@ def jit(
         (``if x > 0``, ``while error > tolerance``, ``range(int(n))``). The function runs once for
         each path that values lead through it, and each path has a program.
       max_paths: how many paths there may be for one kind of arguments.
+      state: what a function on tensors reads and writes beside its arguments: modules, optimizers,
+        tensors, containers of these and of numbers, objects that say by ``state_of_steps()`` what
+        they hold, or a function that reads it at each call. A number that changes counts in the
+        next call, and what the function changes is written back. Without it, numbers and objects
+        count that the function names itself, or that its object holds; whatever else Python code
+        reads is a constant.
     Returns:
       Function with the arguments of ``fun``; results are arrays that share no memory with
       arguments that are not given away. ``.lower(*args)``, ``.jaxpr(*args)``, ``.plan(*args)``,
@@ -836,6 +855,7 @@ def jit(
       PathLimitError: (when called) the function takes more than ``max_paths`` paths; names the line
         at which they part.
       TypeError: (when called) a static argument cannot be hashed.
+      TypeError: ``state`` does not say what it holds.
 
     Example:
       >>> import numpy as np
@@ -858,6 +878,7 @@ def jit(
             donate_argnames=donate_argnames,
             specialize=specialize,
             max_paths=max_paths,
+            state=state,
         )
     if isinstance(max_paths, bool) or not isinstance(max_paths, int) or max_paths < 1:
         raise ValueError(f"jit: max_paths must be an integer from 1 on, got {max_paths!r}")
@@ -882,7 +903,19 @@ def jit(
             "jit: arguments cannot be donated with specialize=True: they are needed again where "
             "values lead along another path than in the last call"
         )
-    return JitFunction(fun, *static, *donated, bool(specialize), max_paths)
+    if state is not None:
+        if specialize:
+            raise ValueError(
+                "jit: a function with state= is staged whole; specialize=True is for functions of "
+                "arrays alone: use functrans.lax.cond, or torch.where"
+            )
+        if not _tensors:
+            raise TypeError(
+                f"jit: state= is for functions on tensors, got a {type(state).__qualname__} before "
+                "functrans.autograd was imported; import it, or pass what changes as an argument"
+            )
+        _tensors[0].check_state(state)
+    return JitFunction(fun, *static, *donated, bool(specialize), max_paths, state)
 
 
 @contextmanager

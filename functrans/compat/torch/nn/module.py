@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans.autograd.hooks import Hooks
 from functrans.autograd.methods.conversion import device
-from functrans.autograd.modes import no_grad
+from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
@@ -61,6 +61,8 @@ class Module(HookRegistration):
     _modules: dict[str, Any]
 
     def __init__(self) -> None:
+        if modes.session is not None:
+            modes.session.note_made(self)
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
@@ -84,6 +86,8 @@ class Module(HookRegistration):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call hooks and ``forward``."""
+        if modes.session is not None:
+            modes.session.meet(self)
         own = self.__dict__
         if not (
             own["_forward_hooks"]
@@ -403,6 +407,10 @@ class Module(HookRegistration):
         return self._get(target, "_buffers", "a buffer")  # type: ignore[no-any-return]  # checked
 
     # state ----------------------------------------------------------------------------------------
+
+    def state_of_steps(self) -> dict[str, Any]:
+        """What a jitted step depends on, and may change: all attributes."""
+        return self.__dict__
 
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False

@@ -292,6 +292,7 @@ class ChainedScheduler(LRScheduler):
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step of each schedule."""
+        self._meet()
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]

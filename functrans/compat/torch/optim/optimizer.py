@@ -21,7 +21,7 @@ import numpy as np
 
 from functrans.autograd.hooks import Hooks, RemovableHandle
 from functrans.autograd.labels import torch_type
-from functrans.autograd.modes import enable_grad, no_grad
+from functrans.autograd.modes import enable_grad, modes, no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad
 from functrans.compat.torch.values import value_of
@@ -71,6 +71,8 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {torch_type(params.dtype)}"
             )
+        if modes.session is not None:
+            modes.session.note_made(self)
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -140,6 +142,8 @@ class Optimizer:
         Returns:
           The loss that ``closure`` returns, or ``None``.
         """
+        if modes.session is not None:
+            modes.session.meet(self)
         self.past.has_stepped = True
         if self._pre_hooks:
             self._call_pre_hooks(closure)
@@ -189,6 +193,10 @@ class Optimizer:
                     clear_grad(p, False)
 
     # jit ------------------------------------------------------------------------------------------
+
+    def state_of_steps(self) -> dict[str, Any]:
+        """What a jitted step depends on, and may change: groups, state and hooks."""
+        return self.__dict__
 
     def numbers_of_steps(self) -> list[tuple[dict[str, Any], str]]:
         """Where numbers stand that are arguments of a jitted step, not parts of its program.

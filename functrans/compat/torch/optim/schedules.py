@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.values import assign
@@ -31,7 +32,22 @@ def _set_rate(group: dict[str, Any], name: str, value: Any) -> None:
         group[name] = value
 
 
-class LRScheduler:
+class Schedule:
+    """What a jitted step depends on where it is declared, or where the step uses it."""
+
+    counts_where_used = True
+
+    def state_of_steps(self) -> dict[str, Any]:
+        """What a jitted step depends on, and may change: all attributes."""
+        return self.__dict__
+
+    def _meet(self) -> None:
+        """Tell a step that is being traced that it uses the schedule."""
+        if modes.session is not None:
+            modes.session.meet(self)
+
+
+class LRScheduler(Schedule):
     """The base of all schedules.
 
     Args:
@@ -87,6 +103,7 @@ class LRScheduler:
         Args:
           epoch: number of the step to go to, in place of the next one.
         """
+        self._meet()
         self._note_step()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
@@ -364,7 +381,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
 
-class SequentialLR:
+class SequentialLR(Schedule):
     """Schedules one after the other.
 
     Args:
@@ -400,6 +417,7 @@ class SequentialLR:
 
     def step(self) -> None:
         """Go on by one step."""
+        self._meet()
         self.last_epoch += 1
         i = bisect.bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -416,7 +434,7 @@ class SequentialLR:
         return self._last_lr
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(Schedule):
     """A factor when a quantity no longer gets better.
 
     Args:
@@ -471,6 +489,7 @@ class ReduceLROnPlateau:
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Go on by one step with a value of the quantity."""
+        self._meet()
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
