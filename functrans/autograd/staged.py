@@ -354,31 +354,17 @@ class _NeedsTensors(BaseException):
 
 
 class _Probe:
-    """Stands for a session where none is: it says that there should be one."""
+    """Stands for a session where none is: what asks for it leaves the trace."""
 
     def __init__(self) -> None:
+        self.born: dict[int, Tensor] = {}
         self._made: dict[int, Any] = {}
 
-    @property
-    def trace(self) -> Any:
-        """Leave the trace."""
+    def __getattr__(self, name: str) -> Any:
         raise _NeedsTensors
-
-    @property
-    def born(self) -> dict[int, Tensor]:
-        """Nothing: constants are none of its business."""
-        return {}
 
     def share(self, tensor: Tensor) -> None:
-        """Nothing, as for constants."""
-
-    def take(self, operands: Sequence[Any]) -> Any:
-        """Leave the trace."""
-        raise _NeedsTensors
-
-    def touch(self, tensor: Tensor) -> Any:
-        """Leave the trace."""
-        raise _NeedsTensors
+        """Nothing: constants are none of its business."""
 
     def meet(self, holder: Any) -> None:
         """Leave the trace: what a module or an optimizer holds counts."""
@@ -459,15 +445,6 @@ class Imperative:
     def lower(self, function: JitFunction, args: Any, kwargs: Any) -> LoweredStep:
         """The program of a call of a function that works on tensors."""
         return self._programs_of(function).lower(args, kwargs)
-
-    def programs(self, function: JitFunction) -> list[Step]:
-        """The programs of a function that are kept."""
-        return [] if function._imperative is None else self._programs_of(function).kept()
-
-    def clear(self, function: JitFunction) -> None:
-        """Forget a function's programs."""
-        if function._imperative is not None:
-            function._imperative.clear()
 
     def _programs_of(self, function: JitFunction) -> StepPrograms:
         """The programs of a function that works on tensors."""

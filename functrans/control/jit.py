@@ -739,7 +739,7 @@ class JitFunction:
 
     def _steps(self) -> list[Any]:
         """The programs of a function that works on tensors."""
-        return _tensors[0].programs(self) if _tensors else []
+        return [] if self._imperative is None else self._imperative.kept()
 
     def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
         """The function as a C function for arguments like these; see :class:`CFunction`.
@@ -788,8 +788,8 @@ class JitFunction:
             self._specialized.clear()
             self._direct = self._positional = None
         shared.forget(self._fun)
-        if _tensors:
-            _tensors[0].clear(self)
+        if self._imperative is not None:
+            self._imperative.clear()
 
     @property
     def cache_size(self) -> int:
