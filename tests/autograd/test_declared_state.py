@@ -34,6 +34,8 @@ class BoomError(Exception):
 class Scaled(nn.Module):
     """A module with a parameter, a buffer that it replaces, numbers, and a mode."""
 
+    counts = True
+
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(tensor(np.ones(3)))
@@ -43,7 +45,8 @@ class Scaled(nn.Module):
         self.fails = False
 
     def forward(self, x: Any) -> Any:
-        self.calls += 1
+        if self.counts:
+            self.calls += 1
         if self.training:
             self.mean = 0.9 * self.mean + 0.1 * x
         if self.fails:
@@ -305,6 +308,24 @@ def test_what_changes_counts_in_the_next_call(
 ) -> None:
     jitted, eager = scene(), scene()
     step = ft.jit(jitted.step, state=jitted.state)
+    _calls(jitted, eager, step, calls_before)
+    for each in (jitted, eager):
+        if change is not None:
+            each.changes[change]()
+    _calls(jitted, eager, step, 3)
+    assert step.cache_size <= 5
+
+
+@pytest.mark.parametrize("calls_before", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("scene", "change"), [case for case in CASES if case[0] in SCENES[:3] and case[1] != "count"]
+)
+def test_what_changes_in_modules_and_optimizers_counts_without_a_declaration(
+    scene: type[Scene], change: str | None, calls_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scaled, "counts", False)
+    jitted, eager = scene(), scene()
+    step = ft.jit(jitted.step)
     _calls(jitted, eager, step, calls_before)
     for each in (jitted, eager):
         if change is not None:
