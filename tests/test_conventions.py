@@ -12,6 +12,7 @@ from functrans.primitives.cumulative import cumlogsumexp, cummax, cummin
 from functrans.primitives.indexing import scatter
 from functrans.primitives.reduction import logsumexp
 from functrans.primitives.sorting import top_k
+from functrans.scipy import special
 from helpers import assert_close
 
 NAN, INF = np.nan, np.inf
@@ -159,3 +160,45 @@ def test_the_slope_in_a_negative_base_needs_none_in_the_exponent(run: Any) -> No
     assert_close(forward, b * x ** (b - 1))
     assert_close(reverse[0], b * x ** (b - 1))
     np.testing.assert_array_equal(np.isnan(reverse[1]), x < 0)
+
+
+EDGES = (
+    ("arccosh", np.arccosh, 1.0),
+    ("arcsin", np.arcsin, 1.0),
+    ("arccos", np.arccos, -1.0),
+    ("arctanh", np.arctanh, 1.0),
+    ("sqrt", lambda x: np.sqrt(x - 1), 1.0),
+    ("log", lambda x: np.log(x - 1), 1.0),
+    ("reciprocal", lambda x: 1 / (x - 1), 1.0),
+    ("ellipe", special.ellipe, 1.0),
+    ("spence", lambda x: special.spence(x - 1), 1.0),
+    ("distance", lambda x: np.linalg.norm(x - 1), 1.0),
+)
+ZERO_EXPONENTS = (0, 0.0, -0.0, 0j)
+CONSTANT_MODES: dict[str, Any] = {
+    "jvp": lambda f, x: ft.jvp(f, (x,), (np.ones_like(x),))[1],
+    "grad": lambda f, x: ft.grad(lambda x: np.sum(f(x)))(x),
+    "jit of grad": lambda f, x: ft.jit(ft.grad(lambda x: np.sum(f(x))))(x),
+    "vmap of jvp": lambda f, x: ft.vmap(lambda v: ft.jvp(f, (v,), (1.0,))[1])(x),
+    "columns": lambda f, x: np.sum(ft.jacfwd(f)(x), -1),
+    "third": lambda f, x: np.sum(ft.hessian(ft.grad(lambda x: np.sum(f(x))))(x), (0, 1)),
+    "jet": lambda f, x: ft.jet(f, (x,), ((np.ones_like(x),),))[1][0],
+}
+
+
+@pytest.mark.parametrize("mode", CONSTANT_MODES)
+@pytest.mark.parametrize("exponent", ZERO_EXPONENTS)
+def test_power_zero_is_a_constant_whatever_is_made_of_it(mode: str, exponent: Any) -> None:
+    x = np.array([-0.5, 1.4, 0.0])
+    wrong = []
+    for name, edge, at in EDGES:
+
+        def f(x: Any, edge: Any = edge, at: Any = at) -> Any:
+            return np.sin(x) + edge(np.real(at * x**exponent))
+
+        with np.errstate(all="ignore"):
+            found = CONSTANT_MODES[mode](f, x)
+            expected = CONSTANT_MODES[mode](lambda x: np.sin(x) + 0 * x, x)
+        if not np.allclose(found, expected):
+            wrong.append(f"{name}: {found} instead of {expected}")
+    assert not wrong, "\n".join(wrong)

@@ -119,7 +119,7 @@ class Elementwise:
       function: evaluates it on plain arrays, with NumPy's broadcasting and promotion.
       partials: per operand, the partial derivative applied to a tangent, ``(t, *operands, out)``;
         or a constant 0, 1, -1; or ``None`` where there is none (booleans, integers). A diagonal
-        map is its own transpose, so that it serves cotangents too.
+        map is its own transpose, so that it serves cotangents too. It may give a ``Zero``.
       saves: per operand, a bit mask of what its partial reads: bit ``i`` is operand ``i``, the
         highest bit is the output. Only that is kept for the backward pass.
       ufunc: the ufunc whose resolution of dtypes holds; ``None`` where none does.

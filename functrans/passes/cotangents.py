@@ -131,14 +131,16 @@ def pull_elementwise(
         if partial == 1:
             pulled = ct
         elif type(ct) is Masked:
-            value = -ct.value if partial == -1 else partial(ct.value, *operands, out)
-            if partial != -1:
-                value = where(ct.mask, value, 0)
-            pulled = Masked(value, ct.mask)
+            pulled = -ct.value if partial == -1 else partial(ct.value, *operands, out)
+            if type(pulled) is not Zero:
+                pulled = Masked(pulled if partial == -1 else where(ct.mask, pulled, 0), ct.mask)
         elif partial == -1:
             pulled = -ct
         else:
             pulled = partial(ct, *operands, out)
+        if type(pulled) is Zero:
+            results.append(None)
+            continue
         if shape != target.shape or type(pulled) is Masked or pulled.dtype != target.dtype:
             pulled = _fit(pulled, shape, target, size)
         results.append(pulled)

@@ -116,6 +116,8 @@ def _push_elementwise(node: Node, tangents: Sequence[Any], size: int | None) -> 
                 pushed.flags.writeable = False  # of a constant, such as a basis, made of it only
         else:
             pushed = partial(tangent, *operands, out)
+            if type(pushed) is Zero:
+                continue
         total = pushed if total is None else total + pushed
     if total is None:
         return None

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
 from functrans.ir.lowering import Expansion
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import may_be_caught
@@ -33,7 +33,7 @@ from functrans.primitives.family import (
     user_function,
 )
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of
+from functrans.trace import aval_of, dtype_of
 
 ArrayFunction = Callable[..., Any]
 
@@ -193,7 +193,7 @@ def power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
         if b == 2:
             return t * (2 * a)
         if b == 0:
-            return t * 0.0 if dtype_of(t).kind in "fc" else t * 0
+            return Zero(aval_of(t))  # a constant, whatever is made of it
         if b == 1:
             return t
         if b in (math.inf, -math.inf) and dtype_of(a).kind != "c":  # a step
@@ -435,14 +435,20 @@ def _tanh_slope(x: Any, y: Any) -> Any:
 sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
 cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
 tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
-arcsin_p: Primitive = unary("arcsin", np.arcsin, lambda t, x, y: t / _circle_root(x), "x")
-arccos_p: Primitive = unary("arccos", np.arccos, lambda t, x, y: -t / _circle_root(x), "x")
+arcsin_p: Primitive = unary(
+    "arcsin", np.arcsin, lambda t, x, y: mul_strong_zero(t, 1 / _circle_root(x)), "x"
+)
+arccos_p: Primitive = unary(
+    "arccos", np.arccos, lambda t, x, y: mul_strong_zero(t, -1 / _circle_root(x)), "x"
+)
 arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
 sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
 cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
 tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * _tanh_slope(x, y), "xy")
 arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / _sum_root(x), "x")
-arccosh_p: Primitive = unary("arccosh", np.arccosh, lambda t, x, y: t / _difference_root(x), "x")
+arccosh_p: Primitive = unary(
+    "arccosh", np.arccosh, lambda t, x, y: mul_strong_zero(t, 1 / _difference_root(x)), "x"
+)
 arctanh_p: Primitive = unary("arctanh", np.arctanh, lambda t, x, y: t / circle_square(x), "x")
 
 

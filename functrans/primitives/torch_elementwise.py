@@ -299,7 +299,7 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
     """``t * b * a**(b-1)``; 0 where ``b`` is 0."""
     if type(b) in PYTHON_SCALARS:
         if b == 0:
-            return t * 0.0 if dtype_of(t).kind in "fc" else t * 0
+            return ew.where(False, t, 0)
         if b == 1:
             return t
         if b == 2:

@@ -31,7 +31,7 @@ from functrans import tree
 from functrans.control.native import jit_p
 from functrans.control.programs import Flags, derived, jvp_jaxpr, spread
 from functrans.errors import NonDifferentiableError, ShapeError
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, is_differentiable_dtype
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, linear, multilinear
 from functrans.ir.source import here
@@ -443,6 +443,8 @@ class _SecondDerivatives:
         if partial is None or (not callable(partial) and partial == 0):
             return None
         slope = partial(1.0, *self.values, self.out) if callable(partial) else float(partial)
+        if type(slope) is Zero:
+            return None
         return broadcast_to(cast(slope, dtype_of(self.out)), shape_of(self.out))
 
 

@@ -385,8 +385,9 @@ def power(input: Any, exponent: Any) -> Any:  # torch's name
     if not isinstance(exponent, Tensor):
         if result_dtype(input, exponent).kind in "iu" and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
-        is_whole = not isinstance(exponent, float) or exponent.is_integer()  # they differ at roots
-        primitive = ew.power_p if is_whole else te.torch_power_p
+        is_whole = not isinstance(exponent, float) or exponent.is_integer()
+        # they differ at roots; and torch's power 0 passes a gradient on, of zeros
+        primitive = ew.power_p if is_whole and exponent != 0 else te.torch_power_p
         return named(apply(primitive, input, exponent), "Pow")
     if result_dtype(input, exponent).kind in "iu":
         return fixed(_integer_power, *promoted(input, exponent))
