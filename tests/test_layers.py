@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent / "functrans"
 LINES = """
 namespaces
 deferred
-errors state conventions
+caching errors state conventions
 tree
 ir
 kernels
@@ -49,7 +49,7 @@ functrans
 
 WITHIN = {
     "ir": """
-avals lowering source
+analyses avals lowering source
 primitive tapes
 jaxpr
 encoding parameters printing
@@ -135,7 +135,7 @@ answers pushing recording towers
 watched
 """,
     "compiler": """
-affine bounds cache engine invariants reductions storage symbols threads
+affine bounds cache engine execution invariants reductions storage symbols threads
 access entry parallel schedule
 merging parts
 prepare

@@ -30,6 +30,7 @@ from functrans.autograd.recording import PERMANENT
 from functrans.autograd.session import Entry, Session
 from functrans.autograd.steps import Leaves, Place, Result, Step
 from functrans.autograd.tensors import Tensor
+from functrans.compiler.execution import execution_of
 from functrans.control.explanations import Origin, origin
 from functrans.control.inline import inline_calls
 from functrans.control.jit import JitFunction, for_compiler
@@ -178,7 +179,7 @@ def closed(
     hoisted, captured = for_compiler(simplify(inline_calls(jaxpr, jit_p)))
     entries = [e.tensor for e in session.entries.values()]
     reached = places.reached | {id(x) for x in entries if places.of(x).kind == "memory"}
-    hoisted.cache["gives_what_it_can"] = True  # of its own accord: nothing to be warned of
+    execution_of(hoisted).gives_what_it_can = True  # of its own accord: nothing to be warned of
     step = Step(
         hoisted,
         captured,

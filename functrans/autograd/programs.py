@@ -13,7 +13,6 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +36,7 @@ from functrans.autograd.recording import (
 )
 from functrans.autograd.residuals import Packed, lies_in, pack_tensor
 from functrans.autograd.tensors import Tensor
+from functrans.caching import Table
 from functrans.control.programs import linearize_jaxpr, transpose_jaxpr
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr, Var
@@ -138,7 +138,7 @@ class Operation:
     def __init__(self, label: str, function: Callable[..., Any]) -> None:
         self.label = label
         self.function = function
-        self.plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self.plans: Table[Hashable, Plan] = Table(f"plans of {label}", _MAX_PLANS)
 
     def __repr__(self) -> str:
         """``Operation(Gelu)``."""
@@ -195,7 +195,8 @@ class Operation:
         place = tuple(key)
         plan = self.plans.get(place)
         if plan is None:
-            plan = self._planned(place, values, nodes, static)
+            plan = _make_plan(self.label, self.function, values, nodes, static)
+            self.plans[place] = plan
         if len(plan.positions) == len(values):
             found = quietly(plan.run, *values)
         else:
@@ -245,14 +246,6 @@ class Operation:
     def _traced(self, operands: tuple[Any, ...], static: dict[str, Any]) -> Any:
         """Where values are traced, the equations go to their trace."""
         return composite(self.label, partial(self.function, **static), *operands)
-
-    def _planned(
-        self, key: Hashable, values: list[Any], nodes: list[Any], static: dict[str, Any]
-    ) -> Plan:
-        while len(self.plans) >= _MAX_PLANS:
-            self.plans.popitem(last=False)
-        plan = self.plans[key] = _make_plan(self.label, self.function, values, nodes, static)
-        return plan
 
 
 def _make_plan(

@@ -30,6 +30,7 @@ from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.session import Meets, Session
 from functrans.autograd.steps import Step, plain
 from functrans.autograd.tensors import Tensor
+from functrans.caching import Table
 from functrans.control.explanations import explain
 from functrans.control.jit import JitFunction, install_tensors
 from functrans.control.lowered import LoweredStep
@@ -39,6 +40,7 @@ from functrans.staging import StagingTrace, StagingTracer
 from functrans.state import current_config, open_traces
 from functrans.trace import Tracer, aval_of, tracing
 
+_MAX_KINDS = 256
 _MAX_PROGRAMS = 64
 _MANY_PROGRAMS = 8
 """Programs for one kind of call with which a warning says what changes between calls."""
@@ -85,7 +87,7 @@ class StepPrograms:
 
     def __init__(self, function: JitFunction) -> None:
         self._function = weakref.ref(function)
-        self._programs: dict[Hashable, list[Step]] = {}
+        self._programs: Table[Hashable, list[Step]] = Table("jitted steps", _MAX_KINDS)
         self._unsettled: dict[Hashable, int] = {}
         """Calls in a row, by kind, that changed the state that they depend on."""
         self._counts: dict[tuple[int, Any], bool] = {}
@@ -107,7 +109,7 @@ class StepPrograms:
             tuple([setting() for setting in _settings]),
         )
         name = getattr(function, "__name__", "step")
-        known = self._programs.setdefault(key, [])
+        known = self._programs.kept(key, [])
         for i, program in enumerate(known):
             if program.fits(leaves):
                 if open_traces.get() and any(_is_traced(p.find(leaves)) for p in program.hidden):
@@ -194,11 +196,13 @@ class StepPrograms:
 
     def kept(self) -> list[Step]:
         """All programs."""
-        return [program for programs in self._programs.values() for program in programs]
+        return [program for programs in self._programs.all() for program in programs]
 
     def clear(self) -> None:
         """Forget all programs."""
         self._programs.clear()
+        self._unsettled.clear()
+        self._counts = {}
 
 
 def _repeats(leaves: Sequence[Any]) -> Hashable:

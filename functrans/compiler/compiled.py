@@ -41,6 +41,7 @@ from functrans.compiler.support import HostCall, NativePart, Part, partition
 from functrans.compiler.symbols import address
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.source import resolve
@@ -270,12 +271,10 @@ def _plan_text(jaxpr: Jaxpr) -> str:
     return "\n".join(map(str, parts or [jaxpr]))
 
 
+@analysis
 def predicted_compile_s(jaxpr: Jaxpr) -> float:
     """Roughly how long compiling a simplified program takes, in seconds."""
-    known: float | None = jaxpr.cache.get("predicted_compile_s")
-    if known is None:
-        known = jaxpr.cache["predicted_compile_s"] = compile_seconds(prepare(jaxpr))
-    return known
+    return compile_seconds(prepare(jaxpr))
 
 
 def plan_of(jaxpr: Jaxpr) -> list[Part]:

@@ -14,11 +14,11 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import ProgramWriter
@@ -113,7 +113,7 @@ def _special_number(atom: Atom) -> float | None:
     return None
 
 
-@functools.lru_cache(maxsize=2048)
+@remembered(2048)
 def _pointwise_lines(
     primitive: Primitive,
     dtypes: tuple[np.dtype, ...],

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from functrans.ir.analyses import remember
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise
@@ -34,7 +35,7 @@ def with_invariants_outside(jaxpr: Jaxpr, prepare: Callable[[Jaxpr], Jaxpr]) -> 
     changed = False
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "scan" and eqn.params["length"]:
-            parts = _split(eqn, prepare(eqn.params["jaxpr"]))
+            parts = _split(eqn, prepare)
             if parts is not None:
                 eqns.extend(parts)
                 changed = True
@@ -43,8 +44,9 @@ def with_invariants_outside(jaxpr: Jaxpr, prepare: Callable[[Jaxpr], Jaxpr]) -> 
     return replace(jaxpr, eqns=tuple(eqns), cache={}) if changed else jaxpr
 
 
-def _split(eqn: Equation, body: Jaxpr) -> list[Equation] | None:
+def _split(eqn: Equation, prepare: Callable[[Jaxpr], Jaxpr]) -> list[Equation] | None:
     """Equations before the scan, and the scan that reads their results."""
+    body = prepare(eqn.params["jaxpr"])
     n_consts = eqn.params["n_consts"]
     outside: dict[Var, Atom] = dict(zip(body.invars[:n_consts], eqn.inputs[:n_consts], strict=True))
     moved: list[Equation] = []
@@ -72,7 +74,7 @@ def _split(eqn: Equation, body: Jaxpr) -> list[Equation] | None:
         arg_names=(),
         cache={},
     )
-    program.cache["prepared"] = program
+    remember(program, prepare, program)
     inputs = (*eqn.inputs[:n_consts], *added, *eqn.inputs[n_consts:])
     params = {**eqn.params, "jaxpr": program, "n_consts": len(consts)}
     return [*moved, replace(eqn, inputs=inputs, params=params)]

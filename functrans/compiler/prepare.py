@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler.bounds import with_checked_indices
+from functrans.compiler.execution import execution_of
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
 from functrans.compiler.parts import with_parts_in_place
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import Expansion, Reduction, Structured
@@ -36,49 +38,39 @@ MAX_EXPANSION_DEPTH = 100
 """Calls in calls; deeper ones are left to the interpreter."""
 
 
+@analysis
 def prepare(jaxpr: Jaxpr) -> Jaxpr:
-    """The program as the scheduler wants it; cached with the program.
+    """The program as the scheduler wants it.
 
     Args:
       jaxpr: a simplified program.
     """
-    known: Jaxpr | None = jaxpr.cache.get("prepared")
-    if known is None:
-        writer = _Writer()
-        writer.walk(jaxpr, {}, is_outermost=True, depth=0)
-        consts = {**dict(zip(jaxpr.constvars, jaxpr.consts, strict=True)), **writer.consts}
-        known = simplify(
-            replace(
-                jaxpr,
-                constvars=tuple(consts),
-                consts=tuple(consts.values()),
-                eqns=tuple(writer.eqns),
-                outvars=tuple([writer.current(atom, writer.top) for atom in jaxpr.outvars]),
-                annotations={},
-                cache={},
-            )
+    writer = _Writer()
+    writer.walk(jaxpr, {}, is_outermost=True, depth=0)
+    consts = {**dict(zip(jaxpr.constvars, jaxpr.consts, strict=True)), **writer.consts}
+    result = simplify(
+        replace(
+            jaxpr,
+            constvars=tuple(consts),
+            consts=tuple(consts.values()),
+            eqns=tuple(writer.eqns),
+            outvars=tuple([writer.current(atom, writer.top) for atom in jaxpr.outvars]),
+            annotations={},
+            cache={},
         )
-        known = with_parts_in_place(known)
-        known = with_invariants_outside(_with_single_axes(with_merged_axes(known)), prepare)
-        known = with_checked_indices(_with_own_results(known), constants(jaxpr))
-        known.cache["constants"] = constants(jaxpr)
-        jaxpr.cache["prepared"] = known
-    return known
-
-
-def constants(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
-    """Arguments of which every call passes the same array, that nobody can change.
-
-    Whoever stages a program says so: the basis of a Jacobian is one, the places of the entries of
-    a sparse one another.
-    """
-    values: Mapping[Var, np.ndarray] = jaxpr.cache.get("constants", {})
-    return values
+    )
+    result = with_parts_in_place(result)
+    result = with_invariants_outside(_with_single_axes(with_merged_axes(result)), prepare)
+    known = execution_of(jaxpr).constants
+    result = with_checked_indices(_with_own_results(result), known)
+    execution_of(result).constants = known
+    return result
 
 
 def known_values(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
-    """Those that are small enough to be a part of the machine code."""
-    return {var: value for var, value in constants(jaxpr).items() if value.size <= _SMALL}
+    """Constants among the arguments that are small enough to be a part of the machine code."""
+    known = execution_of(jaxpr).constants
+    return {var: value for var, value in known.items() if value.size <= _SMALL}
 
 
 class _Writer:

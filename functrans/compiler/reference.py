@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.compiler.compiled import Compiled, compiled
 from functrans.compiler.engine import compile_object, load_object
 from functrans.compiler.nests import check_integer
@@ -239,7 +239,7 @@ class _Kernel:
         raise NotImplementedError(f"an elementwise primitive asks for {size_bytes} bytes")
 
 
-@lru_cache(maxsize=_MAX_KERNELS)
+@remembered(_MAX_KERNELS)
 def _kernel(
     primitive: Primitive,
     dtypes: tuple[np.dtype, ...],
@@ -397,7 +397,7 @@ class _Alone:
         return Jaxpr((), (), arguments, (alone,), outputs)
 
 
-@lru_cache(maxsize=_MAX_KERNELS)
+@remembered(_MAX_KERNELS)
 def _program(primitive: Primitive, key: Hashable, alone: _Alone) -> Compiled:
     return compiled(alone.program)
 
@@ -487,9 +487,3 @@ _BLOCKS: dict[str, Callable[..., Sequence[Any]]] = {
     "cond": _cond,
     "cond_lanes": _cond_lanes,
 }
-
-
-def clear() -> None:
-    """Forget the code of all primitives."""
-    _kernel.cache_clear()
-    _program.cache_clear()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
@@ -120,14 +121,12 @@ def _structured_obstacle(eqn: Equation, kind: str) -> str | None:
     return None
 
 
+@analysis
 def program_obstacle(jaxpr: Jaxpr) -> str | None:
     """Why an inner program has no native form; ``None`` if it has one."""
-    if "obstacle" not in jaxpr.cache:
-        prepared = prepare(jaxpr)
-        reasons = [*_reasons(prepared), _tape_obstacle(prepared)]
-        jaxpr.cache["obstacle"] = next((r for r in reasons if r is not None), None)
-    found: str | None = jaxpr.cache["obstacle"]
-    return found
+    prepared = prepare(jaxpr)
+    reasons = [*_reasons(prepared), _tape_obstacle(prepared)]
+    return next((r for r in reasons if r is not None), None)
 
 
 def _tape_obstacle(body: Jaxpr) -> str | None:

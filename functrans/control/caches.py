@@ -1,20 +1,20 @@
 """Programs and machine code that are kept, counted and forgotten.
 
-Here: ``clear_caches`` and ``cache_statistics``. Not here: the caches, which belong to the jitted
-functions (``control.jit``) and to the disk (``compiler.cache``).
+Here: ``clear_caches``, ``cache_statistics`` and ``counted``. Not here: the caches, which belong to
+jitted functions (``control.jit``), programs (``ir.analyses``) and the disk (``compiler.cache``).
 
 Layer: ``control``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from functrans.compiler import reference
+from functrans import caching
 from functrans.compiler.compiled import object_cache
-from functrans.control import shared
 from functrans.control.jit import jitted_functions
-from functrans.control.programs import clear_interned
+from functrans.ir import analyses
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,15 @@ def cache_statistics() -> CacheStatistics:
     )
 
 
+def counted() -> Counter[str]:
+    """How much is kept in memory, by name of the analysis, function or table that keeps it."""
+    return analyses.counted() + caching.counted()
+
+
 def clear_caches(disk: bool = False) -> None:
     """Forget the programs of all jitted functions; they are staged again when they are called.
+
+    What else the library remembers, of programs that are still in use too, is forgotten with them.
 
     Args:
       disk: remove the machine code on disk as well, which other processes use too.
@@ -91,8 +98,7 @@ def clear_caches(disk: bool = False) -> None:
     """
     for function in jitted_functions():
         function.clear_cache()
-    shared.forget()
-    clear_interned()
-    reference.clear()
+    caching.forget()
+    analyses.forget()
     if disk:
         object_cache().clear()

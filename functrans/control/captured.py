@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler.execution import execution_of
 from functrans.control.programs import hoist
 from functrans.control.reroll import reroll
 from functrans.ir.jaxpr import Jaxpr
@@ -41,7 +42,7 @@ def _roll(jaxpr: Jaxpr) -> None:
     """Keep the form with loops with the program, unless it is the program itself: no cycles."""
     rolled = reroll(jaxpr)
     if rolled is not jaxpr:
-        jaxpr.cache["rolled"] = rolled
+        execution_of(jaxpr).rolled = rolled
 
 
 def prepare_to_compile(jaxpr: Jaxpr, captured: Sequence[Any]) -> None:
@@ -54,8 +55,8 @@ def prepare_to_compile(jaxpr: Jaxpr, captured: Sequence[Any]) -> None:
     if not current_config.get().native:
         return
     _roll(jaxpr)
-    for program in (jaxpr, jaxpr.cache.get("rolled", jaxpr)):
-        program.cache["constants"] = {
+    for program in {jaxpr, execution_of(jaxpr).rolled or jaxpr}:
+        execution_of(program).constants = {
             var: value
             for var, value in zip(program.invars, captured, strict=False)
             if type(value) is np.ndarray and not may_change(value)

@@ -17,6 +17,7 @@ from typing import Any, overload
 from functrans import tree
 from functrans.compiler.compiled import Compiled, predicted_compile_s
 from functrans.compiler.engine import is_available
+from functrans.compiler.execution import execution_of
 from functrans.compiler.inspect import host_calls
 from functrans.control.native import as_compiled
 from functrans.ir.avals import Aval
@@ -174,15 +175,15 @@ def explain(
     for number, (source, jaxpr, taken) in enumerate(programs):
         earlier = [_changes(other, source) for other, _, _ in programs[:number]]
         nearest = min(range(number), key=lambda k: (_distance(earlier[k]), -k), default=None)
-        cache = jaxpr.cache
-        native: Compiled | None = cache.get("donating") or cache.get("native")
+        known = execution_of(jaxpr)
+        native = known.codes.get(True) or known.codes.get(False)
         reports.append(
             ProgramReport(
                 source.facts,
                 () if nearest is None else tuple(earlier[nearest]),
                 nearest,
                 source.staging_s,
-                cache.get("compile_s"),
+                known.compile_s,
                 native is not None and native.was_cached,
                 native is not None,
                 _how_it_runs(jaxpr, native, settings),
@@ -248,15 +249,15 @@ def _distance(changes: Sequence[str]) -> int:
 
 
 def _how_it_runs(jaxpr: Jaxpr, native: Compiled | None, settings: Config) -> str:
-    cache = jaxpr.cache
+    known = execution_of(jaxpr)
     if native is not None:
-        took = f"{1e3 * cache.get('compile_s', 0.0):.1f} ms"
+        took = f"{1e3 * (known.compile_s or 0.0):.1f} ms"
         return f"machine code from disk in {took}" if native.was_cached else f"compiled in {took}"
-    if "native" in cache or "donating" in cache:
+    if known.codes:
         if not is_available():
             return "interpreted, since llvmlite is missing"
         return "interpreted, since it could not be compiled (a warning said why)"
-    interpreted_s = cache.get("interpreted_s")
+    interpreted_s = known.interpreted_s
     if interpreted_s is None:
         return "not run on its own so far"
     if not settings.native:

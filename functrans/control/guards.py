@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler.execution import execution_of
 from functrans.errors import (
     ConcretizationError,
     FunctransError,
@@ -241,7 +242,7 @@ def of_one_path(staged: StagedPath) -> Jaxpr:
     """The program of a path without guards, to look at; marked if there are other paths."""
     jaxpr = simplify(unmarked(staged.jaxpr))
     if staged.guards:
-        jaxpr.cache["is_one_path"] = True
+        execution_of(jaxpr).is_one_path = True
     return jaxpr
 
 
@@ -255,7 +256,7 @@ def check_all_paths(jaxpr: Jaxpr, what: str) -> None:
     Raises:
       UnsupportedOperationError: it is that of one path of a function.
     """
-    if "is_one_path" in jaxpr.cache:
+    if execution_of(jaxpr).is_one_path:
         raise UnsupportedOperationError(
             f"{what} of {jaxpr.name or 'a function'}: the program is that of one path through the "
             "function, and would be wrong for arguments that lead along another one. Write the "

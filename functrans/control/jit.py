@@ -20,7 +20,6 @@ import inspect
 import sys
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,7 +29,9 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.caching import Table
 from functrans.compiler.compiled import Compiled, native_error
+from functrans.compiler.execution import execution_of
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control import shared
@@ -97,8 +98,7 @@ class _Program:
     @property
     def native(self) -> Compiled | None:
         """Its machine code, if there is any so far."""
-        native: Compiled | None = self.jaxpr.cache.get("donating" if self.donated else "native")
-        return native
+        return execution_of(self.jaxpr).codes.get(bool(self.donated))
 
 
 _tensors: list[Any] = []
@@ -188,10 +188,9 @@ class JitFunction:
         self._options = (
             static_argnums, static_argnames, donate_argnums, donate_argnames, specialize, max_paths,
         )  # fmt: skip
-        self._programs: OrderedDict[Hashable, _Program] = OrderedDict()
-        self._specialized: OrderedDict[Hashable, Paths] = OrderedDict()
+        self._programs: Table[Hashable, _Program] = Table("jitted programs", _MAX_PROGRAMS)
+        self._specialized: Table[Hashable, Paths] = Table("jitted paths", _MAX_PROGRAMS)
         """The paths of calls that are specialised, by kind of call."""
-        self._lock = Lock()
         self._imperative: Any = None
         """What the imperative side keeps of a function that works on tensors."""
         self._direct: Direct | None = None
@@ -257,7 +256,7 @@ class JitFunction:
         )
         if self._specialize or settings.specialize:
             return self._call_specialized(key, leaves, args, kwargs)
-        program = self._programs.get(key) or self._find_shared(key)
+        program = self._programs.used(key) or self._find_shared(key)
         if program is None:
             if tensors is None:
                 program = self._stage(key, args, kwargs)
@@ -267,8 +266,6 @@ class JitFunction:
                 if found:
                     return tensors.call(self, args, kwargs)
                 assert program is not None
-        else:
-            self._touch(key)
         operands = (*program.captured, *leaves)
         if axes and not any(isinstance(operand, Tracer) for operand in operands):
             outs = list(run(program.jaxpr, operands))  # an axis index is traced all the same
@@ -318,15 +315,8 @@ class JitFunction:
         static = key[1]
         program: _Program | None = None if static else shared.find(self._fun, (self._options, key))
         if program is not None:
-            with self._lock:
-                self._programs[key] = program
+            self._programs[key] = program
         return program
-
-    def _touch(self, key: Hashable) -> None:
-        """Note a use, for the eviction of what was not used for longest."""
-        with self._lock:
-            if key in self._programs:
-                self._programs.move_to_end(key)
 
     # paths
 
@@ -372,15 +362,9 @@ class JitFunction:
         """The paths of a kind of call; those of another ``jit`` of the function, if there are."""
         shares = not key[1]  # static values might hold the function, and so keep it alive
         found = shared.find(self._fun, (self._options, key)) if shares else None
-        with self._lock:
-            paths = self._specialized.get(key)
-            if paths is not None:
-                return paths
-            paths = found or Paths(self._label, self._name, self._max_paths)
-            self._specialized[key] = paths
-            if len(self._specialized) > _MAX_PROGRAMS:
-                self._specialized.popitem(last=False)
-        if shares and found is None:
+        own = found or Paths(self._label, self._name, self._max_paths)
+        paths = self._specialized.kept(key, own)
+        if shares and found is None and paths is own:
             shared.keep(self._fun, (self._options, key), paths)
         return paths
 
@@ -566,10 +550,7 @@ class JitFunction:
         )
         if any(isinstance(value, Tracer) for value in captured):
             return program
-        with self._lock:
-            self._programs[key] = program
-            if len(self._programs) > _MAX_PROGRAMS:
-                self._programs.popitem(last=False)
+        self._programs[key] = program
         if not key[1]:  # static values might hold the function, and so keep it alive
             shared.keep(self._fun, (self._options, key), program)
         return program
@@ -774,19 +755,16 @@ class JitFunction:
 
     def kept_programs(self) -> list[_Program | Path]:
         """The programs in the cache, one per path of calls that are specialised."""
-        with self._lock:
-            programs: list[_Program | Path] = list(self._programs.values())
-            kinds = list(self._specialized.values())
-        for paths in kinds:
+        programs: list[_Program | Path] = [*self._programs.all()]
+        for paths in self._specialized.all():
             programs.extend(paths.kept())
         return programs
 
     def clear_cache(self) -> None:
         """Forget all programs."""
-        with self._lock:
-            self._programs.clear()
-            self._specialized.clear()
-            self._direct = self._positional = None
+        self._programs.clear()
+        self._specialized.clear()
+        self._direct = self._positional = None
         shared.forget(self._fun)
         if self._imperative is not None:
             self._imperative.clear()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler.compiled import Compiled, compile_or_warn, predicted_compile_s
+from functrans.compiler.execution import execution_of
 from functrans.compiler.reference import evaluate_like_compiled
 from functrans.control.calls import (
     Binder,
@@ -67,9 +68,8 @@ def run_silently(
     start = time.perf_counter()
     with np.errstate(all="ignore"):
         outs = run(jaxpr, args)
-    jaxpr.cache["interpreted_s"] = (
-        jaxpr.cache.get("interpreted_s", 0.0) + time.perf_counter() - start
-    )
+    known = execution_of(jaxpr)
+    known.interpreted_s = (known.interpreted_s or 0.0) + time.perf_counter() - start
     return outs
 
 
@@ -78,12 +78,10 @@ def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     settings = current_config.get()
     if not settings.native:
         return None
-    cache = jaxpr.cache
-    key = "donating" if given else "native"
-    if key in cache:
-        known: Compiled | None = cache[key]
-        return known
-    budget_s = settings.compile_budget_s + cache.get("interpreted_s", 0.0)
+    known = execution_of(jaxpr)
+    if bool(given) in known.codes:
+        return known.codes[bool(given)]
+    budget_s = settings.compile_budget_s + (known.interpreted_s or 0.0)
     if predicted_compile_s(as_compiled(jaxpr)) > budget_s:
         return None
     return compile_now(jaxpr, given)
@@ -91,8 +89,7 @@ def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
 
 def as_compiled(jaxpr: Jaxpr) -> Jaxpr:
     """The form of a program that is compiled: with loops for what repeats, if ``jit`` made one."""
-    rolled: Jaxpr = jaxpr.cache.get("rolled", jaxpr)
-    return rolled
+    return execution_of(jaxpr).rolled or jaxpr
 
 
 def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
@@ -103,16 +100,15 @@ def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
       given: positions of arguments whose memory results may take over; it is a part of the program,
         so that the code is kept under its name.
     """
-    cache = jaxpr.cache
-    key = "donating" if given else "native"
-    if cache.get(key) is None:
+    known = execution_of(jaxpr)
+    native = known.codes.get(bool(given))
+    if native is None:
         start = time.perf_counter()
-        cache[key] = native = compile_or_warn(as_compiled(jaxpr), given)
-        cache["compile_s"] = time.perf_counter() - start
-        if native is not None and native.donations.unused and not cache.get("gives_what_it_can"):
+        native = known.codes[bool(given)] = compile_or_warn(as_compiled(jaxpr), given)
+        known.compile_s = time.perf_counter() - start
+        if native is not None and native.donations.unused and not known.gives_what_it_can:
             _warn_of_unused(native)
-    kept: Compiled | None = cache[key]
-    return kept
+    return native
 
 
 def _warn_of_unused(native: Compiled) -> None:

@@ -16,14 +16,14 @@ Layer: ``control``.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 
+from functrans.caching import Table
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
 from functrans.passes.batch import evaluate_batched
@@ -45,9 +45,14 @@ Flags = tuple[bool, ...]
 T = TypeVar("T")
 
 
+@analysis
+def _derived(jaxpr: Jaxpr) -> dict[Hashable, Any]:
+    return {}
+
+
 def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], T]) -> T:
     """A value derived from a program, kept with it."""
-    table = jaxpr.cache.setdefault("programs", {})
+    table = _derived(jaxpr)
     key = (key, current_config.get().safe_where)  # which the derivative of a selection depends on
     if key not in table:
         table[key] = make()
@@ -112,9 +117,7 @@ def permute(
 
 # interning --------------------------------------------------------------------------------------
 
-_MAX_INTERNED = 512
-_interned: OrderedDict[Hashable, Jaxpr] = OrderedDict()
-_interned_lock = Lock()
+_interned: Table[Hashable, Jaxpr] = Table("interned programs", 512)
 
 
 def intern(jaxpr: Jaxpr) -> Jaxpr:
@@ -123,32 +126,21 @@ def intern(jaxpr: Jaxpr) -> Jaxpr:
     Programs that hold constants or Python functions stand for themselves, since the table
     would keep what they refer to alive.
     """
-    if jaxpr.consts or jaxpr.annotations or not _is_data(jaxpr):
+    if jaxpr.consts or jaxpr.annotations or not _holds_data(jaxpr):
         return jaxpr
-    key = _text_key(jaxpr)
-    with _interned_lock:
-        found = _interned.setdefault(key, jaxpr)
-        _interned.move_to_end(key)
-        if len(_interned) > _MAX_INTERNED:
-            _interned.popitem(last=False)
-    return found
+    return _interned.kept(_text_key(jaxpr), jaxpr)
 
 
-def clear_interned() -> None:
-    """Forget the programs that ``intern`` knows; those in use go on as they are."""
-    with _interned_lock:
-        _interned.clear()
+@analysis
+def _holds_data(jaxpr: Jaxpr) -> bool:
+    return all(_is_data(value) for eqn in jaxpr.eqns for value in eqn.params.values())
 
 
 def _is_data(value: Any) -> bool:
     """Whether a parameter refers to nothing of the user's: no function, no rule, no callback."""
     cls = type(value)
     if cls is Jaxpr:
-        known: bool | None = value.cache.get("is_data")
-        if known is None:
-            known = all(_is_data(v) for eqn in value.eqns for v in eqn.params.values())
-            value.cache["is_data"] = known
-        return known
+        return _holds_data(value)
     if cls is tuple:
         return all(map(_is_data, value))
     return cls in _DATA or isinstance(value, (np.dtype, np.generic))

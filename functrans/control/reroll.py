@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from functrans.control.loops import scan_p
+from functrans.ir.analyses import analysis, remember
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.lowering import Structured
@@ -48,6 +49,7 @@ _MAX_ROUNDS = 4
 """Loops around loops are rolled to this depth."""
 
 
+@analysis
 def reroll(jaxpr: Jaxpr) -> Jaxpr:
     """The program with repeated blocks of equations as ``scan`` equations.
 
@@ -58,20 +60,16 @@ def reroll(jaxpr: Jaxpr) -> Jaxpr:
       A program with the same arguments and results, to the last bit; the same object where nothing
       repeats often enough. Equations with effects or annotations stay where they are.
     """
-    known: Jaxpr | None = jaxpr if "is_rerolled" in jaxpr.cache else jaxpr.cache.get("rerolled")
-    if known is None:
-        known = _with_rolled_programs(jaxpr)
-        for _ in range(_MAX_ROUNDS):
-            if _weight(known) < MIN_SAVED:
-                break
-            rolled = _roll_once(known)
-            if rolled is known:
-                break
-            known = rolled
-        known.cache["is_rerolled"] = True
-        if known is not jaxpr:
-            jaxpr.cache["rerolled"] = known
-    return known
+    result = _with_rolled_programs(jaxpr)
+    for _ in range(_MAX_ROUNDS):
+        if _weight(result) < MIN_SAVED:
+            break
+        rolled = _roll_once(result)
+        if rolled is result:
+            break
+        result = rolled
+    remember(result, reroll, result)
+    return result
 
 
 def _weight(jaxpr: Jaxpr) -> int:

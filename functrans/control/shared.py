@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from threading import Lock
 from types import CodeType, FunctionType, ModuleType
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.caching import Table, WeakTable
 from functrans.passes.simplify import exact_key
 from functrans.staging import may_change
 
@@ -59,10 +59,10 @@ class _Shared:
 
     def __init__(self, references: Hashable) -> None:
         self.references = references
-        self.programs: OrderedDict[Hashable, Any] = OrderedDict()
+        self.programs: Table[Hashable, Any] = Table("programs of functions", _MAX_PROGRAMS)
 
 
-_table: weakref.WeakKeyDictionary[FunctionType, _Shared] = weakref.WeakKeyDictionary()
+_table: WeakTable[FunctionType, _Shared] = WeakTable("functions with programs")
 _lock = Lock()
 
 
@@ -78,10 +78,7 @@ def find(fun: Any, key: Hashable) -> Any:
         if references is None or references != shared.references:
             _table.pop(fun, None)
             return None
-        program = shared.programs.get(key)
-        if program is not None:
-            shared.programs.move_to_end(key)
-        return program
+        return shared.programs.used(key)
 
 
 def keep(fun: Any, key: Hashable, program: Any) -> None:
@@ -94,16 +91,12 @@ def keep(fun: Any, key: Hashable, program: Any) -> None:
         if shared is None or shared.references != references:
             shared = _table[fun] = _Shared(references)
         shared.programs[key] = program
-        if len(shared.programs) > _MAX_PROGRAMS:
-            shared.programs.popitem(last=False)
 
 
-def forget(fun: Any = None) -> None:
-    """Forget the programs of a function, or all."""
+def forget(fun: Any) -> None:
+    """Forget the programs of a function."""
     with _lock:
-        if fun is None:
-            _table.clear()
-        elif type(fun) is FunctionType:
+        if type(fun) is FunctionType:
             _table.pop(fun, None)
 
 

@@ -30,6 +30,7 @@ from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import Compiled
+from functrans.compiler.execution import execution_of
 from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.explanations import Origin
 from functrans.control.guards import Guard, StagedPath, unmarked
@@ -105,8 +106,7 @@ class Path:
     @property
     def native(self) -> Compiled | None:
         """Its machine code, if there is any so far."""
-        native: Compiled | None = self.jaxpr.cache.get("native")
-        return native
+        return execution_of(self.jaxpr).codes.get(False)
 
     def run(
         self, leaves: Sequence[Any], name: str, is_certain: bool
@@ -154,7 +154,7 @@ class Path:
         """The machine code of a path that is one step, where it needs nothing around it."""
         if self._direct is None and self._steps is not None and len(self._steps) == 1:
             (step,) = self._steps
-            native = step.jaxpr.cache.get("native")
+            native = execution_of(step.jaxpr).codes.get(False)
             if native is not None and native.direct is not None:
                 self._direct = _Direct(native.direct.call, self.captured, step, self.treedef)
         return self._direct

@@ -8,11 +8,11 @@ Layer: ``emitter``.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.ir.avals import ShapedArray
 from functrans.ir.primitive import Primitive
 
@@ -55,7 +55,7 @@ def _key(aval: ShapedArray) -> Any:
     return _PYTHON_TYPES.get(aval.dtype.kind, aval.dtype) if aval.weak else aval.dtype
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _resolved(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[np.dtype, ...]:
     """Dtypes of the operands in the loop that NumPy picks."""
     if all(isinstance(key, type) for key in keys):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functrans.deferred import deferred
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import Aval, ShapedArray, aval_of_plain
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import Captured, SourceLine
@@ -97,7 +98,7 @@ class Equation:
         return effects
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Jaxpr:
     """A closed, typed program.
 
@@ -111,6 +112,7 @@ class Jaxpr:
       name: name of the function it came from.
       arg_names: key path of each argument, for messages and printing.
       annotations: Var or Equation to what is attached to it; hooks are annotations.
+      cache: what is known of it (``ir.analyses``).
     """
 
     constvars: tuple[Var, ...]
@@ -121,7 +123,7 @@ class Jaxpr:
     name: str = ""
     arg_names: tuple[str, ...] = ()
     annotations: Mapping[Any, tuple[Any, ...]] = field(default_factory=lambda: _EMPTY)
-    cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def in_avals(self) -> tuple[Any, ...]:
@@ -134,13 +136,10 @@ class Jaxpr:
         return tuple(v.aval for v in self.outvars)
 
     @property
+    @analysis
     def effects(self) -> frozenset[str]:
         """Union of the effects of all equations."""
-        known = self.cache.get("effects")
-        if known is None:
-            known = frozenset().union(*(eqn.effects for eqn in self.eqns))
-            self.cache["effects"] = known
-        return known
+        return frozenset().union(*(eqn.effects for eqn in self.eqns))
 
     def __str__(self) -> str:
         """The program as text, stable between runs."""

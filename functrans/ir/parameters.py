@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr
 from functrans.ir.lowering import Structured
@@ -173,7 +173,7 @@ OWN = frozenset({
 """Names that have no common meaning; the primitive checks them."""
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _expected(primitive: Primitive) -> tuple[frozenset[str], frozenset[str], bool]:
     """Parameters that an equation must have, those that it may have, and whether any others."""
     must, may, is_open = set(), set(), False

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.indexing import plain_array as plain_array
 from functrans.ir.avals import PYTHON_SCALARS
@@ -101,7 +101,7 @@ def inexact(x: Any) -> Any:
     return cast(x, np.float64) if dtype_of(x).kind in "biu" else x
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _ufunc_input(ufunc: np.ufunc, dtype: np.dtype) -> np.dtype:
     return ufunc.resolve_dtypes((dtype, *(None,) * (ufunc.nargs - 1)))[0]
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.errors import ShapeError
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, stored, view
@@ -66,7 +66,7 @@ def _term_labels(term: str, ndim: int | None) -> list[Any]:
     return [*head, *((_ELLIPSIS, k) for k in range(extra - 1, -1, -1)), *tail]
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _parse(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[Labels, ...], Labels]:
     """Labels of each operand and of the output."""
     text = subscripts.replace(" ", "")
@@ -159,7 +159,7 @@ def _extents(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Any,
     return extents
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _plan(
     labels: tuple[Labels, ...], output: Labels, shapes: tuple[Shape, ...], optimize: Any
 ) -> tuple[_Step, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.deferred import deferred
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
@@ -77,7 +78,7 @@ def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return traced
 
 
-@functools.lru_cache(maxsize=1024)  # users' ufuncs, which are asked for, too, may come and go
+@remembered(1024)  # users' ufuncs, which are asked for, too, may come and go
 def _special_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     module = sys.modules["scipy.special"]
     functions: dict[str, Callable[..., Any]] = deferred.special_ufuncs
@@ -87,7 +88,7 @@ def _special_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return None
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def _ufunc_name(ufunc: np.ufunc) -> str:
     """``numpy.sin``, or ``scipy.special.gamma``."""
     name = ufunc.__name__

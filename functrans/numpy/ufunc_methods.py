@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.errors import UnsupportedOperationError
 from functrans.indexing import index_value, updated
 from functrans.ir.source import here
@@ -61,7 +61,7 @@ def _function(ufunc: np.ufunc) -> Callable[..., Any]:
     return function
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _result_dtype(
     ufunc: np.ufunc, method: str, dtype: np.dtype, ndim: int, axis: Any, wanted: Any
 ) -> np.dtype:
@@ -230,7 +230,7 @@ _SCATTERED: dict[np.ufunc, str] = {
 }
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _check_at(ufunc: np.ufunc, dtype: np.dtype, other: np.dtype | None) -> None:
     """Refuse a write that NumPy refuses, in its words.
 

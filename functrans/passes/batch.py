@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functrans.errors import UnsupportedOperationError
+from functrans.ir.analyses import analysis
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from functrans.passes.evaluate import last_uses
 from functrans.staging import source_text
@@ -91,15 +92,13 @@ def _depends_on_lane(eqn: Equation, axis_name: str | None) -> bool:
 _NO_AXIS = object()
 
 
+@analysis
 def named_axes(jaxpr: Jaxpr) -> frozenset[str]:
     """The axes that collectives in a program and its sub-programs refer to."""
-    known: frozenset[str] | None = jaxpr.cache.get("named_axes")
-    if known is None:
-        found: set[str] = set()
-        for eqn in jaxpr.eqns:
-            if "axis_name" in eqn.params:
-                found.add(eqn.params["axis_name"])
-            for sub in subjaxprs(eqn.params):
-                found |= named_axes(sub)
-        known = jaxpr.cache["named_axes"] = frozenset(found)
-    return known
+    found: set[str] = set()
+    for eqn in jaxpr.eqns:
+        if "axis_name" in eqn.params:
+            found.add(eqn.params["axis_name"])
+        for sub in subjaxprs(eqn.params):
+            found |= named_axes(sub)
+    return frozenset(found)

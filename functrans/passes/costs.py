@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from functrans.ir.analyses import analysis
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.lowering import Pointwise, Reduction
 from functrans.ir.printing import equation_line, line_resolver, variable_names
@@ -198,22 +199,9 @@ def quantity(number: float) -> str:
     return f"{digits} {unit}"
 
 
+@analysis
 def program_cost(jaxpr: Jaxpr) -> Cost:
-    """What one run of a program costs; see the module for what is counted.
-
-    Args:
-      jaxpr: the program.
-
-    Returns:
-      Its cost. It is computed once for each program.
-    """
-    known: Cost | None = jaxpr.cache.get("cost")
-    if known is None:
-        known = jaxpr.cache["cost"] = _cost(jaxpr)
-    return known
-
-
-def _cost(jaxpr: Jaxpr) -> Cost:
+    """What one run of a program costs; see the module for what is counted."""
     names = variable_names(jaxpr)
     resolve = line_resolver()
     given = sum(aval_bytes(var.aval) for var in (*jaxpr.constvars, *jaxpr.invars))

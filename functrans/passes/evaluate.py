@@ -15,13 +15,15 @@ Layer: ``passes``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import Primitive
@@ -33,22 +35,26 @@ from functrans.primitives.structural import cast_p, reduce_sum_p, reshape_p, tra
 from functrans.trace import Tracer, bind, elementwise, innermost_staging, replaying
 
 
+@analysis
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
     """Per equation, the variables that no later equation nor the result reads."""
-    known: list[list[Var]] | None = jaxpr.cache.get("last_uses")
-    if known is None:
-        alive = {v for v in jaxpr.outvars if isinstance(v, Var)}
-        known = []
-        for eqn in reversed(jaxpr.eqns):
-            dying = []
-            for var in (*eqn.outputs, *eqn.inputs):
-                if isinstance(var, Var) and var not in alive:
-                    alive.add(var)
-                    dying.append(var)
-            known.append(dying)
-        known.reverse()
-        jaxpr.cache["last_uses"] = known
-    return known
+    alive = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    found = []
+    for eqn in reversed(jaxpr.eqns):
+        dying = []
+        for var in (*eqn.outputs, *eqn.inputs):
+            if isinstance(var, Var) and var not in alive:
+                alive.add(var)
+                dying.append(var)
+        found.append(dying)
+    found.reverse()
+    return found
+
+
+@analysis
+def _runs(jaxpr: Jaxpr) -> Iterator[int]:
+    """How often a program ran before, up to the run for which it becomes an executable."""
+    return count()
 
 
 def evaluate(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any] | None = None) -> list[Any]:
@@ -65,9 +71,12 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any] | None = N
     if consts is None:
         consts = jaxpr.consts
     if _is_plain(args) and _is_plain(consts) and not (jaxpr.effects and innermost_staging()):
-        if "has_run" in jaxpr.cache:
+        run = jaxpr.cache.get(executable)
+        if run is not None:
+            results: list[Any] = run(*consts, *args)
+            return results
+        if next(_runs(jaxpr)):
             return executable(jaxpr)(*consts, *args)
-        jaxpr.cache["has_run"] = True
     return _interpret(jaxpr, args, consts)
 
 
@@ -120,16 +129,12 @@ _FREED_SIZE_BYTES = 4096
 _LARGEST_PROGRAM = 20_000
 
 
+@analysis
 def executable(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
     """The function ``(*consts, *args) -> results`` of plain values that a program stands for."""
-    known: Callable[..., list[Any]] | None = jaxpr.cache.get("executable")
-    if known is None:
-        if len(jaxpr.eqns) <= _LARGEST_PROGRAM:
-            known = _generate(jaxpr)
-        else:
-            known = partial(_run_long, jaxpr)
-        jaxpr.cache["executable"] = known
-    return known
+    if len(jaxpr.eqns) <= _LARGEST_PROGRAM:
+        return _generate(jaxpr)
+    return partial(_run_long, jaxpr)
 
 
 def _run_long(jaxpr: Jaxpr, *values: Any) -> list[Any]:
@@ -213,6 +218,7 @@ def _statements(
     return lines
 
 
+@analysis
 def loop_executable(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Callable[..., tuple[Any, ...]]:
     """The function that runs the program of a loop's body for all iterations.
 
@@ -226,14 +232,6 @@ def loop_executable(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Callable[..., 
       ``numbers`` it reads an entry of every sequence in ``xs`` and writes one of every sequence in
       ``ys``.
     """
-    key = f"loop {n_consts} {n_carry}"
-    known: Callable[..., tuple[Any, ...]] | None = jaxpr.cache.get(key)
-    if known is None:
-        known = jaxpr.cache[key] = _generate_loop(jaxpr, n_consts, n_carry)
-    return known
-
-
-def _generate_loop(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Callable[..., tuple[Any, ...]]:
     source = _Source()
     variables = (*jaxpr.constvars, *jaxpr.invars)
     names = [source.bind(var) for var in variables]

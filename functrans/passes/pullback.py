@@ -10,11 +10,11 @@ Layer: ``passes``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.errors import NonDifferentiableError
 from functrans.ir.avals import ShapedArray, Tape, Zero, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr
@@ -294,7 +294,7 @@ class _Params:
         return self._hash
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _derived_pullback(
     primitive: Primitive,
     params: _Params,

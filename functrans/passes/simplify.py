@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.ir.analyses import analysis, remember
 from functrans.ir.avals import ShapedArray, aval_of_plain
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
@@ -40,6 +41,7 @@ from functrans.state import current_config
 _LARGEST_INT = np.iinfo(np.int64).max
 
 
+@analysis
 def simplify(jaxpr: Jaxpr) -> Jaxpr:
     """The program with constants folded, common subexpressions merged and dead code removed.
 
@@ -49,18 +51,13 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
       A program with the same arguments, results, effects and live annotations, which computes the
       same bits. Unused constants are gone, arguments are not.
     """
-    known: Jaxpr | None = jaxpr if "is_simplified" in jaxpr.cache else jaxpr.cache.get("simplified")
-    if known is not None:
-        return known
     result = jaxpr
     for step in PIPELINE:
         before, result = result, step(result)
         if current_config.get().check_jaxprs:
             check_jaxpr(result)
             check_same_signature(before, result, step.__name__)
-    result.cache["is_simplified"] = True
-    if result is not jaxpr:
-        jaxpr.cache["simplified"] = result
+    remember(result, simplify, result)
     return result
 
 
@@ -216,15 +213,12 @@ def _with_equations(
     return replace(jaxpr, eqns=tuple(eqns), outvars=outvars, annotations=annotations, cache={})
 
 
+@analysis
 def has_annotations(jaxpr: Jaxpr) -> bool:
     """Whether something in a program or its sub-programs carries an annotation."""
-    known = jaxpr.cache.get("has_annotations")
-    if known is None:
-        known = bool(jaxpr.annotations) or any(
-            has_annotations(sub) for eqn in jaxpr.eqns for sub in subjaxprs(eqn.params)
-        )
-        jaxpr.cache["has_annotations"] = known
-    return bool(known)
+    return bool(jaxpr.annotations) or any(
+        has_annotations(sub) for eqn in jaxpr.eqns for sub in subjaxprs(eqn.params)
+    )
 
 
 # constants --------------------------------------------------------------------------------------
@@ -334,16 +328,11 @@ def dce(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
       The program with the results in ``used``, without the equations that only served the others
       and have no effects, and without constants that nothing reads. The arguments stay.
     """
-    table: dict[tuple[bool, ...], Jaxpr | None] = jaxpr.cache.setdefault("dce", {})
-    key = tuple(used)
-    if key not in table:
-        program = _without_dead(jaxpr, key)
-        table[key] = None if program is jaxpr else program  # itself would be a cycle
-    known = table[key]
-    return jaxpr if known is None else known
+    return _without_dead(jaxpr, tuple(used))
 
 
-def _without_dead(jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
+@analysis
+def _without_dead(jaxpr: Jaxpr, used: tuple[bool, ...]) -> Jaxpr:
     """What ``dce`` computes."""
     outvars = tuple([atom for atom, flag in zip(jaxpr.outvars, used, strict=True) if flag])
     live: set[Any] = {atom for atom in outvars if type(atom) is Var}

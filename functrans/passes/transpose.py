@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.errors import NonDifferentiableError
+from functrans.ir.analyses import analysis
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import LinearOperand, Primitive, is_linear
 from functrans.passes.nodes import OUTPUT, LinearEquation, Node, line_of
@@ -88,6 +89,7 @@ def _nodes_of(
     return nodes
 
 
+@analysis
 def separated(jaxpr: Jaxpr, linear: tuple[bool, ...]) -> Jaxpr:
     """The program with equations that hold programs cut in two where only a part is linear.
 
@@ -98,18 +100,14 @@ def separated(jaxpr: Jaxpr, linear: tuple[bool, ...]) -> Jaxpr:
       jaxpr: the program; the result is cached with it.
       linear: per argument, whether it is linear.
     """
-    table: dict[tuple[bool, ...], Jaxpr | None] = jaxpr.cache.setdefault("separated", {})
-    if linear not in table:
-        linear_vars = {var for var, flag in zip(jaxpr.invars, linear, strict=True) if flag}
-        eqns: list[Equation] = []
-        for eqn in jaxpr.eqns:
-            parts = _parts(eqn, linear_vars)
-            eqns.extend(parts)
-            linear_vars.update(parts[-1].outputs if _reads(parts[-1].inputs, linear_vars) else ())
-        is_same = all(map(operator.is_, eqns, jaxpr.eqns))
-        table[linear] = None if is_same else replace(jaxpr, eqns=tuple(eqns), cache={})
-    known = table[linear]
-    return jaxpr if known is None else known
+    linear_vars = {var for var, flag in zip(jaxpr.invars, linear, strict=True) if flag}
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        parts = _parts(eqn, linear_vars)
+        eqns.extend(parts)
+        linear_vars.update(parts[-1].outputs if _reads(parts[-1].inputs, linear_vars) else ())
+    is_same = all(map(operator.is_, eqns, jaxpr.eqns))
+    return jaxpr if is_same else replace(jaxpr, eqns=tuple(eqns), cache={})
 
 
 def _reads(inputs: Sequence[Any], linear_vars: set[Var]) -> bool:

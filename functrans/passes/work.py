@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import Aval, ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.ir.lowering import Pointwise
@@ -79,11 +80,9 @@ def _plain_work(rule: Any, size: int, given: Sequence[Any]) -> float:
     return total * max(rows, default=1)
 
 
+@analysis
 def program_bytes(jaxpr: Jaxpr) -> int:
     """The most memory that values of a program take at one time, its arguments left out."""
-    known: int | None = jaxpr.cache.get("bytes")
-    if known is not None:
-        return known
     alive: dict[Var, int] = {}
     now = peak = 0
     for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
@@ -94,7 +93,6 @@ def program_bytes(jaxpr: Jaxpr) -> int:
         peak = max(peak, now + inner)
         for var in dying:
             now -= alive.pop(var, 0)
-    jaxpr.cache["bytes"] = peak
     return peak
 
 

@@ -17,13 +17,13 @@ import dis
 import functools
 import itertools
 import types
-import weakref
 from collections import ChainMap, Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import WeakTable
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
@@ -187,8 +187,8 @@ def _is_of_arrays(name: str) -> bool:
     return name in _names_of_arrays()
 
 
-_looks: weakref.WeakKeyDictionary[types.CodeType, Look] = weakref.WeakKeyDictionary()
-_reasons: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_looks: WeakTable[types.CodeType, Look] = WeakTable("looks at code")
+_reasons: WeakTable[Any, str] = WeakTable("reasons for twins")
 
 
 def look_at(code: types.CodeType) -> Look:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.plain.standins import StandIn
 
 CALLED_TYPES = (
@@ -86,7 +87,7 @@ class _Patterns:
         return pattern_of(getattr(self.module, name), self.original_of)
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def with_calls_marked(code: types.CodeType) -> types.CodeType:
     """The code, in which ``float(...)`` loads another name than ``float`` alone does.
 

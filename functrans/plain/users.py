@@ -5,9 +5,10 @@ Layer: ``plain`` (first module).
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
+
+from functrans.caching import remembered
 
 LIBRARIES = frozenset(
     {
@@ -21,7 +22,7 @@ LIBRARIES = frozenset(
 """Packages whose functions are called as they are, as the standard library's are."""
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def is_user_module(name: str | None) -> bool:
     """Whether the functions of a module are user code."""
     top = (name or "__main__").partition(".")[0]

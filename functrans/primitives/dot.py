@@ -22,11 +22,11 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Routine
@@ -80,7 +80,7 @@ class _Layout:
     batch: int
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _layout(a_ndim: int, b_ndim: int, contract: Pairs, batch: Pairs, by: bool) -> _Layout:
     """The layout of a product.
 
@@ -207,7 +207,7 @@ class _Adjoint:
     axes: tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _adjoint(ndim: int, other_ndim: int, contract: Pairs, batch: Pairs, is_first: bool) -> _Adjoint:
     """The product for the cotangent of an operand.
 

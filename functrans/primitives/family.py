@@ -15,11 +15,11 @@ Layer: ``primitives``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.errors import ShapeError
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
 from functrans.ir.lowering import Pointwise
@@ -52,7 +52,7 @@ def dtype_key(aval: ShapedArray) -> Any:
     return _WEAK_TYPES.get(aval.dtype.kind, aval.dtype) if aval.weak else aval.dtype
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _resolve(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[np.dtype, ...]:
     """Result dtypes of a ufunc (NumPy's own promotion)."""
     all_weak = all(isinstance(key, type) for key in keys)

@@ -16,13 +16,13 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from textwrap import fill
 from typing import Any, TypeVar
 
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.caching import remembered
 from functrans.errors import ShapeError
 from functrans.ir.source import here
 from functrans.primitives.special_family import common_dtype
@@ -290,7 +290,7 @@ def pairs(packed: Any) -> Any:
 # bits -------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _small_counters(size: int) -> np.ndarray:
     counters = np.arange(size, dtype=_WORD)
     counters.flags.writeable = False

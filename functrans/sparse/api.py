@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from functrans.caching import Table
 from functrans.control.jit import jit
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
@@ -88,7 +88,7 @@ class SparseFunction:
         self._coloring = coloring
         self._kind = _MODES[order][mode]
         self._format = format
-        self._plans: OrderedDict[Hashable, _Plan] = OrderedDict()
+        self._plans: Table[Hashable, _Plan] = Table("plans of sparse derivatives", _MAX_PLANS)
         self._last: _Plan | None = None
         functools.update_wrapper(
             self, fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=()
@@ -228,11 +228,9 @@ class SparseFunction:
     def _plan_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Plan, Any]:
         call = call_of(self._who, self._fun, self._argnums, args, kwargs)
         key = _key(call, is_found=self._pattern is None)
-        plan = self._plans.get(key)
+        plan = self._plans.used(key)
         if plan is None or not plan.found.is_valid:
             plan = self._plans[key] = self._new_plan(call, args, kwargs)
-            if len(self._plans) > _MAX_PLANS:
-                self._plans.popitem(last=False)
         self._last = plan
         return plan, call.leaves
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from functrans.control.loops import scan_shape
 from functrans.control.programs import batch_jaxpr, hoist
+from functrans.ir.analyses import analysis
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal
 from functrans.sparse.dependence import Sets, is_equal
@@ -89,22 +90,20 @@ class Walk:
         return Value(first.aval, self.sets.union([v.dep for v in values], first.shape))
 
 
+@analysis
 def _last_uses(jaxpr: Jaxpr) -> dict[int, list[Any]]:
     """By the number of an equation the variables that nothing reads after it."""
-    known: dict[int, list[Any]] | None = jaxpr.cache.get("dependence_last_uses")
-    if known is None:
-        last: dict[Any, int] = {}
-        for position, eqn in enumerate(jaxpr.eqns):
-            for atom in eqn.inputs:
-                if type(atom) is not Literal:
-                    last[atom] = position
-        for atom in jaxpr.outvars:
-            last.pop(atom, None)
-        known = {}
-        for var, position in last.items():
-            known.setdefault(position, []).append(var)
-        jaxpr.cache["dependence_last_uses"] = known
-    return known
+    last: dict[Any, int] = {}
+    for position, eqn in enumerate(jaxpr.eqns):
+        for atom in eqn.inputs:
+            if type(atom) is not Literal:
+                last[atom] = position
+    for atom in jaxpr.outvars:
+        last.pop(atom, None)
+    dying: dict[int, list[Any]] = {}
+    for var, position in last.items():
+        dying.setdefault(position, []).append(var)
+    return dying
 
 
 def _read(env: dict[Any, Value], atom: Any) -> Value:

@@ -51,7 +51,7 @@ def _outcome(fun: Callable[..., Any], args: Any) -> tuple[Any, Exception | None]
 def is_compiled(fun: Any) -> bool:
     """Whether all programs of a jitted function are native as a whole or in parts."""
     programs = fun._programs.values()
-    return all(program.jaxpr.cache.get("native") is not None for program in programs)
+    return all(program.native is not None for program in programs)
 
 
 def assert_compiled_is_reference(fun: Callable[..., Any], *args: Any, what: str = "") -> Any:

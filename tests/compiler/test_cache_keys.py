@@ -16,6 +16,7 @@ from functrans.compiler import cache, compiled, engine
 from functrans.compiler.cache import cache_key
 from functrans.compiler.compiled import NativePart, _key_of, entry_of, plan_of
 from functrans.compiler.entry import ArraySpec, Entry, ScalarSpec
+from functrans.compiler.execution import execution_of
 from functrans.compiler.programs import write_program
 from functrans.ir.jaxpr import Jaxpr, Literal
 from functrans.ir.lowering import Pointwise
@@ -205,7 +206,7 @@ def test_arrays_that_the_code_contains_are_in_the_key() -> None:
     def program(*places: int) -> Jaxpr:
         (part,) = parts_of(lambda x, i: x[i], X, np.array(places))
         known = {part.jaxpr.invars[1]: np.array(places)}
-        part.jaxpr.cache["constants"] = known
+        execution_of(part.jaxpr).constants = known
         return part.jaxpr
 
     entry = Entry("entry", "program", (), ())

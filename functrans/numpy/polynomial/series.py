@@ -14,7 +14,6 @@ Reference: Clenshaw, A note on the summation of Chebyshev series (1955).
 
 from __future__ import annotations
 
-import functools
 import operator
 import warnings
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.caching import remembered
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, holds, inexact, is_known, value_of
 from functrans.numpy.cumulative import part
@@ -61,7 +61,7 @@ class Basis:
 # matrices of linear maps ------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=256)
+@remembered(256)
 def _matrix(basis: Basis, name: str, n: int, order: int) -> Any:
     """The matrix of one of NumPy's linear functions of ``n`` coefficients."""
     plain = basis.plain(name)
@@ -74,7 +74,7 @@ def _matrix(basis: Basis, name: str, n: int, order: int) -> Any:
     return result
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(64)
 def _products(basis: Basis, n: int, m: int) -> Any:
     """Coefficients of ``P[i] P[j]``: an array of shape ``(n, m, n + m - 1)``."""
     size = n + m - 1
