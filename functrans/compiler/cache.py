@@ -436,12 +436,16 @@ of primitives do not import; all other code may decide what object code a progra
 def cache_key(*parts: Any) -> str:
     """Name an entry.
 
-    The version of functrans and of its source, Python and NumPy (whose objects the code reads) are
-    always part of it.
+    What is the same for all programs of a process is always a part of the name:
+
+    - the version of functrans, since packagers may give all files one size and time;
+    - its source: rules of primitives, passes and the compiler decide what a program becomes;
+    - Python's version and build, whose objects the wrappers read and make;
+    - NumPy's version, likewise, and since its conventions are the rules'.
 
     Args:
-      *parts: whatever else the object code depends on (target, level, program), as values whose
-        ``repr`` is the same in every process.
+      *parts: whatever else the object code depends on, as values whose ``repr`` is the same in
+        every process (``compiler.compiled``).
     """
     return repr((_environment(), *parts))
 
@@ -450,7 +454,8 @@ def cache_key(*parts: Any) -> str:
 def _environment() -> tuple[str, ...]:
     """What is the same for all programs of a process."""
     abi = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
-    return (_source_digest(), abi, np.__version__)
+    own: str = sys.modules[__name__.partition(".")[0]].__version__
+    return (own, _source_digest(), abi, np.__version__)
 
 
 def _source_digest() -> str:

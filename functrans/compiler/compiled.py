@@ -406,9 +406,20 @@ def _native_function(
 def _key_of(jaxpr: Jaxpr, entry: Entry) -> tuple[str, ProgramText | None]:
     """The name of a native part's entry in the cache, and its text if that had to be written.
 
-    A part is what its prepared program says, with the values that its code contains; what a rule
-    writes is a part of the source, which every key contains. A primitive that is not functrans' own
-    may be any, so that what it writes counts, and so does what a Python function stands for.
+    Beside what every key contains (``cache_key``), it is made of
+
+    - the target: the triple, the processor and its features, of LLVM and llvmlite the versions;
+    - the structure of the prepared program: equations, parameters, types, literals and constants by
+      content. What a rule writes for them is a part of the source. A primitive that is not
+      functrans' own may be any, and so may what a Python function stands for: there the text that
+      they wrote counts, with the sizes that it reads from its table;
+    - arguments whose values the code contains;
+    - the entry: how arguments are checked, results are made, which memory results take over.
+
+    Lines, names and scopes of the program are not in it: errors are numbers, which the present
+    program explains. Nor are addresses of library functions, which are looked up at each load;
+    code does not depend on the width of their integers. The program that parts share has a name of
+    its own: target, level of optimisation and text.
     """
     text: ProgramText | None = None
     try:

@@ -38,6 +38,7 @@ import itertools
 import os
 import re
 import struct
+import sys
 import threading
 import warnings
 import weakref
@@ -71,12 +72,14 @@ class Target:
       cpu: name of the processor, in LLVM's terms.
       features: instruction sets, comma-separated with signs; empty for those of ``cpu``.
       llvm_version: version of LLVM, ``"22.1.0"``.
+      llvmlite_version: version of llvmlite, which makes LLVM's pipelines of passes.
     """
 
     triple: str
     cpu: str
     features: str
     llvm_version: str
+    llvmlite_version: str = ""
 
 
 # LLVM ------------------------------------------------------------------------------------------
@@ -198,11 +201,12 @@ def _target(cpu: str) -> Target:
     with _exclusive() as llvm:
         triple = _triple(llvm)
         version = ".".join(map(str, llvm.llvm_version_info))
+        binding = sys.modules["llvmlite"].__version__
         if cpu:
             _check_processor(triple, cpu)
-            return Target(triple, cpu, "", version)
+            return Target(triple, cpu, "", version, binding)
         features = llvm.get_host_cpu_features().flatten()
-        return Target(triple, llvm.get_host_cpu_name(), features, version)
+        return Target(triple, llvm.get_host_cpu_name(), features, version, binding)
 
 
 _PROCESSORS = re.compile(

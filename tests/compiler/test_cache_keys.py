@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numpy as np
 import pytest
 
@@ -153,7 +154,10 @@ ENTRIES: dict[str, Any] = {
     "parameters": (1,),
 }
 SPECS: dict[str, Any] = {"shape": (4,), "dtype": np.dtype("i8"), "scalar": True}
-TARGETS = {"triple": "other", "cpu": "other", "features": "+other", "llvm_version": "0"}
+TARGETS = {
+    "triple": "other", "cpu": "other", "features": "+other", "llvm_version": "0",
+    "llvmlite_version": "0",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -185,9 +189,10 @@ def test_what_a_process_runs_on_is_in_the_key(monkeypatch: Any) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(cache, "_source_digest", lambda: "another source")
         note()
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "__version__", "0.0")
-        note()
+    for module in (np, ft):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "__version__", "0.0")
+            note()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "abiflags", "t", raising=False)
         note()
@@ -197,6 +202,7 @@ def test_what_a_process_runs_on_is_in_the_key(monkeypatch: Any) -> None:
         )
         note()
     cache._environment.cache_clear()
+    assert engine.target().llvmlite_version == llvmlite.__version__
     for cpu in ("x86-64", "x86-64-v3", "x86-64-v4"):
         monkeypatch.setenv("FUNCTRANS_TARGET_CPU", cpu)
         note()
