@@ -2,7 +2,9 @@
 
 import dataclasses
 import hashlib
+import os
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -67,6 +69,40 @@ def test_primitives_of_one_name_have_their_own_code() -> None:
             np.testing.assert_array_equal(ft.jit(shift(k))(X), X + k)
             np.testing.assert_array_equal(ft.jit(inside, static_argnums=1)(X, k), X + 2 * k)
     np.testing.assert_array_equal(ft.jit(lambda x: shift(1.0)(shift(2.0)(x)))(X), X + 3)
+
+
+EDITED = """
+import numpy as np
+import functrans as ft
+from functrans.ir.lowering import Pointwise
+from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.trace import bind
+
+K = 1.0
+shift_p = Primitive(
+    "shift",
+    impl=lambda x: (x + K,),
+    abstract_eval=lambda x: (x.strong(),),
+    jvp=nondifferentiable,
+    lower=Pointwise(lambda e, x: e.add(x, e.constant(x.dtype, K))),
+)
+f = ft.jit(lambda x: ft.lax.fori_loop(0, 3, lambda _, c: bind(shift_p, c)[0], x))
+print(*f(np.zeros(2)), f.explain()[0].was_cached)
+"""
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_rule_that_was_edited_between_processes_has_other_code(tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+
+    def run(k: str) -> str:
+        file.write_text(EDITED.replace("K = 1.0", f"K = {k}"), encoding="utf-8")
+        os.utime(file, (1, 1))
+        done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    found = [run(k) for k in ("1.0", "2.0", "1.0")]
+    assert found == ["3.0 3.0 False", "6.0 6.0 False", "3.0 3.0 True"]
 
 
 def test_programs_of_one_key_have_one_text() -> None:
