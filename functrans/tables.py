@@ -1,31 +1,33 @@
-"""The functions behind ``Jaxpr``'s methods, which read the table of primitives.
+"""All primitives, and the functions behind ``Jaxpr``'s methods.
 
-Here: their table. ``deferred`` imports this module when the first of them is called. Not here: the
-functions.
+Here: their tables. ``deferred`` imports this module when the first of them is called. Not here: the
+functions and primitives.
 
 Layer: last.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from functrans.control import table as control
-from functrans.ir.encoding import install_primitives
 from functrans.ir.printing import pretty, to_dot
 from functrans.ir.serialize import load, reduce, save, structural_hash
 from functrans.passes.costs import program_cost
 from functrans.passes.pages import to_html
+from functrans.primitives import table as first_order
 from functrans.primitives.slicing import BasicIndex
-from functrans.primitives.table import PRIMITIVES
+
+PRIMITIVES = {p.name: p for p in (*first_order.PRIMITIVES, *control.PRIMITIVES)}
+"""All primitives by name, as files and hashes know them; no two have one name."""
+
+RECORDS = {record.__name__: record for record in (BasicIndex,)}
+"""Immutable classes of parameters, whose ``__slots__`` are the arguments of the constructor."""
 
 
-@functools.cache
 def jaxpr_methods() -> dict[str, Callable[..., Any]]:
     """The functions behind ``Jaxpr``'s methods."""
-    install_primitives((*PRIMITIVES, *control.PRIMITIVES), (BasicIndex,))
     return {
         "pretty": pretty,
         "to_dot": to_dot,

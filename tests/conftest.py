@@ -20,11 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import functrans as ft
-from functrans import state, tables
-
-# Users reach printing and files by way of Jaxpr's methods, which hand the tables over at first use;
-# tests call the functions behind them.
-tables.jaxpr_methods()
+from functrans import state
 
 settings.register_profile(
     "functrans",

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans import eval_jaxpr, lax, make_jaxpr
+from functrans import eval_jaxpr, lax, make_jaxpr, tables
+from functrans.control import table as control
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
-from functrans.ir import encoding, parameters
+from functrans.ir import parameters
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
@@ -26,6 +27,7 @@ from functrans.ir.source import SourceLine, resolve
 from functrans.ir.writing import SavedHook
 from functrans.passes.evaluate import evaluate
 from functrans.primitives import elementwise as ew
+from functrans.primitives import table as first_order
 from functrans.primitives.block_gather import gather_blocks_p
 from functrans.primitives.complex_parts import complex_of
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -56,9 +58,8 @@ opaque_p = Primitive(
 
 @pytest.fixture
 def _known_primitives(monkeypatch):
-    staged(lambda x: [x], VECTOR).pretty()  # installs the table, which is then added to
     for primitive in (call_p, opaque_p):
-        monkeypatch.setitem(encoding._primitives, primitive.name, primitive)
+        monkeypatch.setitem(tables.PRIMITIVES, primitive.name, primitive)
 
 
 def staged(fun, *avals, **options):
@@ -238,6 +239,12 @@ def test_dot_has_a_node_per_equation_and_a_cluster_per_subprogram():
 
 
 # checking ---------------------------------------------------------------------------------------
+
+
+def test_primitives_have_names_of_their_own():
+    found = [*first_order.PRIMITIVES, *control.PRIMITIVES]
+    assert len(tables.PRIMITIVES) == len(found)
+    assert all(tables.PRIMITIVES[p.name] is p for p in found)
 
 
 def test_check_accepts_staged_programs():

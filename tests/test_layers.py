@@ -200,16 +200,17 @@ torch.nn.modules
 torch.nn
 """,
     "control": """
-binomial collectives direct inline programs
+binomial collectives direct imperative inline programs signatures
 calls lanes
 native
-bodies call_records explanations lowered signatures
+bodies call_records explanations lowered
 custom_calls
 branches linear_solve
 loops
 reroll while_loop
 captured reversal steps
 revolve specialize
+staged_calls
 jit scanning
 closures
 caches checkpoint custom_root custom_rules

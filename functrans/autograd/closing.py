@@ -31,9 +31,10 @@ from functrans.autograd.session import Entry, Session
 from functrans.autograd.steps import Leaves, Place, Result, Step
 from functrans.autograd.tensors import Tensor
 from functrans.compiler.execution import execution_of
+from functrans.control.captured import for_compiler
 from functrans.control.explanations import Origin, origin
 from functrans.control.inline import inline_calls
-from functrans.control.jit import JitFunction, for_compiler
+from functrans.control.jit import JitFunction
 from functrans.control.native import jit_p
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.jaxpr import Jaxpr

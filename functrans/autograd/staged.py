@@ -32,7 +32,8 @@ from functrans.autograd.steps import Step, plain
 from functrans.autograd.tensors import Tensor
 from functrans.caching import Table
 from functrans.control.explanations import explain
-from functrans.control.jit import JitFunction, install_tensors
+from functrans.control.imperative import door
+from functrans.control.jit import JitFunction
 from functrans.control.lowered import LoweredStep
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.jaxpr import Var
@@ -97,7 +98,7 @@ class StepPrograms:
         """Call the function through a program that fits."""
         function = self._function()
         assert function is not None
-        leaves, treedef, static = function.split(args, kwargs)
+        leaves, treedef, static = function.signature.split(args, kwargs)
         key = (
             treedef,
             static,
@@ -296,7 +297,7 @@ class _Trace:
 
     def _traced(self, session: Session, args: Any, kwargs: Any) -> tuple[Step, str]:
         function, before, staging = self.function, self.before, session.staging
-        leaves, treedef, _ = function.split(args, kwargs)
+        leaves, treedef, _ = function.signature.split(args, kwargs)
         inner: list[Any] = []
         arguments: list[StagingTracer] = []
         for leaf in leaves:
@@ -313,7 +314,7 @@ class _Trace:
         for reached in before.tensors:  # arrays among the arguments may meet them
             if _is_free(reached):
                 session.adopt(reached)
-        given, named, containers = function.arguments_with(args, kwargs, treedef, inner)
+        given, named, containers = function.signature.arguments_with(args, kwargs, treedef, inner)
         result = function.function(*given, **named)
         _refuse_changed_containers(self.label, containers, treedef, inner)
         return closed(function, session, before, self.counts, leaves, arguments, result, self.start)
@@ -385,8 +386,8 @@ def _is_traced(leaf: Any) -> bool:
     return isinstance(leaf, Tracer) and getattr(leaf, "_trace", None) is not PERMANENT
 
 
-class Imperative:
-    """What ``control.jit`` asks about tensors."""
+class _Tensors:
+    """What ``control.jit`` asks about tensors: an ``Imperative``."""
 
     def is_known(self, function: JitFunction) -> bool:
         """Whether a function was found to work on tensors, or has declared state."""
@@ -419,21 +420,15 @@ class Imperative:
         return isinstance(leaf, Tensor)
 
     @contextmanager
-    def looking_for_tensors(self, function: JitFunction) -> Iterator[list[bool]]:
-        """Notice permanent tensors in a function that is being staged.
-
-        Yields:
-          A list that has an element afterwards if there were any; nothing was staged then.
-        """
-        found: list[bool] = []
+    def looking_for_tensors(self, function: JitFunction) -> Iterator[None]:
+        """Leave the block when a function that is being staged in it meets a permanent tensor."""
         outer = modes.session
         try:
             modes.update(session=outer or _Probe())
-            yield found
+            yield
         except _NeedsTensors:
             if outer is not None:
                 raise
-            found.append(True)
             function._imperative = StepPrograms(function)
         finally:
             modes.session = outer
@@ -454,9 +449,9 @@ class Imperative:
         """The programs of a function that works on tensors."""
         if function._imperative is None:
             function._imperative = StepPrograms(function)
-        programs: StepPrograms = function._imperative
-        return programs
+        assert isinstance(function._imperative, StepPrograms)
+        return function._imperative
 
 
-IMPERATIVE = Imperative()
-install_tensors(IMPERATIVE)
+IMPERATIVE = _Tensors()
+door.side = IMPERATIVE

@@ -198,32 +198,31 @@ class Executable(_Staged):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        function, kind = self._function, self._kind
-        leaves, treedef, static = function.split(args, kwargs)
+        signature, kind = self._function.signature, self._kind
+        leaves, treedef, static = signature.split(args, kwargs)
         if treedef != kind.in_treedef:  # perhaps arrays of dtype float0
-            args, kwargs = tree.fold_float0(args), tree.fold_float0(kwargs)
-            leaves, treedef, static = function.split(args, kwargs)
+            args, kwargs = tree.fold_float0((args, kwargs))
+            leaves, treedef, static = signature.split(args, kwargs)
         if treedef != kind.in_treedef:
             raise TypeError(
-                f"{function._label}: compiled for arguments of structure "
+                f"{signature.label}: compiled for arguments of structure "
                 f"{tree.describe(kind.in_treedef)}, got {tree.describe(treedef)}"
             )
         if static != kind.static:
             raise TypeError(
-                f"{function._label}: compiled for other values of its static arguments, or "
-                "another order of its dicts; call the "
-                "jitted function itself, or lower it again"
+                f"{signature.label}: compiled for other values of its static arguments, or "
+                "another order of its dicts; call the jitted function itself, or lower it again"
             )
-        values = function._canonical(leaves, args, kwargs)
+        values = signature.canonical(leaves, args, kwargs)
         for i, (value, aval) in enumerate(zip(values, self.in_avals, strict=True)):
             if aval_of(value) != aval:
-                path = function._paths(args, kwargs)[i]
+                path = signature.paths(args, kwargs)[i]
                 raise TypeError(
-                    f"{function._label}: {path} is {aval_of(value)}, but the function was compiled "
+                    f"{signature.label}: {path} is {aval_of(value)}, but the function was compiled "
                     f"for {aval}; call the jitted function itself, or lower it again"
                 )
         operands = (*self._captured, *values)
-        outs = call_program(self._hoisted, operands, function._name, self._donated, self._native)
+        outs = call_program(self._hoisted, operands, signature.name, self._donated, self._native)
         return tree.unflatten(kind.treedef, outs)
 
     @property

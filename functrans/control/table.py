@@ -13,16 +13,16 @@ from functrans.control import (
     custom_calls,
     external,
     guards,
-    jit,
     linear_solve,
     loops,
+    native,
     revolve,
     while_loop,
 )
 from functrans.passes import remat
 
 PRIMITIVES = (
-    *jit.PRIMITIVES,
+    *native.PRIMITIVES,
     *branches.PRIMITIVES,
     *loops.PRIMITIVES,
     *while_loop.PRIMITIVES,

@@ -1,7 +1,7 @@
 """Static values as JSON: parameters, literals, avals.
 
-Here: ``encode_value``, ``decode_value`` and the tables that they look names up in. Not here: whole
-programs and files (``ir.serialize``).
+Here: ``encode_value`` and ``decode_value``. Not here: whole programs and files (``ir.serialize``),
+the tables of primitives and records, in which names are looked up (``tables``).
 
 ``None``, booleans, integers, finite floats and strings stand for themselves, tuples are lists, and
 all else is an object with one key, which names the kind::
@@ -17,44 +17,18 @@ Layer: ``ir``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from functrans.deferred import deferred
 from functrans.errors import CacheFormatError, UnsupportedOperationError
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive
 
 _LARGEST_PLAIN_INT = 1 << 63
-
-_primitives: dict[str, Primitive] = {}
-_records: dict[str, type] = {}
-
-
-def install_primitives(primitives: Iterable[Primitive], records: Iterable[type] = ()) -> None:
-    """Tell by which names primitives and parameter classes are found in files; called once.
-
-    Args:
-      primitives: all primitives; their names are unique.
-      records: immutable classes of parameters whose ``__slots__`` are the arguments of the
-        constructor, in order (``BasicIndex``, frozen dataclasses with slots).
-    Raises:
-      ValueError: two primitives or records share a name.
-    """
-    by_name: dict[str, Primitive] = {}
-    for primitive in primitives:
-        if by_name.setdefault(primitive.name, primitive) is not primitive:
-            raise ValueError(f"install_primitives: two primitives are named {primitive.name!r}")
-    record_types: dict[str, type] = {}
-    for record in records:
-        if record_types.setdefault(record.__name__, record) is not record:
-            raise ValueError(f"install_primitives: two records are named {record.__name__!r}")
-    _primitives.clear()
-    _primitives.update(by_name)
-    _records.clear()
-    _records.update(record_types)
 
 
 def primitive_name(primitive: Primitive) -> str:
@@ -63,7 +37,7 @@ def primitive_name(primitive: Primitive) -> str:
     Raises:
       UnsupportedOperationError: the name does not say which primitive it is.
     """
-    if _primitives.get(primitive.name) is not primitive:
+    if deferred.primitives.get(primitive.name) is not primitive:
         raise UnsupportedOperationError(
             f"primitive {primitive.name} is not in the table of primitives, so that its name does "
             "not say what it does to readers of files and hashes; only functrans' own primitives "
@@ -78,7 +52,7 @@ def primitive_named(name: str) -> Primitive:
     Raises:
       CacheFormatError: there is none.
     """
-    primitive = _primitives.get(name)
+    primitive: Primitive | None = deferred.primitives.get(name)
     if primitive is None:
         raise CacheFormatError(
             f"it uses primitive {name!r}, which this version of functrans does not have; read it "
@@ -131,7 +105,7 @@ def encode_value(
         return {"dtype": dtype_text(value)}
     if isinstance(value, np.generic):
         return _encode_scalar(value)
-    if _records.get(cls.__name__) is cls:
+    if deferred.records.get(cls.__name__) is cls:
         fields = [getattr(value, name) for name in cls.__slots__]
         return {"record": [cls.__name__, [encode_value(f, program, stray) for f in fields]]}
     if stray is not None:
@@ -217,9 +191,9 @@ def decode_value(encoded: Any, program: Callable[[Any], Any], stray: Callable[[A
         return stray(content)
     if kind == "record":
         name, fields = content
-        if name not in _records:
+        if name not in deferred.records:
             raise CacheFormatError(f"it holds a parameter of unknown class {name!r}")
-        return _records[name](*[decode_value(item, program, stray) for item in fields])
+        return deferred.records[name](*[decode_value(item, program, stray) for item in fields])
     if kind not in _DECODERS:
         raise CacheFormatError(f"it holds a value of unknown kind {kind!r}")
     return _DECODERS[kind](content)

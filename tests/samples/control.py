@@ -17,9 +17,9 @@ from functrans.control import (
     callbacks,
     custom_calls,
     external,
-    jit,
     linear_solve,
     loops,
+    native,
     revolve,
     while_loop,
 )
@@ -66,14 +66,14 @@ def _jit_samples(rng: Rng) -> Iterator[Sample]:
     call = ft.jit(_two)
     for label, x_shape, y_shape in (("same", (3,), (3,)), ("broadcast", (2, 1), (3,))):
         args = uniform(rng, x_shape), uniform(rng, y_shape)
-        yield captured(jit.jit_p, label, call, args, _two(*args))
+        yield captured(native.jit_p, label, call, args, _two(*args))
     args = uniform(rng, (0, 2)), uniform(rng, ())
-    yield captured(jit.jit_p, "empty", call, args, _two(*args))
+    yield captured(native.jit_p, "empty", call, args, _two(*args))
     nested = ft.jit(lambda x: ft.jit(np.cos)(x) * 2.0)
     x = uniform(rng, (3,))
-    yield captured(jit.jit_p, "nested", nested, (x,), np.cos(x) * 2)
+    yield captured(native.jit_p, "nested", nested, (x,), np.cos(x) * 2)
     z = annulus(rng, (2,))
-    yield captured(jit.jit_p, "complex", ft.jit(lambda z: z * z), (z,), z * z)
+    yield captured(native.jit_p, "complex", ft.jit(lambda z: z * z), (z,), z * z)
 
 
 # branches ---------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def _external_samples(rng: Rng) -> Iterator[Sample]:
 
 
 ROWS = (
-    Row(jit.jit_p, _jit_samples),
+    Row(native.jit_p, _jit_samples),
     Row(branches.cond_p, _cond_samples),
     Row(branches.cond_lanes_p, _cond_lanes_samples),
     Row(loops.scan_p, _scan_samples),
