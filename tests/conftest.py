@@ -11,14 +11,13 @@ for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import gc
-import random
-import zlib
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import cases
 import functrans as ft
 from functrans import state
 
@@ -39,26 +38,23 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Chooses among the cases of tests that loop over them, as ``-k`` does among tests."""
+    parser.addoption("--case", default="", help="run the cases with this text in their name only")
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the test's own name."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+    return cases.generator(request.node.nodeid)
 
 
 @pytest.fixture(autouse=True)
 def no_state_left_behind() -> Iterator[None]:
     """Every test starts from the same seed, and leaves the global state as it found it."""
-    random.seed(0)
-    errors = np.geterr()
-    yield
-    traces = state.open_traces.get()
-    if traces:
-        state.open_traces.set(())  # so that the next test does not fail for this one
-    assert not traces, f"open traces after the test: {[trace.label for trace in traces]}"
-    assert state.current_config.get() == state.Config(), "the configuration was changed"
-    assert state.name_scope.get() == "", "a name scope is open"
-    assert state.batch_axis.get() is None, "a batch axis is open"
-    assert np.geterr() == errors, "NumPy's error state was changed"
+    assert state.current_config.get() == state.Config(), "the configuration was changed before"
+    with cases.no_state_left_behind():
+        yield
 
 
 @pytest.fixture

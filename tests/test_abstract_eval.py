@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.errors import FunctransError
 from functrans.ir.check import check_jaxpr
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
@@ -17,7 +18,7 @@ from samples import ROWS, Refused, Row, each_sample
 _DTYPES = (np.bool_, np.int32, np.float32, np.float64, np.complex64, np.complex128)
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_aval_is_that_of_the_result(row: Row, label: str) -> None:
     sample = row.sample(label)
     outs = evaluated(row, sample)
@@ -29,7 +30,7 @@ def test_aval_is_that_of_the_result(row: Row, label: str) -> None:
         assert aval.weak == (type(out) in (bool, int, float, complex))
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_aval_does_not_read_values(row: Row, label: str) -> None:
     def outs(sample: Any) -> Any:
         return row.primitive.abstract_eval(*map(aval_of, sample.operands), **sample.params)
@@ -107,8 +108,8 @@ _OF_VALUES: dict[str, type[Exception]] = {
 
 
 @pytest.mark.filterwarnings("ignore")  # of values: NaN, overflow
-@pytest.mark.parametrize("other", [_in_other_dtypes, _in_other_shapes])
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each("other", [_in_other_dtypes, _in_other_shapes])
+@each(("row", "label"), each_sample(), by="row")
 def test_operands_are_refused_or_give_the_aval_told(row: Row, label: str, other: Any) -> None:
     """What programs from elsewhere may contain: a wrong aval would be a wrong memory."""
     primitive, params = row.primitive, row.sample(label).params

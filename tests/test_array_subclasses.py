@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from helpers import evaluated
 from samples import Row, each_sample
 
@@ -18,7 +19,7 @@ def _marked(operand: Any) -> Any:
     return operand.view(Marked) if type(operand) is np.ndarray else operand
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_a_primitive_gives_the_same(row: Row, label: str) -> None:
     expected = evaluated(row, row.sample(label))
     sample = row.sample(label)

@@ -4,9 +4,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pytest
 
 import functrans as ft
+from cases import each
 from helpers import assert_close
 from samples import Row, Sample, each_sample
 
@@ -40,7 +40,7 @@ def test_there_are_samples() -> None:
     assert len(BATCHED) > 1500
 
 
-@pytest.mark.parametrize(("row", "label"), BATCHED)
+@each(("row", "label"), BATCHED, by="row")
 def test_batch_is_the_loop(row: Row, label: str) -> None:
     examples = [row.sample(label, seed) for seed in range(SIZE)]
     sample = examples[0]
@@ -65,7 +65,7 @@ def test_batch_is_the_loop(row: Row, label: str) -> None:
         assert [out.dtype for out in outs] == [out.dtype for out in expected], axes
 
 
-@pytest.mark.parametrize(("row", "label"), BATCHED)
+@each(("row", "label"), BATCHED, by="row")
 def test_batch_of_none_is_empty(row: Row, label: str) -> None:
     sample = row.sample(label)
     with np.errstate(all="ignore"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans import functional
 from functrans.compat import torch
 from functrans.errors import NestingError, NonDifferentiableError
@@ -340,7 +341,7 @@ def is_differentiable_elementwise(row: Row, _: Any) -> bool:
     return row.primitive.elementwise is not None and row.is_differentiable
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample(is_differentiable_elementwise))
+@each(("row", "label"), each_sample(is_differentiable_elementwise), by="row")
 def test_partials_read_only_what_they_save(row: Row, label: str, rng: Any) -> None:
     sample = row.sample(label)
     family = row.primitive.elementwise

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.ir.jaxpr import Jaxpr, subjaxprs
 from functrans.testing import random_like
 from samples import Row, Sample, each_row, each_sample
@@ -48,7 +49,7 @@ def _dtypes(values: Any) -> list[str]:
     return [np.asarray(value).dtype.name for value in values]
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample(_is_floating))
+@each(("row", "label"), each_sample(_is_floating), by="row")
 def test_value_keeps_single_precision(row: Row, label: str) -> None:
     sample = _single(row, label)
     with np.errstate(all="ignore"):
@@ -56,7 +57,7 @@ def test_value_keeps_single_precision(row: Row, label: str) -> None:
     assert not set(_dtypes(outs)) & set(DOUBLE)
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample(_has_derivative))
+@each(("row", "label"), each_sample(_has_derivative), by="row")
 def test_derivatives_keep_single_precision(row: Row, label: str, rng: np.random.Generator) -> None:
     sample = _single(row, label)
     fun = row.function(sample)
@@ -84,9 +85,10 @@ def _wide_results(jaxpr: Jaxpr) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "label"),
     each_sample(lambda row, sample: _has_derivative(row, sample) and row.name not in DOUBLE_INSIDE),
+    by="row",
 )
 def test_derivatives_compute_in_single_precision(
     row: Row, label: str, rng: np.random.Generator
@@ -105,7 +107,7 @@ def test_derivatives_compute_in_single_precision(
     assert _wide_results(jaxpr) == []
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample(lambda row, sample: row.numpy is not None))
+@each(("row", "label"), each_sample(lambda row, sample: row.numpy is not None), by="row")
 def test_promotion_is_that_of_numpy(row: Row, label: str) -> None:
     sample = row.sample(label)
     with np.errstate(all="ignore"):
@@ -185,8 +187,8 @@ def _mixes_precision(row: Row, sample: Sample) -> bool:
     return is_elementwise and is_plain and len(_doubles(sample)) > 1
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample(_mixes_precision))
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@each(("row", "label"), each_sample(_mixes_precision), by="row")
+@each("dtype", [np.float16, np.float32])
 def test_derivatives_are_computed_in_the_precision_of_the_result(
     row: Row, label: str, dtype: Any
 ) -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
+from cases import each
 from helpers import ROUNDING, evaluated
 from samples import ROWS, Row, each_sample
 
@@ -25,7 +25,7 @@ def _results(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_impl_computes_its_definition(row: Row, label: str) -> None:
     sample = row.sample(label)
     outs = evaluated(row, sample)
@@ -47,7 +47,7 @@ def test_impl_computes_its_definition(row: Row, label: str) -> None:
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_impl_leaves_operands_alone(row: Row, label: str) -> None:
     sample, same = row.sample(label), row.sample(label)
     outs = evaluated(row, sample)
@@ -62,7 +62,7 @@ def test_impl_leaves_operands_alone(row: Row, label: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_impl_accepts_other_layouts(row: Row, label: str) -> None:
     sample = row.sample(label)
     outs = evaluated(row, sample)
@@ -84,9 +84,7 @@ def _strided(x: np.ndarray) -> np.ndarray:
     return view
 
 
-@pytest.mark.parametrize(
-    ("row", "label"), each_sample(lambda row, _: row.primitive.memory == "own")
-)
+@each(("row", "label"), each_sample(lambda row, _: row.primitive.memory == "own"), by="row")
 def test_results_lie_in_memory_of_their_own_if_the_record_says_so(row: Row, label: str) -> None:
     sample = row.sample(label)
     outs = evaluated(row, sample)

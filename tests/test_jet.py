@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 
 import functrans as ft
+from cases import each
 from helpers import rounding_of
 from samples import Row, Sample, each_sample
 
@@ -51,7 +52,7 @@ def test_there_are_samples() -> None:
     assert len(SMOOTH) > 500
 
 
-@pytest.mark.parametrize(("row", "label"), SMOOTH)
+@each(("row", "label"), SMOOTH, by="row")
 def test_every_primitive(row: Row, label: str, rng: np.random.Generator) -> None:
     sample = row.sample(label)
     fun = row.function(sample)

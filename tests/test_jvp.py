@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.ir.primitive import nondifferentiable
 from functrans.testing import central_difference, tolerance_of
 from helpers import assert_close, derivative_tolerance
@@ -24,7 +25,7 @@ def test_there_are_smooth_samples() -> None:
     assert len(SMOOTH) > 700
 
 
-@pytest.mark.parametrize(("row", "label"), SMOOTH)
+@each(("row", "label"), SMOOTH, by="row")
 def test_jvp_is_the_difference_quotient(row: Row, label: str, rng: np.random.Generator) -> None:
     sample = row.sample(label)
     fun = row.function(sample)
@@ -38,7 +39,7 @@ def test_jvp_is_the_difference_quotient(row: Row, label: str, rng: np.random.Gen
     assert_close(tangents, tuple(expected), "tangent", rtol)
 
 
-@pytest.mark.parametrize(("row", "label"), SMOOTH)
+@each(("row", "label"), SMOOTH, by="row")
 def test_jvp_is_linear_in_tangents(row: Row, label: str, rng: np.random.Generator) -> None:
     """The sum of the derivatives in one operand each, the others held constant."""
     sample = row.sample(label)

@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 import functrans as ft
+from cases import each
 from functrans import numpy as fnp
 from helpers import rounding_of
 from samples import Row, Sample, each_sample
@@ -41,7 +42,7 @@ def test_there_are_samples() -> None:
     assert len(SMOOTH) > 400
 
 
-@pytest.mark.parametrize(("row", "label"), SMOOTH)
+@each(("row", "label"), SMOOTH, by="row")
 def test_every_primitive(row: Row, label: str, rng: np.random.Generator) -> None:
     """With weights that are zero but for a few elements, each of which is differentiated alone."""
     sample = row.sample(label)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans import lax
 from functrans.passes.cotangents import Masked, add_cotangents
 from functrans.trace import bind
@@ -261,7 +262,7 @@ def test_movement_is_sampled() -> None:
     assert names >= {"split", "cast", "gather", "scatter_add", "cumsum", "unstack", "reduce_sum"}
 
 
-@pytest.mark.parametrize(("row", "label"), MOVING)
+@each(("row", "label"), MOVING, by="row")
 def test_infinite_slopes_behind_a_selection_do_not_come_through_movement(
     row: Row, label: str, rng: np.random.Generator
 ) -> None:

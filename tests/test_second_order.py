@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.ir.primitive import linear
 from functrans.testing import central_difference, inner, random_like, tolerance_of
 from helpers import assert_close, derivative_tolerance, rounding_of
@@ -54,7 +55,7 @@ class _Case:
         return ft.jvp(self.pushed, self.point, self.direction)[1]
 
 
-@pytest.mark.parametrize(("row", "label"), CURVED)
+@each(("row", "label"), CURVED, by="row")
 def test_second_derivatives_agree(row: Row, label: str, rng: np.random.Generator) -> None:
     sample = row.sample(label)
     case = _Case(row, sample, rng)

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 import functrans as ft
+from cases import each
 from functrans.testing import random_like
 from helpers import assert_close, staged
 from samples import Row, Sample, each_sample
@@ -30,7 +30,7 @@ def test_there_are_samples() -> None:
     assert len(DERIVED) > 900
 
 
-@pytest.mark.parametrize(("row", "label"), TRACED)
+@each(("row", "label"), TRACED, by="row")
 def test_program_computes_the_same(row: Row, label: str) -> None:
     sample = row.sample(label)
     positions = _array_positions(sample)
@@ -48,7 +48,7 @@ def test_program_computes_the_same(row: Row, label: str) -> None:
     assert [out.dtype for out in found] == [np.asarray(out).dtype for out in expected]
 
 
-@pytest.mark.parametrize(("row", "label"), TRACED)
+@each(("row", "label"), TRACED, by="row")
 def test_batched_program_computes_the_same(row: Row, label: str) -> None:
     sample, other = row.sample(label), row.sample(label, seed=1)
     positions = _array_positions(sample)
@@ -65,7 +65,7 @@ def test_batched_program_computes_the_same(row: Row, label: str) -> None:
         assert_close(staged(mapped)(*arrays), mapped(*arrays))
 
 
-@pytest.mark.parametrize(("row", "label"), DERIVED)
+@each(("row", "label"), DERIVED, by="row")
 def test_program_of_the_pushforward_computes_the_same(
     row: Row, label: str, rng: np.random.Generator
 ) -> None:
@@ -81,7 +81,7 @@ def test_program_of_the_pushforward_computes_the_same(
         assert_close(staged(pushed)(point, direction), pushed(point, direction))
 
 
-@pytest.mark.parametrize(("row", "label"), DERIVED)
+@each(("row", "label"), DERIVED, by="row")
 def test_program_of_the_pullback_computes_the_same(
     row: Row, label: str, rng: np.random.Generator
 ) -> None:
@@ -98,7 +98,7 @@ def test_program_of_the_pullback_computes_the_same(
         assert_close(staged(pulled)(point, cts), pulled(point, cts))
 
 
-@pytest.mark.parametrize(("row", "label"), DERIVED)
+@each(("row", "label"), DERIVED, by="row")
 def test_batched_pullback_is_the_loop(row: Row, label: str, rng: np.random.Generator) -> None:
     """The transposes and derivative rules are batched as the primitive is."""
     first, second = row.sample(label), row.sample(label, seed=1)

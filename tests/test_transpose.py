@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans import lax
 from functrans.ir.avals import Zero, is_differentiable_dtype
 from functrans.ir.primitive import LinearOperand, linear, multilinear
@@ -52,7 +53,7 @@ def _assert_same(first: float, second: float, values: Sequence[Any], scale: floa
     assert abs(first - second) <= 20 * rounding_of(*values) * (1 + scale), (first, second)
 
 
-@pytest.mark.parametrize(("row", "label"), LINEAR)
+@each(("row", "label"), LINEAR, by="row")
 def test_transpose_is_adjoint(row: Row, label: str, rng: np.random.Generator) -> None:
     """``<t(ct), x> == <ct, f(x) - f(0)>``, the other operands held constant."""
     sample = row.sample(label)
@@ -81,7 +82,7 @@ def test_transpose_is_adjoint(row: Row, label: str, rng: np.random.Generator) ->
             )
 
 
-@pytest.mark.parametrize(("row", "label"), SEVERAL)
+@each(("row", "label"), SEVERAL, by="row")
 def test_transpose_accepts_symbolic_zeros(row: Row, label: str, rng: np.random.Generator) -> None:
     """With several results, any cotangent but one may be ``Zero``."""
     sample = row.sample(label)
@@ -105,7 +106,7 @@ def test_transpose_accepts_symbolic_zeros(row: Row, label: str, rng: np.random.G
         np.testing.assert_allclose(have, together[i], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("row", "label"), PULLED)
+@each(("row", "label"), PULLED, by="row")
 def test_pullback_is_adjoint_to_pushforward(row: Row, label: str, rng: np.random.Generator) -> None:
     """Also at kinks, where the two must choose the same derivative."""
     sample = row.sample(label)

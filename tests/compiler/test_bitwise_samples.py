@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from compiler.bitwise import assert_compiled_is_reference, assert_same_bits
 from samples import Row, each_sample
 
@@ -20,7 +21,7 @@ def _name(row: Row, label: str) -> str:
     return f"{row.name} {label}"
 
 
-@pytest.mark.parametrize(("row", "label"), each_sample())
+@each(("row", "label"), each_sample(), by="row")
 def test_sample(row: Row, label: str) -> None:
     sample = row.sample(label)
     assert_compiled_is_reference(
@@ -28,13 +29,14 @@ def test_sample(row: Row, label: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "label"),
     each_sample(
         lambda row, sample: bool(
             row.is_differentiable and sample.has_derivative and row.moving(sample)
         )
     ),
+    by="row",
 )
 def test_derivatives_of_sample(row: Row, label: str) -> None:
     sample = row.sample(label)

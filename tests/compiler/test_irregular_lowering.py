@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from compiler.routine_harness import program, run, same_bits, serves
 from functrans.ir.lowering import Routine
 from functrans.primitives import convolution as cv
@@ -108,7 +109,7 @@ def check(primitive: Any, *operands: Any, **params: Any) -> None:
 # samples ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("row", "label"), _samples(EXACT))
+@each(("row", "label"), _samples(EXACT), by="row")
 def test_samples(row: Row, label: str) -> None:
     sample = row.sample(label)
     assert serves(row.primitive, *sample.operands, **sample.params)
@@ -119,7 +120,7 @@ def test_samples(row: Row, label: str) -> None:
             same_bits(one, other)
 
 
-@pytest.mark.parametrize(("row", "label"), _samples(ROUNDED))
+@each(("row", "label"), _samples(ROUNDED), by="row")
 def test_samples_with_rounding(row: Row, label: str) -> None:
     sample = row.sample(label)
     expected = evaluated(row, sample)

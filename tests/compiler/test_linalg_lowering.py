@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from compiler.routine_harness import program, run
 from functrans.compiler import symbols
 from functrans.ir.lowering import Expansion, Routine
@@ -50,13 +51,14 @@ def _compare(row: Row, operands: list[np.ndarray], params: Any, in_place: bool =
             np.testing.assert_allclose(x, y, rtol=0, atol=50 * np.finfo(y.dtype).eps * size)
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "label"),
     [
         pytest.param(row, sample.label, id=f"{row.name}-{sample.label}")
         for row in NATIVE
         for sample in row.samples()
     ],
+    by="row",
 )
 def test_samples(row: Row, label: str, library: str) -> None:
     sample = row.sample(label)

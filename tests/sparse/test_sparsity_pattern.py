@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
+from cases import each
 from functrans import lax
 from functrans.primitives import movement, slicing, structural
 from functrans.primitives.table import PRIMITIVES
@@ -63,7 +64,7 @@ SAMPLES = each_sample(
 )
 
 
-@pytest.mark.parametrize(("row", "label"), SAMPLES)
+@each(("row", "label"), SAMPLES, by="row")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_pattern_of_each_primitive(row: Row, label: str) -> None:
     sample = row.sample(label)
