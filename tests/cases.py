@@ -148,7 +148,8 @@ def _groups(cases: list[Case], by: str) -> dict[str, list[Case]]:
     groups: dict[str, list[Case]] = {}
     for case in cases:
         value = case.arguments[by]
-        groups.setdefault(str(getattr(value, "name", value)), []).append(case)
+        name = getattr(value, "name", None) or getattr(value, "__name__", None) or value
+        groups.setdefault(str(name), []).append(case)
     return groups
 
 

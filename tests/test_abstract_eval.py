@@ -50,7 +50,7 @@ def test_there_are_refused_operands() -> None:
     assert len(REFUSED) > 100
 
 
-@pytest.mark.parametrize(("row", "refused"), REFUSED)
+@each(("row", "refused"), REFUSED)
 def test_wrong_operands_are_refused(row: Row, refused: Refused) -> None:
     def by_aval() -> Any:
         return row.primitive.abstract_eval(*map(aval_of, refused.operands), **refused.params)
@@ -60,7 +60,7 @@ def test_wrong_operands_are_refused(row: Row, refused: Refused) -> None:
         call()
 
 
-@pytest.mark.parametrize(("row", "refused"), REFUSED_BY_AVAL)
+@each(("row", "refused"), REFUSED_BY_AVAL)
 def test_wrong_operands_are_refused_in_a_program(row: Row, refused: Refused) -> None:
     arrays = [x for x in refused.operands if hasattr(x, "shape")]
 

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import functrans
+from cases import each
 from functrans.ir.encoding import primitive_named
 from functrans.ir.primitive import Marker, Primitive, linear, multilinear, nondifferentiable
 from samples import NOT_SAMPLED, ROWS
@@ -97,7 +98,7 @@ def test_exceptions_are_still_needed() -> None:
         assert name not in rows, name
 
 
-@pytest.mark.parametrize("primitive", [pytest.param(p, id=p.name) for p in ALL])
+@each("primitive", [pytest.param(p, id=p.name) for p in ALL])
 def test_absent_rules_have_a_written_reason(primitive: Primitive) -> None:
     reasons = dict(primitive.reasons)
     assert len(reasons) == len(primitive.reasons)
@@ -109,7 +110,7 @@ def test_absent_rules_have_a_written_reason(primitive: Primitive) -> None:
         assert getattr(primitive, name) is None, f"{primitive.name}.{name} is there, a reason too"
 
 
-@pytest.mark.parametrize("primitive", [pytest.param(p, id=p.name) for p in ALL])
+@each("primitive", [pytest.param(p, id=p.name) for p in ALL])
 def test_fields_are_consistent(primitive: Primitive) -> None:
     assert primitive.name.isidentifier()
     assert callable(primitive.impl)

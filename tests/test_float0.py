@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.errors import NonDifferentiableError, ShapeError
 
 STATE = {"x": np.array([1.5, -0.5]), "n": np.array(3), "b": np.array(True)}
@@ -120,8 +121,8 @@ def floats(tree: Any) -> list[Any]:
     return [leaf for leaf in ft.tree.leaves(tree) if is_float(leaf)]
 
 
-@pytest.mark.parametrize("outer", TRANSFORMS)
-@pytest.mark.parametrize("inner", TRANSFORMS)
+@each("outer", TRANSFORMS)
+@each("inner", TRANSFORMS, by="inner")
 def test_every_transform_of_every_transform_carries_float0(outer: str, inner: str) -> None:
     transformed = TRANSFORMS[outer](TRANSFORMS[inner](function))
     with ft.config(native=False):

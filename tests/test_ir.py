@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans import eval_jaxpr, lax, make_jaxpr, tables
 from functrans.control import table as control
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
@@ -354,7 +355,7 @@ SIGNED = {"config", "padding"}  # negative numbers mean something
 UNCHECKED = {"policy", "rcond"} | parameters.OWN - {"mode", "op", "index"}
 
 
-@pytest.mark.parametrize("row", each_row(lambda row: not row.is_planned))
+@each("row", each_row(lambda row: not row.is_planned))
 def test_check_refuses_parameters_that_are_not_canonical(row):
     for sample in row.samples():
         jaxpr = make_jaxpr(lambda *x: row.apply(sample, *x))(*sample.operands)  # noqa: B023

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
+
 ROOT = Path(__file__).parent.parent / "functrans"
 
 LINES = """
@@ -353,7 +355,7 @@ def test_every_module_has_a_line() -> None:
         assert not missing, f"no longer in {package}: {missing}"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_imports_go_up(name: str) -> None:
     own = _line(name)
     for imported in sorted(_imports(name)):
@@ -367,7 +369,7 @@ def test_imports_go_up(name: str) -> None:
             assert places.get(its, -1) < places[mine], f"{name} imports {imported} below it"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_packages_are_not_imported_for_their_modules(name: str) -> None:
     """``from functrans.ir import Var`` would read the package; modules are named."""
     for imported in sorted(_imports(name)):
@@ -380,7 +382,7 @@ def test_packages_are_not_imported_for_their_modules(name: str) -> None:
         assert not is_package or imported in names, imported
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_no_import_of_functrans_is_deferred(name: str) -> None:
     """Not inside functions, and not by name."""
     if name in MAY_DEFER:
@@ -395,13 +397,13 @@ def test_no_import_of_functrans_is_deferred(name: str) -> None:
             assert not text.endswith(("import_module", "__import__")), f"line {node.lineno}: {text}"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_no_relative_imports(name: str) -> None:
     for node in ast.walk(TREES[name]):
         assert not (isinstance(node, ast.ImportFrom) and node.level), ast.unparse(node)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_slow_libraries_are_imported_at_first_use(name: str) -> None:
     for node in TREES[name].body:
         names = []
@@ -414,7 +416,7 @@ def test_slow_libraries_are_imported_at_first_use(name: str) -> None:
             assert top in ("functrans", *THIRD_PARTIES) or top in sys.stdlib_module_names, imported
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_the_emitter_is_read_by_the_compiler_only(name: str) -> None:
     """Rules of lowering are given it, so that importing functrans does not import it."""
     if name.split(".")[0] not in ("emitter", "compiler"):

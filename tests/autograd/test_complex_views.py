@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 import functrans.compat.torch as torch
+from cases import each
 from functrans.autograd import func, grad, no_grad, tensor
 
 Z = np.array([[0.3 + 0.8j, -0.6 + 0.2j, 0.5 - 0.9j], [1.1 - 0.4j, 0.7 + 0.6j, -0.2 + 1.3j]])
@@ -80,8 +80,8 @@ def program(view: Callable[[Any], Any], put: Callable[[Any, Any], Any]) -> Calla
     return run
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", WRITES)
+@each("name", CASES)
+@each("kind", WRITES, by="kind")
 def test_a_write_to_a_part_of_numbers_has_the_gradient_of_differences(name: str, kind: str) -> None:
     view, point, direction = CASES[name]
     run = program(view, WRITES[kind])

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans as ft
 import functrans.compat.torch as torch
+from cases import each
 from functrans.compat.torch import func
 
 VALUES = np.array([[1.0 + 2.0j, 0.5 - 1.0j], [-0.25 + 0.75j, 2.0 - 0.5j]])
@@ -174,8 +175,8 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("read", READS)
+@each("change", CHANGES)
+@each("read", READS)
 def test_a_conjugate_that_was_made_before_shows_what_its_base_holds_now(
     read: str, change: str
 ) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from cases import each
 from functrans.autograd import forward_ad as fw
 from functrans.autograd import from_numpy, func, grad, no_grad, tensor
 from functrans.autograd.function import Function
@@ -262,9 +263,9 @@ def _point(shape: Any, t: float) -> np.ndarray:
     return np.sin(1.0 + t + np.arange(float(np.prod(shape)))).reshape(shape)
 
 
-@pytest.mark.parametrize("seen", VIEWS)
-@pytest.mark.parametrize("written", VIEWS)
-@pytest.mark.parametrize("write", WRITES)
+@each("seen", VIEWS)
+@each("written", VIEWS)
+@each("write", WRITES, by="write")
 def test_views_made_before_see_values_and_tangents(write: str, written: str, seen: str) -> None:
     step = 1e-6
     ends = [_views_after(write, written, seen, s) for s in (0.0, step, -step)]

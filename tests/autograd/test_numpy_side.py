@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans as ft
 import functrans.autograd as imperative
 import functrans.compat.torch as torch
+from cases import each
 from functrans.autograd import Tensor, grad, tensor
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]])
@@ -125,7 +126,7 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each("name", METHODS)
 def test_a_wrong_keyword_is_reported_under_the_name_of_the_method(name: str) -> None:
     if name == "cuda":
         pytest.skip("refuses every call")
@@ -140,9 +141,7 @@ def test_a_wrong_keyword_is_reported_under_the_name_of_the_method(name: str) -> 
     assert_array_equal(x.numpy(), X)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in dir(torch) if inspect.isfunction(getattr(torch, n)) and n[0] != "_"]
-)
+@each("name", [n for n in dir(torch) if inspect.isfunction(getattr(torch, n)) and n[0] != "_"])
 def test_a_wrong_keyword_is_reported_under_the_name_of_the_function(name: str) -> None:
     with pytest.raises((TypeError, ValueError, ImportError, RuntimeError)) as error:
         getattr(torch, name)(tensor(X), nonsense=1)

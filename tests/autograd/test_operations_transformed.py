@@ -19,6 +19,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import functrans as ft
+from cases import each
 from functrans import tree
 from functrans.autograd import methods
 from functrans.compat import torch
@@ -173,7 +174,7 @@ def _runs() -> list[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("code", "transform"), _runs())
+@each(("code", "transform"), _runs(), by="transform")
 def test_operations_give_the_same_numbers_under_transforms(code: str, transform: str) -> None:
     case, expected = _case(code)
     if expected is None:

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 
 import functrans as ft
 import functrans.compat.torch as torch
+from cases import each
 from functrans import autograd
 from functrans.autograd.methods import arithmetic, comparison, pointwise, reductions
 
@@ -70,7 +71,7 @@ def test_the_tables_were_read() -> None:
     assert len(FUNCTIONS) > 90
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_results_are_written_to_out(name: str) -> None:
     call = FUNCTIONS[name]
     expected = call()
@@ -224,7 +225,7 @@ def _works(call: Callable[..., Any]) -> tuple[int, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")  # of what is deprecated in torch, too
-@pytest.mark.parametrize("name", [name for name in PUBLIC if name not in ALWAYS_RAISE])
+@each("name", [name for name in PUBLIC if name not in ALWAYS_RAISE])
 def test_out_is_written_or_refused_and_never_ignored(name: str) -> None:
     k, result = _works(PUBLIC[name])
     expected = [y.detach().clone() for y in _tensors(result)] or [torch.zeros(())]

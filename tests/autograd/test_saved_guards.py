@@ -14,6 +14,7 @@ import functrans as ft
 import functrans.compat.torch as torch
 import functrans.compat.torch.nn.functional as F  # noqa: N812  # the name that torch users give
 import functrans.numpy as fnp
+from cases import each
 from functrans.autograd import Tensor, from_numpy, grad, no_grad, tensor
 from functrans.autograd.graph import saved_tensors_hooks
 from samples.torch_operations import EXPRESSIONS, OPERANDS
@@ -152,7 +153,7 @@ class Program:
             yield [None if g is None else np.array(g.detach().numpy()) for g in outs]
 
 
-@pytest.mark.parametrize("code", CASES)
+@each("code", CASES)
 def test_a_derivative_is_right_or_refused_after_a_write(code: str) -> None:
     """Each operand and result is written to before each derivative; ways and kinds take turns."""
     turn = zlib.crc32(code.encode())
@@ -202,7 +203,7 @@ READ_WITHOUT_EFFECT = {
 }
 
 
-@pytest.mark.parametrize("code", CASES)
+@each("code", CASES)
 def test_an_operand_that_no_derivative_reads_may_be_written_to(code: str) -> None:
     """A write is refused if the derivative would be another one after it, and only then."""
     for target in Program.names(code):

@@ -8,6 +8,7 @@ import pytest
 
 import functrans as ft
 import functrans.compat.torch as torch
+from cases import each
 from functrans.compat.torch import func
 
 WRITES: dict[str, Callable[[Any], Any]] = {
@@ -45,9 +46,9 @@ def leaf() -> Any:
     return torch.arange(6.0).reshape(3, 2).requires_grad_()
 
 
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("split", SEVERAL)
+@each("write", WRITES)
+@each("part", PARTS)
+@each("split", SEVERAL, by="split")
 def test_one_of_several_views_is_written_to_outside_of_the_graph_only(
     split: str, part: str, write: str
 ) -> None:
@@ -190,7 +191,7 @@ def _call_of(name: str) -> tuple[Any, tuple[Any, ...]]:
     raise AssertionError(f"no operands for {name}")
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
+@each("name", IN_PLACE)
 def test_no_operation_writes_several_numbers_to_one_place(name: str) -> None:
     x, arguments = _call_of(name)
     before = x.tolist()

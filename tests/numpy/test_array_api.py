@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans import numpy as xp
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 
@@ -107,7 +108,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "dtype", "count", "result"), CASES)
+@each(("name", "dtype", "count", "result"), CASES, by="dtype")
 def test_elementwise(name, dtype, count, result):
     args = [values(dtype, number) for number in range(count)]
     if name == "acosh":

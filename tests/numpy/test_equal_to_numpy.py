@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.numpy.at import At
 from functrans.numpy.ufuncs import UFUNCS
 
@@ -327,9 +328,9 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("values", [(0,), (2, 0), (1,), (), (1, 1), (3,)])
-@pytest.mark.parametrize("shape", [(2,), (), (0,), (2, 2), (0, 3), (1, 3)])
-@pytest.mark.parametrize("write", WRITES)
+@each("values", [(0,), (2, 0), (1,), (), (1, 1), (3,)])
+@each("shape", [(2,), (), (0,), (2, 2), (0, 3), (1, 3)])
+@each("write", WRITES, by="write")
 def test_writes_of_nothing_and_to_nothing(write: str, shape: Any, values: Any) -> None:
     """The same array or the same refusal; NumPy's masks take values of one axis only."""
     if write == "masked" and len(values) > 1:

@@ -9,6 +9,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from cases import each
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 
 FUNCTIONS = {
@@ -50,7 +51,7 @@ CASES: list[tuple[str, Callable[..., Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - SAME))
+@each("name", sorted(FUNCTIONS.keys() - SAME))
 def test_keywords_that_numpy_lacks_are_declared_and_none_is_missing(name: str) -> None:
     function = FUNCTIONS[name]
     own = inspect.signature(function.traced).parameters

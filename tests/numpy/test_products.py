@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy_cases import Case, check
 
 import functrans as ft
+from cases import each
 from functrans import numpy as fnp
 
 R = np.random.default_rng(4)
@@ -154,9 +155,9 @@ def test_a_diagonal_needs_equal_extents(subscripts: str, shape) -> None:
             run(lambda *xs: np.einsum(subscripts, *xs))(*operands)
 
 
-@pytest.mark.parametrize("subscripts", ["ij,jk->ki", "ij,k->k", "ij,ij->j", "i,jk->", "ii,j->j"])
-@pytest.mark.parametrize("second", ["?", "b", "H", "q", "e", "f", "d", "F", "D"])
-@pytest.mark.parametrize("first", ["?", "b", "H", "q", "e", "f", "d", "F", "D"])
+@each("subscripts", ["ij,jk->ki", "ij,k->k", "ij,ij->j", "i,jk->", "ii,j->j"], by="subscripts")
+@each("second", ["?", "b", "H", "q", "e", "f", "d", "F", "D"])
+@each("first", ["?", "b", "H", "q", "e", "f", "d", "F", "D"])
 def test_einsum_sums_in_the_dtype_of_the_result(first: str, second: str, subscripts: str) -> None:
     """Also where an operand is summed alone: labels of its own, or of extent 1 elsewhere."""
     one = np.array([[100, 3, 90], [77, 1, 120], [99, 127, 5]]).astype(first)

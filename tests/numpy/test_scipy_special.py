@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.errors import UnsupportedOperationError
 from scipy import special
 
@@ -59,8 +60,8 @@ def test_other_ufuncs_of_scipy_are_refused() -> None:
         ft.grad(lambda x: special.smirnov(3, x))(0.2)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "bool", "int8", "int64"])
-@pytest.mark.parametrize("name", NAMES)
+@each("dtype", ["float16", "float32", "bool", "int8", "int64"], by="dtype")
+@each("name", NAMES)
 def test_dtypes(name: str, dtype: str) -> None:
     x = np.array([1, 0]).astype(dtype)
     function = getattr(ft.scipy.special, name)

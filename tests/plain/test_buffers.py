@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import functrans as ft
+from cases import each
 
 POINT = np.array([1.5, 2.05, 3.1])
 OUTSIDE = np.array([2.1, 1.0, 4.0])
@@ -92,9 +93,9 @@ def _is_known_only_by_values(name: str) -> bool:
     return name in ("compress", "by mask", "repeat", "item")
 
 
-@pytest.mark.parametrize("right", RIGHT)
-@pytest.mark.parametrize("left", LEFT)
-@pytest.mark.parametrize("name", OPERATIONS)
+@each("right", RIGHT)
+@each("left", LEFT)
+@each("name", OPERATIONS, by="name")
 def test_arrays_that_are_filled_are_operands_as_others(name: str, left: str, right: str) -> None:
     operation, a, b = OPERATIONS[name], LEFT[left], RIGHT[right]
     if left == "list" and name in ("sub", "add", "mul", "mod", "floordiv"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from helpers import check_scalar_program
 
 POINT = np.array([0.7, -0.4, 1.3, 0.2, 2.1, -1.6])
@@ -53,9 +54,9 @@ WRITES: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("see", SEEN)
-@pytest.mark.parametrize("make", MADE)
+@each("write", WRITES)
+@each("see", SEEN)
+@each("make", MADE, by="make")
 def test_parts_are_views(make: str, see: str, write: str) -> None:
     def f(x: Any) -> Any:
         y = MADE[make](x)

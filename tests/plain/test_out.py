@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from helpers import check_scalar_program
 
 POINT = np.array([0.7, -0.4, 1.3, 0.2, 2.1, -1.6])
@@ -97,10 +98,10 @@ def _called(how: str, name: str, a: Any, args: Any, kwargs: Any, out: Any) -> An
 HOW = ["method, keyword", "method, place", "function, keyword", "function, place"]
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[3]}")
+@each("how", HOW)
+@each("target", TARGETS)
+@each("source", SOURCES, by="source")
+@each("case", CASES, ids=lambda case: f"{case[0]} {case[3]}")
 def test_results_are_written_to_out(case: Any, source: str, target: str, how: str) -> None:
     name, args, kwargs, shape = case
     is_discrete = name in DISCRETE
@@ -196,8 +197,8 @@ has_dots = pytest.mark.skipif(
 
 
 @has_dots
-@pytest.mark.parametrize("operand", OPERANDS)
-@pytest.mark.parametrize("name", UFUNCS)
+@each("operand", OPERANDS)
+@each("name", UFUNCS)
 def test_dots_ask_for_arrays_without_axes_too(name: str, operand: str) -> None:
     ufunc = getattr(np, name)
 

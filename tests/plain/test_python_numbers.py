@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.errors import ConcretizationError
 
 Function = Callable[[Any], Any]
@@ -342,8 +343,8 @@ def _check_same(f: Function, x: Any, tolerance: float) -> None:
     np.testing.assert_allclose(tangent, slope, max(tolerance * 1e4, 1e-8))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", QUESTIONS)
+@each("kind", KINDS, by="kind")
+@each("name", QUESTIONS)
 def test_questions_for_the_class_have_the_answers_of_the_value(name: str, kind: str) -> None:
     make, x = KINDS[kind]
     _check_same(_asked(QUESTIONS[name], make), x, 1e-6 if kind == "single precision" else 1e-12)

@@ -31,6 +31,7 @@ from scipy.sparse import linalg as sparse_linalg
 from scipy.spatial.transform import Rotation
 
 import functrans as ft
+from cases import each
 from functrans.errors import ConcretizationError, FunctransError
 
 POINT = np.array([0.31, 1.73, -0.42, 0.83])
@@ -283,9 +284,9 @@ def _program(reader: Reader, fill: Callable[[Any], Any]) -> Callable[[Any], Any]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("fill", FILLINGS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("name", READERS)
+@each("transform", TRANSFORMS)
+@each("fill", FILLINGS, ids=lambda f: f.__name__)
+@each("name", READERS, by="name")
 def test_a_reader_is_right_or_raises(name: str, fill: Callable[[Any], Any], transform: str) -> None:
     program = _program(READERS[name], fill)
     expected = float(program(POINT))

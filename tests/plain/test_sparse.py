@@ -13,6 +13,7 @@ from scipy.sparse import coo_matrix, csr_array, csr_matrix, lil_matrix
 from scipy.sparse.linalg import spsolve
 
 import functrans as ft
+from cases import each
 from functrans.errors import UnsupportedOperationError
 from helpers import fourth_order_differences
 
@@ -167,8 +168,8 @@ def _is_offered(operation: str, kind: str, layout: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(("kind", "layout"), MATRICES)
+@each("operation", OPERATIONS, by="operation")
+@each(("kind", "layout"), MATRICES)
 def test_an_operation_is_that_of_scipy(kind: str, layout: str, operation: str) -> None:
     if not _is_offered(operation, kind, layout):
         pytest.skip("SciPy does not offer it")
@@ -176,9 +177,9 @@ def test_an_operation_is_that_of_scipy(kind: str, layout: str, operation: str) -
     check(lambda x: dense(apply(_triplets(make, x), x)), jit=layout == "csr")
 
 
-@pytest.mark.parametrize("operation", ["itself", "product", "congruence", "part", "solve"])
-@pytest.mark.parametrize("construction", CONSTRUCTIONS)
-@pytest.mark.parametrize(("kind", "layout"), MATRICES)
+@each("operation", ["itself", "product", "congruence", "part", "solve"], by="operation")
+@each("construction", CONSTRUCTIONS)
+@each(("kind", "layout"), MATRICES)
 def test_a_construction_is_that_of_scipy(
     kind: str, layout: str, construction: Any, operation: str
 ) -> None:
@@ -186,8 +187,8 @@ def test_a_construction_is_that_of_scipy(
     check(lambda x: dense(apply(construction(make, x), x)), jit=layout == "csr")
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(("kind", "layout"), MATRICES)
+@each("operation", OPERATIONS, by="operation")
+@each(("kind", "layout"), MATRICES)
 def test_formats_and_shapes_are_those_of_scipy(kind: str, layout: str, operation: str) -> None:
     if not _is_offered(operation, kind, layout):
         pytest.skip("SciPy does not offer it")
@@ -565,10 +566,10 @@ def _replace_data(d: Any, K: Any, V: Any, x: Any) -> None:
     K.data = K.data * x[1]
 
 
-@pytest.mark.parametrize("change", [_scale, _scale_data, _scale_matrix, _divide_matrix,
+@each("change", [_scale, _scale_data, _scale_matrix, _divide_matrix,
                                     _scale_other, _write, _write_data, _replace_data])  # fmt: skip
-@pytest.mark.parametrize("of", OF_MATRIX)
-@pytest.mark.parametrize("over", OVER_DATA)
+@each("of", OF_MATRIX)
+@each("over", OVER_DATA, by="over")
 def test_matrices_share_the_memory_of_their_data_as_those_of_scipy(
     over: str, of: str, change: Any
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import functrans as ft
+from cases import each
 from functrans.errors import FunctransError, UnsupportedOperationError
 
 pytestmark = [
@@ -146,9 +147,9 @@ QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("transform", ["grad", "jit"])
+@each("question", QUESTIONS)
+@each("operation", OPERATIONS, by="operation")
+@each("transform", ["grad", "jit"])
 def test_a_pattern_is_that_of_scipy_or_refused(
     transform: str, operation: str, question: str
 ) -> None:
@@ -370,9 +371,9 @@ CHANGES: dict[str, Callable[[Any, Any, Any], None]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("other", OTHER)
-@pytest.mark.parametrize("transform", ["grad", "jit"])
+@each("change", CHANGES)
+@each("other", OTHER, by="other")
+@each("transform", ["grad", "jit"])
 def test_what_is_written_to_a_matrix_is_seen_where_scipy_shares(
     transform: str, other: str, change: str
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from helpers import check_scalar_program
 
 POINT = np.array([0.7, -0.4, 1.3])
@@ -107,8 +108,8 @@ def _real(a: Any) -> Any:
     return np.sum(np.real(a) * np.arange(1.0, 4.0)[: np.size(a)]) + np.sum(np.imag(a)) ** 2
 
 
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("make", MADE)
+@each("write", WRITES)
+@each("make", MADE, by="make")
 def test_each_way_of_writing_reaches_other_names(make: str, write: str) -> None:
     if make == "complex" and write == "out of dot":
         pytest.skip("refused by NumPy")
@@ -125,8 +126,8 @@ def test_each_way_of_writing_reaches_other_names(make: str, write: str) -> None:
     check(f, is_short=True)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("make", MADE)
+@each("view", VIEWS)
+@each("make", MADE, by="make")
 def test_views_of_one_are_written_to_and_read(make: str, view: str) -> None:
     is_read_only = view == "broadcast"
 

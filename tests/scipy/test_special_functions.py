@@ -8,6 +8,7 @@ import pytest
 from special_cases import CASES, Case
 
 import functrans as ft
+from cases import each
 from functrans.errors import NonDifferentiableError
 from functrans.scipy import special as ours
 from functrans.scipy.special_ufuncs import SCIPY_UFUNCS
@@ -52,7 +53,7 @@ def test_every_ufunc_has_a_case() -> None:
     assert not sorted(set(SCIPY_UFUNCS) - set(names))
 
 
-@pytest.mark.parametrize("case", IDS)
+@each("case", IDS)
 def test_values_are_those_of_scipy(case: Case) -> None:
     operands = case.operands()
     expected = _results(getattr(theirs, case.name)(*operands))
@@ -64,7 +65,7 @@ def test_values_are_those_of_scipy(case: Case) -> None:
             np.testing.assert_allclose(one, other, rtol=case.rtol, atol=1e-14)
 
 
-@pytest.mark.parametrize("case", [each for each in IDS if each.values[0].exact])
+@each("case", [each for each in IDS if each.values[0].exact])
 def test_first_derivatives_are_exact(case: Case) -> None:
     """Against mpmath, differentiated in 40 digits."""
     function = getattr(ours, case.name)
@@ -150,7 +151,7 @@ def test_compiled_and_batched(case: Case) -> None:
     assert all(out.shape == (0,) for out in _results(function(*empty)))
 
 
-@pytest.mark.parametrize("case", [each for each in IDS if each.values[0].has_f32])
+@each("case", [each for each in IDS if each.values[0].has_f32])
 def test_single_precision_is_kept(case: Case) -> None:
     if any(np.asarray(x).dtype.kind == "i" for x in case.operands()):
         # Python's integers are weak, arrays of them are not.
@@ -194,7 +195,7 @@ def test_derivatives_in_orders_and_parameters_are_refused(case: Case, position: 
 UFUNCS = [each for each in IDS if each.values[0].name in SCIPY_UFUNCS]
 
 
-@pytest.mark.parametrize("case", UFUNCS)
+@each("case", UFUNCS)
 def test_ufuncs_of_scipy_reach_the_same_code(case: Case) -> None:
     point = _point(case)
 

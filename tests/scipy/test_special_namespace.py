@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.errors import NonDifferentiableError
 from functrans.scipy import special as ours
 from functrans.scipy.special_records import RECORDS
@@ -307,7 +308,7 @@ def test_counts_outside_their_range_give_nan() -> None:
         assert np.isnan(ours.nbdtrc(k, n, 0.5))
 
 
-@pytest.mark.parametrize("name", sorted(RECORDS))
+@each("name", sorted(RECORDS))
 def test_documentation(name: str) -> None:
     """Examples give what they show, and what is said of dtypes is true."""
     function = getattr(ours, name)

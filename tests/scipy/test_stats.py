@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.scipy import stats as ours
 from functrans.scipy.stats_continuous import CONTINUOUS
@@ -128,7 +129,7 @@ def test_every_distribution_has_a_case() -> None:
     assert len(EACH) + len(EACH_COUNT) > 250
 
 
-@pytest.mark.parametrize(("case", "method"), EACH)
+@each(("case", "method"), EACH, by="method")
 def test_values_are_those_of_scipy(case: Case, method: str) -> None:
     operands = _operands(case, method)
     found = getattr(getattr(ours, case.name), method)(*operands)
@@ -142,7 +143,7 @@ def test_values_are_those_of_scipy(case: Case, method: str) -> None:
     np.testing.assert_allclose(batched(*operands), found, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("case", "method"), EACH)
+@each(("case", "method"), EACH, by="method")
 def test_derivatives_in_all_operands(case: Case, method: str) -> None:
     operands, function = _operands(case, method), getattr(getattr(ours, case.name), method)
     rng = np.random.default_rng(5)
@@ -160,7 +161,7 @@ def test_derivatives_in_all_operands(case: Case, method: str) -> None:
     assert backward == pytest.approx(float(np.sum(ct * pushed)), rel=1e-10, abs=1e-12)
 
 
-@pytest.mark.parametrize(("case", "method"), EACH)
+@each(("case", "method"), EACH, by="method")
 def test_second_derivatives(case: Case, method: str) -> None:
     operands, function = _operands(case, method), getattr(getattr(ours, case.name), method)
 
@@ -560,7 +561,7 @@ DENSITIES = [
 ]
 
 
-@pytest.mark.parametrize(("distribution", "shapes"), DENSITIES)
+@each(("distribution", "shapes"), DENSITIES)
 def test_slopes_of_densities_at_the_ends_are_those_from_inside(distribution, shapes):
     """Where the density is finite; a slope that has no limit is infinite, with the right sign."""
     slope = ft.grad(distribution.pdf)
