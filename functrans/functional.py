@@ -348,11 +348,7 @@ def _vectors(who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool) 
             f"functional.{who}: v has {len(items)} arrays, but {name} has {len(avals)}"
         )
     return [
-        fit_tangent(
-            item,
-            aval,
-            functools.partial(_describe, who, "v", i if is_tuple else None),
-        )
+        fit_tangent(item, aval, functools.partial(_describe, who, "v", i if is_tuple else None))
         for i, (item, aval) in enumerate(zip(items, avals, strict=True))
     ]
 

@@ -132,11 +132,7 @@ def _register_dataclass(cls: type) -> None:
 
     optree = _optree()
     optree.register_pytree_node(
-        cls,
-        flatten_one,
-        unflatten_one,
-        path_entry_type=optree.GetAttrEntry,
-        namespace=NAMESPACE,
+        cls, flatten_one, unflatten_one, path_entry_type=optree.GetAttrEntry, namespace=NAMESPACE
     )
 
 
@@ -276,10 +272,7 @@ def transpose(outer: Any, inner: Any, tree: Any) -> Any:
         raise TreeMismatchError(
             f"tree.transpose: expected {n_outer} x {n_inner} leaves, got {len(flat)}"
         )
-    return unflatten(
-        inner,
-        [unflatten(outer, flat[i::n_inner]) for i in range(n_inner)],
-    )
+    return unflatten(inner, [unflatten(outer, flat[i::n_inner]) for i in range(n_inner)])
 
 
 def key_paths(tree: Any, root: str) -> list[str]:

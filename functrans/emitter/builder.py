@@ -58,14 +58,7 @@ class Module:
 
     def __str__(self) -> str:
         """The module as LLVM assembly."""
-        return "\n".join(
-            [
-                *self.globals.values(),
-                *self.declarations.values(),
-                *self.functions,
-                "",
-            ]
-        )
+        return "\n".join([*self.globals.values(), *self.declarations.values(), *self.functions, ""])
 
     def next_number(self) -> int:
         """A number for a name: another one at each call."""
@@ -519,8 +512,7 @@ class Builder:
     def insert(self, a: Value, element: Value, lane: int) -> Value:
         """A vector with one lane replaced."""
         return self.emit(
-            a.type,
-            f"insertelement {a.type} {a.text}, {element.type} {element.text}, i64 {lane}",
+            a.type, f"insertelement {a.type} {a.text}, {element.type} {element.text}, i64 {lane}"
         )
 
     def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
@@ -563,8 +555,7 @@ class Builder:
         if index.text == "0":
             return pointer
         place = self.emit(
-            POINTER,
-            f"getelementptr inbounds {type.element}, ptr {pointer.text}, i64 {index.text}",
+            POINTER, f"getelementptr inbounds {type.element}, ptr {pointer.text}, i64 {index.text}"
         )
         self.slots.move(pointer, index.text, type.size_bytes, place)
         return place

@@ -50,14 +50,10 @@ def _crossover(b: Builder, z: Pair) -> tuple[Value, Value, Value]:
     root = b.select(is_inside, inner, outer)
     is_steep = b.fcmp("ogt", ratio, b.const(x, 0.6417))
     arcsine = b.select(
-        is_steep,
-        inverse_trigonometry.atan2(b, x, root),
-        inverse_trigonometry.asin(b, ratio),
+        is_steep, inverse_trigonometry.atan2(b, x, root), inverse_trigonometry.asin(b, ratio)
     )
     arccosine = b.select(
-        is_steep,
-        inverse_trigonometry.atan2(b, root, x),
-        inverse_trigonometry.acos(b, ratio),
+        is_steep, inverse_trigonometry.atan2(b, root, x), inverse_trigonometry.acos(b, ratio)
     )
     # a - 1 without cancellation
     is_below = b.fcmp("olt", x, one)

@@ -42,10 +42,7 @@ def divide(b: Builder, x: Pair, y: Pair) -> Pair:
     im_by_real = b.fsub(xi, b.fmul(xr, ratio))
     im_by_imag = b.fsub(b.fmul(xi, ratio), xr)
     im = b.fmul(b.select(by_real, im_by_real, im_by_imag), scale)
-    return (
-        b.select(is_zero, b.fdiv(xr, ar), re),
-        b.select(is_zero, b.fdiv(xi, ar), im),
-    )
+    return (b.select(is_zero, b.fdiv(xr, ar), re), b.select(is_zero, b.fdiv(xi, ar), im))
 
 
 def compare(b: Builder, name: str, x: Pair, y: Pair) -> Value:

@@ -56,12 +56,7 @@ from functrans.primitives import linalg
 from functrans.primitives.complex_parts import absolute, real
 from functrans.primitives.movement import reverse
 from functrans.primitives.sorting import argsort, select_along
-from functrans.primitives.structural import (
-    broadcast_to,
-    reduce_sum,
-    reshape,
-    transpose,
-)
+from functrans.primitives.structural import broadcast_to, reduce_sum, reshape, transpose
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _ONE = np.ones((1, 1))

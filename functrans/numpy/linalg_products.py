@@ -18,9 +18,7 @@ from numpy.linalg import LinAlgError as LinAlgError
 from functrans.ir.source import here
 from functrans.numpy.common import as_array, read_only_view
 from functrans.numpy.dispatch import implements
-from functrans.numpy.linalg_norms import (
-    check_stacked,
-)
+from functrans.numpy.linalg_norms import check_stacked
 from functrans.numpy.linalg_norms import cond as cond
 from functrans.numpy.linalg_norms import matrix_norm as matrix_norm
 from functrans.numpy.linalg_norms import matrix_rank as matrix_rank
@@ -30,13 +28,7 @@ from functrans.numpy.shaping import matrix_transpose as transposed_matrices
 from functrans.primitives import dot as products
 from functrans.primitives.movement import stack
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import (
-    cast,
-    moveaxis,
-    normalize_axis,
-    reduce_sum,
-    reshape,
-)
+from functrans.primitives.structural import cast, moveaxis, normalize_axis, reduce_sum, reshape
 from functrans.trace import dtype_of, shape_of
 
 # products ---------------------------------------------------------------------------------------

@@ -12,15 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.numpy.common import (
-    NO_VALUE,
-    Shape,
-    as_array,
-    axes_of,
-    count_of,
-    flag,
-    stored,
-)
+from functrans.numpy.common import NO_VALUE, Shape, as_array, axes_of, count_of, flag, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import ALL_AXES, is_plain
 from functrans.primitives import complex_parts, structural

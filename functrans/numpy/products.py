@@ -94,11 +94,7 @@ def cross(
         return u[0] * v[1] - u[1] * v[0]
     if len(u) == 2 or len(v) == 2:
         u, v = (w if len(w) == 3 else [*w, 0 * w[0]] for w in (u, v))
-    parts = [
-        u[1] * v[2] - u[2] * v[1],
-        u[2] * v[0] - u[0] * v[2],
-        u[0] * v[1] - u[1] * v[0],
-    ]
+    parts = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]
     return movement.stack(parts, normalize_axis(axisc, len(shape_of(parts[0])) + 1, "axisc"))
 
 

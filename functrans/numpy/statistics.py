@@ -378,12 +378,7 @@ def histogramdd(
 
 @implements(np.histogram2d)
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: Any = None,
-    weights: Any = None,
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any, Any]:
     """Counts in the cells of a plane grid, and the edges along both axes."""
     if len(shape_of(as_array(x))) and shape_of(as_array(x)) != shape_of(as_array(y)):

@@ -205,5 +205,5 @@ Ends.__hash__ = object.__hash__  # type: ignore[method-assign]  # those that def
 
 
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
-    "scipy.integrate": lambda: {"odeint": odeint, "solve_ivp": solve_ivp},
+    "scipy.integrate": lambda: {"odeint": odeint, "solve_ivp": solve_ivp}
 }

@@ -42,14 +42,7 @@ from functrans.plain.memory import (
 )
 from functrans.plain.readers import stand_in
 from functrans.plain.sparse_dense import TracedDense
-from functrans.plain.twins import (
-    makers,
-    makers_by_name,
-    original_of,
-    register,
-    registered,
-    twin,
-)
+from functrans.plain.twins import makers, makers_by_name, original_of, register, registered, twin
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
@@ -602,10 +595,7 @@ def _distribution(value: Any) -> Any:
 
 def _vectorized(value: Any) -> Any:
     return Vectorized(
-        twin(value.pyfunc),
-        otypes=value.otypes,
-        excluded=value.excluded,
-        signature=value.signature,
+        twin(value.pyfunc), otypes=value.otypes, excluded=value.excluded, signature=value.signature
     )
 
 

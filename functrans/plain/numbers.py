@@ -33,14 +33,7 @@ from functrans.operators import is_plain_code, is_python_number, made_python_num
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
 from functrans.plain.marked import CALLED_TYPES, called
-from functrans.plain.memory import (
-    Buffer,
-    any_traced,
-    holds_tracer,
-    number_of,
-    run_through,
-    settled,
-)
+from functrans.plain.memory import Buffer, any_traced, holds_tracer, number_of, run_through, settled
 from functrans.plain.readers import reading
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.twins import (

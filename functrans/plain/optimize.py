@@ -447,11 +447,7 @@ def _linear_least_squares(a: Given, result: Any) -> Any:
     plain = np.asarray(result.x)
     lower, upper = pair_of_bounds(a["bounds"], plain.size)
     x = minimum(
-        "scipy.optimize.lsq_linear",
-        lambda v: 0.5 * fnp.sum(residuals(v) ** 2),
-        plain,
-        lower,
-        upper,
+        "scipy.optimize.lsq_linear", lambda v: 0.5 * fnp.sum(residuals(v) ** 2), plain, lower, upper
     )
     if not _is_traced(x):
         return result
@@ -679,9 +675,7 @@ def _of_optimize() -> dict[str, Any]:
         "curve_fit": _solver("curve_fit", _curve_fit),
         "root": _solver("root", _root, later=_system_later("root", "fun", "jac")),
         "fsolve": _solver(
-            "fsolve",
-            _system("fsolve", "func"),
-            later=_system_later("fsolve", "func", "fprime"),
+            "fsolve", _system("fsolve", "func"), later=_system_later("fsolve", "func", "fprime")
         ),
         "root_scalar": _solver("root_scalar", _root_scalar),
         "newton": _solver("newton", _number("newton", "func"), _staged(own.newton, "newton")),

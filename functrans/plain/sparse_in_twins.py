@@ -20,13 +20,7 @@ import numpy as np
 
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.plain.memory import (
-    PLAIN_KINDS,
-    buffer_in,
-    given,
-    home_of,
-    settled,
-)
+from functrans.plain.memory import PLAIN_KINDS, buffer_in, given, home_of, settled
 from functrans.plain.sparse import (
     TracedDict,
     TracedSparse,

@@ -330,11 +330,7 @@ def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
     )
 
 
-_SUMS = {
-    (1, 1): operator.add,
-    (1, -1): operator.sub,
-    (-1, 1): lambda p, q: q - p,
-}
+_SUMS = {(1, 1): operator.add, (1, -1): operator.sub, (-1, 1): lambda p, q: q - p}
 """SciPy's operations, by the signs of the operands."""
 
 

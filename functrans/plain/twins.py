@@ -38,14 +38,7 @@ from functrans.plain.marked import (
     with_calls_marked,
     without_marks,
 )
-from functrans.plain.memory import (
-    BUFFER_KINDS,
-    PLAIN_KINDS,
-    Buffer,
-    holds_tracer,
-    outside,
-    settled,
-)
+from functrans.plain.memory import BUFFER_KINDS, PLAIN_KINDS, Buffer, holds_tracer, outside, settled
 from functrans.plain.memos import Memo, memo, memo_of_call
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module

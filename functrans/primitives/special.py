@@ -151,12 +151,7 @@ def _one(
 
 
 def _of_scipy(
-    name: str,
-    partials: Any,
-    saves: tuple[str, ...],
-    routine: str = "",
-    *,
-    is_native: bool = False,
+    name: str, partials: Any, saves: tuple[str, ...], routine: str = "", *, is_native: bool = False
 ) -> Primitive:
     """An operation of SciPy; ``is_native`` where the emitter has a method of its name."""
     return elementwise_primitive(
@@ -246,11 +241,7 @@ def _sigmoid_rate(x: Any, y: Any) -> Any:
 
 
 sigmoid_p: Primitive = _one(
-    "sigmoid",
-    _plain(_plain_sigmoid),
-    lambda t, x, y: t * _sigmoid_rate(x, y),
-    "xy",
-    kinds="biufc",
+    "sigmoid", _plain(_plain_sigmoid), lambda t, x, y: t * _sigmoid_rate(x, y), "xy", kinds="biufc"
 )
 relu_p: Primitive = _one(
     "relu",
@@ -385,9 +376,7 @@ ndtr_p: Primitive = _of_scipy(
     "ndtr", (lambda t, x, y: t * (gaussian(x * _ROOT_HALF) / _ROOT_2_PI),), ("x",)
 )
 ndtri_p: Primitive = _of_scipy(
-    "ndtri",
-    (lambda t, x, y: t * (inverse_bell(2 * x, y * -math.sqrt(0.5)) * _ROOT_2_PI),),
-    ("xy",),
+    "ndtri", (lambda t, x, y: t * (inverse_bell(2 * x, y * -math.sqrt(0.5)) * _ROOT_2_PI),), ("xy",)
 )
 log_ndtr_p: Primitive = _of_scipy("log_ndtr", (lambda t, x, y: t * _log_ndtr_slope(x, y),), ("xy",))
 
@@ -437,11 +426,7 @@ def _plain_digamma(x: Any) -> Any:
 
 
 digamma_p: Primitive = _one(
-    "digamma",
-    _plain(_plain_digamma),
-    lambda t, x, y: t * zeta(2.0, x),
-    "x",
-    is_wide=False,
+    "digamma", _plain(_plain_digamma), lambda t, x, y: t * zeta(2.0, x), "x", is_wide=False
 )
 zeta_p: Primitive = _of_scipy(
     "zeta",

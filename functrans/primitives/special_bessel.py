@@ -43,10 +43,7 @@ def _cylinder(
     """
     return special_primitive(
         name,
-        (
-            refused_derivative(name, 0, "the order"),
-            lambda t, v, x, y: t * slope(v, x, y),
-        ),
+        (refused_derivative(name, 0, "the order"), lambda t, v, x, y: t * slope(v, x, y)),
         ("", saves),
         parameters="a",
         has_complex="c" in kinds,
@@ -123,15 +120,10 @@ hankel2e_p: Primitive = _cylinder(
     "hankel2e", lambda v, x, y: cy.hankel2e_derivative(1, v, x) + 1j * y, "aby", kinds="c"
 )
 struve_p: Primitive = _cylinder(
-    "struve",
-    lambda v, x, y: _far_struve_slope(v, x, y),
-    "aby",
-    kinds="r",
+    "struve", lambda v, x, y: _far_struve_slope(v, x, y), "aby", kinds="r"
 )
 modstruve_p: Primitive = _cylinder(
-    "modstruve",
-    lambda v, x, y: _struve_slope(modstruve, 1, v, x),
-    kinds="r",
+    "modstruve", lambda v, x, y: _struve_slope(modstruve, 1, v, x), kinds="r"
 )
 
 jv: ArrayFunction = user_function(jv_p, "The Bessel function of the first kind.")

@@ -65,11 +65,7 @@ complex_erfc_p: Primitive = special_primitive(
     has_complex=True,
 )
 complex_erfcx_p: Primitive = special_primitive(
-    "complex_erfcx",
-    (lambda t, x, y: t * erfcx_slope(x, y),),
-    ("xy",),
-    "erfcx",
-    has_complex=True,
+    "complex_erfcx", (lambda t, x, y: t * erfcx_slope(x, y),), ("xy",), "erfcx", has_complex=True
 )
 erfi_p: Primitive = special_primitive(
     "erfi", (lambda t, x, y: t * (ew.exp(x * x) * (2 / _ROOT_PI)),), ("x",), has_complex=True
@@ -81,11 +77,7 @@ dawsn_p: Primitive = special_primitive(
     "dawsn", (lambda t, x, y: t * _dawsn_slope(x, y),), ("xy",), has_complex=True
 )
 wofz_p: Primitive = special_primitive(
-    "wofz",
-    (lambda t, x, y: t * _wofz_slope(x, y),),
-    ("xy",),
-    has_complex=True,
-    has_real=False,
+    "wofz", (lambda t, x, y: t * _wofz_slope(x, y),), ("xy",), has_complex=True, has_real=False
 )
 fresnel_s_p: Primitive = special_primitive(
     "fresnel_s",
@@ -257,10 +249,7 @@ def _inverse_slopes(y: Any, x: Any, power: Any) -> tuple[Any, Any]:
 exprel_p: Primitive = special_primitive("exprel", (lambda t, x, y: t * _exprel_slope(x),), ("x",))
 boxcox_p: Primitive = special_primitive(
     "boxcox",
-    (
-        lambda t, a, b, y: t * ew.power(a, b - 1),
-        lambda t, a, b, y: t * _boxcox_slope(ew.log(a), b),
-    ),
+    (lambda t, a, b, y: t * ew.power(a, b - 1), lambda t, a, b, y: t * _boxcox_slope(ew.log(a), b)),
     ("ab", "ab"),
 )
 boxcox1p_p: Primitive = special_primitive(

@@ -241,10 +241,7 @@ def _digamma_rise_plain(q: Any, h: Any) -> Any:
 
 digamma_rise_p: Primitive = special_primitive(
     "digamma_rise",
-    (
-        lambda t, a, b, y: -t * zeta_decrease(2, a, b),
-        lambda t, a, b, y: t * trigamma(a + b),
-    ),
+    (lambda t, a, b, y: -t * zeta_decrease(2, a, b), lambda t, a, b, y: t * trigamma(a + b)),
     ("ab", "ab"),
     _digamma_rise_plain,
     is_wide=True,
@@ -270,10 +267,7 @@ beta_p: Primitive = special_primitive(
 )
 betaln_p: Primitive = special_primitive(
     "betaln",
-    (
-        lambda t, a, b, y: t * _log_slopes(a, b)[0],
-        lambda t, a, b, y: t * _log_slopes(a, b)[1],
-    ),
+    (lambda t, a, b, y: t * _log_slopes(a, b)[0], lambda t, a, b, y: t * _log_slopes(a, b)[1]),
     ("ab", "ab"),
 )
 
@@ -355,10 +349,7 @@ def _of_order(name: str, partials: tuple[Any, Any], saves: str, number: int, fac
     """A derivative of the incomplete beta function in its parameters."""
     return special_primitive(
         name,
-        (
-            *partials,
-            lambda t, a, b, c, y: t * _scaled_density(factor(a, b), a, b, c),
-        ),
+        (*partials, lambda t, a, b, c, y: t * _scaled_density(factor(a, b), a, b, c)),
         (saves, saves, "abc"),
         lambda a, b, c: betainc_derivatives(a, b, c)[number],
         is_wide=True,
@@ -372,20 +363,14 @@ def _third(name: str) -> tuple[Any, Any]:
 
 betainc_a_p: Primitive = _of_order(
     "betainc_a",
-    (
-        lambda t, a, b, c, y: t * betainc_aa(a, b, c),
-        lambda t, a, b, c, y: t * betainc_ab(a, b, c),
-    ),
+    (lambda t, a, b, c, y: t * betainc_aa(a, b, c), lambda t, a, b, c, y: t * betainc_ab(a, b, c)),
     "abc",
     0,
     lambda a, b: _log_slope(True, a, b),
 )
 betainc_b_p: Primitive = _of_order(
     "betainc_b",
-    (
-        lambda t, a, b, c, y: t * betainc_ab(a, b, c),
-        lambda t, a, b, c, y: t * betainc_bb(a, b, c),
-    ),
+    (lambda t, a, b, c, y: t * betainc_ab(a, b, c), lambda t, a, b, c, y: t * betainc_bb(a, b, c)),
     "abc",
     1,
     lambda a, b: _log_slope(False, a, b),
@@ -439,18 +424,12 @@ def _beta_inverse(derivative: ArrayFunction, a: Any, b: Any, x: Any) -> Any:
 
 gammaincinv_p: Primitive = special_primitive(
     "gammaincinv",
-    (
-        lambda t, a, b, y: t * _gamma_inverse_a(a, y),
-        lambda t, a, b, y: t * _gamma_rate(a, y),
-    ),
+    (lambda t, a, b, y: t * _gamma_inverse_a(a, y), lambda t, a, b, y: t * _gamma_rate(a, y)),
     ("ay", "ay"),
 )
 gammainccinv_p: Primitive = special_primitive(
     "gammainccinv",
-    (
-        lambda t, a, b, y: t * _gamma_inverse_a(a, y),
-        lambda t, a, b, y: -t * _gamma_rate(a, y),
-    ),
+    (lambda t, a, b, y: t * _gamma_inverse_a(a, y), lambda t, a, b, y: -t * _gamma_rate(a, y)),
     ("ay", "ay"),
 )
 betaincinv_p: Primitive = special_primitive(

@@ -265,9 +265,7 @@ def _rc_slopes(x: Any, y: Any, value: Any) -> tuple[Any, Any]:
     root = ew.sqrt(x)
     return (
         ew.where(
-            is_regular,
-            elliprd(inner, inner, x) * (-1 / 6),
-            (value - 1 / root) / (2 * (outer - x)),
+            is_regular, elliprd(inner, inner, x) * (-1 / 6), (value - 1 / root) / (2 * (outer - x))
         ),
         ew.where(
             is_regular,
@@ -279,10 +277,7 @@ def _rc_slopes(x: Any, y: Any, value: Any) -> tuple[Any, Any]:
 
 elliprc_p: Primitive = special_primitive(
     "elliprc",
-    (
-        lambda t, a, b, y: t * _rc_slopes(a, b, y)[0],
-        lambda t, a, b, y: t * _rc_slopes(a, b, y)[1],
-    ),
+    (lambda t, a, b, y: t * _rc_slopes(a, b, y)[0], lambda t, a, b, y: t * _rc_slopes(a, b, y)[1]),
     ("aby", "aby"),
 )
 elliprf_p: Primitive = special_primitive(

@@ -87,9 +87,7 @@ eval_chebyu_p: Primitive = _polynomial(
     "eval_chebyu", 2, lambda n, x: _lowered(n, lambda k: eval_gegenbauer(k, 2.0, x) * 2)
 )
 eval_genlaguerre_p: Primitive = _polynomial(
-    "eval_genlaguerre",
-    3,
-    lambda n, a, x: _lowered(n, lambda k: -eval_genlaguerre(k, a + 1, x)),
+    "eval_genlaguerre", 3, lambda n, a, x: _lowered(n, lambda k: -eval_genlaguerre(k, a + 1, x))
 )
 eval_laguerre_p: Primitive = _polynomial(
     "eval_laguerre", 2, lambda n, x: _lowered(n, lambda k: -eval_genlaguerre(k, 1.0, x))
@@ -239,10 +237,7 @@ def student_df(df: Any, x: Any) -> Any:
 
 stdtr_p: Primitive = special_primitive(
     "stdtr",
-    (
-        lambda t, a, b, y: t * student_df(a, b),
-        lambda t, a, b, y: t * student_density(a, b),
-    ),
+    (lambda t, a, b, y: t * student_df(a, b), lambda t, a, b, y: t * student_density(a, b)),
     ("ab", "ab"),
 )
 stdtrit_p: Primitive = special_primitive(

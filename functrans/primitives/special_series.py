@@ -368,10 +368,7 @@ def _with_ends(s: Any, q: Any, first: Any, second: Any) -> tuple[Any, Any]:
     if not is_end.any():
         return first, second
     end = np.where(is_pole | (q < 1), math.inf, 0.0)
-    return (
-        np.where(is_end, np.where(is_pole, -end, end), first),
-        np.where(is_end, end, second),
-    )
+    return (np.where(is_end, np.where(is_pole, -end, end), first), np.where(is_end, end, second))
 
 
 _SHIFTED = 10  # from here on Euler and Maclaurin's formula converges to rounding

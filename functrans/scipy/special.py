@@ -20,12 +20,7 @@ from functrans.numpy.common import as_array, axes_of
 from functrans.primitives import activations, reduction
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, sign
-from functrans.primitives.structural import (
-    broadcast_to,
-    cast,
-    kept_shape,
-    reshape,
-)
+from functrans.primitives.structural import broadcast_to, cast, kept_shape, reshape
 from functrans.scipy.special_bessel import agm as agm
 from functrans.scipy.special_bessel import airy as airy
 from functrans.scipy.special_bessel import airye as airye

@@ -40,13 +40,7 @@ from functrans.transforms.arguments import (
     tangent_dtype,
     traced_form,
 )
-from functrans.transforms.reverse import (
-    fit_tangent,
-    plain_leaf,
-    private,
-    record_primals,
-    split_aux,
-)
+from functrans.transforms.reverse import fit_tangent, plain_leaf, private, record_primals, split_aux
 
 
 def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
@@ -62,9 +56,7 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
     values, pushed = [], []
     for i, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
         value = differentiable_leaf(
-            leaf,
-            functools.partial(leaf_description, label, primals, i, "primals"),
-            allow_int=True,
+            leaf, functools.partial(leaf_description, label, primals, i, "primals"), allow_int=True
         )
         pushed.append(
             fit_tangent(
@@ -193,9 +185,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         pairs = []
         for i, (tangent, aval, node) in enumerate(zip(given, in_avals, inputs, strict=True)):
             value = fit_tangent(
-                tangent,
-                aval,
-                functools.partial(leaf_description, label, tangents, i, "tangents"),
+                tangent, aval, functools.partial(leaf_description, label, tangents, i, "tangents")
             )
             if node is not None:
                 pairs.append((node, value))

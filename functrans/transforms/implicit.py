@@ -76,11 +76,7 @@ def check_solver_name(who: str, solve: str | LinearSolver) -> None:
 
 
 def prepare_solver(
-    who: str,
-    matvec: Callable[[Any], Any],
-    example: Any,
-    solve: str | LinearSolver,
-    symmetric: bool,
+    who: str, matvec: Callable[[Any], Any], example: Any, solve: str | LinearSolver, symmetric: bool
 ) -> Prepared:
     """A function that solves ``matvec(x) = b``; what does not depend on ``b`` is done here.
 

@@ -365,10 +365,7 @@ def _joined(kind: _Kind, parts: Any) -> _Curved | None:
 
 
 def _laplacian_program(
-    jaxpr: Jaxpr,
-    kinds: Sequence[_Kind],
-    shapes: Sequence[tuple[int, ...]],
-    weights: Sequence[Any],
+    jaxpr: Jaxpr, kinds: Sequence[_Kind], shapes: Sequence[tuple[int, ...]], weights: Sequence[Any]
 ) -> tuple[Jaxpr, tuple[_Kind, ...]]:
     """The program ``(*args, *weights, *derivatives) -> (*outs, *derivatives)``."""
     n = len(jaxpr.invars)

@@ -357,9 +357,7 @@ def record_primals(
     checked = []
     for i, leaf in enumerate(leaves):
         value = differentiable_leaf(
-            leaf,
-            functools.partial(leaf_description, label, primals, i, "primals"),
-            allow_int=True,
+            leaf, functools.partial(leaf_description, label, primals, i, "primals"), allow_int=True
         )
         checked.append(value)
     recorded = Recorded(
@@ -407,9 +405,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         seeds = []
         for i, (value, aval, node) in enumerate(zip(cts, out_avals, out_nodes, strict=True)):
             value = fit_tangent(
-                value,
-                aval,
-                functools.partial(leaf_description, label, ct, i, "ct"),
+                value, aval, functools.partial(leaf_description, label, ct, i, "ct")
             )
             if node is not None:
                 seeds.append((node, value))

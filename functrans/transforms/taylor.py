@@ -31,13 +31,7 @@ from functrans.control.branches import cond_lanes_p, cond_p
 from functrans.control.checkpoint import checkpoint_p
 from functrans.control.loops import Shape, fixpoint, scan_p, scan_shape
 from functrans.control.native import jit_p
-from functrans.control.programs import (
-    Flags,
-    derived,
-    permute,
-    select,
-    split,
-)
+from functrans.control.programs import Flags, derived, permute, select, split
 from functrans.control.revolve import binomial_p, revolve_p
 from functrans.control.while_loop import bind_while, while_p
 from functrans.errors import NonDifferentiableError, ShapeError

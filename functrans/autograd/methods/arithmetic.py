@@ -255,10 +255,7 @@ def _with_alpha(
     _scaled(name, 1, alpha, b if b.dtype == dtype else a)
     factor = dtype.type(alpha)
     return composite(
-        label,
-        lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor),
-        a,
-        b,
+        label, lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor), a, b
     )
 
 

@@ -404,10 +404,7 @@ def eig(A: Tensor) -> Any:  # torch's name
 
 
 eigvals = _of_matrices(
-    "eigvals",
-    "LinalgEig",
-    lambda a: fnp.linalg.eigvals(_as_complex(a)),
-    "Eigenvalues, complex.",
+    "eigvals", "LinalgEig", lambda a: fnp.linalg.eigvals(_as_complex(a)), "Eigenvalues, complex."
 )
 
 

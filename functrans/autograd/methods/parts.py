@@ -84,9 +84,7 @@ def _cut(label: str, self: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Ten
     """Consecutive parts of an axis."""
     ends = np.cumsum(sizes).tolist()
     return _parts(
-        label,
-        self,
-        [_at(axis, slice(end - n, end)) for n, end in zip(sizes, ends, strict=True)],
+        label, self, [_at(axis, slice(end - n, end)) for n, end in zip(sizes, ends, strict=True)]
     )
 
 

@@ -22,26 +22,14 @@ GROUPS: dict[str, tuple[str, str]] = {
         "quantization",
         "there are no quantized dtypes; tensors are floating, integer or bool",
     ),
-    "distributed": (
-        "distributed and multi-process work",
-        "everything runs in one process",
-    ),
-    "devices": (
-        "CUDA and other devices",
-        "functrans computes on the CPU",
-    ),
+    "distributed": ("distributed and multi-process work", "everything runs in one process"),
+    "devices": ("CUDA and other devices", "functrans computes on the CPU"),
     "storage": (
         "storages and memory formats",
         "memory is that of ndarrays: use tensor.numpy(), tensor.copy_(...) or NumPy's strides",
     ),
-    "dtypes": (
-        "dtypes that NumPy lacks",
-        "dtypes are NumPy's, and bfloat16",
-    ),
-    "lazy": (
-        "lazy modules",
-        "give the numbers of input features",
-    ),
+    "dtypes": ("dtypes that NumPy lacks", "dtypes are NumPy's, and bfloat16"),
+    "lazy": ("lazy modules", "give the numbers of input features"),
     "duplicates": (
         "duplicates and renamed functions",
         "use the plain name (no _copy, unsafe_, native_), or torch.linalg",
@@ -309,12 +297,8 @@ _NAMES: dict[str, dict[str, str]] = {
             "householder_product ldl_factor ldl_factor_ex ldl_solve lu_factor lu_factor_ex vander"
         ),
     },
-    "torch.special": {
-        "rare": "airy_ai",
-    },
-    "torch.fft": {
-        "rare": "hfft2 hfftn ihfft2 ihfftn",
-    },
+    "torch.special": {"rare": "airy_ai"},
+    "torch.fft": {"rare": "hfft2 hfftn ihfft2 ihfftn"},
     "torch.utils": {
         "compiler": "benchmark bottleneck cpp_extension mobile_optimizer serialization",
         "rare": (

@@ -58,11 +58,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) 
 
 
 def load(
-    f: Any,
-    map_location: Any = None,
-    pickle_module: Any = None,
-    *,
-    weights_only: bool | None = None,
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None
 ) -> Any:
     """Read an object that ``save`` or PyTorch wrote, or a pickle.
 

@@ -9,14 +9,7 @@ Layer: ``emitter``.
 from __future__ import annotations
 
 from functrans.emitter.builder import Builder
-from functrans.emitter.math.common import (
-    at_least,
-    at_most,
-    fitted,
-    format_of,
-    horner,
-    power_of_two,
-)
+from functrans.emitter.math.common import at_least, at_most, fitted, format_of, horner, power_of_two
 from functrans.emitter.math.exponential import exp_below, exp_times, expm1_less, reduced
 from functrans.emitter.math.lanes import rarely
 from functrans.emitter.math.logarithm import log1p_sum

@@ -143,10 +143,7 @@ _BASE10 = {
         fitted("0x1.bcb7b1526e50ep-2", "0x1.95355baaafad3p-57"),
         fitted("0x1.34413509f78p-2", "0x1.fef311f12b358p-46"),
     ),
-    32: _Base(
-        fitted("0x1.bcb7b2p-2", "-0x1.5b235ep-27"),
-        fitted("0x1.3440p-2", "0x1.3509f8p-18"),
-    ),
+    32: _Base(fitted("0x1.bcb7b2p-2", "-0x1.5b235ep-27"), fitted("0x1.3440p-2", "0x1.3509f8p-18")),
 }
 
 

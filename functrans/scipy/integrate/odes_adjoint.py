@@ -76,10 +76,7 @@ def integrate_backsolve(
         befores = fnp.concatenate([start[None], times[:-1]])
         sums = fnp.zeros(sum(sizes), dtype_of(y))
         (adjoint, sums), time_cts = scan(
-            segment,
-            (fnp.zeros_like(y), sums),
-            (befores, times, values, ct_values),
-            reverse=True,
+            segment, (fnp.zeros_like(y), sums), (befores, times, values, ct_values), reverse=True
         )
         parts, position = [], 0
         for shape, size, dtype in zip(shapes, sizes, dtypes, strict=True):

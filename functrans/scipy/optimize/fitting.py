@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.scipy.optimize.arguments import (
-    finished,
-    flat_bounds,
-    flat_callback,
-    flat_derivative,
-)
+from functrans.scipy.optimize.arguments import finished, flat_bounds, flat_callback, flat_derivative
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
 from functrans.transforms.arguments import traced_form
 

@@ -364,10 +364,7 @@ def vhp(
         value, slopes = _slope(func, opened, "vhp", strict)
         gradients = _gradients(slopes, opened, vectors, create_graph)
         product = _filled(gradients, opened, strict, create_graph, "hessian")
-        return (
-            _closed(value, create_graph),
-            _closed(_nested(product, is_in_tuple), create_graph),
-        )
+        return (_closed(value, create_graph), _closed(_nested(product, is_in_tuple), create_graph))
 
 
 def hvp(
@@ -410,10 +407,7 @@ def hvp(
         pulled = _filled(twice, opened, strict, False, "hessian")
         gradients = _gradients(pulled, ones, vectors, create_graph)
         product = _filled(gradients, ones, strict, create_graph, "hessian")
-        return (
-            _closed(value, create_graph),
-            _closed(_nested(product, is_in_tuple), create_graph),
-        )
+        return (_closed(value, create_graph), _closed(_nested(product, is_in_tuple), create_graph))
 
 
 # Jacobians ---------------------------------------------------------------------------------------

@@ -251,10 +251,7 @@ def _check_probability(values: dict[str, Any]) -> None:
 
 
 class _Dropout(
-    Applied,
-    settings="p inplace",
-    shown="p={0.p}, inplace={0.inplace}",
-    prepare=_check_probability,
+    Applied, settings="p inplace", shown="p={0.p}, inplace={0.inplace}", prepare=_check_probability
 ):
     """What is random in training."""
 

@@ -23,9 +23,7 @@ from functrans.compat.torch.utils.samplers import RandomSampler as RandomSampler
 from functrans.compat.torch.utils.samplers import Sampler as Sampler
 from functrans.compat.torch.utils.samplers import SequentialSampler as SequentialSampler
 from functrans.compat.torch.utils.samplers import SubsetRandomSampler as SubsetRandomSampler
-from functrans.compat.torch.utils.samplers import (
-    WeightedRandomSampler as WeightedRandomSampler,
-)
+from functrans.compat.torch.utils.samplers import WeightedRandomSampler as WeightedRandomSampler
 
 
 def __getattr__(name: str) -> _Any:
