@@ -223,7 +223,7 @@ table
     "scipy": """
 reprs special_records
 dispatch special_common
-special_bessel special_gamma special_statistics
+special_bessel special_gamma special_statistics special_sums
 special
 special_ufuncs spatial.distance stats_families stats_relations stats_summary
 spatial

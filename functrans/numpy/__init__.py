@@ -12,454 +12,171 @@ from __future__ import annotations
 from typing import Any as _Any
 
 import numpy as _numpy
-from numpy import False_ as False_
-from numpy import True_ as True_
-from numpy import array2string as array2string
-from numpy import array_repr as array_repr
-from numpy import array_str as array_str
-from numpy import bartlett as bartlett
-from numpy import base_repr as base_repr
-from numpy import binary_repr as binary_repr
-from numpy import blackman as blackman
-from numpy import bool as bool
-from numpy import bool_ as bool_
-from numpy import broadcast as broadcast
-from numpy import broadcast_shapes as broadcast_shapes
-from numpy import byte as byte
-from numpy import cdouble as cdouble
-from numpy import clongdouble as clongdouble
-from numpy import complex64 as complex64
-from numpy import complex128 as complex128
-from numpy import complexfloating as complexfloating
-from numpy import csingle as csingle
-from numpy import diag_indices as diag_indices
-from numpy import double as double
-from numpy import dtype as dtype
-from numpy import e as e
-from numpy import errstate as errstate
-from numpy import euler_gamma as euler_gamma
-from numpy import finfo as finfo
-from numpy import float16 as float16
-from numpy import float32 as float32
-from numpy import float64 as float64
-from numpy import floating as floating
-from numpy import format_float_positional as format_float_positional
-from numpy import format_float_scientific as format_float_scientific
-from numpy import from_dlpack as from_dlpack
-from numpy import generic as generic
-from numpy import get_printoptions as get_printoptions
-from numpy import geterr as geterr
-from numpy import half as half
-from numpy import hamming as hamming
-from numpy import hanning as hanning
-from numpy import iinfo as iinfo
-from numpy import index_exp as index_exp
-from numpy import inexact as inexact
-from numpy import inf as inf
-from numpy import int8 as int8
-from numpy import int16 as int16
-from numpy import int32 as int32
-from numpy import int64 as int64
-from numpy import int_ as int_
-from numpy import intc as intc
-from numpy import integer as integer
-from numpy import intp as intp
-from numpy import isdtype as isdtype
-from numpy import isfortran as isfortran
-from numpy import isscalar as isscalar
-from numpy import issubdtype as issubdtype
-from numpy import iterable as iterable
-from numpy import kaiser as kaiser
-from numpy import load as load
-from numpy import long as long
-from numpy import longdouble as longdouble
-from numpy import longlong as longlong
-from numpy import mask_indices as mask_indices
-from numpy import mgrid as mgrid
-from numpy import min_scalar_type as min_scalar_type
-from numpy import mintypecode as mintypecode
-from numpy import nan as nan
-from numpy import ndarray as ndarray
-from numpy import ndenumerate as ndenumerate
-from numpy import ndindex as ndindex
-from numpy import nditer as nditer
-from numpy import newaxis as newaxis
-from numpy import number as number
-from numpy import ogrid as ogrid
-from numpy import packbits as packbits
-from numpy import pi as pi
-from numpy import printoptions as printoptions
-from numpy import promote_types as promote_types
-from numpy import s_ as s_
-from numpy import save as save
-from numpy import savetxt as savetxt
-from numpy import savez as savez
-from numpy import savez_compressed as savez_compressed
-from numpy import set_printoptions as set_printoptions
-from numpy import seterr as seterr
-from numpy import short as short
-from numpy import signedinteger as signedinteger
-from numpy import single as single
-from numpy import tril_indices as tril_indices
-from numpy import triu_indices as triu_indices
-from numpy import typecodes as typecodes
-from numpy import typename as typename
-from numpy import ubyte as ubyte
-from numpy import ufunc as ufunc
-from numpy import uint as uint
-from numpy import uint8 as uint8
-from numpy import uint16 as uint16
-from numpy import uint32 as uint32
-from numpy import uint64 as uint64
-from numpy import uintc as uintc
-from numpy import uintp as uintp
-from numpy import ulong as ulong
-from numpy import ulonglong as ulonglong
-from numpy import unpackbits as unpackbits
-from numpy import unsignedinteger as unsignedinteger
-from numpy import ushort as ushort
 
-from functrans.namespaces import exported as _exported
-from functrans.namespaces import listing as _listing
-from functrans.namespaces import missing as _missing
-from functrans.numpy import fft as fft
-from functrans.numpy import linalg as linalg
-from functrans.numpy import polynomial as polynomial
+# isort: off
+from numpy import (
+    False_ as False_, True_ as True_, array2string as array2string, array_repr as array_repr,
+    array_str as array_str, bartlett as bartlett, base_repr as base_repr,
+    binary_repr as binary_repr, blackman as blackman, bool as bool, bool_ as bool_,
+    broadcast as broadcast, broadcast_shapes as broadcast_shapes, byte as byte, cdouble as cdouble,
+    clongdouble as clongdouble, complex64 as complex64, complex128 as complex128,
+    complexfloating as complexfloating, csingle as csingle, diag_indices as diag_indices,
+    double as double, dtype as dtype, e as e, errstate as errstate, euler_gamma as euler_gamma,
+    finfo as finfo, float16 as float16, float32 as float32, float64 as float64,
+    floating as floating, format_float_positional as format_float_positional,
+    format_float_scientific as format_float_scientific, from_dlpack as from_dlpack,
+    generic as generic, get_printoptions as get_printoptions, geterr as geterr, half as half,
+    hamming as hamming, hanning as hanning, iinfo as iinfo, index_exp as index_exp,
+    inexact as inexact, inf as inf, int8 as int8, int16 as int16, int32 as int32, int64 as int64,
+    int_ as int_, intc as intc, integer as integer, intp as intp, isdtype as isdtype,
+    isfortran as isfortran, isscalar as isscalar, issubdtype as issubdtype, iterable as iterable,
+    kaiser as kaiser, load as load, long as long, longdouble as longdouble, longlong as longlong,
+    mask_indices as mask_indices, mgrid as mgrid, min_scalar_type as min_scalar_type,
+    mintypecode as mintypecode, nan as nan, ndarray as ndarray, ndenumerate as ndenumerate,
+    ndindex as ndindex, nditer as nditer, newaxis as newaxis, number as number, ogrid as ogrid,
+    packbits as packbits, pi as pi, printoptions as printoptions, promote_types as promote_types,
+    s_ as s_, save as save, savetxt as savetxt, savez as savez,
+    savez_compressed as savez_compressed, set_printoptions as set_printoptions, seterr as seterr,
+    short as short, signedinteger as signedinteger, single as single, tril_indices as tril_indices,
+    triu_indices as triu_indices, typecodes as typecodes, typename as typename, ubyte as ubyte,
+    ufunc as ufunc, uint as uint, uint8 as uint8, uint16 as uint16, uint32 as uint32,
+    uint64 as uint64, uintc as uintc, uintp as uintp, ulong as ulong, ulonglong as ulonglong,
+    unpackbits as unpackbits, unsignedinteger as unsignedinteger, ushort as ushort,
+)  # fmt: skip
+
+from functrans.namespaces import exported as _exported, listing as _listing, missing as _missing
+from functrans.numpy import fft as fft, linalg as linalg, polynomial as polynomial
 from functrans.numpy import scimath as emath  # noqa: F401  # NumPy's name for it
-from functrans.numpy.arranging import broadcast_arrays as broadcast_arrays
-from functrans.numpy.arranging import broadcast_to as broadcast_to
-from functrans.numpy.arranging import flip as flip
-from functrans.numpy.arranging import fliplr as fliplr
-from functrans.numpy.arranging import flipud as flipud
-from functrans.numpy.arranging import resize as resize
-from functrans.numpy.arranging import roll as roll
-from functrans.numpy.arranging import rot90 as rot90
-from functrans.numpy.array_api import VERSION as _VERSION
-from functrans.numpy.array_api import argsort as argsort
-from functrans.numpy.array_api import sort as sort
-from functrans.numpy.creation import arange as arange
-from functrans.numpy.creation import array as array
-from functrans.numpy.creation import asanyarray as asanyarray
-from functrans.numpy.creation import asarray as asarray
-from functrans.numpy.creation import asarray_chkfinite as asarray_chkfinite
-from functrans.numpy.creation import ascontiguousarray as ascontiguousarray
-from functrans.numpy.creation import asfortranarray as asfortranarray
-from functrans.numpy.creation import empty as empty
-from functrans.numpy.creation import empty_like as empty_like
-from functrans.numpy.creation import eye as eye
-from functrans.numpy.creation import frombuffer as frombuffer
-from functrans.numpy.creation import fromfile as fromfile
-from functrans.numpy.creation import fromfunction as fromfunction
-from functrans.numpy.creation import fromiter as fromiter
-from functrans.numpy.creation import fromstring as fromstring
-from functrans.numpy.creation import full as full
-from functrans.numpy.creation import full_like as full_like
-from functrans.numpy.creation import genfromtxt as genfromtxt
-from functrans.numpy.creation import geomspace as geomspace
-from functrans.numpy.creation import identity as identity
-from functrans.numpy.creation import indices as indices
-from functrans.numpy.creation import linspace as linspace
-from functrans.numpy.creation import loadtxt as loadtxt
-from functrans.numpy.creation import logspace as logspace
-from functrans.numpy.creation import meshgrid as meshgrid
-from functrans.numpy.creation import ones as ones
-from functrans.numpy.creation import ones_like as ones_like
-from functrans.numpy.creation import require as require
-from functrans.numpy.creation import tri as tri
-from functrans.numpy.creation import vander as vander
-from functrans.numpy.creation import zeros as zeros
-from functrans.numpy.creation import zeros_like as zeros_like
-from functrans.numpy.cumulative import cumprod as cumprod
-from functrans.numpy.cumulative import cumsum as cumsum
-from functrans.numpy.cumulative import cumulative_prod as cumulative_prod
-from functrans.numpy.cumulative import cumulative_sum as cumulative_sum
-from functrans.numpy.cumulative import diff as diff
-from functrans.numpy.cumulative import ediff1d as ediff1d
-from functrans.numpy.cumulative import gradient as gradient
-from functrans.numpy.cumulative import nancumprod as nancumprod
-from functrans.numpy.cumulative import nancumsum as nancumsum
-from functrans.numpy.cumulative import trapezoid as trapezoid
-from functrans.numpy.diagonals import diag as diag
-from functrans.numpy.diagonals import diag_indices_from as diag_indices_from
-from functrans.numpy.diagonals import diagflat as diagflat
-from functrans.numpy.diagonals import diagonal as diagonal
-from functrans.numpy.diagonals import fill_diagonal as fill_diagonal
-from functrans.numpy.diagonals import trace as trace
-from functrans.numpy.diagonals import tril as tril
-from functrans.numpy.diagonals import tril_indices_from as tril_indices_from
-from functrans.numpy.diagonals import triu as triu
-from functrans.numpy.diagonals import triu_indices_from as triu_indices_from
-from functrans.numpy.einstein import einsum as einsum
-from functrans.numpy.einstein import einsum_path as einsum_path
-from functrans.numpy.elements import angle as angle
-from functrans.numpy.elements import around as around
-from functrans.numpy.elements import astype as astype
-from functrans.numpy.elements import clip as clip
-from functrans.numpy.elements import copy as copy
-from functrans.numpy.elements import fix as fix
-from functrans.numpy.elements import i0 as i0
-from functrans.numpy.elements import imag as imag
-from functrans.numpy.elements import interp as interp
-from functrans.numpy.elements import nan_to_num as nan_to_num
-from functrans.numpy.elements import piecewise as piecewise
-from functrans.numpy.elements import real as real
-from functrans.numpy.elements import real_if_close as real_if_close
-from functrans.numpy.elements import round as round
-from functrans.numpy.elements import sinc as sinc
-from functrans.numpy.elements import unwrap as unwrap
-from functrans.numpy.joining import append as append
-from functrans.numpy.joining import block as block
-from functrans.numpy.joining import c_ as c_
-from functrans.numpy.joining import column_stack as column_stack
-from functrans.numpy.joining import concat as concat
-from functrans.numpy.joining import concatenate as concatenate
-from functrans.numpy.joining import delete as delete
-from functrans.numpy.joining import dstack as dstack
-from functrans.numpy.joining import hstack as hstack
-from functrans.numpy.joining import insert as insert
-from functrans.numpy.joining import r_ as r_
-from functrans.numpy.joining import repeat as repeat
-from functrans.numpy.joining import stack as stack
-from functrans.numpy.joining import tile as tile
-from functrans.numpy.joining import trim_zeros as trim_zeros
-from functrans.numpy.joining import vstack as vstack
-from functrans.numpy.lanes import apply_along_axis as apply_along_axis
-from functrans.numpy.lanes import apply_over_axes as apply_over_axes
-from functrans.numpy.lanes import vectorize as vectorize
-from functrans.numpy.logic import allclose as allclose
-from functrans.numpy.logic import array_equal as array_equal
-from functrans.numpy.logic import array_equiv as array_equiv
-from functrans.numpy.logic import can_cast as can_cast
-from functrans.numpy.logic import common_type as common_type
-from functrans.numpy.logic import isclose as isclose
-from functrans.numpy.logic import iscomplex as iscomplex
-from functrans.numpy.logic import iscomplexobj as iscomplexobj
-from functrans.numpy.logic import isneginf as isneginf
-from functrans.numpy.logic import isposinf as isposinf
-from functrans.numpy.logic import isreal as isreal
-from functrans.numpy.logic import isrealobj as isrealobj
-from functrans.numpy.logic import may_share_memory as may_share_memory
-from functrans.numpy.logic import result_type as result_type
-from functrans.numpy.logic import shares_memory as shares_memory
-from functrans.numpy.means import mean as mean
-from functrans.numpy.means import std as std
-from functrans.numpy.means import var as var
-from functrans.numpy.nan_functions import nanargmax as nanargmax
-from functrans.numpy.nan_functions import nanargmin as nanargmin
-from functrans.numpy.nan_functions import nanmax as nanmax
-from functrans.numpy.nan_functions import nanmean as nanmean
-from functrans.numpy.nan_functions import nanmin as nanmin
-from functrans.numpy.nan_functions import nanprod as nanprod
-from functrans.numpy.nan_functions import nanstd as nanstd
-from functrans.numpy.nan_functions import nansum as nansum
-from functrans.numpy.nan_functions import nanvar as nanvar
+from functrans.numpy.arranging import (
+    broadcast_arrays as broadcast_arrays, broadcast_to as broadcast_to, flip as flip,
+    fliplr as fliplr, flipud as flipud, resize as resize, roll as roll, rot90 as rot90,
+)  # fmt: skip
+from functrans.numpy.array_api import VERSION as _VERSION, argsort as argsort, sort as sort
+from functrans.numpy.creation import (
+    arange as arange, array as array, asanyarray as asanyarray, asarray as asarray,
+    asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray,
+    asfortranarray as asfortranarray, empty as empty, empty_like as empty_like, eye as eye,
+    frombuffer as frombuffer, fromfile as fromfile, fromfunction as fromfunction,
+    fromiter as fromiter, fromstring as fromstring, full as full, full_like as full_like,
+    genfromtxt as genfromtxt, geomspace as geomspace, identity as identity, indices as indices,
+    linspace as linspace, loadtxt as loadtxt, logspace as logspace, meshgrid as meshgrid,
+    ones as ones, ones_like as ones_like, require as require, tri as tri, vander as vander,
+    zeros as zeros, zeros_like as zeros_like,
+)  # fmt: skip
+from functrans.numpy.cumulative import (
+    cumprod as cumprod, cumsum as cumsum, cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum, diff as diff, ediff1d as ediff1d, gradient as gradient,
+    nancumprod as nancumprod, nancumsum as nancumsum, trapezoid as trapezoid,
+)  # fmt: skip
+from functrans.numpy.diagonals import (
+    diag as diag, diag_indices_from as diag_indices_from, diagflat as diagflat,
+    diagonal as diagonal, fill_diagonal as fill_diagonal, trace as trace, tril as tril,
+    tril_indices_from as tril_indices_from, triu as triu, triu_indices_from as triu_indices_from,
+)  # fmt: skip
+from functrans.numpy.einstein import einsum as einsum, einsum_path as einsum_path
+from functrans.numpy.elements import (
+    angle as angle, around as around, astype as astype, clip as clip, copy as copy, fix as fix,
+    i0 as i0, imag as imag, interp as interp, nan_to_num as nan_to_num, piecewise as piecewise,
+    real as real, real_if_close as real_if_close, round as round, sinc as sinc, unwrap as unwrap,
+)  # fmt: skip
+from functrans.numpy.joining import (
+    append as append, block as block, c_ as c_, column_stack as column_stack, concat as concat,
+    concatenate as concatenate, delete as delete, dstack as dstack, hstack as hstack,
+    insert as insert, r_ as r_, repeat as repeat, stack as stack, tile as tile,
+    trim_zeros as trim_zeros, vstack as vstack,
+)  # fmt: skip
+from functrans.numpy.lanes import (
+    apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes,
+    vectorize as vectorize,
+)  # fmt: skip
+from functrans.numpy.logic import (
+    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
+    can_cast as can_cast, common_type as common_type, isclose as isclose, iscomplex as iscomplex,
+    iscomplexobj as iscomplexobj, isneginf as isneginf, isposinf as isposinf, isreal as isreal,
+    isrealobj as isrealobj, may_share_memory as may_share_memory, result_type as result_type,
+    shares_memory as shares_memory,
+)  # fmt: skip
+from functrans.numpy.means import mean as mean, std as std, var as var
+from functrans.numpy.nan_functions import (
+    nanargmax as nanargmax, nanargmin as nanargmin, nanmax as nanmax, nanmean as nanmean,
+    nanmin as nanmin, nanprod as nanprod, nanstd as nanstd, nansum as nansum, nanvar as nanvar,
+)  # fmt: skip
 from functrans.numpy.padding import pad as pad
-from functrans.numpy.polynomials import poly as poly
-from functrans.numpy.polynomials import polyadd as polyadd
-from functrans.numpy.polynomials import polyder as polyder
-from functrans.numpy.polynomials import polydiv as polydiv
-from functrans.numpy.polynomials import polyfit as polyfit
-from functrans.numpy.polynomials import polyint as polyint
-from functrans.numpy.polynomials import polymul as polymul
-from functrans.numpy.polynomials import polysub as polysub
-from functrans.numpy.polynomials import polyval as polyval
-from functrans.numpy.polynomials import roots as roots
-from functrans.numpy.products import convolve as convolve
-from functrans.numpy.products import correlate as correlate
-from functrans.numpy.products import cross as cross
-from functrans.numpy.products import dot as dot
-from functrans.numpy.products import inner as inner
-from functrans.numpy.products import kron as kron
-from functrans.numpy.products import outer as outer
-from functrans.numpy.products import tensordot as tensordot
-from functrans.numpy.products import vdot as vdot
-from functrans.numpy.quantiles import median as median
-from functrans.numpy.quantiles import nanmedian as nanmedian
-from functrans.numpy.quantiles import nanpercentile as nanpercentile
-from functrans.numpy.quantiles import nanquantile as nanquantile
-from functrans.numpy.quantiles import percentile as percentile
-from functrans.numpy.quantiles import quantile as quantile
-from functrans.numpy.reductions import all as all
-from functrans.numpy.reductions import amax as amax
-from functrans.numpy.reductions import amin as amin
-from functrans.numpy.reductions import any as any
-from functrans.numpy.reductions import argmax as argmax
-from functrans.numpy.reductions import argmin as argmin
-from functrans.numpy.reductions import count_nonzero as count_nonzero
-from functrans.numpy.reductions import max as max
-from functrans.numpy.reductions import min as min
-from functrans.numpy.reductions import prod as prod
-from functrans.numpy.reductions import ptp as ptp
-from functrans.numpy.reductions import sum as sum
-from functrans.numpy.selection import argwhere as argwhere
-from functrans.numpy.selection import choose as choose
-from functrans.numpy.selection import compress as compress
-from functrans.numpy.selection import copyto as copyto
-from functrans.numpy.selection import extract as extract
-from functrans.numpy.selection import flatnonzero as flatnonzero
-from functrans.numpy.selection import ix_ as ix_
-from functrans.numpy.selection import nonzero as nonzero
-from functrans.numpy.selection import place as place
-from functrans.numpy.selection import put as put
-from functrans.numpy.selection import put_along_axis as put_along_axis
-from functrans.numpy.selection import putmask as putmask
-from functrans.numpy.selection import ravel_multi_index as ravel_multi_index
-from functrans.numpy.selection import select as select
-from functrans.numpy.selection import take as take
-from functrans.numpy.selection import take_along_axis as take_along_axis
-from functrans.numpy.selection import unravel_index as unravel_index
-from functrans.numpy.selection import where as where
-from functrans.numpy.sets import intersect1d as intersect1d
-from functrans.numpy.sets import isin as isin
-from functrans.numpy.sets import setdiff1d as setdiff1d
-from functrans.numpy.sets import setxor1d as setxor1d
-from functrans.numpy.sets import union1d as union1d
-from functrans.numpy.sets import unique as unique
-from functrans.numpy.sets import unique_all as unique_all
-from functrans.numpy.sets import unique_counts as unique_counts
-from functrans.numpy.sets import unique_inverse as unique_inverse
-from functrans.numpy.sets import unique_values as unique_values
-from functrans.numpy.shaping import atleast_1d as atleast_1d
-from functrans.numpy.shaping import atleast_2d as atleast_2d
-from functrans.numpy.shaping import atleast_3d as atleast_3d
-from functrans.numpy.shaping import expand_dims as expand_dims
-from functrans.numpy.shaping import matrix_transpose as matrix_transpose
-from functrans.numpy.shaping import moveaxis as moveaxis
-from functrans.numpy.shaping import ndim as ndim
-from functrans.numpy.shaping import permute_dims as permute_dims
-from functrans.numpy.shaping import ravel as ravel
-from functrans.numpy.shaping import reshape as reshape
-from functrans.numpy.shaping import rollaxis as rollaxis
-from functrans.numpy.shaping import shape as shape
-from functrans.numpy.shaping import size as size
-from functrans.numpy.shaping import squeeze as squeeze
-from functrans.numpy.shaping import swapaxes as swapaxes
-from functrans.numpy.shaping import transpose as transpose
-from functrans.numpy.sorting import argpartition as argpartition
-from functrans.numpy.sorting import lexsort as lexsort
-from functrans.numpy.sorting import partition as partition
-from functrans.numpy.sorting import searchsorted as searchsorted
-from functrans.numpy.sorting import sort_complex as sort_complex
-from functrans.numpy.splitting import array_split as array_split
-from functrans.numpy.splitting import dsplit as dsplit
-from functrans.numpy.splitting import hsplit as hsplit
-from functrans.numpy.splitting import split as split
-from functrans.numpy.splitting import unstack as unstack
-from functrans.numpy.splitting import vsplit as vsplit
-from functrans.numpy.statistics import average as average
-from functrans.numpy.statistics import bincount as bincount
-from functrans.numpy.statistics import corrcoef as corrcoef
-from functrans.numpy.statistics import cov as cov
-from functrans.numpy.statistics import digitize as digitize
-from functrans.numpy.statistics import histogram as histogram
-from functrans.numpy.statistics import histogram2d as histogram2d
-from functrans.numpy.statistics import histogram_bin_edges as histogram_bin_edges
-from functrans.numpy.statistics import histogramdd as histogramdd
-from functrans.numpy.ufuncs import abs as abs
-from functrans.numpy.ufuncs import absolute as absolute
-from functrans.numpy.ufuncs import acos as acos
-from functrans.numpy.ufuncs import acosh as acosh
-from functrans.numpy.ufuncs import add as add
-from functrans.numpy.ufuncs import arccos as arccos
-from functrans.numpy.ufuncs import arccosh as arccosh
-from functrans.numpy.ufuncs import arcsin as arcsin
-from functrans.numpy.ufuncs import arcsinh as arcsinh
-from functrans.numpy.ufuncs import arctan as arctan
-from functrans.numpy.ufuncs import arctan2 as arctan2
-from functrans.numpy.ufuncs import arctanh as arctanh
-from functrans.numpy.ufuncs import asin as asin
-from functrans.numpy.ufuncs import asinh as asinh
-from functrans.numpy.ufuncs import atan as atan
-from functrans.numpy.ufuncs import atan2 as atan2
-from functrans.numpy.ufuncs import atanh as atanh
-from functrans.numpy.ufuncs import bitwise_and as bitwise_and
-from functrans.numpy.ufuncs import bitwise_count as bitwise_count
-from functrans.numpy.ufuncs import bitwise_invert as bitwise_invert
-from functrans.numpy.ufuncs import bitwise_left_shift as bitwise_left_shift
-from functrans.numpy.ufuncs import bitwise_not as bitwise_not
-from functrans.numpy.ufuncs import bitwise_or as bitwise_or
-from functrans.numpy.ufuncs import bitwise_right_shift as bitwise_right_shift
-from functrans.numpy.ufuncs import bitwise_xor as bitwise_xor
-from functrans.numpy.ufuncs import cbrt as cbrt
-from functrans.numpy.ufuncs import ceil as ceil
-from functrans.numpy.ufuncs import conj as conj
-from functrans.numpy.ufuncs import conjugate as conjugate
-from functrans.numpy.ufuncs import copysign as copysign
-from functrans.numpy.ufuncs import cos as cos
-from functrans.numpy.ufuncs import cosh as cosh
-from functrans.numpy.ufuncs import deg2rad as deg2rad
-from functrans.numpy.ufuncs import degrees as degrees
-from functrans.numpy.ufuncs import divide as divide
-from functrans.numpy.ufuncs import divmod as divmod
-from functrans.numpy.ufuncs import equal as equal
-from functrans.numpy.ufuncs import exp as exp
-from functrans.numpy.ufuncs import exp2 as exp2
-from functrans.numpy.ufuncs import expm1 as expm1
-from functrans.numpy.ufuncs import fabs as fabs
-from functrans.numpy.ufuncs import float_power as float_power
-from functrans.numpy.ufuncs import floor as floor
-from functrans.numpy.ufuncs import floor_divide as floor_divide
-from functrans.numpy.ufuncs import fmax as fmax
-from functrans.numpy.ufuncs import fmin as fmin
-from functrans.numpy.ufuncs import fmod as fmod
-from functrans.numpy.ufuncs import frexp as frexp
-from functrans.numpy.ufuncs import gcd as gcd
-from functrans.numpy.ufuncs import greater as greater
-from functrans.numpy.ufuncs import greater_equal as greater_equal
-from functrans.numpy.ufuncs import heaviside as heaviside
-from functrans.numpy.ufuncs import hypot as hypot
-from functrans.numpy.ufuncs import invert as invert
-from functrans.numpy.ufuncs import isfinite as isfinite
-from functrans.numpy.ufuncs import isinf as isinf
-from functrans.numpy.ufuncs import isnan as isnan
-from functrans.numpy.ufuncs import lcm as lcm
-from functrans.numpy.ufuncs import ldexp as ldexp
-from functrans.numpy.ufuncs import left_shift as left_shift
-from functrans.numpy.ufuncs import less as less
-from functrans.numpy.ufuncs import less_equal as less_equal
-from functrans.numpy.ufuncs import log as log
-from functrans.numpy.ufuncs import log1p as log1p
-from functrans.numpy.ufuncs import log2 as log2
-from functrans.numpy.ufuncs import log10 as log10
-from functrans.numpy.ufuncs import logaddexp as logaddexp
-from functrans.numpy.ufuncs import logaddexp2 as logaddexp2
-from functrans.numpy.ufuncs import logical_and as logical_and
-from functrans.numpy.ufuncs import logical_not as logical_not
-from functrans.numpy.ufuncs import logical_or as logical_or
-from functrans.numpy.ufuncs import logical_xor as logical_xor
-from functrans.numpy.ufuncs import matmul as matmul
-from functrans.numpy.ufuncs import matvec as matvec
-from functrans.numpy.ufuncs import maximum as maximum
-from functrans.numpy.ufuncs import minimum as minimum
-from functrans.numpy.ufuncs import mod as mod
-from functrans.numpy.ufuncs import modf as modf
-from functrans.numpy.ufuncs import multiply as multiply
-from functrans.numpy.ufuncs import negative as negative
-from functrans.numpy.ufuncs import nextafter as nextafter
-from functrans.numpy.ufuncs import not_equal as not_equal
-from functrans.numpy.ufuncs import positive as positive
-from functrans.numpy.ufuncs import pow as pow
-from functrans.numpy.ufuncs import power as power
-from functrans.numpy.ufuncs import rad2deg as rad2deg
-from functrans.numpy.ufuncs import radians as radians
-from functrans.numpy.ufuncs import reciprocal as reciprocal
-from functrans.numpy.ufuncs import remainder as remainder
-from functrans.numpy.ufuncs import right_shift as right_shift
-from functrans.numpy.ufuncs import rint as rint
-from functrans.numpy.ufuncs import sign as sign
-from functrans.numpy.ufuncs import signbit as signbit
-from functrans.numpy.ufuncs import sin as sin
-from functrans.numpy.ufuncs import sinh as sinh
-from functrans.numpy.ufuncs import spacing as spacing
-from functrans.numpy.ufuncs import sqrt as sqrt
-from functrans.numpy.ufuncs import square as square
-from functrans.numpy.ufuncs import subtract as subtract
-from functrans.numpy.ufuncs import tan as tan
-from functrans.numpy.ufuncs import tanh as tanh
-from functrans.numpy.ufuncs import true_divide as true_divide
-from functrans.numpy.ufuncs import trunc as trunc
-from functrans.numpy.ufuncs import vecdot as vecdot
-from functrans.numpy.ufuncs import vecmat as vecmat
+from functrans.numpy.polynomials import (
+    poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv, polyfit as polyfit,
+    polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval, roots as roots,
+)  # fmt: skip
+from functrans.numpy.products import (
+    convolve as convolve, correlate as correlate, cross as cross, dot as dot, inner as inner,
+    kron as kron, outer as outer, tensordot as tensordot, vdot as vdot,
+)  # fmt: skip
+from functrans.numpy.quantiles import (
+    median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,
+    nanquantile as nanquantile, percentile as percentile, quantile as quantile,
+)  # fmt: skip
+from functrans.numpy.reductions import (
+    all as all, amax as amax, amin as amin, any as any, argmax as argmax, argmin as argmin,
+    count_nonzero as count_nonzero, max as max, min as min, prod as prod, ptp as ptp, sum as sum,
+)  # fmt: skip
+from functrans.numpy.selection import (
+    argwhere as argwhere, choose as choose, compress as compress, copyto as copyto,
+    extract as extract, flatnonzero as flatnonzero, ix_ as ix_, nonzero as nonzero, place as place,
+    put as put, put_along_axis as put_along_axis, putmask as putmask,
+    ravel_multi_index as ravel_multi_index, select as select, take as take,
+    take_along_axis as take_along_axis, unravel_index as unravel_index, where as where,
+)  # fmt: skip
+from functrans.numpy.sets import (
+    intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d, setxor1d as setxor1d,
+    union1d as union1d, unique as unique, unique_all as unique_all, unique_counts as unique_counts,
+    unique_inverse as unique_inverse, unique_values as unique_values,
+)  # fmt: skip
+from functrans.numpy.shaping import (
+    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
+    expand_dims as expand_dims, matrix_transpose as matrix_transpose, moveaxis as moveaxis,
+    ndim as ndim, permute_dims as permute_dims, ravel as ravel, reshape as reshape,
+    rollaxis as rollaxis, shape as shape, size as size, squeeze as squeeze, swapaxes as swapaxes,
+    transpose as transpose,
+)  # fmt: skip
+from functrans.numpy.sorting import (
+    argpartition as argpartition, lexsort as lexsort, partition as partition,
+    searchsorted as searchsorted, sort_complex as sort_complex,
+)  # fmt: skip
+from functrans.numpy.splitting import (
+    array_split as array_split, dsplit as dsplit, hsplit as hsplit, split as split,
+    unstack as unstack, vsplit as vsplit,
+)  # fmt: skip
+from functrans.numpy.statistics import (
+    average as average, bincount as bincount, corrcoef as corrcoef, cov as cov,
+    digitize as digitize, histogram as histogram, histogram2d as histogram2d,
+    histogram_bin_edges as histogram_bin_edges, histogramdd as histogramdd,
+)  # fmt: skip
+from functrans.numpy.ufuncs import (
+    abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, arccos as arccos,
+    arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
+    arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh,
+    bitwise_and as bitwise_and, bitwise_count as bitwise_count, bitwise_invert as bitwise_invert,
+    bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, cbrt as cbrt,
+    ceil as ceil, conj as conj, conjugate as conjugate, copysign as copysign, cos as cos,
+    cosh as cosh, deg2rad as deg2rad, degrees as degrees, divide as divide, divmod as divmod,
+    equal as equal, exp as exp, exp2 as exp2, expm1 as expm1, fabs as fabs,
+    float_power as float_power, floor as floor, floor_divide as floor_divide, fmax as fmax,
+    fmin as fmin, fmod as fmod, frexp as frexp, gcd as gcd, greater as greater,
+    greater_equal as greater_equal, heaviside as heaviside, hypot as hypot, invert as invert,
+    isfinite as isfinite, isinf as isinf, isnan as isnan, lcm as lcm, ldexp as ldexp,
+    left_shift as left_shift, less as less, less_equal as less_equal, log as log, log1p as log1p,
+    log2 as log2, log10 as log10, logaddexp as logaddexp, logaddexp2 as logaddexp2,
+    logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+    logical_xor as logical_xor, matmul as matmul, matvec as matvec, maximum as maximum,
+    minimum as minimum, mod as mod, modf as modf, multiply as multiply, negative as negative,
+    nextafter as nextafter, not_equal as not_equal, positive as positive, pow as pow,
+    power as power, rad2deg as rad2deg, radians as radians, reciprocal as reciprocal,
+    remainder as remainder, right_shift as right_shift, rint as rint, sign as sign,
+    signbit as signbit, sin as sin, sinh as sinh, spacing as spacing, sqrt as sqrt,
+    square as square, subtract as subtract, tan as tan, tanh as tanh, true_divide as true_divide,
+    trunc as trunc, vecdot as vecdot, vecmat as vecmat,
+)  # fmt: skip
+# isort: on
 
 
 def __getattr__(name: str) -> _Any:

@@ -13,61 +13,19 @@ from typing import Any
 
 import numpy as np
 
+# isort: off
 from functrans.numpy import (
-    arranging,
-    creation,
-    cumulative,
-    diagonals,
-    einstein,
-    elements,
-    fft,
-    joining,
-    lanes,
-    linalg,
-    logic,
-    means,
-    nan_functions,
-    padding,
-    polynomials,
-    products,
-    quantiles,
-    reductions,
-    scimath,
-    selection,
-    sets,
-    shaping,
-    sorting,
-    splitting,
-    statistics,
-)
+    arranging, creation, cumulative, diagonals, einstein, elements, fft, joining, lanes, linalg,
+    logic, means, nan_functions, padding, polynomials, products, quantiles, reductions, scimath,
+    selection, sets, shaping, sorting, splitting, statistics,
+)  # fmt: skip
+# isort: on
 
 MODULES = (
-    arranging,
-    creation,
-    cumulative,
-    diagonals,
-    einstein,
-    elements,
-    fft,
-    joining,
-    lanes,
-    linalg,
-    logic,
-    means,
-    nan_functions,
-    padding,
-    polynomials,
-    products,
-    quantiles,
-    reductions,
-    scimath,
-    selection,
-    sets,
-    shaping,
-    sorting,
-    splitting,
-    statistics,
-)
+    arranging, creation, cumulative, diagonals, einstein, elements, fft, joining, lanes, linalg,
+    logic, means, nan_functions, padding, polynomials, products, quantiles, reductions, scimath,
+    selection, sets, shaping, sorting, splitting, statistics,
+)  # fmt: skip
 
 _TEXT = "format the value itself (str(x), repr(x)), or carry it out with has_aux=True"
 _FILES = "carry the value out of the traced function (has_aux=True) and write it there"

@@ -13,39 +13,25 @@ from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing
 from functrans.scipy.dispatch import plain as _plain
-from functrans.scipy.signal_convolution import convolve as convolve
-from functrans.scipy.signal_convolution import convolve2d as convolve2d
-from functrans.scipy.signal_convolution import correlate as correlate
-from functrans.scipy.signal_convolution import correlate2d as correlate2d
-from functrans.scipy.signal_convolution import fftconvolve as fftconvolve
-from functrans.scipy.signal_convolution import oaconvolve as oaconvolve
-from functrans.scipy.signal_convolution import resample_poly as resample_poly
-from functrans.scipy.signal_convolution import savgol_filter as savgol_filter
-from functrans.scipy.signal_convolution import upfirdn as upfirdn
-from functrans.scipy.signal_filters import decimate as decimate
-from functrans.scipy.signal_filters import deconvolve as deconvolve
-from functrans.scipy.signal_filters import detrend as detrend
-from functrans.scipy.signal_filters import filtfilt as filtfilt
-from functrans.scipy.signal_filters import lfilter as lfilter
-from functrans.scipy.signal_filters import lfilter_zi as lfilter_zi
-from functrans.scipy.signal_filters import lfiltic as lfiltic
-from functrans.scipy.signal_filters import medfilt as medfilt
-from functrans.scipy.signal_filters import medfilt2d as medfilt2d
-from functrans.scipy.signal_filters import order_filter as order_filter
-from functrans.scipy.signal_filters import sosfilt as sosfilt
-from functrans.scipy.signal_filters import sosfilt_zi as sosfilt_zi
-from functrans.scipy.signal_filters import sosfiltfilt as sosfiltfilt
-from functrans.scipy.signal_filters import wiener as wiener
-from functrans.scipy.signal_spectra import coherence as coherence
-from functrans.scipy.signal_spectra import csd as csd
-from functrans.scipy.signal_spectra import freqz as freqz
-from functrans.scipy.signal_spectra import hilbert as hilbert
-from functrans.scipy.signal_spectra import istft as istft
-from functrans.scipy.signal_spectra import periodogram as periodogram
-from functrans.scipy.signal_spectra import resample as resample
-from functrans.scipy.signal_spectra import spectrogram as spectrogram
-from functrans.scipy.signal_spectra import stft as stft
-from functrans.scipy.signal_spectra import welch as welch
+
+# isort: off
+from functrans.scipy.signal_convolution import (
+    convolve as convolve, convolve2d as convolve2d, correlate as correlate,
+    correlate2d as correlate2d, fftconvolve as fftconvolve, oaconvolve as oaconvolve,
+    resample_poly as resample_poly, savgol_filter as savgol_filter, upfirdn as upfirdn,
+)  # fmt: skip
+from functrans.scipy.signal_filters import (
+    decimate as decimate, deconvolve as deconvolve, detrend as detrend, filtfilt as filtfilt,
+    lfilter as lfilter, lfilter_zi as lfilter_zi, lfiltic as lfiltic, medfilt as medfilt,
+    medfilt2d as medfilt2d, order_filter as order_filter, sosfilt as sosfilt,
+    sosfilt_zi as sosfilt_zi, sosfiltfilt as sosfiltfilt, wiener as wiener,
+)  # fmt: skip
+from functrans.scipy.signal_spectra import (
+    coherence as coherence, csd as csd, freqz as freqz, hilbert as hilbert, istft as istft,
+    periodogram as periodogram, resample as resample, spectrogram as spectrogram, stft as stft,
+    welch as welch,
+)  # fmt: skip
+# isort: on
 
 _CONSTANTS = (
     "bessel",
