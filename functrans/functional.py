@@ -43,11 +43,7 @@ def _describe(who: str, name: str, i: int | None) -> str:
 
 
 def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
-    """Values as a tuple of checked arrays, and whether they came as one.
-
-    Raises:
-      TypeError: they are neither an array nor a tuple of arrays.
-    """
+    """Values as a tuple of checked arrays, and whether they came as one."""
     is_tuple = isinstance(values, tuple)
     items = values if is_tuple else (values,)
     if isinstance(values, (list, dict, set)):
@@ -63,11 +59,7 @@ def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
 
 
 def _check_result(who: str, result: Any) -> None:
-    """Refuse results that are neither an array nor a tuple of arrays.
-
-    Raises:
-      TypeError: names the type.
-    """
+    """Refuse results that are neither an array nor a tuple of arrays."""
     items = result if isinstance(result, tuple) else (result,)
     for item in items:
         if item is None or isinstance(item, (list, tuple, dict)):
@@ -97,11 +89,7 @@ def _record(
 
 
 def _check_dependence(who: str, what: str, rows: Sequence[Sequence[bool]]) -> None:
-    """``strict=True``: every result must depend on every input.
-
-    Raises:
-      RuntimeError: names the first pair that is independent.
-    """
+    """``strict=True``: every result must depend on every input."""
     for i, row in enumerate(rows):
         for j, depends in enumerate(row):
             if not depends:
@@ -112,11 +100,7 @@ def _check_dependence(who: str, what: str, rows: Sequence[Sequence[bool]]) -> No
 
 
 def _check_use(who: str, what: str, rows: Sequence[Sequence[bool]]) -> None:
-    """``strict=True``: every result must depend on an input, and every input must be used.
-
-    Raises:
-      RuntimeError: names the first result or input that does not.
-    """
+    """``strict=True``: every result must depend on an input, and every input must be used."""
     for i, row in enumerate(rows):
         if not any(row):
             raise RuntimeError(
@@ -233,12 +217,7 @@ def _is_holomorphic(values: Sequence[Any]) -> bool:
 
 
 def _scalar_result(who: str, func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its one-element result as a scalar.
-
-    Raises:
-      TypeError: it is no function.
-      ShapeError: (when called) the result has not exactly one element.
-    """
+    """The function with its one-element result as a scalar."""
     check_callable(f"functional.{who}", func)
 
     def scalar(*args: Any) -> Any:
@@ -330,11 +309,7 @@ def hessian(
 
 
 def _vectors(who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool) -> list[Any]:
-    """The vector of a product: given, or one where there is a single element.
-
-    Raises:
-      RuntimeError: it is missing where there is more than one element, or its length differs.
-    """
+    """The vector of a product: given, or one where there is a single element."""
     if v is None:
         if len(avals) != 1 or avals[0].size != 1:
             raise RuntimeError(
@@ -399,11 +374,7 @@ def vjp(
 
 
 def _refuse_integers(who: str, avals: Sequence[Any]) -> None:
-    """Refuse results without derivative.
-
-    Raises:
-      NonDifferentiableError: a result is of integer type.
-    """
+    """Refuse results without derivative."""
     for i, aval in enumerate(avals):
         if aval.dtype.kind not in "fc" and aval.dtype.name != "bfloat16":
             raise NonDifferentiableError(

@@ -287,11 +287,7 @@ def _is_traced_mask(part: Any) -> bool:
 
 
 def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
-    """A traced mask among the parts of an index, and the axis where it begins.
-
-    Raises:
-      ConcretizationError: it stands beside anything but full slices.
-    """
+    """A traced mask among the parts of an index, and the axis where it begins."""
     masks = [part for part in entries if _is_traced_mask(part)]
     if not masks:
         return None
@@ -502,12 +498,7 @@ def _written(
 
 
 def _converted(value: Any, op: str, dtype: np.dtype) -> Any:
-    """A value in the dtype of the array, in which all but the writing of it is computed.
-
-    Raises:
-      TypeError: its kind would be lost.
-      OverflowError: a Python integer is beyond the dtype.
-    """
+    """A value in the dtype of the array, in which all but the writing of it is computed."""
     own = dtype_of(value)
     if op == "set" or own == dtype:
         return value

@@ -39,11 +39,7 @@ _ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 
 def _real(name: str, x: Any) -> Any:
-    """An operand that is real; booleans are the integers 0 and 1.
-
-    Raises:
-      TypeError: it is complex.
-    """
+    """An operand that is real; booleans are the integers 0 and 1."""
     x = as_operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError(f"nn.{name}: expected real numbers, got {dtype_of(x)}")

@@ -84,11 +84,7 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
 
 
 def _check_no_repetition(x: Any, other: Any) -> None:
-    """Refuse a list times a traced Python integer: Python repeats the list, NumPy multiplies.
-
-    Raises:
-      TypeError: the length of the result would depend on the value.
-    """
+    """Refuse a list times a traced Python integer: Python repeats the list, NumPy multiplies."""
     aval = x.aval
     if aval.weak and aval.dtype.kind in "biu" and isinstance(other, (list, tuple)):
         kind = type(other).__name__
@@ -100,11 +96,7 @@ def _check_no_repetition(x: Any, other: Any) -> None:
 
 
 def _with_sparse(primitive: Primitive, a: Any, b: Any) -> Any:
-    """An operator between a traced array and an object that may be a sparse matrix of SciPy.
-
-    Raises:
-      UnsupportedOperationError: it is not the product with a ``spmatrix``, which ``*`` stands for.
-    """
+    """An operator between a traced array and an object that may be a sparse matrix of SciPy."""
     x, matrix = (a, b) if isinstance(a, Tracer) else (b, a)
     if not is_scipy_sparse(matrix) or is_foreign(matrix):  # those of plain code answer themselves
         return NotImplemented

@@ -191,11 +191,7 @@ def check_grads(
 
 
 def _checked_modes(modes: Sequence[str]) -> tuple[str, ...]:
-    """The modes as a tuple.
-
-    Raises:
-      ValueError: one is unknown, or there is none.
-    """
+    """The modes as a tuple."""
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
     if not chosen or not set(chosen) <= set(_MODES):
         raise ValueError(f"check_grads: modes must be of 'fwd' and 'rev', got {modes!r}")
@@ -284,11 +280,7 @@ def _compare(
     rtol: float,
     step: float | None,
 ) -> None:
-    """Compare results entry by entry; ``step`` is ``None`` for values.
-
-    Raises:
-      AssertionError: an entry is off; names the worst.
-    """
+    """Compare results entry by entry; ``step`` is ``None`` for values."""
     for name, out, want in zip(names, found, expected, strict=True):
         have, wide = _wide(out), _wide(want)
         if have.shape != wide.shape:
@@ -313,11 +305,7 @@ def _compare(
 def _check_types(
     who: str, names: Sequence[str], pulled: Sequence[Any], point: Sequence[np.ndarray]
 ) -> None:
-    """Cotangents have shape and dtype of what they belong to.
-
-    Raises:
-      AssertionError: one has not.
-    """
+    """Cotangents have shape and dtype of what they belong to."""
     for name, ct, x in zip(names, pulled, point, strict=True):
         if aval_of(ct) != aval_of(x):
             raise AssertionError(
@@ -335,11 +323,7 @@ def _compare_inner(
     rtol: float,
     step: float,
 ) -> None:
-    """Compare ``<pulled, t>`` with ``<ct, df(t)>``.
-
-    Raises:
-      AssertionError: they differ.
-    """
+    """Compare ``<pulled, t>`` with ``<ct, df(t)>``."""
     found, want = inner(pulled, direction), inner(cts, expected)
     scale = sum(float(np.sum(np.abs(_wide(c) * e))) for c, e in zip(cts, expected, strict=True))
     allowed = atol + rtol * scale

@@ -267,11 +267,7 @@ def owner(operands: Sequence[Any]) -> Trace | None:
 
 
 def _taking(trace: Trace, operand: Tracer) -> Trace:
-    """The trace that an operation on a tracer belongs to: a branch that is being staged inside.
-
-    Raises:
-      EscapedTracerError: the tracer's function has returned.
-    """
+    """The trace that an operation on a tracer belongs to: a branch that is being staged inside."""
     if not trace.is_open:
         raise escaped(operand)
     for inner in reversed(open_traces.get()):
@@ -437,11 +433,7 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
 
 
 def _explain_recursion(trace: Trace, error: Any, traceback: Any) -> None:
-    """Say what to do about a stack that is full of nested programs.
-
-    Raises:
-      NestingError: it is; of a function that calls itself for ever, it is not.
-    """
+    """Say what to do about a stack that is full of nested programs."""
     n_frames = n_traces = 0
     while traceback is not None:
         n_frames += 1

@@ -45,11 +45,7 @@ from functrans.transforms import forward, jacobian, reverse
 
 
 def _check_scalar(has_aux: bool, result: Any) -> None:
-    """Refuse a result that has no gradient.
-
-    Raises:
-      RuntimeError: it is no tensor without axes, or no pair where one is needed.
-    """
+    """Refuse a result that has no gradient."""
     who = "grad_and_value(f)(*args)"
     if has_aux:
         result = without_aux(who, result)

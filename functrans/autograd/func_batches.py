@@ -111,11 +111,7 @@ def _leaf_dims(name: str, specs: Sequence[Any], args: Sequence[Any]) -> list[Any
 
 
 def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> int:
-    """The number of examples.
-
-    Raises:
-      ValueError: a mapped argument is no tensor, or batches differ in size.
-    """
+    """The number of examples."""
     specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
     if len(specs) != len(args):
         raise ValueError(

@@ -315,11 +315,7 @@ def _node_of_call(
 
 
 def _check_marks(ctx: Any) -> None:
-    """Refuse marks and saved values that are no tensors.
-
-    Raises:
-      TypeError, RuntimeError: one is none.
-    """
+    """Refuse marks and saved values that are no tensors."""
     for i, item in enumerate(ctx.to_save or ()):
         if item is not None and not isinstance(item, Tensor):
             raise TypeError(
@@ -393,11 +389,7 @@ class _Results:
         self.made: dict[int, int] = {}
 
     def check(self, outs: Sequence[Any]) -> None:
-        """Refuse wrong uses of ``mark_dirty`` before the graph changes.
-
-        Raises:
-          RuntimeError: a dirty tensor is not returned, is a leaf, or a view beside other results.
-        """
+        """Refuse wrong uses of ``mark_dirty`` before the graph changes."""
         returned = {id(out) for out in outs}
         if any(key not in returned for key in self.dirty):
             raise RuntimeError(
@@ -505,11 +497,7 @@ class _ErrorNode(GraphNode):
         return "Error"
 
     def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
-        """Refuse.
-
-        Raises:
-          RuntimeError: always.
-        """
+        """Refuse."""
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )

@@ -135,11 +135,7 @@ class _Step:
 
 
 def _extents(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Any, int]:
-    """Extent of each label; 1 gives way to that of another operand.
-
-    Raises:
-      ShapeError: extents differ.
-    """
+    """Extent of each label; 1 gives way to that of another operand."""
     extents: dict[Any, int] = {}
     for term, shape in zip(labels, shapes, strict=True):
         own: dict[Any, int] = {}

@@ -381,11 +381,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def _mask_of(x: Any, condition: Any) -> Any:
-    """A condition on leading axes of ``x`` as a mask in as many axes.
-
-    Raises:
-      ShapeError: the condition has other extents.
-    """
+    """A condition on leading axes of ``x`` as a mask in as many axes."""
     mask = cast(as_array(condition), bool)
     shape, own = shape_of(x), shape_of(mask)
     if own != shape[: len(own)]:

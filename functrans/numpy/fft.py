@@ -35,11 +35,7 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 
 def _scaled(y: Any, extents: Iterable[int], norm: str | None, *, inverse: bool) -> Any:
-    """An unnormalized transform of axes of some extents, normalized.
-
-    Raises:
-      ValueError: ``norm`` is unknown.
-    """
+    """An unnormalized transform of axes of some extents, normalized."""
     if norm not in _SWAPPED:
         raise ValueError(
             f"fft: norm={norm!r}; expected 'backward' (the same as None), 'ortho' or 'forward'"

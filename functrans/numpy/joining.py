@@ -127,11 +127,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 
 def _block_depth(arrays: Any) -> int:
-    """How deep lists are nested.
-
-    Raises:
-      ValueError: not all of them equally deep, or one is empty.
-    """
+    """How deep lists are nested."""
     if isinstance(arrays, tuple):
         raise TypeError("block: only lists can be used to arrange blocks, not tuples")
     if not isinstance(arrays, list):
@@ -322,11 +318,7 @@ class _Joiner:
         self.as_columns = as_columns
 
     def __getitem__(self, key: Any) -> Any:
-        """The items joined.
-
-        Raises:
-          UnsupportedOperationError: a directive in a string stands beside traced values.
-        """
+        """The items joined."""
         items = key if isinstance(key, tuple) else (key,)
         if not has_tracer(items):
             return self.plain[key]

@@ -173,11 +173,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
 
 
 def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
-    """The same memory as another array.
-
-    Raises:
-      UnsupportedOperationError: another dtype is asked for.
-    """
+    """The same memory as another array."""
     if dtype is not None and np.dtype(dtype) != dtype_of(self):
         raise UnsupportedOperationError(
             f"view with another dtype ({np.dtype(dtype)} of {dtype_of(self)}) cannot be traced"

@@ -51,11 +51,7 @@ _METHODS = (*_PARAMETERS, *sorted(_DISCRETE), "averaged_inverted_cdf", "linear",
 
 
 def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
-    """Index of the lower element and the weight of the next one; not yet limited to the lane.
-
-    Raises:
-      ValueError: the method does not exist.
-    """
+    """Index of the lower element and the weight of the next one; not yet limited to the lane."""
     span = ew.subtract(n, 1)
     if method == "linear":
         h = span * q

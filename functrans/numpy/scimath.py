@@ -35,11 +35,7 @@ def _is_complex_at(x: Any, is_outside: Test) -> bool:
 
 
 def _widened(x: Any, is_outside: Test) -> Any:
-    """The operand, complex if it is real and one of its elements is outside the real domain.
-
-    Raises:
-      ConcretizationError: it is real and has no values.
-    """
+    """The operand, complex if it is real and one of its elements is outside the real domain."""
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, is_outside):
         return x

@@ -115,11 +115,7 @@ def _by_neighbours(elements: Any, equal_nan: bool) -> tuple[Any, Any, np.ndarray
 
 
 def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, ...]:
-    """So many unique elements, their first positions, the inverse, and counts.
-
-    Raises:
-      UnsupportedOperationError: slices along one of several axes are asked for.
-    """
+    """So many unique elements, their first positions, the inverse, and counts."""
     shape = shape_of(x)
     if axis is not None and len(shape) != 1:
         raise UnsupportedOperationError(

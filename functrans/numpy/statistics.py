@@ -103,12 +103,7 @@ def _observations(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
 
 
 def _frequencies(name: str, weights: Any, n: int) -> Any:
-    """Weights of observations.
-
-    Raises:
-      ValueError: they are negative.
-      RuntimeError: they do not fit the observations.
-    """
+    """Weights of observations."""
     w = as_array(weights)
     if len(shape_of(w)) != 1:
         raise RuntimeError(f"cannot handle multidimensional {name}")

@@ -47,11 +47,7 @@ from functrans.trace import dtype_of, shape_of
 
 
 def _function(ufunc: np.ufunc) -> Callable[..., Any]:
-    """The function of a ufunc.
-
-    Raises:
-      UnsupportedOperationError: it has none, or not two operands.
-    """
+    """The function of a ufunc."""
     function = UFUNCS.get(ufunc)
     if function is None or ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
         raise UnsupportedOperationError(
@@ -65,12 +61,7 @@ def _function(ufunc: np.ufunc) -> Callable[..., Any]:
 def _result_dtype(
     ufunc: np.ufunc, method: str, dtype: np.dtype, ndim: int, axis: Any, wanted: Any
 ) -> np.dtype:
-    """The dtype in which a method computes: NumPy's own answer for an array of extents 1.
-
-    Raises:
-      TypeError: the ufunc has no such method for the dtype.
-      ValueError: it is not defined over several axes.
-    """
+    """The dtype in which a method computes: NumPy's own answer for an array of extents 1."""
     array = np.ones((1,) * ndim, dtype)
     arguments = (array, [0]) if method == "reduceat" else (array,)
     with np.errstate(all="ignore"):
@@ -232,11 +223,7 @@ _SCATTERED: dict[np.ufunc, str] = {
 
 @remembered(4096)
 def _check_at(ufunc: np.ufunc, dtype: np.dtype, other: np.dtype | None) -> None:
-    """Refuse a write that NumPy refuses, in its words.
-
-    Raises:
-      TypeError: the result has no place in the array's dtype.
-    """
+    """Refuse a write that NumPy refuses, in its words."""
     with np.errstate(all="ignore"):
         ufunc.at(np.ones(1, dtype), [0], *(() if other is None else (np.ones((), other),)))
 

@@ -188,11 +188,7 @@ def _slope(residual: Callable[[Any], Any], x: Any, is_elementwise: bool) -> Any:
 def _check(
     who: str, residual: Any, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
 ) -> None:
-    """Refuse a singular condition; warn of one that is not satisfied, or singular close by.
-
-    Raises:
-      LinAlgError: the condition does not determine the solution.
-    """
+    """Refuse a singular condition; warn of one that is not satisfied, or singular close by."""
     slope = np.asarray(slope)
     is_finite = bool(np.isfinite(slope).all())
     if is_elementwise:

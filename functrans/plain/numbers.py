@@ -117,12 +117,7 @@ _MAY_OVERFLOW = frozenset(
 
 
 def _raise_as_python(original: Any, args: tuple[Any, ...], result: Any) -> None:
-    """Where a trace answers questions and code may catch errors: those that Python raises.
-
-    Raises:
-      ValueError: the function has no value there.
-      OverflowError: it is too large.
-    """
+    """Where a trace answers questions and code may catch errors: those that Python raises."""
     if not isinstance(result, Tracer) or result.dtype.kind != "f" or not has_answer(result):
         return
     if not _may_be_caught() or bool(fnp.isfinite(result)):
@@ -148,11 +143,7 @@ def _may_be_caught() -> bool:
 
 
 def _number(x: Any) -> Any:
-    """A traced array of one element as a number of Python, as ``float`` takes it.
-
-    Raises:
-      TypeError: it has another number of elements.
-    """
+    """A traced array of one element as a number of Python, as ``float`` takes it."""
     if isinstance(x, Tracer) and x.shape:
         if math.prod(x.shape) != 1:
             raise TypeError(f"only length-1 arrays can be converted to Python scalars{here()}")
@@ -427,11 +418,7 @@ def _is_traced_inside(value: Any) -> bool:
 
 
 def _shown(value: Any) -> Any:
-    """A value with plain numbers in place of traced ones, for a text.
-
-    Raises:
-      ConcretizationError: they are not known.
-    """
+    """A value with plain numbers in place of traced ones, for a text."""
     value = settled(value)
     if isinstance(value, Tracer):
         plain = value._concrete("format()")

@@ -193,11 +193,7 @@ def _with_arguments(a: Given, *names: str) -> dict[str, Callable[[Any], Any]]:
 
 
 def _refuse_later(name: str, a: Given, *options: str) -> None:
-    """Refuse options that are not for programs.
-
-    Raises:
-      UnsupportedOperationError: names one.
-    """
+    """Refuse options that are not for programs."""
     for option in options:
         given_one = a.get(option)
         if (
@@ -283,11 +279,7 @@ def _later_result(**fields: Any) -> Any:
 
 
 def _refuse_constraints(name: str, constraints: Any) -> None:
-    """Refuse constraints other than bounds.
-
-    Raises:
-      UnsupportedOperationError: names what to do.
-    """
+    """Refuse constraints other than bounds."""
     if not (isinstance(constraints, (tuple, list)) and not constraints):
         raise UnsupportedOperationError(
             f"scipy.optimize.{name} with constraints and traced values{here()} is not supported; "
@@ -525,11 +517,7 @@ def _curve_fit(a: Given, result: Any) -> Any:
 
 
 def _at_root(name: str, residual: Any, plain: np.ndarray, is_elementwise: bool = False) -> Any:
-    """A root, with derivatives, of the shape of the plain one.
-
-    Raises:
-      UnsupportedOperationError: it is complex.
-    """
+    """A root, with derivatives, of the shape of the plain one."""
     if plain.dtype.kind == "c":
         if not _is_traced(residual(plain.reshape(-1))):
             return plain

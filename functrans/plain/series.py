@@ -25,11 +25,7 @@ from functrans.plain.memory import as_read, holds_tracer, settled
 
 
 def _vector(values: Any, what: str) -> Any:
-    """Coefficients, domain or window as an array of floats.
-
-    Raises:
-      ShapeError: it is not one-dimensional.
-    """
+    """Coefficients, domain or window as an array of floats."""
     values = fnp.atleast_1d(fnp.asarray(settled(values)))
     if values.ndim != 1 or not values.shape[0]:
         raise ShapeError(f"{what} of a series has shape {values.shape}{here()}; expected a list")

@@ -352,11 +352,7 @@ class TracedSparse(Sparse):
         return n if self._stored == ALL else self._stored
 
     def _visible(self, what: str) -> tuple[np.ndarray, ...]:
-        """Rows and columns of what SciPy stores.
-
-        Raises:
-          ConcretizationError: values that are not known decide about it.
-        """
+        """Rows and columns of what SciPy stores."""
         n = self._stored_count()
         if n is None:
             raise unknown_pattern(f".{what}", self._entries)

@@ -66,11 +66,7 @@ class _InMemory:
             )
 
     def eliminate_zeros(self: Any) -> None:
-        """Drop entries that are zero.
-
-        Raises:
-          UnsupportedOperationError: other matrices share the memory, whose entries move in it.
-        """
+        """Drop entries that are zero."""
         n, truth = self._stored_count(), truth_of(self.entries)
         if truth is not None and n is not None and truth[:n].all():
             return

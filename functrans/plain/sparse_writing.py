@@ -88,11 +88,7 @@ def exists(own: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
 def _written_in_place(
     own: Any, rows: np.ndarray, cols: np.ndarray, value: Any, *, is_diagonal: bool
 ) -> bool:
-    """Write to the places that SciPy stores already, in the memory; whether these were all.
-
-    Raises:
-      UnsupportedOperationError: a place has several entries, which SciPy adds up in the memory.
-    """
+    """Write to the places that SciPy stores already, in the memory; whether these were all."""
     is_of_format = own.format in ("csc", "csr", "dia")
     if not is_of_format or not isinstance(own.entries, Tracer) or not rows.size:
         return False

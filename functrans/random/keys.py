@@ -188,12 +188,7 @@ def parameters(
 
 
 def _words(seed: Any, name: str) -> Any:
-    """The upper and the lower half of an integer of 64 bits, as a key.
-
-    Raises:
-      TypeError: it is not one integer.
-      OverflowError: it has more than 64 bits.
-    """
+    """The upper and the lower half of an integer of 64 bits, as a key."""
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:

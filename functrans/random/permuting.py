@@ -27,11 +27,7 @@ _WIDE = np.dtype(np.float64)
 
 
 def _items(name: str, a: Any) -> Any:
-    """The array that is drawn from; an integer stands for all below it.
-
-    Raises:
-      TypeError: it is a scalar that is no integer, or a traced one.
-    """
+    """The array that is drawn from; an integer stands for all below it."""
     if isinstance(a, Tracer) and shape_of(a):
         return a
     if not isinstance(a, Tracer):

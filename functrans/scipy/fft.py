@@ -227,11 +227,7 @@ def _trigonometric(
     *,
     inverse: bool,
 ) -> Any:
-    """One of the transforms along an axis, normalized as SciPy does.
-
-    Raises:
-      ValueError: type or norm are unknown, or there is no point to transform.
-    """
+    """One of the transforms along an axis, normalized as SciPy does."""
     name = f"i{kind}" if inverse else kind
     if type_ not in _INVERSE:
         raise ValueError(f"{name}: type={type_!r}; expected 1, 2, 3 or 4{here()}")

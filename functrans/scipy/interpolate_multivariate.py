@@ -470,11 +470,7 @@ def _leja(x: np.ndarray) -> np.ndarray:
 
 
 def _newton(name: str, x: Any, y: Any, axis: int) -> Polynomial:
-    """Divided differences, in Leja's order where the abscissas are known.
-
-    Raises:
-      ValueError: two known abscissas are equal.
-    """
+    """Divided differences, in Leja's order where the abscissas are known."""
     x, y = floats(x, y)
     order: Any = fnp.argsort(x)
     knots, values, own = checked(name, fnp.take(x, order), fnp.take(y, order, axis=axis), axis, 1)

@@ -308,11 +308,7 @@ _ENDS = {"clamped": (1, 0.0), "natural": (2, 0.0)}
 
 
 def _conditions(bc_type: Any, shape: tuple[int, ...], dtype: np.dtype) -> list[Any]:
-    """The condition at either end: a name, or order and value.
-
-    Raises:
-      ValueError: it is unknown.
-    """
+    """The condition at either end: a name, or order and value."""
     if isinstance(bc_type, str):
         pair = [bc_type, bc_type]
     elif isinstance(bc_type, (tuple, list)) and len(bc_type) == 2:

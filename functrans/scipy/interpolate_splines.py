@@ -210,11 +210,7 @@ def collocation(
 
 
 def _end_conditions(bc_type: Any, shape: tuple[int, ...], dtype: np.dtype) -> list[list[Any]]:
-    """Orders and values of derivatives at either end.
-
-    Raises:
-      ValueError: a name is unknown.
-    """
+    """Orders and values of derivatives at either end."""
     pair = bc_type if isinstance(bc_type, (tuple, list)) and len(bc_type) == 2 else [bc_type] * 2
     out: list[list[Any]] = []
     for one in pair:

@@ -298,12 +298,7 @@ def diagsvd(s: Any, M: int, N: int) -> Any:  # SciPy's names
 
 
 def _rank(s: Any, rcond: float | None, shape: tuple[int, ...], what: str) -> int:
-    """How many singular values count, as SciPy's ``orth`` and ``null_space`` do.
-
-    Raises:
-      ConcretizationError: values are not known, so that the shape of the result is not.
-      ShapeError: matrices of a stack differ in rank.
-    """
+    """How many singular values count, as SciPy's ``orth`` and ``null_space`` do."""
     known = layout_of(s)
     values = value_of(s, f"the shape of the result of {what}") if known is None else known
     limit = float(np.finfo(values.dtype).eps) * max(shape[-2:]) if rcond is None else rcond

@@ -24,11 +24,7 @@ from functrans.trace import dtype_of, shape_of
 
 
 def _vectors(name: str, *operands: Any, least: int = 1) -> list[Any]:
-    """Vectors ``[..., n]`` with equal stacks.
-
-    Raises:
-      ShapeError: one is too short.
-    """
+    """Vectors ``[..., n]`` with equal stacks."""
     arrays = [fnp.atleast_1d(as_array(x)) for x in operands]
     for x in arrays:
         if shape_of(x)[-1] < least:

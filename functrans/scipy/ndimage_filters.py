@@ -142,11 +142,7 @@ def _sparse_sum(wide: Any, weights: np.ndarray, axes: Sequence[int], shape: Any)
 
 
 def _weights(name: str, x: Any, weights: Any, ndim: int | None = None) -> tuple[Any, Any]:
-    """Weights of the image's dtype; the image follows complex ones.
-
-    Raises:
-      ShapeError: there are none, or their number of axes is wrong.
-    """
+    """Weights of the image's dtype; the image follows complex ones."""
     (weights,) = floats(weights)
     shape = shape_of(weights)
     if not shape or 0 in shape or (ndim is not None and len(shape) != ndim):
@@ -549,11 +545,7 @@ def _gaussian_sum(
 def _windows(
     name: str, x: Any, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Any:
-    """The elements of each window along a new last axis.
-
-    Raises:
-      ValueError: neither size nor footprint, an empty footprint, or an origin outside of it.
-    """
+    """The elements of each window along a new last axis."""
     ndim = len(shape_of(x))
     chosen = axes_of_image(axes, ndim)
     if footprint is None:

@@ -23,11 +23,7 @@ from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def _masks(name: str, x: Any, labels: Any, index: Any) -> tuple[np.ndarray, bool]:
-    """One mask for each region ``[regions, *shape]``, and whether one number was asked for.
-
-    Raises:
-      UnsupportedOperationError: the labels are traced.
-    """
+    """One mask for each region ``[regions, *shape]``, and whether one number was asked for."""
     if isinstance(labels, Tracer) or isinstance(index, Tracer):
         raise UnsupportedOperationError(
             f"scipy.ndimage.{name} with traced labels or index cannot be traced{here()}; keep them "

@@ -29,12 +29,7 @@ _MODES = ("full", "same", "valid")
 
 
 def _operands(name: str, a: Any, b: Any, mode: str) -> tuple[Any, Any]:
-    """Both operands in one dtype, with equally many axes.
-
-    Raises:
-      ShapeError: the numbers of axes differ.
-      ValueError: the mode is unknown.
-    """
+    """Both operands in one dtype, with equally many axes."""
     if mode not in _MODES:
         raise ValueError(f"{name}: mode={mode!r}; expected 'full', 'same' or 'valid'{here()}")
     a, b = floats(a, b)
@@ -48,11 +43,7 @@ def _operands(name: str, a: Any, b: Any, mode: str) -> tuple[Any, Any]:
 
 
 def _must_swap(name: str, a: Any, b: Any, mode: str, axes: Sequence[int]) -> bool:
-    """Whether the second operand is the larger one, of which ``valid`` results are taken.
-
-    Raises:
-      ShapeError: neither is larger along all axes.
-    """
+    """Whether the second operand is the larger one, of which ``valid`` results are taken."""
     if mode != "valid":
         return False
     pairs = [(shape_of(a)[axis], shape_of(b)[axis]) for axis in axes]

@@ -29,11 +29,7 @@ from functrans.trace import dtype_of, shape_of
 
 
 def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
-    """Numerator and denominator of equal lengths, divided by the first of the denominator.
-
-    Raises:
-      ShapeError: one is no vector.
-    """
+    """Numerator and denominator of equal lengths, divided by the first of the denominator."""
     b, a = (fnp.atleast_1d(x) for x in floats(b, a))
     if len(shape_of(b)) != 1 or len(shape_of(a)) != 1:
         raise ShapeError(
@@ -160,11 +156,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 def _margins(
     name: str, x: Any, padtype: str | None, padlen: int | None, default: int
 ) -> tuple[Any, int]:
-    """The signal with margins along its last axis, and their extent.
-
-    Raises:
-      ValueError: the kind is unknown, or the signal too short.
-    """
+    """The signal with margins along its last axis, and their extent."""
     if padtype not in ("odd", "even", "constant", None):
         raise ValueError(
             f"{name}: padtype={padtype!r}; expected 'odd', 'even', 'constant' or None{here()}"

@@ -49,11 +49,7 @@ class _Segments:
 def _plan(
     name: str, n: int, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None
 ) -> tuple[np.ndarray, int, int]:
-    """Window, overlap and points.
-
-    Raises:
-      ValueError: they do not fit together.
-    """
+    """Window, overlap and points."""
     if isinstance(window, (str, tuple)):
         length = min(256 if nperseg is None else int(nperseg), n)
         values = plain("signal.get_window")(window, length)

@@ -37,11 +37,7 @@ _OPTIONS = {"loc": 0, "scale": 1}
 def _arguments(
     method: str, names: tuple[str, ...], args: tuple[Any, ...], options: dict[str, Any]
 ) -> list[Any]:
-    """Shapes, location and scale by position or name.
-
-    Raises:
-      TypeError: one is missing, given twice, or unknown.
-    """
+    """Shapes, location and scale by position or name."""
     if len(args) > len(names):
         raise TypeError(
             f"{method}: got {len(args) + 1} arguments, expected {len(names) + 1} at most"

@@ -60,11 +60,7 @@ class PearsonRResult(NamedTuple):
 
 
 def _moments(who: str, x: Any, y: Any) -> tuple[Any, Any, Any, Any, Any, int]:
-    """Means, variances, covariance, and the number of pairs.
-
-    Raises:
-      ShapeError: the samples are not vectors of the same length, or too short.
-    """
+    """Means, variances, covariance, and the number of pairs."""
     x, y = as_floating(as_array(x), as_array(y))
     if len(shape_of(x)) != 1 or shape_of(x) != shape_of(y) or shape_of(x)[0] < 3:
         raise ShapeError(
@@ -77,11 +73,7 @@ def _moments(who: str, x: Any, y: Any) -> tuple[Any, Any, Any, Any, Any, int]:
 
 
 def _p_value(who: str, r: Any, n: int, alternative: str) -> Any:
-    """Of Student's test of a correlation.
-
-    Raises:
-      UnsupportedOperationError: the alternative is not known.
-    """
+    """Of Student's test of a correlation."""
     t = r * fnp.sqrt((n - 2) / ((1.0 - r) * (1.0 + r)))
     if alternative == "two-sided":
         return 2.0 * stdtr(float(n - 2), -abs(t))

@@ -119,11 +119,7 @@ def check_chunk_size(who: str, chunk_size: int | str | None) -> int | None:
 
 
 def _tqdm(who: str) -> Any:
-    """The class of progress bars.
-
-    Raises:
-      ImportError: tqdm is not installed.
-    """
+    """The class of progress bars."""
     try:
         from tqdm.auto import tqdm
     except ImportError:

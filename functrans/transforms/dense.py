@@ -114,9 +114,6 @@ class DenseJacobian:
 
         Forward mode pushes real directions only, reverse mode pulls real functionals only, unless
         the function is holomorphic (``None``: it is, if arguments and results all are complex).
-
-        Raises:
-          NonDifferentiableError: names the result.
         """
         for i, out in enumerate(self.outs):
             if not is_differentiable_dtype(dtype_of(out)):
@@ -387,11 +384,7 @@ class DenseJacobian:
         return wholes if is_row else [None if b is None else _last(b) for b in wholes]
 
     def _is_staged(self, found: Sequence[Any]) -> bool:
-        """Whether rows or columns are values of a program that is being staged.
-
-        Raises:
-          UnsupportedOperationError: they are, and progress was asked for; a program reports none.
-        """
+        """Whether rows or columns are values of a program that is being staged."""
         is_staged = any(isinstance(b, Tracer) and b._trace.is_staging for b in found)
         if is_staged and self.chunking.progress:
             raise UnsupportedOperationError(

@@ -122,11 +122,7 @@ def prepare_solver(
 
 
 def _check_regular(who: str, matrix: np.ndarray) -> None:
-    """Refuse a matrix that is singular to working precision.
-
-    Raises:
-      LinAlgError: says so.
-    """
+    """Refuse a matrix that is singular to working precision."""
     from scipy.linalg import get_lapack_funcs
 
     n = len(matrix)
@@ -363,11 +359,7 @@ class _ImplicitCall(JvpCall):
         ]
 
     def _check_real(self, i: int, leaf: Any) -> None:
-        """Refuse unknowns without real derivatives.
-
-        Raises:
-          TypeError, UnsupportedOperationError: one is an integer, or complex.
-        """
+        """Refuse unknowns without real derivatives."""
         aval: Any = aval_of(leaf)
         if not is_differentiable_dtype(aval.dtype):
             raise TypeError(

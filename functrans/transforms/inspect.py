@@ -101,11 +101,7 @@ def make_jaxpr(
 
 
 def _static_positions(static_argnums: Any) -> frozenset[int]:
-    """``static_argnums`` as a set of ints.
-
-    Raises:
-      TypeError: it is neither an int nor a sequence of ints; ``make_jaxpr(f, x)`` ends here.
-    """
+    """``static_argnums`` as a set of ints."""
     given = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     if not isinstance(given, (tuple, list)) or not all(isinstance(n, int) for n in given):
         raise TypeError(

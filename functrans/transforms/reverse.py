@@ -458,12 +458,7 @@ def fit_tangent(
 
 
 def _no_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
-    """The tangent or cotangent of an integer or a boolean, given as ``float0`` or as zeros.
-
-    Raises:
-      ShapeError: it is ``float0`` of another shape.
-      NonDifferentiableError: it is something else.
-    """
+    """The tangent or cotangent of an integer or a boolean, given as ``float0`` or as zeros."""
     if tree.is_float0(value):
         if value.shape != aval.shape:
             raise ShapeError(

@@ -603,12 +603,7 @@ def _push(
 
 
 def _check_series(label: str, primals: Any, series: Any) -> int:
-    """The order of given series.
-
-    Raises:
-      TypeError: they are no sequences, or not one per argument.
-      ValueError: they differ in length, or are empty.
-    """
+    """The order of given series."""
     for name, given in (("primals", primals), ("series", series)):
         if not isinstance(given, (tuple, list)):
             raise TypeError(

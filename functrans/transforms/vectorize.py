@@ -180,11 +180,7 @@ def vmap(
 
 
 def _refuse_axis(label: str, axis_name: str | None) -> None:
-    """Refuse a named axis of which not all elements would be there.
-
-    Raises:
-      UnsupportedOperationError: the axis has a name.
-    """
+    """Refuse a named axis of which not all elements would be there."""
     if axis_name is not None:
         raise UnsupportedOperationError(
             f"{label}{here()}: elements take different paths through a function that is "
@@ -212,12 +208,7 @@ def _joined(
     out_axes: Any,
     size: int,
 ) -> Any:
-    """The results of all lanes from those of groups of them.
-
-    Raises:
-      TreeMismatchError: two groups have results of different structures.
-      ShapeError: their shapes differ.
-    """
+    """The results of all lanes from those of groups of them."""
     _, treedef = parts[0]
     for _, other in parts[1:]:
         tree.check_same(
@@ -300,11 +291,7 @@ def _prefix(prefix: Any, value: Any, label: str, name: str) -> list[Any]:
 
 
 def _axis(label: str, paths: _LazyPaths, i: int, value: Any, dim: int) -> int:
-    """A mapped axis, non-negative.
-
-    Raises:
-      ShapeError: it does not exist.
-    """
+    """A mapped axis, non-negative."""
     aval = leaf_type(value)
     ndim = len(aval.shape)
     if ndim == 0:
@@ -328,12 +315,7 @@ def _axis_size(
     axes: list[int],
     axis_size: int | None,
 ) -> int:
-    """The extent of the mapped axis.
-
-    Raises:
-      ShapeError: extents differ.
-      ValueError: nothing is mapped and no ``axis_size`` is given.
-    """
+    """The extent of the mapped axis."""
     sizes = [shape_of(values[i])[axis] for i, axis in zip(mapped, axes, strict=True)]
     if not sizes:
         if axis_size is None:
@@ -398,11 +380,7 @@ def _in_chunks(
     label: str,
     axis_name: str | None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Evaluate a batch in pieces and join the results.
-
-    Raises:
-      ValueError: collectives need the whole axis at once.
-    """
+    """Evaluate a batch in pieces and join the results."""
     if axis_name is not None:
         raise ValueError(
             f"{label}{here()}: chunk_size cannot be used with axis_name, since collectives need "

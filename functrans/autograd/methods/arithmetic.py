@@ -228,11 +228,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # torch's name
 
 
 def _refuse_truth(a: Any, b: Any) -> None:
-    """Refuse the subtraction of truth values.
-
-    Raises:
-      RuntimeError: an operand is of truth values.
-    """
+    """Refuse the subtraction of truth values."""
     kinds = [x._value.dtype.kind for x in (a, b) if isinstance(x, Tensor)]
     if kinds == ["b", "b"]:
         raise RuntimeError(

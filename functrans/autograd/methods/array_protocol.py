@@ -52,11 +52,7 @@ def _rebind(self: Tensor, other: Tensor) -> None:
 
 
 def _missing(self: Tensor, name: str) -> Any:
-    """Say where a name of ndarrays is to be had.
-
-    Raises:
-      AttributeError: always, unless the attribute comes with NumPy's at first use.
-    """
+    """Say where a name of ndarrays is to be had."""
     load = getattr(Tracer, "__getattr__", None)
     if load is not None:
         return load(self, name)

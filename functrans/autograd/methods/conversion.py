@@ -241,11 +241,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _unavailable(self: Tensor, *_: Any, **__: Any) -> Any:
-    """Refused: there is no GPU.
-
-    Raises:
-      RuntimeError: always.
-    """
+    """Refused: there is no GPU."""
     raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
 
 

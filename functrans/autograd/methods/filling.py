@@ -295,11 +295,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:  # tor
 
 
 def _rows_of(weights: np.ndarray) -> np.ndarray:
-    """Probabilities of the rows.
-
-    Raises:
-      RuntimeError: some are none.
-    """
+    """Probabilities of the rows."""
     rows = np.atleast_2d(np.asarray(weights, np.float64))
     if np.any(rows < 0) or not np.all(np.isfinite(rows)):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")

@@ -37,11 +37,7 @@ from functrans.trace import Tracer, shape_of
 
 
 def _index_array(name: str, index: Tensor) -> Any:
-    """An index tensor as an array; a traced one as it is, to be checked where the program runs.
-
-    Raises:
-      RuntimeError: it is not of int64.
-    """
+    """An index tensor as an array; a traced one as it is, to be checked where the program runs."""
     check_tensor(name, index, "index", 3)
     if index.dtype.kind not in "iu":
         raise RuntimeError(f"{name}(): Expected dtype int64 for index")
@@ -62,11 +58,7 @@ def _all_in(at: Any, low: int, high: int) -> bool:
 
 
 def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Any = None) -> None:
-    """Refuse an index that does not fit a tensor along an axis.
-
-    Raises:
-      RuntimeError: extents do not fit, or an index is out of bounds.
-    """
+    """Refuse an index that does not fit a tensor along an axis."""
     ndim = max(len(x.shape), 1)
     if max(index.ndim, 1) != ndim:
         raise RuntimeError(

@@ -77,12 +77,7 @@ def _is_basic(index: Any) -> bool:
 
 
 def _check_basic(self: Tensor, index: Any) -> None:
-    """Refuse what torch refuses.
-
-    Raises:
-      IndexError: too many or out of range.
-      ValueError: a negative step.
-    """
+    """Refuse what torch refuses."""
     items = index if isinstance(index, tuple) else (index,)
     taken = [item for item in items if item is not None and item is not Ellipsis]
     ndim = len(self.shape)

@@ -41,12 +41,7 @@ from functrans.trace import shape_of
 
 
 def _list_of(name: str, tensors: Any) -> list[Tensor]:
-    """Tensors of a sequence.
-
-    Raises:
-      TypeError: it is none, or holds something else.
-      ValueError: it is empty.
-    """
+    """Tensors of a sequence."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "

@@ -75,11 +75,7 @@ def _as_hermitian_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _check_matrix(name: str, a: Tensor, is_square: bool = False) -> None:
-    """Refuse what is no stack of matrices of floating or complex numbers.
-
-    Raises:
-      RuntimeError: with torch's message.
-    """
+    """Refuse what is no stack of matrices of floating or complex numbers."""
     check_tensor(name, a, "A")
     if len(a.shape) < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")

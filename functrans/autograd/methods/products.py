@@ -62,11 +62,7 @@ def same_dtype(a: Tensor, b: Tensor) -> None:
 
 
 def _check_factors(a: Tensor, b: Tensor) -> None:
-    """Refuse factors that do not fit.
-
-    Raises:
-      RuntimeError: with torch's message.
-    """
+    """Refuse factors that do not fit."""
     m, n = a.shape, b.shape
     if not m or not n:
         raise RuntimeError(

@@ -292,11 +292,7 @@ def stft(
 
 
 def _part_places(length: int, n_fft: int, hop: int, center: bool, mode: str) -> np.ndarray:
-    """Where the elements of each part lie, ``[parts, n_fft]``; -1 is outside.
-
-    Raises:
-      RuntimeError: the signal is too short.
-    """
+    """Where the elements of each part lie, ``[parts, n_fft]``; -1 is outside."""
     places = np.arange(length)
     if center:
         ends = n_fft // 2

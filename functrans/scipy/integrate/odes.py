@@ -63,11 +63,7 @@ _ADJOINTS = ("discrete", "backsolve")
 
 
 def _array(who: str, what: str, value: Any, ndim: int) -> Any:
-    """An array of numbers of a certain rank.
-
-    Raises:
-      ShapeError: another rank.
-    """
+    """An array of numbers of a certain rank."""
     array = fnp.asarray(value)
     if len(shape_of(array)) != ndim:
         raise ShapeError(f"{who}: {what} must be {ndim}-D, got {aval_of(array)}{here()}")
@@ -94,11 +90,7 @@ def _have_values(operands: Sequence[Any]) -> bool:
 
 
 def _check_direction(who: str, times: Any) -> None:
-    """Refuse times that go back and forth, where they are known.
-
-    Raises:
-      ValueError: they do.
-    """
+    """Refuse times that go back and forth, where they are known."""
     if isinstance(times, Tracer):
         return
     if not np.all(np.isfinite(times)):
@@ -163,11 +155,7 @@ class _Problem:
         return tree.unflatten(self.treedef, leaves)
 
     def _slope(self, value: Any) -> Any:
-        """The vector of what the right-hand side returns.
-
-        Raises:
-          TreeMismatchError, ShapeError, TypeError: it is not like the state.
-        """
+        """The vector of what the right-hand side returns."""
         if self.treedef is tree.LEAF and isinstance(value, (list, tuple)):
             value = fnp.stack([fnp.asarray(part) for part in value]) if value else fnp.zeros(0)
         leaves, treedef = tree.flatten(value)
@@ -270,12 +258,7 @@ def _settings(
     adjoint: str,
     dtype: np.dtype,
 ) -> dict[str, Any]:
-    """Checked settings.
-
-    Raises:
-      ValueError: a number is out of its range; an unknown adjoint.
-      TypeError: the adjoint equation of a complex problem.
-    """
+    """Checked settings."""
     for name, value in (("rtol", rtol), ("atol", atol), ("max_step", max_step)):
         if _is_plain(tree.leaves(value)) and not np.all(np.asarray(value) >= 0):
             raise ValueError(f"{who}: {name} must not be negative, got {value!r}")
@@ -310,11 +293,7 @@ def _settings(
 
 
 def _method(who: str, name: Any) -> Method:
-    """A method by name.
-
-    Raises:
-      ValueError: there is none of that name.
-    """
+    """A method by name."""
     table = methods()
     if name in table:
         return table[name]
@@ -608,9 +587,6 @@ def _with_events(
 
     Which steps there are and in which of them events happen is found on plain numbers. The same
     steps are then taken once more if the problem is traced.
-
-    Raises:
-      UnsupportedOperationError: numbers are not known.
     """
     plain_problem = copy.copy(problem)
     known = plain_values((problem.y, problem.start, problem.operands))
@@ -684,11 +660,7 @@ def _with_events(
 
 
 def _check_inside(times: Any, start: Any, bound: Any) -> None:
-    """Refuse output times outside of the interval, where they are known.
-
-    Raises:
-      ValueError: they are, or they are not in the order of integration.
-    """
+    """Refuse output times outside of the interval, where they are known."""
     if not _is_plain([times, start, bound]) or not np.size(times):
         return
     sign = 1.0 if bound >= start else -1.0
@@ -704,11 +676,7 @@ def _check_inside(times: Any, start: Any, bound: Any) -> None:
 def _row_count(
     problem: _Problem, method: Method, bound: Any, settings: dict[str, Any], is_plain: bool
 ) -> int:
-    """How many steps to record: as many as there are, rounded up; in traced code ``max_steps``.
-
-    Raises:
-      UnsupportedOperationError: it is not known.
-    """
+    """How many steps to record: as many as there are, rounded up; in traced code ``max_steps``."""
     if is_plain:
         _, _, _, accepted = _solve(problem, method, bound[None], bound, settings, None)
         return 1 << max(int(accepted) - 1, 0).bit_length()

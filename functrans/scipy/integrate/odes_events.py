@@ -107,11 +107,7 @@ def plain_values(values: Any) -> Any:
 
 
 def _known(who: str, x: Any) -> Any:
-    """The plain value of an array.
-
-    Raises:
-      UnsupportedOperationError: it has none.
-    """
+    """The plain value of an array."""
     if not is_known(x):
         raise UnsupportedOperationError(
             f"{who}: the number of events depends on values, and {aval_of(x)} has none yet, since "
@@ -125,11 +121,7 @@ def _known(who: str, x: Any) -> Any:
 
 
 def _value(event: Event, t: Any, y: Any, args: Sequence[Any]) -> Any:
-    """The value of an event in the precision of the time.
-
-    Raises:
-      ShapeError, TypeError: it is not one real number.
-    """
+    """The value of an event in the precision of the time."""
     value = fnp.asarray(event.function(t, y, *args))
     if shape_of(value) not in ((), (1,)):
         raise ShapeError(f"{event.name} returned {aval_of(value)}{here()}; it must return a number")
@@ -263,12 +255,7 @@ def with_derivatives(
 
 
 def _root(event: Event, args: Sequence[Any], sol: OdeSolution, time: Any) -> Any:
-    """A time that has been found, with the derivatives of the implicit function.
-
-    Raises:
-      UnsupportedOperationError: the event refers to traced values in a way that is not seen, so
-        that their derivatives would be lost.
-    """
+    """A time that has been found, with the derivatives of the implicit function."""
 
     def condition(t: Any) -> Any:
         return _value(event, t, sol(t), args)

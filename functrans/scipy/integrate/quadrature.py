@@ -41,11 +41,7 @@ from functrans.transforms.vectorize import vmap
 
 
 def _samples(name: str, y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:
-    """Samples with the axis last, widths of intervals (``None`` for equal ones), and the axis.
-
-    Raises:
-      ShapeError: there are not as many abscissas as samples.
-    """
+    """Samples with the axis last, widths of intervals (``None`` for equal ones), and the axis."""
     (y,) = floats(y)
     axis = normalize_axis(axis, len(shape_of(y)), "axis")
     moved = fnp.moveaxis(y, axis, -1)

@@ -92,11 +92,7 @@ def _identity(x: Any) -> Any:
 
 
 def _float_of(who: str, value: np.ndarray, path: str) -> np.dtype:
-    """The dtype of an array of unknowns.
-
-    Raises:
-      TypeError: it is not real and floating.
-    """
+    """The dtype of an array of unknowns."""
     kind = value.dtype.kind
     if kind == "c":
         raise TypeError(
@@ -369,11 +365,7 @@ class ScipyFunction:
         return _real(self._label, self._run(kind, *arguments), self._jit)
 
     def _run(self, kind: str, *arguments: np.ndarray) -> Any:
-        """Evaluate the function or a derivative, which is made when it is first needed.
-
-        Raises:
-          ConcretizationError: the function cannot be staged.
-        """
+        """Evaluate the function or a derivative, which is made when it is first needed."""
         made = self._made.get(kind)
         if made is None:
             made = self._made[kind] = self._make(kind)
@@ -428,11 +420,7 @@ def _own(value: Any) -> Any:
 
 
 def _real(label: str, value: Any, is_own: bool) -> Any:
-    """A result as float64, in memory of its own; sparse matrices stay so.
-
-    Raises:
-      TypeError: it is complex.
-    """
+    """A result as float64, in memory of its own; sparse matrices stay so."""
     if is_own and type(value) is np.ndarray and value.dtype is _FLOAT64:
         return value  # of a compiled function, which gives its results away
     if hasattr(value, "tocsr"):

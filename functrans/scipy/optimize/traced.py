@@ -33,11 +33,7 @@ from functrans.transforms.reverse import grad, value_and_grad
 
 
 def _flagged(who: str, x: Any, converged: Any, what: Callable[[], str]) -> Any:
-    """The result, or NaN where it has not converged.
-
-    Raises:
-      ConvergenceError: it has not, and that is known now.
-    """
+    """The result, or NaN where it has not converged."""
     if isinstance(converged, Tracer):
         flag: Any = converged
         return np.where(flag, x, np.nan * x)
@@ -56,11 +52,7 @@ def _loop(goes_on: Callable[[Any], Any], body: Callable[[Any], Any], state: Any)
 
 
 def _floating(who: str, name: str, value: Any) -> Any:
-    """A start as an array.
-
-    Raises:
-      TypeError: it is not real and floating.
-    """
+    """A start as an array."""
     dtype = dtype_of(value)
     if isinstance(value, int) or (dtype.kind in "iu" and not isinstance(value, Tracer)):
         value = np.asarray(value, np.float64)
@@ -426,11 +418,7 @@ def root_newton(
 
 
 def _newton_step(who: str, matrix: Any, f: Any) -> Any:
-    """The solution of the linear system.
-
-    Raises:
-      LinAlgError: the matrix is singular; says of what.
-    """
+    """The solution of the linear system."""
     try:
         return np.linalg.solve(matrix, f)
     except np.linalg.LinAlgError as error:

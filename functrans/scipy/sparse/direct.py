@@ -24,12 +24,7 @@ from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def _square(name: str, matrix: Any) -> SparseArray:
-    """A square sparse matrix.
-
-    Raises:
-      TypeError: it is not sparse.
-      ShapeError: it is not square.
-    """
+    """A square sparse matrix."""
     if not is_sparse(matrix):
         raise TypeError(
             f"{name}: the matrix is of type {type(matrix).__qualname__}{here()}; expected a sparse "
@@ -42,12 +37,7 @@ def _square(name: str, matrix: Any) -> SparseArray:
 
 
 def _columns(name: str, a_shape: tuple[int, int], b: Any) -> tuple[Any, bool]:
-    """Right-hand sides as ``[n, k]``, and whether it was one vector.
-
-    Raises:
-      ShapeError: they do not fit the matrix.
-      UnsupportedOperationError: they are sparse.
-    """
+    """Right-hand sides as ``[n, k]``, and whether it was one vector."""
     if is_sparse(b):
         raise UnsupportedOperationError(
             f"{name}: the right-hand side is a sparse matrix{here()}; use b.toarray()"

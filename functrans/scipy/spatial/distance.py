@@ -114,11 +114,7 @@ _METRICS: dict[str, Callable[..., Any]] = {
 
 
 def _metric(who: str, metric: Any) -> Callable[..., Any]:
-    """The function of a metric.
-
-    Raises:
-      UnsupportedOperationError: it has none for traced vectors.
-    """
+    """The function of a metric."""
     found = _METRICS.get(str(metric).lower())
     if found is None:
         raise UnsupportedOperationError(

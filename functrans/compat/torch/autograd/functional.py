@@ -32,11 +32,7 @@ _Tensors = tuple[Any, ...]
 
 
 def _as_tuple(value: Any, what: str, who: str) -> tuple[_Tensors, bool]:
-    """A tensor or a tuple of tensors as a tuple, and whether it was one.
-
-    Raises:
-      TypeError: it is something else.
-    """
+    """A tensor or a tuple of tensors as a tuple, and whether it was one."""
     is_tuple = isinstance(value, tuple)
     items: _Tensors = value if is_tuple else (value,)
     for i, item in enumerate(items):
@@ -178,11 +174,7 @@ def _constant(stage: str, i: int) -> str:
 
 
 def _directions(v: Any, like: Sequence[Any], is_tuple: bool, who: str, missing: str) -> _Tensors:
-    """The given vectors; 1 where none is needed.
-
-    Raises:
-      RuntimeError: they are missing, too many, or of other extents.
-    """
+    """The given vectors; 1 where none is needed."""
     if v is None:
         if len(like) != 1 or math.prod(like[0].shape) != 1:
             raise RuntimeError(missing)
@@ -308,11 +300,7 @@ def jvp(
 
 
 def _slope(func: Callable[..., Any], opened: _Tensors, who: str, strict: bool) -> Any:
-    """Value and gradient of a function with one number as result, in the graph.
-
-    Raises:
-      RuntimeError: its result is something else.
-    """
+    """Value and gradient of a function with one number as result, in the graph."""
     outputs, is_tuple = _call(func, opened, who, strict)
     _check_number(outputs, is_tuple, who)
     ones = [Tensor.of(np.ones(outputs[0].shape, outputs[0].dtype))]
@@ -416,12 +404,7 @@ _STRATEGIES = ("reverse-mode", "forward-mode")
 
 
 def _check_forward(vectorize: bool, create_graph: bool, strict: bool) -> None:
-    """Refuse what torch does not combine with forward mode.
-
-    Raises:
-      RuntimeError: ``strict``.
-      NotImplementedError: ``create_graph``, or no ``vectorize``.
-    """
+    """Refuse what torch does not combine with forward mode."""
     name = 'torch.autograd.functional.jacobian: `{}=True` and `strategy="forward-mode"`'
     after = (
         "are not supported together (yet). Please either set `{}=False` or "

@@ -105,11 +105,7 @@ def scaled_dot_product_attention(
 
 
 def _fitted(query: Any, key: Any, value: Any, groups: bool) -> tuple[Any, Any, Any]:
-    """Operands with equal leading axes.
-
-    Raises:
-      RuntimeError: they do not broadcast.
-    """
+    """Operands with equal leading axes."""
     if groups and query.shape[-3] != key.shape[-3]:
         heads = query.shape[-3]
         if heads % key.shape[-3] or heads % value.shape[-3]:
@@ -151,11 +147,7 @@ def additive_mask(mask: Any, dtype: Any, name: str) -> Any:
 
 
 def _check_shapes(query: Any, key: Any, padding: Any, mask: Any, heads: int) -> bool:
-    """Whether there is a batch axis.
-
-    Raises:
-      AssertionError: numbers of axes or extents do not fit.
-    """
+    """Whether there is a batch axis."""
     ndim = len(query.shape)
     if ndim not in (2, 3):
         raise AssertionError(
@@ -325,11 +317,7 @@ def _heads(x: Any, count: int, width: int) -> Any:
 
 
 def _checked_mask(mask: Any, length: int, count: int, heads: int) -> Any:
-    """A mask with an axis for the heads.
-
-    Raises:
-      RuntimeError: its extents do not fit.
-    """
+    """A mask with an axis for the heads."""
     if mask is None:
         return None
     need = (length, count) if len(mask.shape) == 2 else (heads, length, count)

@@ -77,11 +77,7 @@ _CONV_TRANSPOSE = Operation("Convolution", _conv_transpose)
 
 
 def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
-    """An input with a batch axis, and whether one was added.
-
-    Raises:
-      RuntimeError: it has another number of axes.
-    """
+    """An input with a batch axis, and whether one was added."""
     check_tensor(name, "input", 1, x)
     if len(x.shape) == n + 2:
         return x, False
@@ -299,11 +295,7 @@ def _pool_arguments(
     name: str, x: Any, n: int, window: Any, stride: Any, padding: Any, dilation: Any,
     ceil_mode: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Window, stride, pads and dilation per axis.
-
-    Raises:
-      RuntimeError: the padding is larger than half a window, or nothing is left.
-    """
+    """Window, stride, pads and dilation per axis."""
     check_tensor(name, "input", 1, x)
     if len(x.shape) not in (n + 1, n + 2):
         raise RuntimeError(

@@ -62,12 +62,7 @@ _BILINEAR = Operation("Trilinear", _bilinear)
 
 
 def _check_linear(x: Any, weight: Any, bias: Any) -> None:
-    """Refuse what does not fit.
-
-    Raises:
-      TypeError: an operand is no tensor.
-      RuntimeError: shapes or dtypes do not fit.
-    """
+    """Refuse what does not fit."""
     check_tensor("linear", "input", 1, x)
     check_tensor("linear", "weight", 2, weight)
     if bias is not None:

@@ -503,13 +503,7 @@ _SOFT_CROSS_ENTROPY = Operation("Div", _soft_cross_entropy)
 def _checked_classes(
     x: Tensor, target: Tensor, weight: Any, axis: int, ignore_index: int
 ) -> tuple[int | None, bool]:
-    """The class that is ignored, if it occurs, and whether the others were seen to exist.
-
-    Raises:
-      IndexError: there is no such class.
-      ValueError: the numbers of samples differ.
-      RuntimeError: the target is of floating numbers, or the weights do not fit.
-    """
+    """The class that is ignored, if it occurs, and whether the others were seen to exist."""
     shape, value = x.shape, target._value
     expected = shape[:axis] + shape[axis + 1 :]
     if value.shape != expected:

@@ -494,11 +494,7 @@ def _vector(lengths: Any) -> Tensor:
 
 
 def _rows_of(targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Targets that are joined as a row for each sequence.
-
-    Raises:
-      RuntimeError: there are more or fewer than the lengths say.
-    """
+    """Targets that are joined as a row for each sequence."""
     if targets.size != counts.sum():
         raise RuntimeError("Expected target_lengths to sum up to the number of targets")
     rows = np.zeros((len(counts), int(counts.max(initial=0))), np.int64)

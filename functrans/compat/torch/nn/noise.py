@@ -257,11 +257,7 @@ def embedding_bag(
 
 
 def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[Any, np.ndarray, int]:
-    """Rows, the bag of each, and the number of bags.
-
-    Raises:
-      ValueError: offsets are missing, too many, or do not begin at 0.
-    """
+    """Rows, the bag of each, and the number of bags."""
     if len(input.shape) == 2:
         if offsets is not None:
             raise ValueError(

@@ -146,11 +146,7 @@ class RNNBase(Module):
         return [self.hidden_size]
 
     def _checked(self, x: Any, states: list[Any] | None) -> tuple[Any, list[Any], bool]:
-        """Input ``[t, n, i]``, states ``[layers, n, h]``, and whether there is a batch.
-
-        Raises:
-          RuntimeError, ValueError: shapes do not fit.
-        """
+        """Input ``[t, n, i]``, states ``[layers, n, h]``, and whether there is a batch."""
         ndim = len(x.shape)
         if ndim not in (2, 3):
             raise ValueError(

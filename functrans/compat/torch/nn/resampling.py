@@ -213,11 +213,7 @@ def interpolate(
 def _sizes(
     x: Any, size: Any, factor: Any, n: int, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """New extents and the factors that count.
-
-    Raises:
-      ValueError: neither or both are given, or they do not fit the axes.
-    """
+    """New extents and the factors that count."""
     if size is not None and factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     if size is None and factor is None:

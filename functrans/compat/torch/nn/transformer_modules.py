@@ -31,11 +31,7 @@ __all__ = [
 
 
 def _activation(given: Any) -> Callable[..., Any]:
-    """A function, or the one of a name.
-
-    Raises:
-      RuntimeError: there is none of this name.
-    """
+    """A function, or the one of a name."""
     if not isinstance(given, str):
         return given  # type: ignore[no-any-return]  # a function
     if given == "relu":

@@ -18,11 +18,7 @@ from functrans.compat.torch.optim.schedules import LRScheduler, _per_group, _set
 
 
 def _momentum_name(optimizer: Optimizer) -> str:
-    """Which option of an optimizer is its momentum.
-
-    Raises:
-      ValueError: none is.
-    """
+    """Which option of an optimizer is its momentum."""
     for name in ("betas", "momentum"):
         if name in optimizer.defaults:
             return name
@@ -238,11 +234,7 @@ class OneCycleLR(LRScheduler):
 
 
 def _total_steps(total: Any, epochs: Any, steps: Any) -> int:
-    """The number of steps.
-
-    Raises:
-      ValueError: it is missing or not positive.
-    """
+    """The number of steps."""
     if total is None and (epochs is None or steps is None):
         raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
     given = {"total_steps": total} if total is not None else {

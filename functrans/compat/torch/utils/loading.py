@@ -239,11 +239,7 @@ class DataLoader:
 
 
 def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool) -> None:
-    """Warn that there are no workers in other processes.
-
-    Raises:
-      ValueError: options make no sense without them, or at all.
-    """
+    """Warn that there are no workers in other processes."""
     if workers < 0:
         raise ValueError(
             "num_workers option should be non-negative; use num_workers=0 to disable "
@@ -269,11 +265,7 @@ def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool
 
 
 def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
-    """Refuse an order of a dataset that has no indices.
-
-    Raises:
-      ValueError: one is given.
-    """
+    """Refuse an order of a dataset that has no indices."""
     if shuffle:
         raise ValueError(
             "DataLoader with IterableDataset: expected unspecified shuffle option, but got "
