@@ -379,8 +379,6 @@ def write(x: Tracer, value: Any, what: str) -> None:
 
 # indexing ---------------------------------------------------------------------------------------
 
-_BASIC = (int, slice, type(None), type(Ellipsis))
-
 
 def basic_index(index: Any) -> BasicIndex | None:
     """The static basic index an object stands for, or ``None`` if it holds arrays or lists."""

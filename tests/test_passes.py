@@ -9,21 +9,22 @@ import pytest
 from functrans.errors import FunctransError, JaxprTypeError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.check import check_jaxpr
-from functrans.ir.jaxpr import Literal
+from functrans.ir.jaxpr import Jaxpr, Literal
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.passes import simplify as simplify_module
 from functrans.passes.algebra import is_exact_cast
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import (
     PIPELINE,
-    apply_exact_algebra,
+    apply_algebra,
     dce,
     drop_dead,
-    fold_constants,
-    merge_common,
+    find_common,
+    fold,
     simplify,
     simplify_forward,
     simplify_subprograms,
+    walk_forward,
 )
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, complex_of, conjugate, imag_p, real, real_p
@@ -46,6 +47,20 @@ from functrans.trace import bind
 F64 = np.dtype(np.float64)
 VECTOR = ShapedArray((3,), F64)
 SCALAR = ShapedArray((), F64)
+
+
+def fold_constants(jaxpr: Jaxpr) -> Jaxpr:
+    return walk_forward(jaxpr, (fold,))
+
+
+def apply_exact_algebra(jaxpr: Jaxpr) -> Jaxpr:
+    return walk_forward(jaxpr, (apply_algebra,))
+
+
+def merge_common(jaxpr: Jaxpr) -> Jaxpr:
+    return walk_forward(jaxpr, (find_common,))
+
+
 PASSES = (
     simplify,
     fold_constants,

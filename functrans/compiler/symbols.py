@@ -60,12 +60,6 @@ def address(name: str) -> int:
     raise LookupError(f"no library {family!r}: {name}")
 
 
-def needs_scipy(name: str) -> bool:
-    """Whether the address of a function is only to be had by importing SciPy."""
-    family, _, rest = name.partition(".")
-    return family in _LIBRARIES and not _from_numpy(rest)
-
-
 @lru_cache(maxsize=1)
 def _numpy_library() -> ctypes.CDLL | None:
     """NumPy's extension module, through which the loader finds what it is linked to."""

@@ -87,23 +87,6 @@ def repetitions(length: int, n: int) -> int:
     return r
 
 
-def forward_steps(length: int, n: int) -> int:
-    """The least number of steps run to reach states, besides the one of each step's own reversal.
-
-    Args:
-      length: steps of the chain.
-      n: states that are kept at a time, the first one among them.
-
-    Example:
-      >>> forward_steps(10, 3), forward_steps(10, 10), forward_steps(10, 1)
-      (15, 9, 45)
-    """
-    if length < 1:
-        return 0
-    r = repetitions(length, n)
-    return r * length - comb(n + r, n + 1)
-
-
 def cut(length: int, n: int) -> int:
     """After how many of ``length >= 2`` steps to keep the next state, with ``n >= 2`` places.
 

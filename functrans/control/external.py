@@ -40,9 +40,6 @@ _FD_METHODS = ("central", "forward", "complex")
 _FD_POWER = {"central": 1 / 3, "forward": 1 / 2}
 _COMPLEX_STEP = 1e-30
 
-Pairs = tuple[list[Any], list[Any]]
-
-
 # results ----------------------------------------------------------------------------------------
 
 

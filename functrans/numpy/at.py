@@ -26,14 +26,9 @@ from functrans.primitives.structural import cast, reshape
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _MODES = {
-    None: "raise",
-    "raise": "raise",
-    "promise_in_bounds": "promise",
-    "clip": "clip",
-    "drop": "drop",
-    "fill": "fill",
-    "wrap": "wrap",
-}
+    None: "raise", "raise": "raise", "promise_in_bounds": "promise", "clip": "clip", "drop": "drop",
+    "fill": "fill", "wrap": "wrap",
+}  # fmt: skip
 
 
 def _mode(mode: str | None) -> str:

@@ -315,9 +315,5 @@ def reduceat(
 
 
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {
-    "reduce": reduce,
-    "accumulate": accumulate,
-    "outer": outer,
-    "at": at,
-    "reduceat": reduceat,
-}
+    "reduce": reduce, "accumulate": accumulate, "outer": outer, "at": at, "reduceat": reduceat,
+}  # fmt: skip

@@ -394,21 +394,6 @@ def _select(items: Sequence[Any], flags: Sequence[bool]) -> tuple[Any, ...]:
 # the pipeline -----------------------------------------------------------------------------------
 
 
-def fold_constants(jaxpr: Jaxpr) -> Jaxpr:
-    """Evaluate equations of literals."""
-    return walk_forward(jaxpr, (fold,))
-
-
-def apply_exact_algebra(jaxpr: Jaxpr) -> Jaxpr:
-    """Replace equations by simpler ones that give the same bits."""
-    return walk_forward(jaxpr, (apply_algebra,))
-
-
-def merge_common(jaxpr: Jaxpr) -> Jaxpr:
-    """Compute equal expressions once."""
-    return walk_forward(jaxpr, (find_common,))
-
-
 def simplify_forward(jaxpr: Jaxpr) -> Jaxpr:
     """Folding, algebra and merging in one walk, since each makes work for the others."""
     return walk_forward(jaxpr, (fold, apply_algebra, find_common))

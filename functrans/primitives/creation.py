@@ -1,12 +1,7 @@
-"""Creating arrays: constant, triangular and diagonal ones.
+"""Triangles and diagonals of arrays: ``tril``, ``triu``, ``diagonal``, ``diag``.
 
-Here: ``full_like`` and its relatives, ``eye``, ``tri``, ``tril``, ``triu``, ``diagonal``, ``diag``.
-Not here: a primitive. An operation without a traced operand is evaluated at once, so that
-an array which depends on nothing traced is a plain array, a constant of the program; what depends
-on a traced value is made of ``structural`` and ``slicing``.
-
-Results are writable and belong to the caller. Zeros that only a rule reads are broadcast scalars
-instead (``Zero``, instantiated by the passes).
+Not here: a primitive; these are made of ``structural`` and ``slicing``. Arrays that depend on
+nothing traced are NumPy's.
 
 Layer: ``primitives``.
 """
@@ -21,51 +16,13 @@ from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import (
-    broadcast_to,
-    cast,
     normalize_axis,
     reshape,
     transpose,
 )
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.trace import dtype_of, shape_of
 
 Shape = tuple[int, ...]
-
-
-def full(shape: Shape, value: Any, dtype: Any = None) -> Any:
-    """An array of one value, which may be traced."""
-    if not isinstance(value, Tracer):
-        return np.full(shape, value, dtype)
-    return broadcast_to(cast(value, dtype_of(value) if dtype is None else dtype), shape)
-
-
-def full_like(x: Any, value: Any, dtype: Any = None, shape: Shape | None = None) -> Any:
-    """An array of one value with the shape and dtype of another, unless they are given."""
-    return full(
-        shape_of(x) if shape is None else shape, value, dtype_of(x) if dtype is None else dtype
-    )
-
-
-def zeros_like(x: Any, dtype: Any = None, shape: Shape | None = None) -> np.ndarray:
-    """Zeros with the shape and dtype of an array, unless they are given."""
-    return np.zeros(
-        shape_of(x) if shape is None else shape, dtype_of(x) if dtype is None else dtype
-    )
-
-
-def ones_like(x: Any, dtype: Any = None, shape: Shape | None = None) -> np.ndarray:
-    """Ones with the shape and dtype of an array, unless they are given."""
-    return np.ones(shape_of(x) if shape is None else shape, dtype_of(x) if dtype is None else dtype)
-
-
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = np.float64) -> np.ndarray:
-    """Ones on the ``k``-th diagonal of an ``n`` by ``m`` matrix (``m = n`` by default)."""
-    return np.eye(n, m, k, dtype)
-
-
-def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = np.float64) -> np.ndarray:
-    """Ones on and below the ``k``-th diagonal of an ``n`` by ``m`` matrix."""
-    return np.tri(n, m, k, dtype)
 
 
 def _matrix_shape(name: str, x: Any) -> tuple[int, int]:

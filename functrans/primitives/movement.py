@@ -1,7 +1,7 @@
 """Movement primitives: joining, splitting, padding, reversing.
 
 Here: ``concatenate`` and ``split``, ``stack`` and ``unstack`` (pairs of mutual transposes),
-``pad``, ``reverse``, and ``roll``, ``expand_dims``, ``squeeze`` made of them. Not here: reshape,
+``pad``, ``reverse``, and ``roll``, ``expand_dims`` made of them. Not here: reshape,
 transpose and broadcast (``structural``), basic indexing (``slicing``), index arrays (``indexing``).
 
 Joining any number of operands is one equation, and so is its transpose; the work and the memory are
@@ -640,25 +640,6 @@ def expand_dims(x: Any, axes: Sequence[int]) -> Any:
         raise ShapeError(f"expand_dims: axes {tuple(axes)} name a position twice")
     extents = iter(shape)
     return reshape(x, tuple([1 if i in normal else next(extents) for i in range(ndim)]))
-
-
-def squeeze(x: Any, axes: Sequence[int] | None = None) -> Any:
-    """Remove axes of extent 1, all of them by default.
-
-    Raises:
-      ShapeError: an axis to remove has another extent.
-    """
-    shape = shape_of(x)
-    if axes is None:
-        return reshape(x, tuple([extent for extent in shape if extent != 1]))
-    normal = {normalize_axis(axis, len(shape), "axis") for axis in axes}
-    for axis in sorted(normal):
-        if shape[axis] != 1:
-            raise ShapeError(
-                f"squeeze: axis {axis} of shape {shape} has extent {shape[axis]}; only axes of "
-                "extent 1 can be removed"
-            )
-    return reshape(x, tuple([extent for i, extent in enumerate(shape) if i not in normal]))
 
 
 PRIMITIVES: tuple[Primitive, ...] = (concatenate_p, split_p, stack_p, unstack_p, pad_p, reverse_p)

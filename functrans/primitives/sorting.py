@@ -180,19 +180,6 @@ def select_along(x: Any, indices: Any, axis: int) -> Any:
     return bind(select_along_p, x, indices, axis=axis)[0]
 
 
-def place_along(v: Any, indices: Any, axis: int, size: int) -> Any:
-    """Zeros with ``v`` at distinct indices along an axis: the transpose of ``select_along``.
-
-    Args:
-      v: ``[..., k, ...]``.
-      indices: ``i64`` of the same shape, distinct within a lane.
-      axis: the axis of extent ``k``.
-      size: extent of that axis in the result.
-    """
-    axis = normalize_axis(axis, len(shape_of(v)), "place_along")
-    return bind(place_along_p, v, indices, axis=axis, size=size)[0]
-
-
 # sort, argsort ----------------------------------------------------------------------------------
 
 

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from functrans.emitter.routine import Array, Routines
     from functrans.emitter.types import Value
 
-Shape = tuple[int, ...]
 Trans = str
 
 FLIPPED = {"N": "T", "T": "N"}

@@ -32,15 +32,9 @@ from functrans.scipy.dispatch import floats, implements, kind_of
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _PAD_MODES = {
-    "reflect": "symmetric",
-    "grid-mirror": "symmetric",
-    "mirror": "reflect",
-    "nearest": "edge",
-    "wrap": "wrap",
-    "grid-wrap": "wrap",
-    "constant": "constant",
-    "grid-constant": "constant",
-}
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge",
+    "wrap": "wrap", "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
 _MOST_SHIFTS = 64
 
 

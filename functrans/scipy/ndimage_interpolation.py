@@ -48,15 +48,8 @@ _POLES: dict[int, tuple[float, ...]] = {
 """Roots inside the unit circle of the B-splines' z-transforms."""
 
 _MODES = (
-    "reflect",
-    "grid-mirror",
-    "mirror",
-    "nearest",
-    "wrap",
-    "grid-wrap",
-    "constant",
-    "grid-constant",
-)
+    "reflect", "grid-mirror", "mirror", "nearest", "wrap", "grid-wrap", "constant", "grid-constant",
+)  # fmt: skip
 _MARGIN = 12  # SciPy's, where the recursion cannot start exactly
 
 

@@ -34,26 +34,10 @@ from functrans.scipy.signal_spectra import (
 # isort: on
 
 _CONSTANTS = (
-    "bessel",
-    "butter",
-    "buttord",
-    "cheby1",
-    "cheby2",
-    "choose_conv_method",
-    "correlation_lags",
-    "ellip",
-    "firls",
-    "firwin",
-    "firwin2",
-    "get_window",
-    "iirfilter",
-    "iirnotch",
-    "iirpeak",
-    "remez",
-    "savgol_coeffs",
-    "unit_impulse",
-    "windows",
-)
+    "bessel", "butter", "buttord", "cheby1", "cheby2", "choose_conv_method", "correlation_lags",
+    "ellip", "firls", "firwin", "firwin2", "get_window", "iirfilter", "iirnotch", "iirpeak",
+    "remez", "savgol_coeffs", "unit_impulse", "windows",
+)  # fmt: skip
 """What makes constants: windows, filter coefficients, lags."""
 
 

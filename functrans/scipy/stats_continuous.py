@@ -321,8 +321,3 @@ gennorm = Continuous(
     quantile=_general_quantile,
     upper_quantile=lambda q, beta: -_general_quantile(q, beta),
 )  # fmt: skip
-
-CONTINUOUS = (
-    norm, truncnorm, t, cauchy, laplace, logistic, gumbel_r, gumbel_l, uniform, beta, powerlaw,
-    vonmises, wrapcauchy, skewnorm, gennorm,
-)  # fmt: skip

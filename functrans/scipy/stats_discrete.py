@@ -90,5 +90,3 @@ dlaplace = Discrete(
     "dlaplace", ("a",), lambda k, a: ew.log(ew.tanh(a * 0.5)) - a * absolute(k),
     lambda a: (-math.inf, math.inf), (1.0,), lambda a: a > 0,
 )  # fmt: skip
-
-DISCRETE = (poisson, bernoulli, binom, nbinom, geom, betabinom, hypergeom, zipf, dlaplace)

@@ -272,8 +272,3 @@ fisk = Continuous(
     quantile=lambda q, c: ew.exp(el.logit(q) / c),
     upper_quantile=lambda q, c: ew.exp(-el.logit(q) / c),
 )  # fmt: skip
-
-POSITIVE = (
-    expon, weibull_min, rayleigh, pareto, lomax, gompertz, gamma, chi2, chi, maxwell, lognorm,
-    invgamma, f, halfnorm, halfcauchy, invweibull, fisk,
-)  # fmt: skip

@@ -24,12 +24,8 @@ from functrans.autograd.tensors import Tensor
 from functrans.trace import Tracer
 
 _DEFAULTS: dict[str, Any] = {
-    "precision": 4,
-    "threshold": 1000,
-    "edgeitems": None,
-    "linewidth": None,
-    "sci_mode": None,
-}
+    "precision": 4, "threshold": 1000, "edgeitems": None, "linewidth": None, "sci_mode": None,
+}  # fmt: skip
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},

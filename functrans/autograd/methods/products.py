@@ -31,17 +31,10 @@ from functrans.sparse_arrays import matmul as sparse_matmul
 from functrans.trace import shape_of
 
 _C_NAMES = {
-    "float64": "double",
-    "float32": "float",
-    "float16": "c10::Half",
-    "int64": "int64_t",
-    "int32": "int",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "complex128": "c10::complex<double>",
-    "complex64": "c10::complex<float>",
-}
+    "float64": "double", "float32": "float", "float16": "c10::Half", "int64": "int64_t",
+    "int32": "int", "int16": "short", "int8": "signed char", "uint8": "unsigned char",
+    "complex128": "c10::complex<double>", "complex64": "c10::complex<float>",
+}  # fmt: skip
 
 
 def c_name(x: Tensor) -> str:

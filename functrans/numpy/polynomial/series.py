@@ -465,29 +465,11 @@ def roots(basis: Basis, c: Any) -> Any:
 # names ------------------------------------------------------------------------------------------
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": add,
-    "sub": sub,
-    "mulx": mulx,
-    "mul": mul,
-    "div": div,
-    "pow": pow,
-    "val": val,
-    "val2d": val2d,
-    "val3d": val3d,
-    "grid2d": grid2d,
-    "grid3d": grid3d,
-    "vander": vander,
-    "vander2d": vander2d,
-    "vander3d": vander3d,
-    "der": der,
-    "int": integral,
-    "fit": fit,
-    "companion": companion,
-    "roots": roots,
-    "fromroots": fromroots,
-    "line": line,
-    "trim": trim,
-}
+    "add": add, "sub": sub, "mulx": mulx, "mul": mul, "div": div, "pow": pow, "val": val,
+    "val2d": val2d, "val3d": val3d, "grid2d": grid2d, "grid3d": grid3d, "vander": vander,
+    "vander2d": vander2d, "vander3d": vander3d, "der": der, "int": integral, "fit": fit,
+    "companion": companion, "roots": roots, "fromroots": fromroots, "line": line, "trim": trim,
+}  # fmt: skip
 
 
 def functions(basis: Basis) -> Callable[[str], Callable[..., Any]]:

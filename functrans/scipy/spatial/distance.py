@@ -98,19 +98,11 @@ def _jensenshannon(a: Any, b: Any, base: float | None = None) -> Any:
 
 
 _METRICS: dict[str, Callable[..., Any]] = {
-    "braycurtis": _braycurtis,
-    "canberra": _canberra,
-    "chebyshev": _chebyshev,
-    "cityblock": _cityblock,
-    "correlation": _correlation,
-    "cosine": _cosine,
-    "euclidean": _euclidean,
-    "jensenshannon": _jensenshannon,
-    "mahalanobis": _mahalanobis,
-    "minkowski": _minkowski,
-    "seuclidean": _seuclidean,
-    "sqeuclidean": _sqeuclidean,
-}
+    "braycurtis": _braycurtis, "canberra": _canberra, "chebyshev": _chebyshev,
+    "cityblock": _cityblock, "correlation": _correlation, "cosine": _cosine,
+    "euclidean": _euclidean, "jensenshannon": _jensenshannon, "mahalanobis": _mahalanobis,
+    "minkowski": _minkowski, "seuclidean": _seuclidean, "sqeuclidean": _sqeuclidean,
+}  # fmt: skip
 
 
 def _metric(who: str, metric: Any) -> Callable[..., Any]:
