@@ -20,7 +20,7 @@ from functrans.primitives import special_elementary as el
 from functrans.primitives.elementwise import logaddexp
 from functrans.primitives.structural import cast
 from functrans.random.keys import (
-    checked_float,
+    checked,
     checked_key,
     checked_shape,
     constant,
@@ -41,16 +41,14 @@ def signs(key: Any, shape: Any, dtype: Any) -> Any:
 @sampler()
 def exponential(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     """Numbers of the exponential distribution of rate 1."""
-    checked_key("exponential", key)
-    shape, dtype = checked_shape("exponential", shape), checked_float("exponential", dtype)
+    shape, dtype = checked("exponential", key, shape, dtype)
     return cast(-fnp.log1p(-unit(key, shape, dtype)), dtype)
 
 
 @sampler()
 def laplace(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     """Numbers of Laplace's distribution with density ``exp(-abs(x)) / 2``."""
-    checked_key("laplace", key)
-    shape, dtype = checked_shape("laplace", shape), checked_float("laplace", dtype)
+    shape, dtype = checked("laplace", key, shape, dtype)
     u = open_unit(key, shape, dtype) * 2.0 - 1.0
     return cast(fnp.copysign(fnp.log1p(-fnp.abs(u)), u), dtype)
 
@@ -58,8 +56,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
 @sampler()
 def logistic(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     """Numbers of the logistic distribution."""
-    checked_key("logistic", key)
-    shape, dtype = checked_shape("logistic", shape), checked_float("logistic", dtype)
+    shape, dtype = checked("logistic", key, shape, dtype)
     u = open_unit(key, shape, dtype)
     return cast(fnp.log(u) - fnp.log1p(-u), dtype)
 
@@ -67,24 +64,21 @@ def logistic(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
 @sampler()
 def gumbel(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     """Numbers of Gumbel's distribution, with distribution function ``exp(-exp(-x))``."""
-    checked_key("gumbel", key)
-    shape, dtype = checked_shape("gumbel", shape), checked_float("gumbel", dtype)
+    shape, dtype = checked("gumbel", key, shape, dtype)
     return cast(-fnp.log(-fnp.log(open_unit(key, shape, dtype))), dtype)
 
 
 @sampler()
 def cauchy(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     """Numbers of Cauchy's distribution."""
-    checked_key("cauchy", key)
-    shape, dtype = checked_shape("cauchy", shape), checked_float("cauchy", dtype)
+    shape, dtype = checked("cauchy", key, shape, dtype)
     return cast(fnp.tan((open_unit(key, shape, dtype) - 0.5) * math.pi), dtype)
 
 
 @sampler()
 def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     """Lengths of vectors of three standard normal numbers: Maxwell's distribution."""
-    checked_key("maxwell", key)
-    shape, dtype = checked_shape("maxwell", shape), checked_float("maxwell", dtype)
+    shape, dtype = checked("maxwell", key, shape, dtype)
     vectors = standard_normal(key, (*shape, 3), dtype)
     return fnp.sqrt(fnp.sum(vectors * vectors, axis=-1))
 
@@ -99,8 +93,7 @@ def double_sided_maxwell(
     key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
     """Numbers of Maxwell's distribution with a random sign, scaled and moved."""
-    checked_key("double_sided_maxwell", key)
-    shape, dtype, [loc, scale] = parameters("double_sided_maxwell", shape, dtype, loc, scale)
+    shape, dtype, [loc, scale] = parameters("double_sided_maxwell", key, shape, dtype, loc, scale)
     key_size, key_sign = split(key)
     return loc + scale * (maxwell(key_size, shape, dtype) * signs(key_sign, shape, dtype))
 
@@ -133,16 +126,14 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
 @sampler(2.0, scale="the mode, positive; differentiable")
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of Rayleigh's distribution."""
-    checked_key("rayleigh", key)
-    shape, dtype, [scale] = parameters("rayleigh", shape, dtype, scale)
+    shape, dtype, [scale] = parameters("rayleigh", key, shape, dtype, scale)
     return cast(scale * fnp.sqrt(-2.0 * fnp.log(open_unit(key, shape, dtype))), dtype)
 
 
 @sampler(2.0, b="the exponent, positive; differentiable")
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of Pareto's distribution on ``[1, inf)``."""
-    checked_key("pareto", key)
-    shape, dtype, [b] = parameters("pareto", shape, dtype, b)
+    shape, dtype, [b] = parameters("pareto", key, shape, dtype, b)
     return cast(fnp.exp(-fnp.log(open_unit(key, shape, dtype)) / b), dtype)
 
 
@@ -156,10 +147,8 @@ def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
     """Numbers of Weibull's distribution."""
-    checked_key("weibull_min", key)
-    shape, dtype, [scale, concentration] = parameters(
-        "weibull_min", shape, dtype, scale, concentration
-    )
+    own = parameters("weibull_min", key, shape, dtype, scale, concentration)
+    shape, dtype, [scale, concentration] = own
     e = -fnp.log(open_unit(key, shape, dtype))
     return cast(scale * e ** (1.0 / concentration), dtype)
 
@@ -167,8 +156,7 @@ def weibull_min(
 @sampler(0.5, sigma="standard deviation of the logarithm; differentiable")
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
     """Exponentials of normal numbers of mean 0."""
-    checked_key("lognormal", key)
-    shape, dtype, [sigma] = parameters("lognormal", shape, dtype, sigma)
+    shape, dtype, [sigma] = parameters("lognormal", key, shape, dtype, sigma)
     return fnp.exp(sigma * standard_normal(key, shape, dtype))
 
 
@@ -184,8 +172,9 @@ def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
     """Numbers of the triangular distribution."""
-    checked_key("triangular", key)
-    shape, dtype, [left, mode, right] = parameters("triangular", shape, dtype, left, mode, right)
+    shape, dtype, [left, mode, right] = parameters(
+        "triangular", key, shape, dtype, left, mode, right
+    )
     u = cast(open_unit(key, shape, dtype), dtype)
     width = right - left
     is_left = u * width < mode - left
@@ -202,8 +191,7 @@ def triangular(
 )
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the inverse Gaussian distribution of scale 1."""
-    checked_key("wald", key)
-    shape, dtype, [mean] = parameters("wald", shape, dtype, mean)
+    shape, dtype, [mean] = parameters("wald", key, shape, dtype, mean)
     mean = constant(mean)
     # Michael, Schucany and Haas, Generating random variates using transformations with multiple
     # roots, The American Statistician 30 (1976): a root of a quadratic equation, or the other.
@@ -224,8 +212,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
 )
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Standard normal numbers between two bounds, however far out."""
-    checked_key("truncated_normal", key)
-    shape, dtype, [lower, upper] = parameters("truncated_normal", shape, dtype, lower, upper)
+    shape, dtype, [lower, upper] = parameters("truncated_normal", key, shape, dtype, lower, upper)
     u = cast(open_unit(key, shape, dtype), dtype)
     # By the lower tail, in logarithms; an interval right of 0 is mirrored.
     turned = fnp.where(lower > 0, -1.0, 1.0)

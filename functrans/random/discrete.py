@@ -26,7 +26,6 @@ from functrans.random.continuous import gumbel
 from functrans.random.keys import (
     Shape,
     checked_integer,
-    checked_key,
     checked_shape,
     constant,
     parameters,
@@ -60,8 +59,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
       >>> bernoulli(np.array([0, 0], np.uint32), np.array([0.0, 1.0])).tolist()
       [False, True]
     """
-    checked_key("bernoulli", key)
-    shape, dtype, [p] = parameters("bernoulli", shape, None, p)
+    shape, dtype, [p] = parameters("bernoulli", key, shape, None, p)
     return unit(key, shape, dtype) < constant(p)
 
 
@@ -85,9 +83,8 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any
       >>> int(geometric(np.array([0, 0], np.uint32), 1.0))
       1
     """
-    checked_key("geometric", key)
     dtype = checked_integer("geometric", dtype)
-    shape, _, [p] = parameters("geometric", shape, _WIDE, p)
+    shape, _, [p] = parameters("geometric", key, shape, _WIDE, p)
     p = constant(p)
     is_sure = p >= 1
     trials = fnp.ceil(
@@ -127,7 +124,6 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
       >>> int(categorical(np.array([0, 0], np.uint32), np.log(np.array([0.0, 1.0, 0.0]) + 1e-300)))
       1
     """
-    checked_key("categorical", key)
     logits = logits if isinstance(logits, Tracer) else np.asarray(logits)
     own = shape_of(logits)
     if not own:
@@ -137,7 +133,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
         raise ValueError(f"random.categorical: nothing to draw from along axis {axis} of {own}")
     last = fnp.moveaxis(logits, axis, -1)
     wanted = None if shape is None else (*checked_shape("categorical", shape), own[axis])
-    full, dtype, [last] = parameters("categorical", wanted, None, last)
+    full, dtype, [last] = parameters("categorical", key, wanted, None, last)
     return fnp.argmax(constant(last) + gumbel(key, full, dtype), axis=-1)
 
 
@@ -249,9 +245,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any
       >>> float(poisson(np.array([0, 0], np.uint32), 4.0, (10_000,)).mean().round())
       4.0
     """
-    checked_key("poisson", key)
     dtype = checked_integer("poisson", dtype)
-    shape, _, [lam] = parameters("poisson", shape, _WIDE, lam)
+    shape, _, [lam] = parameters("poisson", key, shape, _WIDE, lam)
     return _as_integers(_poisson(key, constant(lam), shape), dtype)
 
 
@@ -323,9 +318,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
       >>> int(binomial(np.array([0, 0], np.uint32), 5, 1.0))
       5
     """
-    checked_key("binomial", key)
     dtype = checked_integer("binomial", dtype)
-    shape, _, [n, p] = parameters("binomial", shape, _WIDE, n, p)
+    shape, _, [n, p] = parameters("binomial", key, shape, _WIDE, n, p)
     return _as_integers(_binomial(key, constant(n), constant(p), shape), dtype)
 
 
@@ -350,14 +344,13 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
       >>> multinomial(np.array([0, 0], np.uint32), 10, np.array([0.0, 1.0])).tolist()
       [0, 10]
     """
-    checked_key("multinomial", key)
     dtype = checked_integer("multinomial", dtype)
     p = p if isinstance(p, Tracer) else np.asarray(p)
     if not shape_of(p) or not shape_of(p)[-1]:
         raise ShapeError(f"random.multinomial: p needs a last axis of outcomes, got {shape_of(p)}")
     n = fnp.asarray(n)
     wanted = None if shape is None else checked_shape("multinomial", shape)
-    full, _, [p] = parameters("multinomial", wanted, _WIDE, p, lead=(*shape_of(n), 1))
+    full, _, [p] = parameters("multinomial", key, wanted, _WIDE, p, lead=(*shape_of(n), 1))
     p, shape = constant(p), full[:-1]
     rest = broadcast_to(cast(n, _WIDE), shape)
     weights = fnp.flip(fnp.cumsum(fnp.flip(p, -1), -1), -1)

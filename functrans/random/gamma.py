@@ -25,7 +25,7 @@ from functrans.primitives.special import digamma, gammainc_a
 from functrans.primitives.special_distributions import gamma_density
 from functrans.primitives.structural import cast
 from functrans.random.continuous import signs
-from functrans.random.keys import checked_key, constant, parameters, sampler, split
+from functrans.random.keys import constant, parameters, sampler, split
 from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, standard_normal
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -96,16 +96,14 @@ def _log_gamma_jvp(primals: Any, tangents: Any) -> Any:
 @sampler(0.01, a="parameter, positive; differentiable")
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Logarithms of numbers of the gamma distribution; they do not underflow."""
-    checked_key("loggamma", key)
-    shape, dtype, [a] = parameters("loggamma", shape, dtype, a)
+    shape, dtype, [a] = parameters("loggamma", key, shape, dtype, a)
     return _log_gamma(key, a)
 
 
 @sampler(2.5, a="parameter, positive; differentiable. NaN where it is not positive")
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the gamma distribution of scale 1."""
-    checked_key("gamma", key)
-    shape, dtype, [a] = parameters("gamma", shape, dtype, a)
+    shape, dtype, [a] = parameters("gamma", key, shape, dtype, a)
     return fnp.exp(_log_gamma(key, a))
 
 
@@ -117,8 +115,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 )
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the beta distribution."""
-    checked_key("beta", key)
-    shape, dtype, [a, b] = parameters("beta", shape, dtype, a, b)
+    shape, dtype, [a, b] = parameters("beta", key, shape, dtype, a, b)
     key_a, key_b = split(key)
     log_a, log_b = _log_gamma(key_a, a), _log_gamma(key_b, b)
     return fnp.exp(log_a - logaddexp(log_a, log_b))
@@ -127,16 +124,14 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 @sampler(3.0, df="degrees of freedom, positive; differentiable")
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the chi-square distribution."""
-    checked_key("chisquare", key)
-    shape, dtype, [df] = parameters("chisquare", shape, dtype, df)
+    shape, dtype, [df] = parameters("chisquare", key, shape, dtype, df)
     return 2.0 * fnp.exp(_log_gamma(key, df * 0.5))
 
 
 @sampler(3.0, df="degrees of freedom, positive; differentiable")
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of Student's t distribution."""
-    checked_key("t", key)
-    shape, dtype, [df] = parameters("t", shape, dtype, df)
+    shape, dtype, [df] = parameters("t", key, shape, dtype, df)
     key_normal, key_gamma = split(key)
     half = df * 0.5
     spread = fnp.exp(0.5 * (fnp.log(half) - _log_gamma(key_gamma, half)))
@@ -151,8 +146,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
 )
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of Fisher's F distribution."""
-    checked_key("f", key)
-    shape, dtype, [dfnum, dfden] = parameters("f", shape, dtype, dfnum, dfden)
+    shape, dtype, [dfnum, dfden] = parameters("f", key, shape, dtype, dfnum, dfden)
     key_above, key_below = split(key)
     above, below = dfnum * 0.5, dfden * 0.5
     log_above = _log_gamma(key_above, above) - fnp.log(above)
@@ -162,8 +156,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
 @sampler(2.0, p="exponent, positive; differentiable. Infinity gives uniform numbers in ``(-1, 1)``")
 def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers with a density proportional to ``exp(-abs(x)**p)``."""
-    checked_key("generalized_normal", key)
-    shape, dtype, [p] = parameters("generalized_normal", shape, dtype, p)
+    shape, dtype, [p] = parameters("generalized_normal", key, shape, dtype, p)
     key_size, key_sign = split(key)
     is_flat = p == np.inf  # uniform in (-1, 1); exp(-x) of an exponential number x is uniform
     inner = fnp.where(is_flat, 1.0, p)
@@ -192,13 +185,12 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
       >>> dirichlet(np.array([0, 0], np.uint32), np.ones(4)).sum().round(12)
       np.float64(1.0)
     """
-    checked_key("dirichlet", key)
     alpha = alpha if isinstance(alpha, Tracer) else np.asarray(alpha)
     if not shape_of(alpha):
         raise ShapeError(f"random.dirichlet: alpha needs an axis, got a scalar{here()}")
     if shape is not None:
         shape = (*((shape,) if isinstance(shape, int) else shape), shape_of(alpha)[-1])
-    _, dtype, [alpha] = parameters("dirichlet", shape, dtype, alpha)
+    _, dtype, [alpha] = parameters("dirichlet", key, shape, dtype, alpha)
     logs = _log_gamma(key, alpha)
     shifted = fnp.exp(logs - constant(fnp.max(logs, axis=-1, keepdims=True, initial=-np.inf)))
     return shifted / fnp.sum(shifted, axis=-1, keepdims=True)

@@ -146,13 +146,20 @@ def checked_integer(name: str, dtype: Any) -> np.dtype:
     return result
 
 
+def checked(name: str, key: Any, shape: Any, dtype: Any) -> tuple[Shape, np.dtype]:
+    """Shape and dtype of floats to be drawn with a key, which is checked, too."""
+    checked_key(name, key)
+    return checked_shape(name, shape), checked_float(name, dtype)
+
+
 def parameters(
-    name: str, shape: Any, dtype: Any, *values: Any, lead: Shape = ()
+    name: str, key: Any, shape: Any, dtype: Any, *values: Any, lead: Shape = ()
 ) -> tuple[Shape, np.dtype, list[Any]]:
     """Shape and dtype of the result, and parameters in them.
 
     Args:
       name: the sampler's.
+      key: is checked.
       shape: what the user gave; ``None`` for that of the parameters.
       dtype: what the user gave; ``None`` for the floating dtype of the parameters.
       *values: parameters.
@@ -162,6 +169,7 @@ def parameters(
       ShapeError: the parameters do not broadcast to the shape.
       TypeError: the dtype is not floating, or a parameter is complex.
     """
+    checked_key(name, key)
     values = tuple(
         value if isinstance(value, (Tracer, np.ndarray, int, float)) else np.asarray(value)
         for value in values

@@ -21,7 +21,7 @@ from functrans.primitives.special_family import common_dtype
 from functrans.primitives.structural import cast
 from functrans.random.continuous import exponential
 from functrans.random.gamma import generalized_normal
-from functrans.random.keys import checked_float, checked_key, checked_shape, split
+from functrans.random.keys import checked, checked_float, checked_key, checked_shape, split
 from functrans.random.uniform import normal, standard_normal
 from functrans.trace import Tracer, shape_of
 
@@ -110,8 +110,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float6
       >>> bool((np.linalg.norm(points, axis=-1) <= 1).all())
       True
     """
-    checked_key("ball", key)
-    shape, dtype = checked_shape("ball", shape), checked_float("ball", dtype)
+    shape, dtype = checked("ball", key, shape, dtype)
     key_direction, key_size = split(key)
     x = generalized_normal(key_direction, p, (*shape, d), dtype)
     size = fnp.sum(fnp.abs(x) ** p, axis=-1) + exponential(key_size, shape, dtype)

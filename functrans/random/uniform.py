@@ -20,6 +20,7 @@ from functrans.ir.source import here
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.random.keys import (
     Shape,
+    checked,
     checked_float,
     checked_integer,
     checked_key,
@@ -124,8 +125,7 @@ def uniform(
       >>> float(uniform(np.array([0, 0], np.uint32)))
       0.41845711171638644
     """
-    checked_key("uniform", key)
-    shape, dtype = checked_shape("uniform", shape), checked_float("uniform", dtype)
+    shape, dtype = checked("uniform", key, shape, dtype)
     low, high = (_fitting("uniform", value, shape, dtype) for value in (minval, maxval))
     return unit(key, shape, dtype) * (high - low) + low
 
