@@ -37,7 +37,6 @@ class _Segments:
       overlap: samples that neighbours share.
       points: points of the transform.
       is_onesided: whether only frequencies that are not negative are kept.
-      scale: factor of squares (density, spectrum) or of values (``stft``).
     """
 
     window: np.ndarray

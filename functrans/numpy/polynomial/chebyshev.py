@@ -19,34 +19,18 @@ from numpy.polynomial.chebyshev import chebzero as chebzero
 
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import NAMES as _NAMES
 from functrans.numpy.polynomial.series import Basis as _Basis
 from functrans.numpy.polynomial.series import functions as _functions
 
 _BASIS = _Basis("chebyshev", "cheb", lambda k: (2.0 if k else 1.0, 0.0, -1.0 if k else 0.0))
 
 _of = _functions(_BASIS)
-chebadd = _of("add")
-chebsub = _of("sub")
-chebmulx = _of("mulx")
-chebmul = _of("mul")
-chebdiv = _of("div")
-chebpow = _of("pow")
-chebval = _of("val")
-chebval2d = _of("val2d")
-chebval3d = _of("val3d")
-chebgrid2d = _of("grid2d")
-chebgrid3d = _of("grid3d")
-chebvander = _of("vander")
-chebvander2d = _of("vander2d")
-chebvander3d = _of("vander3d")
-chebder = _of("der")
-chebint = _of("int")
-chebfit = _of("fit")
-chebcompanion = _of("companion")
-chebroots = _of("roots")
-chebfromroots = _of("fromroots")
-chebline = _of("line")
-chebtrim = _of("trim")
+(
+    chebadd, chebsub, chebmulx, chebmul, chebdiv, chebpow, chebval, chebval2d, chebval3d,
+    chebgrid2d, chebgrid3d, chebvander, chebvander2d, chebvander3d, chebder, chebint, chebfit,
+    chebcompanion, chebroots, chebfromroots, chebline, chebtrim,
+) = map(_of, _NAMES)  # fmt: skip
 cheb2poly = _of("cheb2poly")
 poly2cheb = _of("poly2cheb")
 

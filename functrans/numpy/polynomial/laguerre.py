@@ -16,34 +16,18 @@ from numpy.polynomial.laguerre import lagzero as lagzero
 
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
+from functrans.numpy.polynomial.series import NAMES as _NAMES
 from functrans.numpy.polynomial.series import Basis as _Basis
 from functrans.numpy.polynomial.series import functions as _functions
 
 _BASIS = _Basis("laguerre", "lag", lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), -k / (k + 1)))
 
 _of = _functions(_BASIS)
-lagadd = _of("add")
-lagsub = _of("sub")
-lagmulx = _of("mulx")
-lagmul = _of("mul")
-lagdiv = _of("div")
-lagpow = _of("pow")
-lagval = _of("val")
-lagval2d = _of("val2d")
-lagval3d = _of("val3d")
-laggrid2d = _of("grid2d")
-laggrid3d = _of("grid3d")
-lagvander = _of("vander")
-lagvander2d = _of("vander2d")
-lagvander3d = _of("vander3d")
-lagder = _of("der")
-lagint = _of("int")
-lagfit = _of("fit")
-lagcompanion = _of("companion")
-lagroots = _of("roots")
-lagfromroots = _of("fromroots")
-lagline = _of("line")
-lagtrim = _of("trim")
+(
+    lagadd, lagsub, lagmulx, lagmul, lagdiv, lagpow, lagval, lagval2d, lagval3d, laggrid2d,
+    laggrid3d, lagvander, lagvander2d, lagvander3d, lagder, lagint, lagfit, lagcompanion, lagroots,
+    lagfromroots, lagline, lagtrim,
+) = map(_of, _NAMES)  # fmt: skip
 lag2poly = _of("lag2poly")
 poly2lag = _of("poly2lag")
 

@@ -18,7 +18,7 @@ from numpy.polynomial.polynomial import polyzero as polyzero
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import implements
-from functrans.numpy.polynomial.series import Basis, functions
+from functrans.numpy.polynomial.series import NAMES, Basis, functions
 from functrans.numpy.reductions import prod
 from functrans.numpy.shaping import at_least
 from functrans.primitives import structural
@@ -27,28 +27,11 @@ from functrans.trace import shape_of
 _BASIS = Basis("polynomial", "poly", lambda k: (1.0, 0.0, 0.0))
 
 _of = functions(_BASIS)
-polyadd = _of("add")
-polysub = _of("sub")
-polymulx = _of("mulx")
-polymul = _of("mul")
-polydiv = _of("div")
-polypow = _of("pow")
-polyval = _of("val")
-polyval2d = _of("val2d")
-polyval3d = _of("val3d")
-polygrid2d = _of("grid2d")
-polygrid3d = _of("grid3d")
-polyvander = _of("vander")
-polyvander2d = _of("vander2d")
-polyvander3d = _of("vander3d")
-polyder = _of("der")
-polyint = _of("int")
-polyfit = _of("fit")
-polycompanion = _of("companion")
-polyroots = _of("roots")
-polyfromroots = _of("fromroots")
-polyline = _of("line")
-polytrim = _of("trim")
+(
+    polyadd, polysub, polymulx, polymul, polydiv, polypow, polyval, polyval2d, polyval3d,
+    polygrid2d, polygrid3d, polyvander, polyvander2d, polyvander3d, polyder, polyint, polyfit,
+    polycompanion, polyroots, polyfromroots, polyline, polytrim,
+) = map(_of, NAMES)  # fmt: skip
 
 
 @implements(np.polynomial.polynomial.polyvalfromroots)

@@ -470,6 +470,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vander2d": vander2d, "vander3d": vander3d, "der": der, "int": integral, "fit": fit,
     "companion": companion, "roots": roots, "fromroots": fromroots, "line": line, "trim": trim,
 }  # fmt: skip
+NAMES = tuple(_FUNCTIONS)
+"""NumPy's names without the prefix, of all bases."""
 
 
 def functions(basis: Basis) -> Callable[[str], Callable[..., Any]]:
