@@ -159,7 +159,7 @@ _KIND_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def check_structure(who: str, expected: Any, received: Any, what: str, where: str) -> None:
-    """Refuse a result whose structure differs from what it must match.
+    """Refuse ``what`` if its structure is not the expected one, which is that of ``where``.
 
     Raises:
       TreeMismatchError: names both structures.

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.control.bodies import check_structure
 from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
 from functrans.control.closures import Template, Wrapper, make_template
 from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
@@ -56,19 +57,6 @@ def _pair(label: str, rule: str, result: Any, names: str) -> tuple[Any, Any]:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
         raise TypeError(f"{label}: {rule} must return a pair {names}, got {got}")
     return result
-
-
-def _same_structure(label: str, what: str, treedef: Any, where: str, expected: Any) -> None:
-    """Refuse a result of another structure.
-
-    Raises:
-      TreeMismatchError: names both.
-    """
-    if treedef != expected:
-        raise TreeMismatchError(
-            f"{label}: {what} has structure {tree.describe(treedef)}, but {where} has "
-            f"{tree.describe(expected)}; both must be the same"
-        )
 
 
 def _fitted(label: str, what: str, value: Any, expected: Aval, where: str) -> Any:
@@ -182,10 +170,10 @@ class _UserJvpCall(JvpCall):
         leaves = signature.results(out)
         (folded,) = signature.out
         if expected is not None:
-            _same_structure(label, "primal_out", folded, "the result of the function", expected)
+            check_structure(label, expected, folded, "primal_out", "the result of the function")
         given, treedef = tree.flatten(out)
         dots, dot_treedef = tree.flatten(out_dot)
-        _same_structure(label, "tangent_out", dot_treedef, "primal_out", treedef)
+        check_structure(label, treedef, dot_treedef, "tangent_out", "primal_out")
         dots = [dot for dot, x in zip(dots, given, strict=True) if not tree.is_float0(x)]
         names = tree.paths_of(folded, "primal_out")
         dot_names = tree.paths_of(folded, "tangent_out")
@@ -222,8 +210,8 @@ class _UserVjpCall(VjpCall):
         expected = signature.out[0] if signature.out else None
         outs = signature.results(out)
         if expected is not None:
-            _same_structure(
-                self.label, "out of fwd", signature.out[0], "the result of the function", expected
+            check_structure(
+                self.label, expected, signature.out[0], "out of fwd", "the result of the function"
             )
         leaves, treedef = tree.flatten(residuals)
         is_array = tuple(
@@ -328,7 +316,7 @@ class _UserPullback(Pullback):
                 cts = _aligned(ct, expected, iter([is_differentiable_dtype(a.dtype) for a in own]))
             except TreeMismatchError:
                 what = f"the cotangent of {root} returned by bwd"
-                _same_structure(label, what, tree.structure(ct), root, expected)
+                check_structure(label, expected, tree.structure(ct), what, root)
                 raise
             for leaf, aval, path in zip(cts, own, tree.paths_of(expected, root), strict=True):
                 what = f"the cotangent of {path} returned by bwd"

@@ -50,10 +50,9 @@ from functrans.primitives.cumulative_lowering import (
 from functrans.primitives.family import add_tangents, promoted_dtype
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import (
-    broadcast_to,
     cast,
-    moveaxis,
     normalize_axis,
+    to_front,
     zeros_like_aval,
 )
 from functrans.trace import aval_of, bind, dtype_of, shape_of
@@ -181,10 +180,7 @@ def _linear_recurrence_transpose(
 def _linear_recurrence_batch(
     size: int, operands: Any, dims: Any, *, axis: int, reverse: bool
 ) -> tuple[Any, Any]:
-    moved = [
-        broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
-        for x, dim in zip(operands, dims, strict=True)
-    ]
+    moved = to_front(size, operands, dims)
     return bind(linear_recurrence_p, *moved, axis=axis + 1, reverse=reverse), (0,)
 
 

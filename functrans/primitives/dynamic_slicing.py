@@ -40,6 +40,7 @@ from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
+    front,
     inverse_permutation,
     moveaxis,
     reduce_sum,
@@ -219,11 +220,6 @@ def _needed_starts(
     return kept, kept_dims
 
 
-def _front(size: int, x: Any, dim: int | None) -> Any:
-    """An array with a leading batch axis."""
-    return broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
-
-
 def _without(x: Any, dim: int | None) -> Shape:
     shape = shape_of(x)
     return shape if dim is None else shape[:dim] + shape[dim + 1 :]
@@ -316,7 +312,7 @@ def _dynamic_embed_batch(size: int, operands: Any, dims: Any, *, shape: Shape) -
         moved = (*shape[:v_dim], size, *shape[v_dim:])
         return bind(dynamic_embed_p, v, *starts, shape=moved), (v_dim,)
     windows = _Windows(starts, start_dims, shape, sizes)
-    v = windows.to_front(_front(size, v, v_dim))
+    v = windows.to_front(front(size, v, v_dim))
     axes = (0, *(axis + 1 for axis in windows.axes))
     return bind(
         accumulate_p, v, *windows.counted(size), shape=(size, *shape), axes=axes, mode="raise"
@@ -381,9 +377,9 @@ def _dynamic_update_slice_batch(
     x_dim, v_dim, *start_dims = dims
     shape = _without(x, x_dim)
     starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
-    x = _front(size, x, x_dim)
+    x = front(size, x, x_dim)
     if v_dim is not None or shape_of(v):  # one scalar for all windows stays one
-        v = _front(size, v, v_dim)
+        v = front(size, v, v_dim)
         if len(shape_of(v)) == 1 and sizes:
             v = broadcast_to(reshape(v, (size,) + (1,) * len(sizes)), (size, *sizes))
     if all(dim is None for dim in start_dims):

@@ -18,7 +18,7 @@ from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear
-from functrans.primitives.linalg_common import check_dtype, to_front
+from functrans.primitives.linalg_common import check_dtype
 from functrans.primitives.movement import pad, reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import (
@@ -26,6 +26,7 @@ from functrans.primitives.structural import (
     cast,
     moveaxis,
     reshape,
+    to_front,
     zeros_like_aval,
 )
 from functrans.trace import bind, dtype_of, shape_of

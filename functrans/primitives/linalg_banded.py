@@ -37,14 +37,13 @@ from functrans.primitives.linalg_common import (
     check_stacks,
     flat_stack,
     needed_scipy_linalg,
-    to_front,
     working_dtype,
 )
 from functrans.primitives.linalg_matrix_functions import check_one_dtype
 from functrans.primitives.linalg_triangular import TRANS_CODE, TRANSPOSED, fold_batch
 from functrans.primitives.movement import pad
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import reshape, zeros_like_aval
+from functrans.primitives.structural import reshape, to_front, zeros_like_aval
 from functrans.trace import bind, shape_of
 
 if TYPE_CHECKING:

@@ -29,7 +29,12 @@ from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate, real_dtype
-from functrans.primitives.structural import broadcast_to, moveaxis, reduce_sum, reshape, transpose
+from functrans.primitives.structural import (
+    reduce_sum,
+    reshape,
+    to_front,
+    transpose,
+)
 from functrans.trace import bind, dtype_of, shape_of
 
 NOT_LINEAR = (("transpose", "not linear"),)
@@ -168,14 +173,6 @@ def check_stacks(name: str, *avals: ShapedArray, core: int = 2) -> None:
 
 
 # batching ---------------------------------------------------------------------------------------
-
-
-def to_front(size: int, operands: Any, dims: Any) -> list[Any]:
-    """Operands with the batch axis in front; one that has none is broadcast."""
-    return [
-        broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
-        for x, dim in zip(operands, dims, strict=True)
-    ]
 
 
 def batch_in_front(get: Callable[[], Any]) -> Callable[..., Any]:

@@ -51,7 +51,6 @@ from functrans.primitives.linalg_common import (
     identity,
     scipy_linalg,
     strict_lower,
-    to_front,
     working_dtype,
 )
 from functrans.primitives.linalg_triangular import (
@@ -69,7 +68,7 @@ from functrans.primitives.linalg_triangular import (
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.sorting import select_along
-from functrans.primitives.structural import broadcast_to, reshape, zeros_like_aval
+from functrans.primitives.structural import broadcast_to, reshape, to_front, zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ from functrans.primitives.slicing import (
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
-    moveaxis,
     normalize_axis,
     reduce_sum,
     reshape,
+    to_front,
 )
 from functrans.trace import bind, dtype_of, shape_of
 
@@ -93,14 +93,6 @@ def _instantiated(cts: Sequence[Any]) -> list[Any]:
     return results
 
 
-def _fronted(size: int, operands: Any, dims: Any) -> list[Any]:
-    """All operands with a leading batch axis; those without one are broadcast."""
-    return [
-        broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
-        for x, dim in zip(operands, dims, strict=True)
-    ]
-
-
 # concatenate ------------------------------------------------------------------------------------
 
 
@@ -138,7 +130,7 @@ def _concatenate_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any, 
 
 
 def _concatenate_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
-    return bind(concatenate_p, *_fronted(size, operands, dims), axis=axis + 1), (0,)
+    return bind(concatenate_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
 def _concatenate_lower(
@@ -309,7 +301,7 @@ def _stack_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any, ...]:
 
 
 def _stack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
-    return bind(stack_p, *_fronted(size, operands, dims), axis=axis + 1), (0,)
+    return bind(stack_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
 def _stack_lower(index: tuple[Any, ...], avals: Any, output: int, *, axis: int) -> tuple[Read, ...]:
@@ -491,7 +483,7 @@ def _pad_batch(size: int, operands: Any, dims: Any, *, config: PadConfig) -> tup
     if value_dim is None:
         moved = (*config[:x_dim], (0, 0, 0), *config[x_dim:])
         return bind(pad_p, x, value, config=moved), (x_dim,)
-    (x,) = _fronted(size, (x,), (x_dim,))
+    (x,) = to_front(size, (x,), (x_dim,))
     shape, source, target = _pad_places(shape_of(x), ((0, 0, 0), *config))
     filled = broadcast_to(reshape(value, (size,) + (1,) * len(config)), shape)
     return (slice_update(filled, slice_index(x, source), target),), (0,)

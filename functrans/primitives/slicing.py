@@ -16,7 +16,7 @@ from functrans.errors import ShapeError
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
 from functrans.ir.lowering import IndexMap, Read, Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
-from functrans.primitives.structural import broadcast_to, moveaxis, reshape, sum_to_shape
+from functrans.primitives.structural import front, moveaxis, reshape, sum_to_shape
 from functrans.trace import bind, shape_of
 
 
@@ -325,7 +325,7 @@ def _slice_update_batch(
 ) -> tuple[Any, Any]:
     x, v = operands
     x_dim, v_dim = dims
-    x = broadcast_to(x, (size, *shape_of(x))) if x_dim is None else moveaxis(x, x_dim, 0)
+    x = front(size, x, x_dim)
     shape = shape_of(x)[1:]
     if v_dim is not None:  # the value broadcasts from the right: pad its rank behind the batch axis
         v = moveaxis(v, v_dim, 0)

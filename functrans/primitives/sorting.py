@@ -33,9 +33,9 @@ from functrans.primitives.sorting_lowering import (
     top_k_lower,
 )
 from functrans.primitives.structural import (
-    broadcast_to,
     moveaxis,
     normalize_axis,
+    to_front,
     zeros_like_aval,
 )
 from functrans.trace import bind, shape_of
@@ -43,14 +43,6 @@ from functrans.trace import bind, shape_of
 _INT64 = np.dtype(np.int64)
 _NOT_LINEAR = (("transpose", "not linear"),)
 _NO_DERIVATIVE = (("transpose", "has no derivative"),)
-
-
-def _to_front(size: int, operands: Any, dims: Any) -> list[Any]:
-    """All operands with the batch axis in front, repeated where they had none."""
-    return [
-        broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
-        for x, dim in zip(operands, dims, strict=True)
-    ]
 
 
 def _axis_moved(axis: int, dim: int) -> int:
@@ -101,7 +93,7 @@ def _select_along_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any,
 
 
 def _select_along_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
-    return bind(select_along_p, *_to_front(size, operands, dims), axis=axis + 1), (0,)
+    return bind(select_along_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
 select_along_p = Primitive(
@@ -148,7 +140,7 @@ def _place_along_transpose(cts: Any, operands: Any, *, axis: int, size: int) -> 
 def _place_along_batch(
     batch_size: int, operands: Any, dims: Any, *, axis: int, size: int
 ) -> tuple[Any, Any]:
-    moved = _to_front(batch_size, operands, dims)
+    moved = to_front(batch_size, operands, dims)
     return bind(place_along_p, *moved, axis=axis + 1, size=size), (0,)
 
 
@@ -376,7 +368,7 @@ def _lexsort_aval(*keys: ShapedArray, axis: int) -> tuple[ShapedArray, ...]:
 
 
 def _lexsort_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
-    return bind(lexsort_p, *_to_front(size, operands, dims), axis=axis + 1), (0,)
+    return bind(lexsort_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
 lexsort_p = Primitive(
@@ -421,7 +413,7 @@ def _searchsorted_batch(size: int, operands: Any, dims: Any, *, side: str) -> tu
     a, v = operands
     if dims[0] is None and len(shape_of(a)) == 1:
         return bind(searchsorted_p, a, v, side=side), (dims[1],)
-    return bind(searchsorted_p, *_to_front(size, operands, dims), side=side), (0,)
+    return bind(searchsorted_p, *to_front(size, operands, dims), side=side), (0,)
 
 
 searchsorted_p = Primitive(

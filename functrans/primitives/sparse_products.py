@@ -36,12 +36,11 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, multilinear
 from functrans.primitives.index_lowering import read_index
-from functrans.primitives.linalg_common import to_front
 from functrans.primitives.linalg_triangular import fold_batch
 from functrans.primitives.movement import concatenate
 from functrans.primitives.routine_loops import Variable, load_run, plus, store_run, vectors, zeros
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import cast, moveaxis, reshape
+from functrans.primitives.structural import cast, moveaxis, reshape, to_front
 from functrans.trace import bind, shape_of
 
 if TYPE_CHECKING:

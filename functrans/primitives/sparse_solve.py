@@ -26,7 +26,6 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear, linear
-from functrans.primitives.linalg_common import to_front
 from functrans.primitives.linalg_triangular import fold_batch
 from functrans.primitives.sparse_products import (
     FLIPPED,
@@ -39,7 +38,7 @@ from functrans.primitives.sparse_products import (
     joined,
     scipy_sparse,
 )
-from functrans.primitives.structural import reshape, zeros_like_aval
+from functrans.primitives.structural import reshape, to_front, zeros_like_aval
 from functrans.trace import bind, shape_of
 
 _SINGULAR = "Singular matrix"

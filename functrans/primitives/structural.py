@@ -321,6 +321,16 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
     return bind(transpose_p, x, axes=tuple(axes))[0]
 
 
+def front(size: int, x: Any, dim: int | None) -> Any:
+    """An operand with its batch axis in front; one that has none is broadcast."""
+    return broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
+
+
+def to_front(size: int, operands: Any, dims: Any) -> list[Any]:
+    """``front`` of each."""
+    return [front(size, x, dim) for x, dim in zip(operands, dims, strict=True)]
+
+
 # broadcast_to -----------------------------------------------------------------------------------
 
 

@@ -348,16 +348,14 @@ def leaf_type(value: Any) -> Any:
     return ShapedArray(value.shape, value.dtype) if tree.is_float0(value) else aval_of(value)
 
 
-def check_structure(
-    expected: Any, received: Any, who: str, expected_name: str, received_name: str
-) -> None:
-    """Refuse two different structures.
+def check_same_structure(who: str, expected: Any, received: Any, what: str, where: str) -> None:
+    """Refuse ``what`` if its structure is not the expected one, which is that of ``where``.
 
     Raises:
       TreeMismatchError: names both structures and the user's line.
     """
     if expected != received:
-        tree.check_same(expected, received, f"{who}{here()}", expected_name, received_name)
+        tree.check_same(expected, received, f"{who}{here()}", where, what)
 
 
 def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:

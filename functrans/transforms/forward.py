@@ -29,7 +29,7 @@ from functrans.traces.watched import pushing_trace
 from functrans.transforms.arguments import (
     ShapeDtypeStruct,
     canonical,
-    check_structure,
+    check_same_structure,
     differentiable_leaf,
     leaf_description,
     leaf_type,
@@ -52,7 +52,7 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
         )
     leaves, treedef = tree.flatten(tuple(primals))
     given, given_treedef = tree.flatten(tuple(tangents))
-    check_structure(treedef, given_treedef, label, "primals", "tangents")
+    check_same_structure(label, treedef, given_treedef, "tangents", "primals")
     values, pushed = [], []
     for i, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
         value = differentiable_leaf(
@@ -181,7 +181,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     def pushforward(*tangents: Any) -> Any:
         """Push tangents of the primals forward to the result."""
         given, given_treedef = tree.flatten(tangents)
-        check_structure(treedef, given_treedef, label, "the primals", "the tangents")
+        check_same_structure(label, treedef, given_treedef, "the tangents", "the primals")
         pairs = []
         for i, (tangent, aval, node) in enumerate(zip(given, in_avals, inputs, strict=True)):
             value = fit_tangent(
@@ -254,7 +254,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     def transposed(ct: Any) -> Any:
         """Pull a cotangent of the result back."""
         cts, ct_treedef = tree.flatten(ct)
-        check_structure(out_treedef, ct_treedef, label, "the result", "the cotangent")
+        check_same_structure(label, out_treedef, ct_treedef, "the cotangent", "the result")
         fitted_cts = [
             fit_tangent(
                 value, aval, functools.partial(leaf_description, label, ct, i, "ct"), integers=True

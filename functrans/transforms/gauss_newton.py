@@ -19,7 +19,7 @@ import numpy as np
 from functrans import tree
 from functrans.trace import aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
-    check_structure,
+    check_same_structure,
     leaf_description,
     name_of,
     own_arrays,
@@ -61,7 +61,7 @@ class GaussNewton:
         model, curvature = self._record(params)
         label = self.__name__
         given, treedef = tree.flatten((v,))
-        check_structure(model.treedef, treedef, label, "params", "v")
+        check_same_structure(label, model.treedef, treedef, "v", "params")
         vectors = [
             fit_tangent(leaf, aval_of(own), functools.partial(leaf_description, label, v, i, "v"))
             for i, (leaf, own) in enumerate(zip(given, model.leaves, strict=True))

@@ -35,7 +35,7 @@ from functrans.traces.watched import recording_trace
 from functrans.transforms.arguments import (
     canonical,
     check_argnums,
-    check_structure,
+    check_same_structure,
     differentiable_leaf,
     flatten_call,
     leaf_description,
@@ -401,7 +401,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     def pullback(ct: Any) -> Any:
         """Pull a cotangent of the result back to the primals."""
         cts, ct_treedef = tree.flatten(ct)
-        check_structure(out_treedef, ct_treedef, label, "the result", "the cotangent")
+        check_same_structure(label, out_treedef, ct_treedef, "the cotangent", "the result")
         seeds = []
         for i, (value, aval, node) in enumerate(zip(cts, out_avals, out_nodes, strict=True)):
             value = fit_tangent(
