@@ -304,6 +304,8 @@ def test_infinite_slopes_behind_a_selection_do_not_come_through_movement(
 
 
 STEPS = np.array([1.0, 2.0, 3.0])
+LANES = np.arange(4)
+SCALINGS = [lambda t: 2 * t, lambda t: 3 * t, lambda t: -t]
 
 
 def _carried(x: Any) -> Any:
@@ -337,6 +339,18 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     )[1],
     "cond": lambda x: lax.cond(x[3] > 0, lambda t: t[::-1], lambda t: 2 * t, x),
     "branch of zeros": lambda x: lax.cond(x[3] > 0, lambda t: 2 * t, lambda t: np.zeros(4), x),
+    "lanes of a cond": ft.vmap(lambda a: lax.cond(a > 1, lambda t: 3 * t, lambda t: 2 * t, a)),
+    "shared by lanes": lambda x: ft.vmap(
+        lambda k: lax.cond(k > 1.5, lambda t: k * t[::-1], lambda t: 2 * t, x)
+    )(STEPS)[1],
+    "branch of zeros in lanes": lambda x: ft.vmap(
+        lambda k: lax.cond(k > 1.5, lambda t: 2 * t, lambda t: np.zeros(4), x)
+    )(STEPS)[1],
+    "lanes of a switch in a scan": lambda x: lax.scan(
+        lambda c, k: (c, ft.vmap(lambda i, t: lax.switch(i, SCALINGS, t))(LANES + k, x)),
+        0.0,
+        LANES[:2],
+    )[1][1],
     "custom rule": ft.custom_jvp(lambda x: 2 * x),
 }
 PROGRAMS["custom rule"].defjvps(lambda t, y, x: 2 * t)  # type: ignore[attr-defined]  # it has a rule
@@ -387,6 +401,12 @@ IN_PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
         lambda state: state[0] < 2, lambda state: (state[0] + 1, f(state[1])), (0, pair)
     )[1],
     "cond": lambda f, pair: lax.cond(pair[0][0, 0] > -1, f, lambda pair: pair, pair),
+    "lanes of a cond": lambda f, pair: ft.vmap(
+        lambda own: lax.cond(own[0][0] > 0.5, f, lambda pair: pair, own)
+    )(pair),
+    "shared by lanes": lambda f, pair: tuple(
+        part[0] for part in ft.vmap(lambda k: lax.cond(k > 1.5, lambda pair: pair, f, pair))(STEPS)
+    ),
     "while in a cond": lambda f, pair: lax.cond(
         pair[0][0, 0] > -1,
         lambda pair: lax.while_loop(lambda c: c[1][0, 0] < 2, f, pair),

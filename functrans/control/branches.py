@@ -481,20 +481,21 @@ def _cond_lanes_transpose(
 ) -> tuple[Any, ...]:
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
-    nonzero = is_nonzero(cts)
-    none_masked = (False,) * len(cts)
-    programs, in_nonzero, _ = _transposed_branches(branches, linear_flags, nonzero, none_masked)
+    nonzero, masked = is_nonzero(cts), are_masked(cts)
+    programs, in_nonzero, in_masked = _transposed_branches(branches, linear_flags, nonzero, masked)
     known = [(o, flag) for o, flag in zip(own, batched, strict=True) if not is_linear(o)]
-    flags = tuple(flag for _, flag in known) + (True,) * sum(nonzero)
+    given = [plain(ct) for ct in chosen(cts, nonzero)] + [ct.mask for ct in chosen(cts, masked)]
+    flags = tuple(flag for _, flag in known) + (True,) * len(given)
     results = bind(
         cond_lanes_p,
         index,
         *(operand for operand, _ in known),
-        *chosen(cts, nonzero),
+        *given,
         branches=programs,
         batched=flags,
     )
-    pulled = iter(spread(in_nonzero, results, lambda i: None))
+    n = sum(in_nonzero)
+    pulled = iter(with_masks(in_nonzero, results[:n], in_masked, results[n:]))
     cts_in: list[Any] = [None]
     for operand, is_lin, is_batched in zip(own, linear_flags, batched, strict=True):
         ct = next(pulled) if is_lin else None
@@ -535,6 +536,7 @@ cond_lanes_p = Primitive(
     jvp=Joint(_cond_lanes_jvp),
     linearize=_cond_lanes_linearize,
     transpose=_cond_lanes_transpose,
+    takes_masks=True,
     batch=_cond_lanes_batch,
     prune=_cond_lanes_prune,
     holds_programs=True,

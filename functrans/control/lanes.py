@@ -16,7 +16,8 @@ import numpy as np
 from functrans.control.programs import batched_aval
 from functrans.ir.avals import Aval, ShapedArray, Tape
 from functrans.ir.tapes import TapeValue, zero_entry
-from functrans.primitives.structural import broadcast_to, reduce_sum, reshape
+from functrans.passes.cotangents import Masked
+from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape
 from functrans.primitives.tapes import (
     entry_aval,
     tape_broadcast_to,
@@ -76,6 +77,9 @@ def join_lanes(aval: Aval, size: int, parts: Sequence[tuple[np.ndarray, Any]]) -
 
 def sum_lanes(value: Any, aval: Aval) -> Any:
     """Sum over lanes: the cotangent of an operand that all lanes share."""
+    if type(value) is Masked:
+        mask = reduce_sum(cast(value.mask, np.int64), (0,)) > 0
+        return Masked(sum_lanes(value.value, aval), mask)
     if type(aval) is Tape:
         return tape_sum_to(value, entry_aval(aval).shape)
     return reduce_sum(value, (0,))
