@@ -7,9 +7,8 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.control.table import PRIMITIVES as CONTROL
-from functrans.passes.costs import _ACCUMULATING, _ARITHMETIC, _FORMULAS, _FREE
-from functrans.primitives.table import PRIMITIVES
+from functrans.trace import aval_of
+from samples import Row, each_sample
 
 M = np.ones((4, 3))
 N = np.ones((3, 5))
@@ -136,6 +135,13 @@ def test_it_is_computed_once_and_changes_nothing() -> None:
     assert (str(jaxpr), jaxpr.structural_hash()) == before
 
 
-def test_every_primitive_with_a_formula_exists() -> None:
-    names = {primitive.name for primitive in (*PRIMITIVES, *CONTROL)}
-    assert {*_FORMULAS, *_ARITHMETIC, *_FREE, *_ACCUMULATING} <= names
+@pytest.mark.parametrize(
+    ("row", "label"), each_sample(lambda row, _: row.primitive.work is not None)
+)
+def test_work_on_the_record_is_a_count(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    work = row.primitive.work
+    assert work is not None
+    flops, functions = work(*map(aval_of, sample.operands), **dict(sample.params))
+    assert 0 <= flops < np.inf
+    assert 0 <= functions < np.inf

@@ -4,8 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cases import each
+from functrans.passes.apart import axis_maps
+from functrans.trace import aval_of
 from helpers import ROUNDING, evaluated
 from samples import ROWS, Row, each_sample
 
@@ -92,3 +95,41 @@ def test_results_lie_in_memory_of_their_own_if_the_record_says_so(row: Row, labe
         for other in (*sample.operands, *outs[:i]):
             if isinstance(out, np.ndarray) and isinstance(other, np.ndarray):
                 assert not np.may_share_memory(out, other)
+
+
+@each(("row", "label"), each_sample(lambda row, _: row.primitive.expression is not None), by="row")
+def test_expression_does_what_impl_does(row: Row, label: str) -> None:
+    sample = row.sample(label)
+    (x,) = map(np.asarray, sample.operands)
+    params = dict(sample.params)
+    found = row.primitive.expression(aval_of(x), **params)  # type: ignore[misc]  # it has one
+    if found is None or not x.shape:
+        return
+    text, values = found
+    names = [f"k{i}" for i in range(len(values))]
+    result = eval(text.format("x", *names), {"x": x, **dict(zip(names, values, strict=True))})
+    (expected,) = row.primitive.impl(x, **params)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+
+
+@each(("row", "label"), each_sample(lambda row, _: not row.primitive.holds_programs), by="row")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_elements_are_apart_along_the_axes_that_the_record_says(row: Row, label: str) -> None:
+    """One slice of the operands is replaced by another one: so is that of the results alone."""
+    sample = row.sample(label)
+    operands = list(sample.operands)
+    outs = [np.asarray(out) for out in evaluated(row, sample)]
+    avals = list(map(aval_of, operands))
+    maps = axis_maps(row.primitive, avals, list(map(aval_of, outs)), dict(sample.params))
+    for k in {k for own in maps for k in own if k is not None}:
+        changed = list(operands)
+        for i, (x, own) in enumerate(zip(operands, maps, strict=True)):
+            if k in own and np.shape(x)[own.index(k)] > 1:
+                changed[i] = np.array(x)
+                lanes = np.moveaxis(changed[i], own.index(k), 0)
+                lanes[0] = lanes[1]
+        again = evaluated(row, replace(sample, operands=tuple(changed)))
+        for one, other in zip(outs, again, strict=True):
+            rest = (slice(None),) * k + (slice(1, None),)
+            np.testing.assert_array_equal(np.asarray(other)[rest], one[rest])

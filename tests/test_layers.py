@@ -51,8 +51,8 @@ functrans
 
 WITHIN = {
     "ir": """
-analyses avals lowering source
-primitive tapes
+affine analyses avals lowering source
+axes primitive tapes
 jaxpr
 encoding parameters printing
 check writing
@@ -103,7 +103,7 @@ table
     "passes": """
 reuse
 evaluate
-algebra batch cotangents remat
+algebra apart batch cotangents remat
 simplify
 nodes
 transpose
@@ -137,7 +137,7 @@ answers pushing recording towers
 watched
 """,
     "compiler": """
-affine bounds cache engine execution invariants reductions storage symbols threads
+bounds cache engine execution invariants reductions storage symbols threads
 access entry parallel schedule
 merging parts
 prepare

@@ -50,23 +50,6 @@ from functrans.staging import stage
 from functrans.trace import Tracer
 
 _MAX_PLANS = 128
-_MAY_SHARE = frozenset(
-    {
-        "broadcast_to",
-        "convert_element_type",
-        "diagonal",
-        "dynamic_slice",
-        "imag",
-        "overwritten",
-        "real",
-        "reshape",
-        "slice",
-        "stop_gradient",
-        "transpose",
-        "unrecorded",
-    }
-)
-"""Primitives whose result may lie in the memory of their first operand."""
 
 
 @dataclass(slots=True, eq=False)
@@ -314,7 +297,7 @@ def _roots(jaxpr: Jaxpr) -> dict[Var, Var]:
     roots: dict[Var, Var] = {var: var for var in (*jaxpr.constvars, *jaxpr.invars)}
     for eqn in jaxpr.eqns:
         first = eqn.inputs[0] if eqn.inputs else None
-        is_view = eqn.primitive.name in _MAY_SHARE and isinstance(first, Var)
+        is_view = eqn.primitive.memory != "own" and isinstance(first, Var)
         for var in eqn.outputs:
             roots[var] = roots[first] if is_view and isinstance(first, Var) else var
     return roots

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from functrans.compiler.affine import Affine, constant
 from functrans.compiler.storage import Stored
 from functrans.emitter.casts import float_bits, float_from_bits, is_half
 from functrans.emitter.numbers import Number
 from functrans.emitter.types import Value
+from functrans.ir.affine import Affine, constant
 
 if TYPE_CHECKING:
     from functrans.compiler.nests import NestWriter

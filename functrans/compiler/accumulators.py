@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from functrans.compiler import access
-from functrans.compiler.affine import Affine, constant, variable
 from functrans.compiler.reductions import (
     BLOCK,
     LANES,
@@ -30,6 +29,7 @@ from functrans.compiler.schedule import Root, vector_axis
 from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value
+from functrans.ir.affine import Affine, constant, variable
 from functrans.ir.lowering import Reduction
 
 if TYPE_CHECKING:

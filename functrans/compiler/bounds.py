@@ -21,16 +21,6 @@ from functrans.ir.jaxpr import Equation, Jaxpr, Var
 from functrans.primitives.block_gather import find_blocks, gather_blocks_p
 from functrans.primitives.gather_scatter import gather_p
 
-_FIRST_INDEX = {
-    "gather": 1,
-    "accumulate": 1,
-    "scatter_add": 2,
-    "scatter_set": 2,
-    "scatter_reduce": 2,
-    "is_last_write": 0,
-    "neighbour_writes": 0,
-}
-"""Number of the first index array among the operands."""
 _SMALLEST = 4
 """Bytes of an element from which vectors of single elements are worth it."""
 
@@ -53,7 +43,7 @@ def with_checked_indices(jaxpr: Jaxpr, constants: Mapping[Var, np.ndarray]) -> J
 
 
 def _checked(eqn: Equation, constants: Mapping[Var, np.ndarray]) -> Equation:
-    first = _FIRST_INDEX.get(eqn.primitive.name)
+    first = eqn.primitive.indices
     if first is None:
         return eqn
     indices = [constants.get(atom) for atom in eqn.inputs[first:]]  # type: ignore[arg-type]  # no literal is among them

@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from functrans.compiler import access
-from functrans.compiler.affine import Affine, constant
 from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.nests import NestWriter, affine_index, broadcast_index
 from functrans.compiler.prepare import prepare
@@ -35,6 +34,7 @@ from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View, 
 from functrans.compiler.storage import Stored
 from functrans.emitter.builder import Module
 from functrans.emitter.types import POINTER, Value
+from functrans.ir.affine import Affine, constant
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Structured
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler.affine import variable
+from functrans.ir.affine import variable
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine
 from functrans.primitives.elementwise import power_p

@@ -28,6 +28,14 @@ in_place   as ``impl``, but it may write into the memory of its first operand; o
 prune      ``(used, **params) -> (params, inputs, outputs)``, only where parameters are programs:
            the equation that gives the results in ``used``, and which of its operands and
            results it has (flags)
+axis_map   ``(*avals, **params) -> maps``: per operand a sequence with an entry per axis of it: the
+           axis of the results along which the operation acts on each element apart, or ``None``
+           where elements are mixed, moved or left out. By default from ``lower``
+causal     ``(*avals, **params) -> (operand, axis, reverse)``: along the axis, each element of the
+           result depends only on elements of the operand up to its place (from it on in reverse)
+expression ``(*avals, **params) -> (text, values) | None``: a Python expression of arrays that
+           gives what ``impl`` does, at less cost: ``{0}`` is the operand, others are the values
+work       ``(*avals, **params) -> Work`` of one run, where ``lower`` and ``moves`` do not tell it
 stage      ``(operands, **params) -> (operands, params)``, only where a parameter is a Python
            function: what they become when the equation is put into a program
 ========== ======================================================================================
@@ -39,7 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,6 +96,19 @@ class Joint:
     rule: Rule
 
 
+class Work(NamedTuple):
+    """What a run takes; moving elements is no work.
+
+    Attributes:
+      flops: additions, multiplications and comparisons of real numbers; a fused or complex
+        operation counts as its parts (a complex product is six).
+      functions: evaluations of functions such as ``exp``.
+    """
+
+    flops: float = 0.0
+    functions: float = 0.0
+
+
 class LinearOperand:
     """Stands in a ``transpose`` rule for an operand in which the equation is linear.
 
@@ -123,12 +144,14 @@ class Elementwise:
       saves: per operand, a bit mask of what its partial reads: bit ``i`` is operand ``i``, the
         highest bit is the output. Only that is kept for the backward pass.
       ufunc: the ufunc whose resolution of dtypes holds; ``None`` where none does.
+      operator: Python's operator, such as ``"+"``, that does on arrays what ``ufunc`` does.
     """
 
     function: Callable[..., Any]
     partials: tuple[Any, ...]
     saves: tuple[int, ...]
     ufunc: np.ufunc | None = None
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +165,11 @@ class Primitive:
         default what is linear and lowered as an ``IndexMap``.
       memory: where results lie: ``"own"`` memory that nothing else shares; ``"shares"`` that of
         operands, perhaps; ``"held"`` likewise, and something else may hold operands afterwards. By
-        default ``"own"`` of elementwise operations, ``"held"`` of those that hold programs or have
-        effects, and ``"shares"`` of all others.
+        default ``"own"`` of elementwise and multilinear operations and reductions, ``"held"`` of
+        those that hold programs or have effects, and ``"shares"`` of all others.
+      indices: position of the first operand that is an array of indices into the parameter ``axes``
+        (or into an array of ``extents``), if all from it on are; the parameter ``mode`` says what
+        those mean that are out of bounds.
       takes_masks: whether the transpose rule takes cotangents that are ``Masked``, and gives them.
       is_call: the equation runs the program in its parameter ``jaxpr`` once and does nothing else,
         so that a pass may put the program in its place.
@@ -170,6 +196,11 @@ class Primitive:
     moves: bool | None = None
     takes_masks: bool = False
     memory: str = ""
+    work: Callable[..., Work] | None = None
+    axis_map: Rule | None = None
+    causal: Rule | None = None
+    expression: Rule | None = None
+    indices: int | None = None
 
     def __post_init__(self) -> None:
         """Fill in what follows from other fields."""
@@ -178,7 +209,11 @@ class Primitive:
             object.__setattr__(self, "moves", moves)
         if not self.memory:
             is_held = self.holds_programs or self.effects
-            is_own = self.elementwise is not None
+            is_own = (
+                self.elementwise is not None
+                or self.jvp is multilinear
+                or isinstance(self.lower, Pointwise | Reduction)
+            )
             memory = "held" if is_held else "own" if is_own else "shares"
             object.__setattr__(self, "memory", memory)
 

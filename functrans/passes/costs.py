@@ -1,37 +1,29 @@
 """What a program costs: operations, bytes, peak memory, per equation and in total.
 
-Here: ``program_cost`` and the table it prints. Not here: the work by which modes are chosen
+Here: ``program_cost`` and the table it prints. Not here: the work of an equation, from its record
 (``passes.work``), the time that compiling takes (``compiler.cost``).
 
-The figures follow from shapes alone. One flop is an addition or a multiplication of real numbers;
-a fused or complex operation counts as its parts (a complex product is six). Functions such as
-``exp`` are counted apart, one for each element. An equation reads its operands and writes its
+The figures follow from shapes alone. An equation reads its operands and writes its
 results once: what a compiler fuses moves fewer bytes, what does not fit in caches the given ones.
 A scan is its length times its body, a ``while_loop`` one iteration, a ``cond`` its most expensive
 branch. The peak counts the arguments, and values until their last use.
 
-Layer: ``passes``. Reference: for factorizations, Golub & Van Loan, Matrix Computations, 4th ed.
-(2013), table of flops in each chapter.
+Layer: ``passes``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from functrans.ir.analyses import analysis
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
-from functrans.ir.lowering import Pointwise, Reduction
 from functrans.ir.printing import equation_line, line_resolver, variable_names
 from functrans.ir.source import SourceLine
 from functrans.passes.evaluate import last_uses
-from functrans.passes.work import aval_bytes
+from functrans.passes.work import aval_bytes, operations, rounds
 
-_TRANSCENDENTAL_COST = 5.0
-"""From this cost of an elementwise primitive on (in additions) it counts as a function."""
-_COMPLEX_FLOPS = {"multiply": 6, "divide": 11, "add": 2, "subtract": 2, "negative": 2}
 _UNITS = ("", "k", "M", "G", "T", "P")
 
 
@@ -212,7 +204,7 @@ def program_cost(jaxpr: Jaxpr) -> Cost:
     alive: dict[Var, int] = {}
     for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
         inner = tuple(map(program_cost, subjaxprs(eqn.params)))
-        runs = _runs(eqn) if inner else 1
+        runs = rounds(eqn) if inner else 1
         is_bounded &= runs is not None and all(cost.is_bounded for cost in inner)
         for out in eqn.outputs:
             alive[out] = aval_bytes(out.aval)
@@ -234,16 +226,6 @@ def program_cost(jaxpr: Jaxpr) -> Cost:
     return Cost(jaxpr.name, tuple(equations), peak, given, results, is_bounded)
 
 
-def _runs(eqn: Equation) -> int | None:
-    """How often the programs of an equation run; ``None`` if data decide."""
-    if eqn.primitive.name == "while":
-        return None
-    if "length" in eqn.params:
-        length: int | None = eqn.params["length"]
-        return length
-    return 1
-
-
 def _figures(eqn: Equation, inner: Sequence[Cost], runs: int) -> tuple[float, float, float, float]:
     """Flops, functions, bytes read and written."""
     if inner:
@@ -258,167 +240,7 @@ def _figures(eqn: Equation, inner: Sequence[Cost], runs: int) -> tuple[float, fl
         )
     read = sum(aval_bytes(a.aval) for a in eqn.inputs if not isinstance(a, Literal))
     written = sum(aval_bytes(out.aval) for out in eqn.outputs)
-    flops, functions = _operations(eqn)
-    return flops, functions, read, written
-
-
-def _operations(eqn: Equation) -> tuple[float, float]:
-    """Flops and functions of a first-order equation."""
-    name = eqn.primitive.name
-    formula = _FORMULAS.get(name)
-    if formula is not None:
-        return formula(eqn), 0.0
-    if not eqn.outputs or not hasattr(_result(eqn), "size"):
-        return 0.0, 0.0
-    size = _result(eqn).size
-    is_complex = any(x.aval.dtype.kind == "c" for x in (*eqn.inputs, *eqn.outputs))
-    lower = eqn.primitive.lower
-    if isinstance(lower, Pointwise) or eqn.primitive.elementwise is not None:
-        if name in _FREE:
-            return 0.0, 0.0
-        work = lower.cost if isinstance(lower, Pointwise) else _TRANSCENDENTAL_COST
-        if work >= _TRANSCENDENTAL_COST and name not in _ARITHMETIC:
-            return 0.0, float(size)
-        return float(size * (_COMPLEX_FLOPS.get(name, 2) if is_complex else 1)), 0.0
-    if name in ("logsumexp", "cumlogsumexp"):
-        return float(_given(eqn).size), float(_given(eqn).size)
-    if isinstance(lower, Reduction) or name in _ACCUMULATING:
-        return float(_given(eqn).size * (2 if is_complex else 1)), 0.0
-    return 0.0, 0.0
-
-
-_ARITHMETIC = frozenset(
-    {"divide", "sqrt", "rsqrt", "reciprocal", "hypot", "complex_abs", "norm_sqrt", "relu",
-     "torch_sign", "torch_absolute", "torch_maximum", "torch_minimum", "torch_fmax", "torch_fmin",
-     "clamp_min", "clamp_max", "clamp", "torch_hypot", "torch_copysign", "torch_remainder",
-     "with_slope", "external_linear"}
-)  # fmt: skip
-"""Elementwise primitives that cost more than an addition and are arithmetic all the same."""
-_FREE = frozenset(
-    {
-        "cast",
-        "real",
-        "imag",
-        "complex",
-        "copysign",
-        "signbit",
-        "stop_gradient",
-        "unrecorded",
-        "overwritten",
-    }
-)
-_ACCUMULATING = frozenset(
-    {"reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "scatter_add", "accumulate",
-     "scatter_reduce", "cumsum", "cumprod", "cummax", "cummin", "linear_recurrence",
-     "dynamic_embed", "searchsorted"}
-)  # fmt: skip
-
-
-# formulas by shape ------------------------------------------------------------------------------
-
-
-def _given(eqn: Equation, i: int = 0) -> Any:
-    """The type of an operand, an array."""
-    return eqn.inputs[i].aval
-
-
-def _result(eqn: Equation) -> Any:
-    """The type of the result, an array."""
-    return eqn.outputs[0].aval
-
-
-def _matrix(eqn: Equation) -> tuple[int, int, int]:
-    """Number of matrices, rows, columns of the first operand."""
-    shape = _given(eqn).shape
-    if len(shape) < 2:
-        return 1, math.prod(shape), 1
-    return math.prod(shape[:-2]), shape[-2], shape[-1]
-
-
-def _complex_factor(eqn: Equation) -> int:
-    return 4 if any(x.aval.dtype.kind == "c" for x in eqn.inputs) else 1
-
-
-def _dot(eqn: Equation) -> float:
-    terms = math.prod(_given(eqn).shape[axis] for axis in eqn.params["contract"][0])
-    return float(2 * _result(eqn).size * terms * _complex_factor(eqn))
-
-
-def _cubic(factor: float) -> Callable[[Equation], float]:
-    """``factor * rows * columns * min(rows, columns)`` for each matrix."""
-
-    def formula(eqn: Equation) -> float:
-        count, rows, columns = _matrix(eqn)
-        return factor * count * rows * columns * min(rows, columns) * _complex_factor(eqn)
-
-    return formula
-
-
-def _solve(factor: float) -> Callable[[Equation], float]:
-    """A factorization and the substitution for the last operand."""
-
-    def formula(eqn: Equation) -> float:
-        count, rows, _ = _matrix(eqn)
-        right = max(1, _result(eqn).size // max(1, count * rows))
-        work = factor * rows**3 + 2.0 * rows * rows * right
-        return float(count * work * _complex_factor(eqn))
-
-    return formula
-
-
-def _triangular(eqn: Equation) -> float:
-    rows = _given(eqn).shape[-1] if _given(eqn).shape else 1
-    return float(rows * _result(eqn).size * _complex_factor(eqn))
-
-
-def _fourier(eqn: Equation) -> float:
-    """Cooley and Tukey's count, half of it where one side is real."""
-    out, given = _result(eqn), _given(eqn)
-    big = max((out, given), key=lambda aval: aval.size)
-    axes = eqn.params.get("axes") or (len(big.shape) - 1,)
-    extent = math.prod(big.shape[axis] for axis in axes)
-    factor = 2.5 if eqn.primitive.name in ("rfft", "irfft") else 5.0
-    return float(factor * big.size * math.log2(max(2, extent)))
-
-
-def _sorting(eqn: Equation) -> float:
-    aval = _given(eqn)
-    extent = max(aval.shape, default=1)
-    return float(aval.size * math.log2(max(2, extent)))
-
-
-def _convolution(eqn: Equation) -> float:
-    """Each result sums over one filter: the kernel without its output channels."""
-    out, kernel = _result(eqn), _given(eqn, 1)
-    channels = kernel.shape[0] if kernel.shape else 1
-    return float(2.0 * out.size * kernel.size / max(1, channels) * _complex_factor(eqn))
-
-
-_FORMULAS: Mapping[str, Callable[[Equation], float]] = {
-    "dot_general": _dot,
-    "conv_general": _convolution,
-    "cholesky": _cubic(1 / 3),
-    "lu": _cubic(2 / 3),
-    "lu_factor": _cubic(2 / 3),
-    "det": _cubic(2 / 3),
-    "slogdet": _cubic(2 / 3),
-    "inv": _cubic(2.0),
-    "pinv": _cubic(22.0),
-    "qr": _cubic(4.0),
-    "svd": _cubic(22.0),
-    "lstsq": _cubic(4.0),
-    "eigh": _cubic(9.0),
-    "eig": _cubic(25.0),
-    "linear_solve": _solve(2 / 3),
-    "triangular_solve": _triangular,
-    "fft_c2c": _fourier,
-    "rfft": _fourier,
-    "irfft": _fourier,
-    "sort": _sorting,
-    "argsort": _sorting,
-    "lexsort": _sorting,
-    "top_k": _sorting,
-}
+    return *operations(eqn), read, written
 
 
 def inner_programs(eqn: Equation) -> Iterator[tuple[str, Jaxpr]]:

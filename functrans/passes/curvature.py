@@ -25,26 +25,15 @@ from typing import Any
 
 import numpy as np
 
+from functrans.ir.axes import of_broadcast
+from functrans.ir.lowering import Reduction
 from functrans.ir.primitive import Primitive
+from functrans.passes.apart import axis_maps
 from functrans.passes.nodes import batch_first
 from functrans.primitives import elementwise as ew
-from functrans.primitives.complex_parts import complex_p, conjugate_p, imag_p, real_p
 from functrans.primitives.dot import dot_general
-from functrans.primitives.movement import concatenate_p
-from functrans.primitives.slicing import slice_p
-from functrans.primitives.structural import (
-    broadcast_to,
-    broadcast_to_p,
-    cast,
-    cast_p,
-    reduce_sum,
-    reduce_sum_p,
-    reshape,
-    reshape_p,
-    transpose,
-    transpose_p,
-)
-from functrans.trace import bind, dtype_of, shape_of
+from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape, transpose
+from functrans.trace import aval_of, bind, dtype_of, shape_of
 
 Places = tuple[int | None, ...]
 
@@ -161,12 +150,6 @@ def paired(first: Block, second: Block, weights: Any) -> Any:
 # elementwise ------------------------------------------------------------------------------------
 
 
-def broadcast_image(shape: Sequence[int], result: Sequence[int]) -> list[int | None]:
-    """Axes of a broadcast result by axis of an operand."""
-    skipped = len(result) - len(shape)
-    return [skipped + m if n == result[skipped + m] else None for m, n in enumerate(shape)]
-
-
 def raised_rank(block: Block, rank: int) -> Block:
     """The block of a value with axes of extent 1 in front, so that it has a rank."""
     lead = len(block.places)
@@ -183,7 +166,7 @@ def aligned_operands(
     rank = len(out_shape)
     present = [raised_rank(block, rank) for block in blocks if block is not None]
     images = [
-        broadcast_image(shape_of(block.array)[len(block.places) :], out_shape) for block in present
+        of_broadcast(shape_of(block.array)[len(block.places) :], out_shape) for block in present
     ]
     found, places = agreed(present, images)
     rest = iter(found)
@@ -221,92 +204,6 @@ def push_elementwise(
 
 
 # linear -----------------------------------------------------------------------------------------
-
-_EVERYWHERE = frozenset({"copy", "name", "weaken"})
-
-
-def image_of(
-    primitive: Primitive,
-    params: Mapping[str, Any],
-    shape: tuple[int, ...],
-    result: tuple[int, ...],
-) -> Sequence[int | None]:
-    """Axes of the result of a linear operation along which it acts on each element apart.
-
-    Args:
-      primitive: the operation.
-      params: its parameters.
-      shape: shape of an operand.
-      result: shape of the result.
-
-    Returns:
-      Per axis of the operand the axis of the result, or ``None`` where elements are mixed, moved or
-      left out along it (or nothing is known).
-    """
-    if (
-        primitive in (cast_p, broadcast_to_p, real_p, imag_p, conjugate_p, complex_p)
-        or primitive.name in _EVERYWHERE
-    ):
-        return broadcast_image(shape, result)
-    if primitive is transpose_p:
-        axes = params["axes"]
-        return [axes.index(m) for m in range(len(shape))]
-    if primitive is reshape_p:
-        return _reshape_image(shape, result)
-    if primitive is reduce_sum_p:
-        axes = {axis % len(shape) for axis in params["axes"]}
-        kept = [m for m in range(len(shape)) if m not in axes]
-        return [kept.index(m) if m in kept else None for m in range(len(shape))]
-    if primitive is concatenate_p:
-        axis = params["axis"] % len(shape)
-        return [None if m == axis else m for m in range(len(shape))]
-    if primitive is slice_p:
-        return _slice_image(params["index"].entries, shape)
-    return [None] * len(shape)
-
-
-def _reshape_image(shape: tuple[int, ...], result: tuple[int, ...]) -> list[int | None]:
-    """Axes that a reshape leaves as they are: as long, with as many elements before them."""
-    found: list[int | None] = []
-    places = {}
-    before = 1
-    for m, n in enumerate(result):
-        if n != 1:
-            places[before, n] = m
-        before *= n
-    before = 1
-    for n in shape:
-        found.append(places.get((before, n)) if n != 1 else None)
-        before *= n
-    return found
-
-
-def _slice_image(entries: Sequence[Any], shape: tuple[int, ...]) -> list[int | None]:
-    """Axes that a basic index leaves as they are."""
-    used = sum(entry is not None and entry is not Ellipsis for entry in entries)
-    full = [slice(None)] * (len(shape) - used)
-    expanded: list[Any] = []
-    for entry in entries:
-        if entry is Ellipsis:
-            expanded.extend(full)
-            full = []
-        else:
-            expanded.append(entry)
-    expanded.extend(full)
-    found: list[int | None] = []
-    place = 0
-    for entry in expanded:
-        if entry is None:
-            place += 1
-            continue
-        m = len(found)
-        if isinstance(entry, slice):
-            is_whole = entry.indices(shape[m]) == (0, shape[m], 1)
-            found.append(place if is_whole else None)
-            place += 1
-        else:
-            found.append(None)
-    return found
 
 
 def freed(block: Block, axes: Sequence[int]) -> Block:
@@ -346,17 +243,13 @@ def push_linear(
     """
     present = [i for i, block in enumerate(blocks) if block is not None]
     own: list[Block] = [block for block in blocks if block is not None]
-    if primitive is reduce_sum_p:
+    if isinstance(primitive.lower, Reduction):  # a sum, since it is linear
         axes = [axis % len(shape_of(values[0])) for axis in params["axes"]]
         own = [freed(own[0], axes)]
+    avals, out_avals = [[aval_of(x) for x in group] for group in (values, outs)]
     shapes = [shape_of(out) for out in outs]
-    images = [
-        image_of(primitive, params, shape_of(values[i]), shapes[0])
-        if len(outs) == 1
-        else [None] * len(shape_of(values[i]))
-        for i in present
-    ]
-    own, places = agreed(own, images)
+    maps = axis_maps(primitive, avals, out_avals, params)  # type: ignore[arg-type]  # no tapes
+    own, places = agreed(own, [maps[i] for i in present])
     lead = own[0].lead
     size = math.prod(lead)
     rank = len(lead)

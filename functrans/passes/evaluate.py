@@ -14,8 +14,7 @@ Layer: ``passes``.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -26,12 +25,8 @@ import numpy as np
 from functrans.ir.analyses import analysis
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import Primitive
 from functrans.ir.source import resolve
 from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
-from functrans.primitives.elementwise import divide_p
-from functrans.primitives.slicing import slice_p
-from functrans.primitives.structural import cast_p, reduce_sum_p, reshape_p, transpose_p
 from functrans.trace import Tracer, bind, elementwise, innermost_staging, replaying
 
 
@@ -111,20 +106,8 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
 
 # executables ------------------------------------------------------------------------------------
 
-_OPERATORS: Mapping[Any, str] = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.and_: "&",
-    operator.or_: "|",
-    operator.xor: "^",
-}
-_ORDERS: Mapping[Any, str] = {
-    np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">=",
-}  # fmt: skip
-"""Operators by ufunc, for operands that are not complex."""
+_ORDERS = ("<", "<=", ">", ">=")
+"""Operators that complex numbers of Python do not have."""
 _FREED_SIZE_BYTES = 4096
 _LARGEST_PROGRAM = 20_000
 
@@ -273,23 +256,22 @@ def _statement(source: _Source, eqn: Equation) -> str:
     operands = [source.atom(atom) for atom in eqn.inputs]
     family = primitive.elementwise
     if family is not None and not eqn.params:
-        symbol = _OPERATORS.get(family.function)
-        if symbol is None and all(atom.aval.dtype.kind != "c" for atom in eqn.inputs):
-            symbol = _ORDERS.get(family.ufunc)
-        if symbol is not None:
-            expression = f"{operands[0]} {symbol} {operands[1]}"
-        elif primitive is divide_p and eqn.outputs[0].aval.shape:  # Python's numbers may raise
-            expression = f"{operands[0]} / {operands[1]}"
-        elif family.function is operator.neg:
-            expression = f"-{operands[0]}"
+        is_complex = any(atom.aval.dtype.kind == "c" for atom in eqn.inputs)
+        symbol = "" if is_complex and family.operator in _ORDERS else family.operator
+        if symbol == "/" and not eqn.outputs[0].aval.shape:  # Python's numbers may raise
+            symbol = ""
+        if symbol:
+            *left, right = operands
+            expression = f"{' '.join((*left, symbol))} {right}"
         else:
             expression = f"{source.value(family.function)}({', '.join(operands)})"
         return f"{source.bind(eqn.outputs[0])} = {expression}"
-    direct = _DIRECT.get(primitive)
-    if direct is not None and eqn.inputs[0].aval.shape:
-        form, params = direct(eqn)
-        expression = form.format(operands[0], *map(source.value, params))
-        return f"{source.bind(eqn.outputs[0])} = {expression}"
+    if primitive.expression is not None and eqn.inputs[0].aval.shape:
+        direct = primitive.expression(*[atom.aval for atom in eqn.inputs], **eqn.params)
+        if direct is not None:
+            text, values = direct
+            expression = text.format(operands[0], *map(source.value, values))
+            return f"{source.bind(eqn.outputs[0])} = {expression}"
     function = partial(primitive.impl, **eqn.params) if eqn.params else primitive.impl
     call = f"{source.value(function)}({', '.join(operands)})"
     if not eqn.outputs:
@@ -308,28 +290,6 @@ def _update(source: _Source, eqn: Equation, position: int) -> str:
         return f"{source.bind(eqn.outputs[0])}, = {call}"
     call = f"{source.value(ufunc_of(primitive))}({', '.join(operands)}, out={operands[position]})"
     return f"{source.bind(eqn.outputs[0])} = {call}"
-
-
-def _direct_cast(eqn: Equation) -> tuple[str, tuple[Any, ...]]:
-    dtype = eqn.params["dtype"]
-    if eqn.inputs[0].aval.dtype.kind == "c" and dtype.kind not in "bc":
-        return "{0}.real.astype({1})", (dtype,)
-    return "{0}.astype({1})", (dtype,)
-
-
-def _direct_sum(eqn: Equation) -> tuple[str, tuple[Any, ...]]:
-    call = partial(np.add.reduce, axis=eqn.params["axes"], dtype=eqn.outputs[0].aval.dtype)
-    return "{1}({0})", (call,)
-
-
-_DIRECT: Mapping[Primitive, Callable[[Equation], tuple[str, tuple[Any, ...]]]] = {
-    slice_p: lambda eqn: ("{0}[{1}]", (eqn.params["index"].entries,)),
-    reshape_p: lambda eqn: ("{0}.reshape({1})", (eqn.params["shape"],)),
-    transpose_p: lambda eqn: ("{0}.transpose({1})", (eqn.params["axes"],)),
-    cast_p: _direct_cast,
-    reduce_sum_p: _direct_sum,
-}
-"""Primitives whose ``impl`` on an array (not a scalar) is one NumPy call."""
 
 
 def _explain(jaxpr: Jaxpr, first_line: int, error: Exception) -> None:

@@ -24,25 +24,11 @@ import numpy as np
 from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
 from functrans.ir.primitive import Primitive
-from functrans.primitives import elementwise as ew
-from functrans.primitives.dynamic_slicing import dynamic_slice_p
-from functrans.primitives.gather_scatter import gather_p
-from functrans.primitives.slicing import slice_p
 
-_READS_PART = (slice_p, gather_p, dynamic_slice_p)
 _PART = 8
 """A part that is this many times smaller than its array is copied rather than kept as a view."""
 _SMALLEST_BYTES = 1 << 14
 """Elementwise results from this size on take over an operand's memory; smaller ones are cheap."""
-
-UFUNCS: Mapping[Any, np.ufunc] = {
-    ew.add_p: np.add,
-    ew.subtract_p: np.subtract,
-    ew.multiply_p: np.multiply,
-    ew.divide_p: np.divide,
-    ew.negative_p: np.negative,
-}
-"""Ufuncs of the elementwise primitives whose function on plain values is no ufunc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +48,12 @@ class Plan:
 
 def ufunc_of(primitive: Primitive) -> np.ufunc | None:
     """The ufunc of an elementwise primitive, which can write into a given array."""
-    known = UFUNCS.get(primitive)
-    if known is None and primitive.elementwise is not None:
-        function = primitive.elementwise.function
-        known = function if isinstance(function, np.ufunc) else None
-    return known
+    family = primitive.elementwise
+    if family is None:
+        return None
+    if family.operator:
+        return family.ufunc
+    return family.function if isinstance(family.function, np.ufunc) else None
 
 
 def _size_bytes(var: Any) -> int:
@@ -202,10 +189,12 @@ def _walk(
 
 def _is_small_part(eqn: Equation) -> bool:
     """Whether an equation reads a part that is much smaller than its array."""
-    if eqn.primitive not in _READS_PART:
+    if eqn.primitive.memory != "shares" or len(eqn.outputs) != 1 or not eqn.inputs:
         return False
     part, whole = eqn.outputs[0].aval, eqn.inputs[0].aval
-    return bool(whole.shape) and (not part.shape or _PART * part.size <= whole.size)  # type: ignore[union-attr]  # arrays
+    if type(part) is not ShapedArray or type(whole) is not ShapedArray or not whole.shape:
+        return False
+    return not part.shape or _PART * part.size <= whole.size
 
 
 def _writable_operand(eqn: Equation, memory: _Memory, dead: set[Var]) -> int | None:

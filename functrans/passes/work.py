@@ -1,8 +1,9 @@
 """Estimates of work and memory: of programs, and of passes over recorded nodes.
 
-Here: ``program_work`` and ``program_bytes`` of a Jaxpr; ``node_work``, and the largest memory that
-one tangent or cotangent of a pass over nodes needs (``forward_bytes``, ``reverse_bytes``). Not
-here: what is chosen by them (``transforms.directions``, ``transforms.chunks``).
+Here: ``operations`` of an equation; ``program_work`` and ``program_bytes`` of a Jaxpr;
+``node_work``, and the largest memory that one tangent or cotangent of a pass over nodes needs
+(``forward_bytes``, ``reverse_bytes``). Not here: what is chosen by them (``transforms.directions``,
+``transforms.chunks``), what is known of one primitive (its field ``work``).
 
 Work is in units of one addition of elements that are in memory. Products of matrices run at several
 operations in that time, functions such as ``exp`` take several; the figures are those that the
@@ -13,8 +14,7 @@ Layer: ``passes``.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,16 @@ import numpy as np
 from functrans.ir.analyses import analysis
 from functrans.ir.avals import Aval, ShapedArray
 from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
-from functrans.ir.lowering import Pointwise
+from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Structured
+from functrans.ir.primitive import Primitive, Work, multilinear
 from functrans.passes.evaluate import last_uses
 from functrans.passes.nodes import LinearProgram, Node
-from functrans.primitives.dot import dot_general_p
+from functrans.trace import aval_of
 
-_PRODUCTS_PER_UNIT = 8
+_FLOPS_PER_UNIT = 8
+_FUNCTION_WORK = 15
+_FUNCTION_COST = 5
+"""From this cost of an elementwise primitive on (in additions) it counts as a function."""
 _UNKNOWN_ITERATIONS = 10
 
 
@@ -54,30 +58,64 @@ def equation_work(eqn: Equation) -> float:
     if programs:
         if "branches" in eqn.params:
             return max(programs)
-        if eqn.primitive.name == "while":
-            return _UNKNOWN_ITERATIONS * sum(programs)
-        return (eqn.params.get("length", 1) or _UNKNOWN_ITERATIONS) * sum(programs)
+        n = rounds(eqn)
+        return (_UNKNOWN_ITERATIONS if n is None else n) * sum(programs)
     given = [atom.aval for atom in eqn.inputs]
     size = sum(_size(out.aval) for out in eqn.outputs)
-    if eqn.primitive is dot_general_p:
-        return _product_work(size, given[0].shape, eqn.params["contract"][0])
-    if isinstance(eqn.primitive.lower, Pointwise):
-        return size * eqn.primitive.lower.cost
-    return _plain_work(eqn.primitive.jvp, size, given)
+    return _additions(eqn.primitive, given, size, eqn.params)
 
 
-def _product_work(size: int, shape: Sequence[int], contracted: Sequence[int]) -> float:
-    terms = math.prod(shape[axis] for axis in contracted)
-    return size + 2 * size * terms / _PRODUCTS_PER_UNIT
+def rounds(eqn: Equation) -> int | None:
+    """How often the programs of an equation run; ``None`` if data decide."""
+    lower = eqn.primitive.lower
+    is_open = isinstance(lower, Structured) and lower.kind == "while"
+    length: int | None = None if is_open else eqn.params.get("length", 1)
+    return length
 
 
-def _plain_work(rule: Any, size: int, given: Sequence[Any]) -> float:
+def _additions(
+    primitive: Primitive, given: Sequence[Any], size: int, params: Mapping[str, Any]
+) -> float:
+    """The work of a first-order operation with ``size`` elements in its results."""
+    if isinstance(primitive.lower, Pointwise):
+        return size * primitive.lower.cost
+    if primitive.work is not None:
+        flops, functions = primitive.work(*given, **params)
+        return size + flops / _FLOPS_PER_UNIT + _FUNCTION_WORK * functions
+    if primitive.elementwise is not None:
+        return _FUNCTION_WORK * size
+    return _touches(primitive, size, given)
+
+
+def _touches(primitive: Primitive, size: int, given: Sequence[Any]) -> float:
     """Movement and reductions touch each element once; factorizations a row of them."""
     total = size + sum(map(_size, given))
-    if not callable(rule):
+    if not callable(primitive.jvp):
         return total
     rows = [aval.shape[-1] for aval in given if type(aval) is ShapedArray and aval.ndim >= 2]
     return total * max(rows, default=1)
+
+
+def operations(eqn: Equation) -> Work:
+    """What a first-order equation computes: by its record, else by how it is lowered."""
+    primitive, lower = eqn.primitive, eqn.primitive.lower
+    given: list[Any] = [atom.aval for atom in eqn.inputs]
+    outs: list[Any] = [out.aval for out in eqn.outputs]
+    if primitive.effects or not all(type(aval) is ShapedArray for aval in (*given, *outs)):
+        return Work()
+    if primitive.work is not None:
+        return primitive.work(*given, **eqn.params)
+    parts = 2 if any(aval.dtype.kind == "c" for aval in (*given, *outs)) else 1
+    if isinstance(lower, Reduction):
+        return Work(float(parts * given[0].size))
+    if primitive.moves or isinstance(lower, IndexMap):
+        return Work()
+    size = sum(aval.size for aval in outs)
+    if isinstance(lower, Pointwise) and lower.cost < _FUNCTION_COST:
+        return Work(float(parts * size))
+    if isinstance(lower, Pointwise) or primitive.elementwise is not None:
+        return Work(0.0, float(size))
+    return Work(float(_touches(primitive, 0, given)))
 
 
 @analysis
@@ -120,13 +158,13 @@ def node_work(node: Node) -> float:
     parents = [parent for parent in node.parents if parent is not None]
     if primitive.elementwise is not None:
         return 2.0 * size * len(parents)
-    if primitive is dot_general_p:
-        return sum(
-            _product_work(size, parent.shape, node.params["contract"][i])
-            for i, parent in enumerate(node.parents)
-            if parent is not None
-        )
-    return _plain_work(primitive.jvp, size, [aval for p in parents for aval in _node_avals(p)])
+    if primitive.jvp is multilinear:
+        given = [
+            aval_of(value) if parent is None else parent.aval
+            for value, parent in zip(node.saved, node.parents, strict=True)
+        ]
+        return len(parents) * _additions(primitive, given, size, node.params)
+    return _touches(primitive, size, [aval for p in parents for aval in _node_avals(p)])
 
 
 def _inner_bytes(node: Node) -> int:

@@ -308,6 +308,7 @@ gather_blocks_p = Primitive(
     batch=_batch,
     lower=Routine(_lower),
     moves=True,
+    memory="own",
 )
 
 PRIMITIVES: tuple[Primitive, ...] = (gather_blocks_p,)

@@ -20,6 +20,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.family import (
     broadcast_shapes,
     move_batch_axes,
+    nothing,
     pointwise,
     promoted_dtype,
     user_function,
@@ -72,6 +73,7 @@ real_p: Primitive = Primitive(
     transpose=_real_transpose,
     batch=_batch_of(lambda: real_p),
     lower=pointwise("real"),
+    work=nothing,
 )
 
 
@@ -88,6 +90,7 @@ imag_p: Primitive = Primitive(
     transpose=_imag_transpose,
     batch=_batch_of(lambda: imag_p),
     lower=pointwise("imag"),
+    work=nothing,
 )
 
 
@@ -141,6 +144,8 @@ complex_p: Primitive = Primitive(
     transpose=_complex_transpose,
     batch=_complex_batch,
     lower=pointwise("complex"),
+    work=nothing,
+    memory="own",
 )
 
 
@@ -159,8 +164,9 @@ complex_abs_p: Primitive = Primitive(
     abstract_eval=_part_aval,
     jvp=_complex_abs_jvp,
     batch=_batch_of(lambda: complex_abs_p),
-    lower=pointwise("complex_abs"),
+    lower=pointwise("complex_abs", cost=4),
     reasons=(("transpose", "not linear"),),
+    memory="own",
 )
 
 

@@ -38,7 +38,7 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear, multilinear
+from functrans.ir.primitive import Primitive, Work, is_linear, multilinear
 from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.convolution_lowering import conv_general_lower, meets_zeros
@@ -424,6 +424,13 @@ def _join(x: Any, axis: int) -> Any:
     return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
+def _conv_general_work(lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> Work:
+    """Each result sums over one filter: the kernel without its output channels."""
+    (out,) = _conv_general_aval(lhs, rhs, **params)
+    factor = 8.0 if "c" in (lhs.dtype.kind, rhs.dtype.kind) else 2.0
+    return Work(factor * out.size * math.prod(rhs.shape[1:]))
+
+
 conv_general_p = Primitive(
     "conv_general",
     impl=_conv_general_impl,
@@ -432,6 +439,7 @@ conv_general_p = Primitive(
     transpose=_conv_general_transpose,
     batch=_conv_general_batch,
     lower=Routine(conv_general_lower),
+    work=_conv_general_work,
 )
 
 

@@ -36,8 +36,9 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.axes import along_axis
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Marker, Primitive, is_linear, linear
+from functrans.ir.primitive import Marker, Primitive, Work, is_linear, linear
 from functrans.kernels import table as kernels
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import is_complex, real
@@ -47,7 +48,7 @@ from functrans.primitives.cumulative_lowering import (
     linear_recurrence_lower,
     running_extremum_lower,
 )
-from functrans.primitives.family import add_tangents, promoted_dtype
+from functrans.primitives.family import add_tangents, once_each, promoted_dtype
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import (
     cast,
@@ -184,6 +185,10 @@ def _linear_recurrence_batch(
     return bind(linear_recurrence_p, *moved, axis=axis + 1, reverse=reverse), (0,)
 
 
+def _causal_in_terms(*avals: ShapedArray, axis: int, reverse: bool) -> tuple[int, int, bool]:
+    return 1, axis, reverse
+
+
 linear_recurrence_p = Primitive(
     "linear_recurrence",
     impl=_linear_recurrence_impl,
@@ -193,6 +198,9 @@ linear_recurrence_p = Primitive(
     batch=_linear_recurrence_batch,
     lower=Routine(linear_recurrence_lower),
     memory="own",
+    axis_map=along_axis,
+    causal=_causal_in_terms,
+    work=once_each,
 )
 
 
@@ -231,6 +239,10 @@ def _accumulate(ufunc: np.ufunc, x: Any, axis: int, reverse: bool) -> Any:
     return out
 
 
+def _causal(x: ShapedArray, *, axis: int, reverse: bool) -> tuple[int, int, bool]:
+    return 0, axis, reverse
+
+
 def _same_aval(x: ShapedArray, *, axis: int, reverse: bool) -> tuple[ShapedArray, ...]:
     return (x.strong(),)
 
@@ -244,6 +256,7 @@ def _cumulative(
     impl: Callable[..., Any] | None = None,
     abstract_eval: Callable[..., Any] = _same_aval,
     transpose: Callable[..., Any] | None = None,
+    work: Callable[..., Work] = once_each,
 ) -> Primitive:
     """A primitive that accumulates a ufunc."""
 
@@ -264,6 +277,9 @@ def _cumulative(
         lower=lower,
         moves=jvp is linear,
         memory="own",
+        axis_map=along_axis,
+        causal=_causal,
+        work=work,
         reasons=() if transpose is not None else (("transpose", "not linear"),),
     )
     return primitive
@@ -437,6 +453,7 @@ cumlogsumexp_p = _cumulative(
     Routine(cumlogsumexp_lower),
     impl=_cumlogsumexp_impl,
     abstract_eval=_cumlogsumexp_aval,
+    work=lambda x, **params: Work(x.size, x.size),
 )
 
 

@@ -29,8 +29,9 @@ import numpy as np
 from functrans.caching import remembered
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.axes import AxisMap
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear, multilinear
+from functrans.ir.primitive import Primitive, Work, is_linear, multilinear
 from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot_lowering import dot_supports, write_dot
@@ -318,6 +319,25 @@ def _is_identity(matrix: np.ndarray) -> bool:
     return np.count_nonzero(matrix) == len(matrix) and bool(np.all(np.diagonal(matrix) == 1))
 
 
+def _dot_general_map(
+    a: ShapedArray, b: ShapedArray, *, contract: Pairs, batch: Pairs
+) -> list[AxisMap]:
+    places: list[AxisMap] = []
+    first = len(batch[0])
+    for aval, summed, own in zip((a, b), contract, batch, strict=True):
+        free = _free_axes(aval.ndim, summed, own)
+        where = {m: k for k, m in enumerate(own)} | {m: first + k for k, m in enumerate(free)}
+        places.append([where.get(m) for m in range(aval.ndim)])
+        first += len(free)
+    return places
+
+
+def _dot_general_work(a: ShapedArray, b: ShapedArray, *, contract: Pairs, batch: Pairs) -> Work:
+    free = _free_axes(b.ndim, contract[1], batch[1])
+    factor = 8.0 if "c" in (a.dtype.kind, b.dtype.kind) else 2.0
+    return Work(factor * a.size * math.prod([b.shape[m] for m in free]))
+
+
 dot_general_p = Primitive(
     "dot_general",
     impl=_dot_general_impl,
@@ -327,6 +347,8 @@ dot_general_p = Primitive(
     batch=_dot_general_batch,
     lower=Routine(write_dot, dot_supports),
     memory="own",
+    axis_map=_dot_general_map,
+    work=_dot_general_work,
 )
 
 

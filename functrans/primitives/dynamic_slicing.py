@@ -23,6 +23,7 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.axes import AxisMap, of_broadcast
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives import elementwise as ew
@@ -266,6 +267,25 @@ def _dynamic_slice_batch(size: int, operands: Any, dims: Any, *, sizes: Shape) -
     return (windows.from_front(out),), (0,)
 
 
+def _whole(window: Shape, shape: Shape) -> AxisMap:
+    """Axes along which a window is as long as what it moves in."""
+    return [k if n == size else None for k, (n, size) in enumerate(zip(window, shape, strict=True))]
+
+
+def _slice_map(x: ShapedArray, *starts: ShapedArray, sizes: Shape) -> list[AxisMap]:
+    return [_whole(sizes, x.shape), *[()] * len(starts)]
+
+
+def _embed_map(v: ShapedArray, *starts: ShapedArray, shape: Shape) -> list[AxisMap]:
+    return [_whole(v.shape, shape), *[()] * len(starts)]
+
+
+def _update_map(
+    x: ShapedArray, v: ShapedArray, *starts: ShapedArray, sizes: Shape
+) -> list[AxisMap]:
+    return [range(x.ndim), of_broadcast(v.shape, x.shape), *[()] * len(starts)]
+
+
 dynamic_slice_p = Primitive(
     "dynamic_slice",
     impl=_dynamic_slice_impl,
@@ -275,6 +295,7 @@ dynamic_slice_p = Primitive(
     batch=_dynamic_slice_batch,
     lower=Routine(_dynamic_slice_lower),
     moves=True,
+    axis_map=_slice_map,
 )
 
 
@@ -329,6 +350,7 @@ dynamic_embed_p = Primitive(
     lower=Routine(_dynamic_embed_lower),
     moves=True,
     memory="own",
+    axis_map=_embed_map,
 )
 
 
@@ -404,6 +426,7 @@ dynamic_update_slice_p = Primitive(
     in_place=_dynamic_update_slice_in_place,
     moves=True,
     memory="own",
+    axis_map=_update_map,
 )
 
 

@@ -27,7 +27,10 @@ from functrans.primitives.family import (
     binary,
     broadcast_shapes,
     in_precision_of_result,
+    nothing,
+    products,
     promoted_dtype,
+    quotients,
     ternary,
     unary,
     user_function,
@@ -145,18 +148,17 @@ mul_strong_zero: ArrayFunction = user_function(
 
 # arithmetic -------------------------------------------------------------------------------------
 
-add_p: Primitive = binary("add", operator.add, (1, 1), ufunc=np.add, keeps_weak=True)
-subtract_p: Primitive = binary(
-    "subtract", operator.sub, (1, -1), ufunc=np.subtract, keeps_weak=True
-)
+add_p: Primitive = binary("add", operator.add, (1, 1), ufunc=np.add, operator="+")
+subtract_p: Primitive = binary("subtract", operator.sub, (1, -1), ufunc=np.subtract, operator="-")
 multiply_p: Primitive = binary(
     "multiply",
     operator.mul,
     (lambda t, a, b, y: t * b, lambda t, a, b, y: t * a),
     ("b", "a"),
     ufunc=np.multiply,
-    keeps_weak=True,
     has_plain_partials=True,
+    work=products,
+    operator="*",
 )
 divide_p: Primitive = binary(
     "divide",
@@ -164,11 +166,13 @@ divide_p: Primitive = binary(
     (lambda t, a, b, y: t / b, lambda t, a, b, y: -t * (y / b)),
     ("b", "by"),
     ufunc=np.divide,
-    keeps_weak=True,
     has_plain_partials=True,
+    cost=4,
+    work=quotients,
+    operator="/",
 )
 floor_divide_p: Primitive = binary(
-    "floor_divide", _plain_floor_divide, (0, 0), ufunc=np.floor_divide, keeps_weak=True
+    "floor_divide", _plain_floor_divide, (0, 0), ufunc=np.floor_divide, keeps_weak=True, cost=4
 )
 remainder_p: Primitive = binary(
     "remainder",
@@ -177,11 +181,12 @@ remainder_p: Primitive = binary(
     ("", "ab"),
     ufunc=np.remainder,
     keeps_weak=True,
+    cost=4,
 )
 fmod_p: Primitive = binary(
-    "fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(divide(a, b))), ("", "ab")
+    "fmod", np.fmod, (1, lambda t, a, b, y: -t * trunc(divide(a, b))), ("", "ab"), cost=4
 )
-negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, keeps_weak=True)
+negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, operator="-")
 
 
 def power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
@@ -241,19 +246,22 @@ power_p: Primitive = binary(
     ufunc=np.power,
     keeps_weak=True,
     has_plain_partials=True,
+    cost=40,
 )
 
 # exponentials -----------------------------------------------------------------------------------
 
-exp_p: Primitive = unary("exp", np.exp, lambda t, x, y: t * y, "y")
-exp2_p: Primitive = unary("exp2", np.exp2, lambda t, x, y: t * (y * LN2), "y")
-expm1_p: Primitive = unary("expm1", np.expm1, lambda t, x, y: t * exp(x), "x")
-log_p: Primitive = unary("log", np.log, lambda t, x, y: t / x, "x")
-log2_p: Primitive = unary("log2", np.log2, lambda t, x, y: t / (x * LN2), "x")
-log10_p: Primitive = unary("log10", np.log10, lambda t, x, y: t / (x * LN10), "x")
-log1p_p: Primitive = unary("log1p", np.log1p, lambda t, x, y: t / (1 + x), "x")
-sqrt_p: Primitive = unary("sqrt", np.sqrt, lambda t, x, y: mul_strong_zero(t, 0.5 / y), "y")
-cbrt_p: Primitive = unary("cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 / (3 * y * y)), "y")
+exp_p: Primitive = unary("exp", np.exp, lambda t, x, y: t * y, "y", cost=15)
+exp2_p: Primitive = unary("exp2", np.exp2, lambda t, x, y: t * (y * LN2), "y", cost=15)
+expm1_p: Primitive = unary("expm1", np.expm1, lambda t, x, y: t * exp(x), "x", cost=15)
+log_p: Primitive = unary("log", np.log, lambda t, x, y: t / x, "x", cost=15)
+log2_p: Primitive = unary("log2", np.log2, lambda t, x, y: t / (x * LN2), "x", cost=15)
+log10_p: Primitive = unary("log10", np.log10, lambda t, x, y: t / (x * LN10), "x", cost=15)
+log1p_p: Primitive = unary("log1p", np.log1p, lambda t, x, y: t / (1 + x), "x", cost=15)
+sqrt_p: Primitive = unary("sqrt", np.sqrt, lambda t, x, y: mul_strong_zero(t, 0.5 / y), "y", cost=4)
+cbrt_p: Primitive = unary(
+    "cbrt", np.cbrt, lambda t, x, y: mul_strong_zero(t, 1 / (3 * y * y)), "y", cost=15
+)
 
 
 def _gap(a: Any, b: Any) -> Any:
@@ -278,6 +286,7 @@ logaddexp_p: Primitive = binary(
         lambda t, a, b, y: t * _logaddexp_weight(b, a),
     ),
     ("ab", "ab"),
+    cost=15,
 )
 logaddexp2_p: Primitive = binary(
     "logaddexp2",
@@ -287,6 +296,7 @@ logaddexp2_p: Primitive = binary(
         lambda t, a, b, y: t * _logaddexp2_weight(b, a),
     ),
     ("ab", "ab"),
+    cost=15,
 )
 
 # trigonometry -----------------------------------------------------------------------------------
@@ -422,6 +432,7 @@ tanh_slope_p: Primitive = binary(
     ("", "b"),
     ufunc=np.hypot,
     kinds="f",
+    cost=4,
 )
 tanh_slope: ArrayFunction = user_function(
     tanh_slope_p, "The derivative of ``tanh``, of the operand and the result: ``1 - y**2``."
@@ -432,24 +443,26 @@ def _tanh_slope(x: Any, y: Any) -> Any:
     return 1 - y * y if dtype_of(x).kind == "c" else tanh_slope(x, y)
 
 
-sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x")
-cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x")
-tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y")
+sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x", cost=15)
+cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x", cost=15)
+tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y", cost=15)
 arcsin_p: Primitive = unary(
-    "arcsin", np.arcsin, lambda t, x, y: mul_strong_zero(t, 1 / _circle_root(x)), "x"
+    "arcsin", np.arcsin, lambda t, x, y: mul_strong_zero(t, 1 / _circle_root(x)), "x", cost=15
 )
 arccos_p: Primitive = unary(
-    "arccos", np.arccos, lambda t, x, y: mul_strong_zero(t, -1 / _circle_root(x)), "x"
+    "arccos", np.arccos, lambda t, x, y: mul_strong_zero(t, -1 / _circle_root(x)), "x", cost=15
 )
-arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x")
-sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x")
-cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x")
-tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * _tanh_slope(x, y), "xy")
-arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / _sum_root(x), "x")
+arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x", cost=15)
+sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x", cost=15)
+cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x", cost=15)
+tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * _tanh_slope(x, y), "xy", cost=15)
+arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / _sum_root(x), "x", cost=15)
 arccosh_p: Primitive = unary(
-    "arccosh", np.arccosh, lambda t, x, y: mul_strong_zero(t, 1 / _difference_root(x)), "x"
+    "arccosh", np.arccosh, lambda t, x, y: mul_strong_zero(t, 1 / _difference_root(x)), "x", cost=15
 )
-arctanh_p: Primitive = unary("arctanh", np.arctanh, lambda t, x, y: t / circle_square(x), "x")
+arctanh_p: Primitive = unary(
+    "arctanh", np.arctanh, lambda t, x, y: t / circle_square(x), "x", cost=15
+)
 
 
 arctan2_p: Primitive = binary(
@@ -460,12 +473,14 @@ arctan2_p: Primitive = binary(
         lambda t, a, b, y: -t * (a / hypot(a, b) / hypot(a, b)),
     ),
     ("ab", "ab"),
+    cost=15,
 )
 hypot_p: Primitive = binary(
     "hypot",
     np.hypot,
     (lambda t, a, b, y: t * cosine(a, b), lambda t, a, b, y: t * cosine(b, a)),
     ("ab", "ab"),
+    cost=4,
 )
 
 
@@ -567,6 +582,7 @@ copysign_p: Primitive = binary(
     np.copysign,
     (lambda t, a, b, y: where(signbit(a) == signbit(b), t, -t), 0),
     ("ab", ""),
+    work=nothing,
 )
 ldexp_p: Primitive = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), None), ("b", ""))
 
@@ -584,48 +600,42 @@ def _ordered(compare: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[A
     return function
 
 
-equal_p: Primitive = binary(
-    "equal", operator.eq, nondifferentiable, ufunc=np.equal, keeps_weak=True
-)
+equal_p: Primitive = binary("equal", operator.eq, nondifferentiable, ufunc=np.equal, operator="==")
 not_equal_p: Primitive = binary(
-    "not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal, keeps_weak=True
+    "not_equal", operator.ne, nondifferentiable, ufunc=np.not_equal, operator="!="
 )
 less_p: Primitive = binary(
-    "less", _ordered(operator.lt, np.less), nondifferentiable, ufunc=np.less, keeps_weak=True
+    "less", _ordered(operator.lt, np.less), nondifferentiable, ufunc=np.less, operator="<"
 )
 less_equal_p: Primitive = binary(
     "less_equal",
     _ordered(operator.le, np.less_equal),
     nondifferentiable,
     ufunc=np.less_equal,
-    keeps_weak=True,
+    operator="<=",
 )
 greater_p: Primitive = binary(
-    "greater",
-    _ordered(operator.gt, np.greater),
-    nondifferentiable,
-    ufunc=np.greater,
-    keeps_weak=True,
+    "greater", _ordered(operator.gt, np.greater), nondifferentiable, ufunc=np.greater, operator=">"
 )
 greater_equal_p: Primitive = binary(
     "greater_equal",
     _ordered(operator.ge, np.greater_equal),
     nondifferentiable,
     ufunc=np.greater_equal,
-    keeps_weak=True,
+    operator=">=",
 )
 logical_and_p: Primitive = binary("logical_and", np.logical_and, nondifferentiable)
 logical_or_p: Primitive = binary("logical_or", np.logical_or, nondifferentiable)
 logical_xor_p: Primitive = binary("logical_xor", np.logical_xor, nondifferentiable)
 logical_not_p: Primitive = unary("logical_not", np.logical_not, nondifferentiable)
 bitwise_and_p: Primitive = binary(
-    "bitwise_and", operator.and_, nondifferentiable, ufunc=np.bitwise_and, keeps_weak=True
+    "bitwise_and", operator.and_, nondifferentiable, ufunc=np.bitwise_and, operator="&"
 )
 bitwise_or_p: Primitive = binary(
-    "bitwise_or", operator.or_, nondifferentiable, ufunc=np.bitwise_or, keeps_weak=True
+    "bitwise_or", operator.or_, nondifferentiable, ufunc=np.bitwise_or, operator="|"
 )
 bitwise_xor_p: Primitive = binary(
-    "bitwise_xor", operator.xor, nondifferentiable, ufunc=np.bitwise_xor, keeps_weak=True
+    "bitwise_xor", operator.xor, nondifferentiable, ufunc=np.bitwise_xor, operator="^"
 )
 invert_p: Primitive = unary("invert", np.invert, nondifferentiable)
 left_shift_p: Primitive = binary(
@@ -638,13 +648,13 @@ right_shift_p: Primitive = binary(
     ufunc=np.right_shift,
     keeps_weak=True,
 )
-gcd_p: Primitive = binary("gcd", np.gcd, nondifferentiable)
-lcm_p: Primitive = binary("lcm", np.lcm, nondifferentiable)
+gcd_p: Primitive = binary("gcd", np.gcd, nondifferentiable, cost=4)
+lcm_p: Primitive = binary("lcm", np.lcm, nondifferentiable, cost=4)
 bitwise_count_p: Primitive = unary("bitwise_count", np.bitwise_count, nondifferentiable)
 isnan_p: Primitive = unary("isnan", np.isnan, nondifferentiable)
 isinf_p: Primitive = unary("isinf", np.isinf, nondifferentiable)
 isfinite_p: Primitive = unary("isfinite", np.isfinite, nondifferentiable)
-signbit_p: Primitive = unary("signbit", np.signbit, nondifferentiable)
+signbit_p: Primitive = unary("signbit", np.signbit, nondifferentiable, work=nothing)
 
 
 def _plain_frexp_exponent(x: Any) -> Any:

@@ -14,6 +14,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from functrans.ir.primitive import (
     Lowering,
     Marker,
     Primitive,
+    Work,
     is_linear,
     nondifferentiable,
 )
@@ -271,34 +273,37 @@ def _elementwise_batch(get: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch
 
 
-# Work per element in units of an addition, where it is not 1.
-_COSTS = {
-    cost: names.split()
-    for cost, names in (
-        (
-            4,
-            "divide floor_divide remainder fmod sqrt norm_sqrt gcd lcm hypot complex_abs"
-            " tanh_slope sigmoid_slope sigmoid_tilt",
-        ),
-        (
-            15,
-            "exp exp2 expm1 log log2 log10 log1p cbrt logaddexp logaddexp2 sin cos tan arcsin"
-            " arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 sigmoid softplus",
-        ),
-        (40, "power erf erfc lgamma digamma"),
-    )
-}
-_COST_OF = {name: cost for cost, names in _COSTS.items() for name in names}
+# work, for elementwise primitives of which the cost of an element does not tell it ---------------
 
 
-def pointwise(name: str) -> Pointwise:
+def _per_element(real: int, of_complex: int) -> Callable[..., Work]:
+    def work(*avals: ShapedArray, **params: Any) -> Work:
+        size = math.prod(np.broadcast_shapes(*[aval.shape for aval in avals]))
+        is_complex = any(aval.dtype.kind == "c" for aval in avals)
+        return Work(float(size * (of_complex if is_complex else real)))
+
+    return work
+
+
+arithmetic = _per_element(1, 2)
+products = _per_element(1, 6)
+quotients = _per_element(1, 11)
+nothing = _per_element(0, 0)
+
+
+def once_each(x: ShapedArray, *others: ShapedArray, **params: Any) -> Work:
+    """The ``work`` of what adds, multiplies or compares each element of its first operand once."""
+    return Work(float(x.size * (2 if x.dtype.kind == "c" else 1)))
+
+
+def pointwise(name: str, cost: int = 1) -> Pointwise:
     """The lowering of a primitive that the emitter has a method for, of the same name."""
 
     def write(e: Numbers, *numbers: Number) -> Number:
         result: Number = getattr(e, name)(*numbers)
         return result
 
-    return Pointwise(write, _COST_OF.get(name, 1))
+    return Pointwise(write, cost)
 
 
 def elementwise_primitive(
@@ -315,6 +320,9 @@ def elementwise_primitive(
     jvp: Any = None,
     transpose: Any = None,
     lower: Lowering | None = None,
+    operator: str = "",
+    cost: int = 1,
+    work: Callable[..., Work] | None = None,
     reasons: tuple[tuple[str, str], ...] = (),
     kinds: str = "biuf",
 ) -> Primitive:
@@ -329,16 +337,20 @@ def elementwise_primitive(
       ufunc: the ufunc whose dtype resolution holds; by default ``function`` itself, and none where
         ``abstract_eval`` is given.
       abstract_eval: used instead of the ufunc's.
-      keeps_weak: Python scalars in give a Python scalar out (operators do).
+      keeps_weak: Python scalars in give a Python scalar out, as with an ``operator``.
       has_plain_partials: whether partials may meet operands of less precision than the result, as
         products may.
       jvp: where the derivative is no diagonal map over the operand's own field (complex parts).
       transpose: the transpose that goes with ``jvp=linear``.
       lower: by default the emitter's method of the primitive's name.
+      operator: as in ``Elementwise``.
+      cost: of that method: work per element in units of one addition.
+      work: as in ``Primitive``.
       reasons: why fields are ``None``; where it names ``lower``, there is no native form.
       kinds: of real operands that it takes: integers (``iu``), booleans (``b``), floating numbers
         (``f``); others would make ``function`` give another dtype than the ufunc.
     """
+    keeps_weak = keeps_weak or bool(operator)
     if abstract_eval is None:
         ufunc = ufunc or function  # type: ignore[assignment]  # function is a ufunc then
         abstract_eval = _ufunc_abstract_eval(name, ufunc, keeps_weak, kinds)  # type: ignore[arg-type]  # it is set
@@ -355,6 +367,7 @@ def elementwise_primitive(
         partials if is_differentiable else (None,) * len(names),  # type: ignore[arg-type]  # a tuple, no marker
         tuple(saved) if is_differentiable else (0,) * len(names),
         ufunc,
+        operator,
     )
 
     def impl(*operands: Any) -> tuple[Any, ...]:
@@ -371,7 +384,8 @@ def elementwise_primitive(
         transpose=transpose,
         batch=_elementwise_batch(lambda: primitive),
         elementwise=family,
-        lower=None if "lower" in dict(reasons) else lower or pointwise(name),
+        lower=None if "lower" in dict(reasons) else lower or pointwise(name, cost),
+        work=work,
         stage=_numbers_of_truths if keeps_weak and ufunc not in OF_TRUTHS else None,
         reasons=reasons if is_differentiable else (("transpose", "has no derivative"), *reasons),
     )

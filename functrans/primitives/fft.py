@@ -27,13 +27,16 @@ Layer: ``primitives``. Reference: Van Loan, Computational Frameworks for the Fas
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
-from functrans.ir.primitive import Primitive, linear
+from functrans.ir.axes import along_axes
+from functrans.ir.primitive import Primitive, Work, linear
 from functrans.primitives.complex_parts import complex_dtype, conjugate, real_dtype
 from functrans.primitives.structural import cast
 from functrans.trace import bind, dtype_of
@@ -105,6 +108,19 @@ def _fft_c2c_batch(
     return bind(fft_c2c_p, operands[0], axes=moved, inverse=inverse), dims
 
 
+def _work(factor: float) -> Callable[..., Work]:
+    """Cooley and Tukey's count, half of it where one side is real."""
+
+    def work(x: ShapedArray, *, axes: Axes, **params: Any) -> Work:
+        shape = list(x.shape)
+        if "n" in params:  # of the real result
+            shape[axes[-1]] = params["n"]
+        extent = math.prod(shape[axis] for axis in axes)
+        return Work(factor * math.prod(shape) * math.log2(max(2, extent)))
+
+    return work
+
+
 fft_c2c_p = Primitive(
     "fft_c2c",
     impl=_fft_c2c_impl,
@@ -113,6 +129,9 @@ fft_c2c_p = Primitive(
     transpose=_fft_c2c_transpose,
     batch=_fft_c2c_batch,
     reasons=_NOT_LOWERED,
+    axis_map=along_axes,
+    memory="own",
+    work=_work(5.0),
 )
 
 
@@ -177,6 +196,9 @@ rfft_p = Primitive(
     transpose=_rfft_transpose,
     batch=_rfft_batch,
     reasons=_NOT_LOWERED,
+    axis_map=along_axes,
+    memory="own",
+    work=_work(2.5),
 )
 
 
@@ -233,6 +255,9 @@ irfft_p = Primitive(
     transpose=_irfft_transpose,
     batch=_irfft_batch,
     reasons=_NOT_LOWERED,
+    axis_map=along_axes,
+    memory="own",
+    work=_work(2.5),
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.axes import AxisMap
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.primitives.linalg_common import check_dtype
@@ -51,7 +52,7 @@ def _filter_rows(c: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _recursive_filter_impl(c: Any, x: Any) -> tuple[Any, ...]:
     if not x.size or not c.size:
-        return (x,)
+        return (x.copy(),)
     if c.ndim == 1:
         rows = x.reshape(-1, x.shape[-1])
         return (_filter_rows(c, rows).astype(x.dtype, copy=False).reshape(x.shape),)
@@ -155,6 +156,14 @@ def _recursive_filter_lower(
             e.write(ys, (row, i), value)
 
 
+def _recursive_filter_map(c: ShapedArray, x: ShapedArray) -> list[AxisMap]:
+    return [(*range(c.ndim - 1), None), (*range(x.ndim - 1), None)]
+
+
+def _causal(c: ShapedArray, x: ShapedArray) -> tuple[int, int, bool]:
+    return 1, x.ndim - 1, False
+
+
 recursive_filter_p: Primitive = Primitive(
     "recursive_filter",
     impl=_recursive_filter_impl,
@@ -163,6 +172,9 @@ recursive_filter_p: Primitive = Primitive(
     transpose=_recursive_filter_transpose,
     batch=_recursive_filter_batch,
     lower=Routine(_recursive_filter_lower, in_place=1),
+    causal=_causal,
+    axis_map=_recursive_filter_map,
+    memory="own",
 )
 
 

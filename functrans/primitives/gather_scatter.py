@@ -29,13 +29,15 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.axes import AxisMap
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.primitives import elementwise as ew
-from functrans.primitives.family import move_batch_axes
+from functrans.primitives.family import move_batch_axes, once_each
 from functrans.primitives.index_arrays import (
     Axes,
     Shape,
+    all_scalar,
     check_indices,
     check_scatter,
     check_writes,
@@ -161,7 +163,9 @@ def _without(x: Any, dim: int | None) -> Shape:
 
 
 def _gather_impl(x: Any, *indices: Any, axes: Axes, mode: str) -> tuple[Any, ...]:
-    return (read_at(x, indices, axes, mode),)
+    out = read_at(x, indices, axes, mode)
+    is_view = x.ndim > len(axes) and all_scalar(indices)
+    return (out.copy() if is_view else out,)
 
 
 def _gather_aval(
@@ -191,6 +195,27 @@ def _gather_batch(size: int, operands: Any, dims: Any, *, axes: Axes, mode: str)
     return (out,), (len(shape_of(out)) - len(rest) + rest.index(x_dim),)
 
 
+def _gather_map(x: ShapedArray, *indices: ShapedArray, axes: Axes, mode: str) -> list[AxisMap]:
+    first = max([index.ndim for index in indices], default=0)
+    rest = rest_axes(x.ndim, axes)
+    own = [None if m in axes else first + rest.index(m) for m in range(x.ndim)]
+    return [own, *[(None,) * index.ndim for index in indices]]
+
+
+def _written_map(v: ShapedArray, ndim: int, axes: Axes) -> AxisMap:
+    """Of values that are written along some axes of an array."""
+    rest = rest_axes(ndim, axes) if v.ndim else ()
+    return (*(None,) * (v.ndim - len(rest)), *rest)
+
+
+def scatter_map(
+    x: ShapedArray, v: ShapedArray, *indices: ShapedArray, axes: Axes, **params: Any
+) -> list[AxisMap]:
+    """The ``axis_map`` of primitives that write into an array."""
+    own = [range(x.ndim), _written_map(v, x.ndim, axes)]
+    return [*own, *[(None,) * index.ndim for index in indices]]
+
+
 gather_p = Primitive(
     "gather",
     impl=_gather_impl,
@@ -201,6 +226,9 @@ gather_p = Primitive(
     batch=_gather_batch,
     lower=Routine(gather_lower),
     moves=True,
+    axis_map=_gather_map,
+    indices=1,
+    memory="own",
 )
 
 
@@ -246,6 +274,12 @@ def _accumulate_batch(
     return bind(accumulate_p, v, *indices, shape=(size, *shape), axes=moved, mode=mode), (0,)
 
 
+def _accumulate_map(
+    v: ShapedArray, *indices: ShapedArray, shape: Shape, axes: Axes, mode: str
+) -> list[AxisMap]:
+    return [_written_map(v, len(shape), axes), *[(None,) * index.ndim for index in indices]]
+
+
 accumulate_p = Primitive(
     "accumulate",
     impl=_accumulate_impl,
@@ -257,6 +291,9 @@ accumulate_p = Primitive(
     lower=Routine(accumulate_lower),
     moves=True,
     memory="own",
+    axis_map=_accumulate_map,
+    work=once_each,
+    indices=1,
 )
 
 
@@ -314,6 +351,9 @@ scatter_add_p = Primitive(
     in_place=_scatter_add_in_place,
     moves=True,
     memory="own",
+    axis_map=scatter_map,
+    work=once_each,
+    indices=2,
 )
 
 
@@ -379,6 +419,8 @@ scatter_set_p = Primitive(
     in_place=_scatter_set_in_place,
     moves=True,
     memory="own",
+    axis_map=scatter_map,
+    indices=2,
 )
 
 
@@ -411,6 +453,8 @@ is_last_write_p = Primitive(
     batch=_is_last_write_batch,
     lower=Routine(is_last_write_lower),
     reasons=(("transpose", "booleans have no derivative"),),
+    indices=0,
+    memory="own",
 )
 
 

@@ -235,7 +235,8 @@ def _is_scalar(index: Any) -> bool:
     return not isinstance(index, np.ndarray) or not index.ndim
 
 
-def _all_scalar(indices: Indices) -> bool:
+def all_scalar(indices: Indices) -> bool:
+    """Whether all indices are numbers."""
     return all(map(_is_scalar, indices))
 
 
@@ -257,7 +258,7 @@ def write_set(
         return
     front = _front(out, axes)
     try:
-        if mode != "raise" or not (unique_indices or _all_scalar(indices)):
+        if mode != "raise" or not (unique_indices or all_scalar(indices)):
             v, indices, _ = _flattened("scatter", v, indices, shape, axes, mode)
         front[indices] = v
     except IndexError:
@@ -293,7 +294,7 @@ def write_with(
         return
     front = _front(out, axes)
     try:
-        if mode == "raise" and _all_scalar(indices):
+        if mode == "raise" and all_scalar(indices):
             front[indices] = ufunc(front[indices], v)
             return
         v, indices, rest = _flattened("scatter", v, indices, shape, axes, mode)

@@ -37,6 +37,7 @@ from functrans.primitives.linalg_common import (
     check_stacks,
     flat_stack,
     needed_scipy_linalg,
+    of_systems,
     working_dtype,
 )
 from functrans.primitives.linalg_matrix_functions import check_one_dtype
@@ -190,6 +191,8 @@ banded_solve_p: Primitive = Primitive(
     transpose=_banded_solve_transpose,
     batch=_banded_solve_batch,
     lower=Routine(_banded_solve_lower),
+    axis_map=of_systems,
+    memory="own",
 )
 
 

@@ -27,6 +27,8 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray
+from functrans.ir.axes import AxisMap
+from functrans.ir.primitive import Primitive, Work
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate, real_dtype
 from functrans.primitives.structural import (
@@ -122,6 +124,38 @@ def strict_lower(rows: int, columns: int) -> np.ndarray:
     return frozen(np.tri(rows, columns, -1, dtype=bool))
 
 
+# facts ------------------------------------------------------------------------------------------
+
+
+def of_stacks(a: ShapedArray, *others: ShapedArray, **params: Any) -> list[AxisMap]:
+    """An ``axis_map``: matrices of one stack do not mix with others."""
+    n = a.ndim - 2
+    return [(*range(n), *(None,) * (aval.ndim - n)) for aval in (a, *others)]
+
+
+def of_systems(*avals: ShapedArray, **params: Any) -> list[AxisMap]:
+    """An ``axis_map``: besides, columns of the right-hand sides, the last operand, do not mix."""
+    *maps, last = of_stacks(*avals)
+    return [*maps, (*last[:-1], len(last) - 1)]
+
+
+def complex_factor(*avals: ShapedArray) -> int:
+    """Real multiplications and additions for one of each of the operands' dtype."""
+    return 4 if any(aval.dtype.kind == "c" for aval in avals) else 1
+
+
+def cubic(factor: float) -> Callable[..., Work]:
+    """The ``work`` of a factorization: ``factor * m * n * min(m, n)`` for each matrix.
+
+    Reference: Golub & Van Loan, Matrix Computations, 4th ed. (2013), the flops of each chapter.
+    """
+
+    def work(a: ShapedArray, *others: ShapedArray, **params: Any) -> Work:
+        return Work(factor * a.size * min(a.shape[-2:]) * complex_factor(a, *others))
+
+    return work
+
+
 # checks of avals --------------------------------------------------------------------------------
 
 
@@ -175,14 +209,15 @@ def check_stacks(name: str, *avals: ShapedArray, core: int = 2) -> None:
 # batching ---------------------------------------------------------------------------------------
 
 
-def batch_in_front(get: Callable[[], Any]) -> Callable[..., Any]:
-    """The batching rule of a primitive on stacks of matrices."""
+def per_matrix(name: str, **fields: Any) -> Primitive:
+    """A primitive on stacks of matrices whose results are new; ``fields`` are all the others."""
 
     def batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
-        outs = bind(get(), *to_front(size, operands, dims), **params)
+        outs = bind(primitive, *to_front(size, operands, dims), **params)
         return outs, (0,) * len(outs)
 
-    return batch
+    primitive = Primitive(name, batch=batch, axis_map=of_stacks, memory="own", **fields)
+    return primitive
 
 
 # evaluation -------------------------------------------------------------------------------------

@@ -39,12 +39,13 @@ from functrans.primitives.fortran import (
 )
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
-    batch_in_front,
     check_matrices,
     check_stacks,
+    cubic,
     flat_stack,
     frobenius_product,
     matrix_transpose,
+    per_matrix,
     working_dtype,
 )
 from functrans.primitives.movement import concatenate
@@ -120,14 +121,14 @@ def invert(e: Routines, factors: Array, interchanges: Interchanges, x: Array) ->
     solve_triangle(e, factors, x, lower=False, by_column=True)
 
 
-inv_p: Primitive = Primitive(
+inv_p: Primitive = per_matrix(
     "inv",
     impl=_inv_impl,
     abstract_eval=_square_aval("inv"),
     jvp=_inv_jvp,
-    batch=batch_in_front(lambda: inv_p),
     lower=Routine(_inv_lower, in_place=0),
     reasons=NOT_LINEAR,
+    work=cubic(2.0),
 )
 
 
@@ -251,14 +252,14 @@ def _sign_and_logarithm(e: Routines, factors: _Factors) -> tuple[Number, Number]
     return numbers[0], numbers[1]
 
 
-det_p: Primitive = Primitive(
+det_p: Primitive = per_matrix(
     "det",
     impl=lambda a: (np.linalg.det(a),),
     abstract_eval=_per_matrix_aval("det"),
     jvp=_det_jvp,
-    batch=batch_in_front(lambda: det_p),
     lower=Routine(_det_lower),
     reasons=NOT_LINEAR,
+    work=cubic(2 / 3),
 )
 
 
@@ -296,14 +297,14 @@ def _slogdet_lower(e: Routines, operands: Sequence[Array], results: Sequence[Arr
             e.write(place, e.b.index(0), e.cast(x, place.dtype))
 
 
-slogdet_p: Primitive = Primitive(
+slogdet_p: Primitive = per_matrix(
     "slogdet",
     impl=lambda a: tuple(np.linalg.slogdet(a)),
     abstract_eval=_slogdet_aval,
     jvp=_slogdet_jvp,
-    batch=batch_in_front(lambda: slogdet_p),
     lower=Routine(_slogdet_lower),
     reasons=NOT_LINEAR,
+    work=cubic(2 / 3),
 )
 
 
@@ -444,13 +445,12 @@ def _cofactor_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return tuple(pulled if flag else None for flag in flags)
 
 
-cofactor_p: Primitive = Primitive(
+cofactor_p: Primitive = per_matrix(
     "cofactor",
     impl=_cofactor_impl,
     abstract_eval=_cofactor_aval,
     jvp=_cofactor_jvp,
     transpose=_cofactor_transpose,
-    batch=batch_in_front(lambda: cofactor_p),
     reasons=(("lower", "NumPy's routines are called; programs are compiled around it"),),
 )
 

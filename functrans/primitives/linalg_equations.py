@@ -20,13 +20,13 @@ from functrans.primitives.dot import matmul
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     adjoint,
-    batch_in_front,
     check_matrices,
     check_stacks,
     flat_stack,
     identity,
     matrix_transpose,
     needed_scipy_linalg,
+    per_matrix,
     working_dtype,
 )
 from functrans.primitives.linalg_det import inv
@@ -83,13 +83,12 @@ def _sylvester_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return (None, None, *bind(sylvester_p, matrix_transpose(a), matrix_transpose(b), cts[0]))
 
 
-sylvester_p: Primitive = Primitive(
+sylvester_p: Primitive = per_matrix(
     "sylvester",
     impl=_sylvester_impl,
     abstract_eval=_sylvester_aval,
     jvp=_sylvester_jvp,
     transpose=_sylvester_transpose,
-    batch=batch_in_front(lambda: sylvester_p),
     reasons=BY_SCIPY,
 )
 
@@ -232,12 +231,11 @@ def stein(c: Any, w: Any) -> Any:
     return sylvester(adjoint(m), m, matmul(adjoint(d), matmul(w, d)) * -2)
 
 
-riccati_p: Primitive = Primitive(
+riccati_p: Primitive = per_matrix(
     "riccati",
     impl=_riccati_impl,
     abstract_eval=_riccati_aval,
     jvp=_riccati_jvp,
-    batch=batch_in_front(lambda: riccati_p),
     reasons=(*NOT_LINEAR, *BY_SCIPY),
 )
 

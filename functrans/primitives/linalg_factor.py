@@ -36,10 +36,11 @@ from functrans.primitives.fortran import (
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     adjoint,
-    batch_in_front,
     check_matrices,
+    cubic,
     from_triangle,
     lower_half,
+    per_matrix,
 )
 from functrans.primitives.linalg_triangular import triangular_solve
 from functrans.primitives.movement import concatenate
@@ -97,14 +98,14 @@ def _cholesky_lower(e: Routines, operands: Sequence[Array], results: Sequence[Ar
         clear_triangle(e, factor, is_upper=True)
 
 
-cholesky_p: Primitive = Primitive(
+cholesky_p: Primitive = per_matrix(
     "cholesky",
     impl=lambda a: (np.linalg.cholesky(a),),
     abstract_eval=_cholesky_aval,
     jvp=_cholesky_jvp,
-    batch=batch_in_front(lambda: cholesky_p),
     lower=Routine(_cholesky_lower, in_place=0),
     reasons=NOT_LINEAR,
+    work=cubic(1 / 3),
 )
 
 
@@ -231,15 +232,15 @@ def _qr_lower(
             move_by_row(e, memory, left)
 
 
-qr_p: Primitive = Primitive(
+qr_p: Primitive = per_matrix(
     "qr",
     impl=_qr_impl,
     abstract_eval=_qr_aval,
     check=_qr_check,
     jvp=_qr_jvp,
-    batch=batch_in_front(lambda: qr_p),
     lower=Routine(_qr_lower),
     reasons=NOT_LINEAR,
+    work=cubic(4.0),
 )
 
 

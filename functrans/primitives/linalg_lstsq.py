@@ -24,12 +24,13 @@ from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     adjoint,
     as_column,
-    batch_in_front,
     check_matrices,
     check_stacks,
+    cubic,
     flat_stack,
     from_triangle,
     matrix_transpose,
+    per_matrix,
 )
 from functrans.primitives.linalg_spectral import check_finite, eigh_p, push_singular_values, svd_p
 from functrans.primitives.reduction import reduce_max
@@ -94,14 +95,14 @@ def _pinv_lower(a: Any, rtol: Any, *, hermitian: bool) -> tuple[Any, ...]:
     return (matmul(left, as_column(inverse) * right),)
 
 
-pinv_p: Primitive = Primitive(
+pinv_p: Primitive = per_matrix(
     "pinv",
     impl=_pinv_impl,
     abstract_eval=_pinv_aval,
     jvp=_pinv_jvp,
-    batch=batch_in_front(lambda: pinv_p),
     lower=Expansion(_pinv_lower),
     reasons=NOT_LINEAR,
+    work=cubic(22.0),
 )
 
 
@@ -172,16 +173,16 @@ def _lstsq_jvp(primals: Any, tangents: Any, outs: Any, *, rcond: float) -> tuple
     return x_dot, zeros_like_aval(rank), s_dot
 
 
-lstsq_p: Primitive = Primitive(
+lstsq_p: Primitive = per_matrix(
     "lstsq",
     impl=_lstsq_impl,
     abstract_eval=_lstsq_aval,
     jvp=_lstsq_jvp,
-    batch=batch_in_front(lambda: lstsq_p),
     reasons=(
         *NOT_LINEAR,
         ("lower", "NumPy's routine is called; programs are compiled around it"),
     ),
+    work=cubic(4.0),
 )
 
 
@@ -207,7 +208,7 @@ def _norm_sqrt_partial(t: Any, x: Any, y: Any) -> Any:
     return t * (0.5 / ew.where(y == 0, np.inf, y))
 
 
-norm_sqrt_p = unary("norm_sqrt", np.sqrt, _norm_sqrt_partial, "y")
+norm_sqrt_p = unary("norm_sqrt", np.sqrt, _norm_sqrt_partial, "y", cost=4)
 norm_sqrt = user_function(
     norm_sqrt_p, "The square root whose derivative at 0 is 0: that of norms, by convention."
 )

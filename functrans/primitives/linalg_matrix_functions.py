@@ -33,13 +33,13 @@ from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
-    batch_in_front,
     check_dtype,
     check_matrices,
     check_stacks,
     flat_stack,
     matrix_transpose,
     needed_scipy_linalg,
+    per_matrix,
     working_dtype,
 )
 from functrans.primitives.linalg_parlett import (
@@ -104,13 +104,12 @@ def _matrix_function_jvp(
     return bind(matrix_derivative_p, *primals, *tangents, name=name)
 
 
-matrix_function_p: Primitive = Primitive(
+matrix_function_p: Primitive = per_matrix(
     "matrix_function",
     impl=_matrix_function_impl,
     abstract_eval=_matrix_function_aval,
     check=_matrix_function_check,
     jvp=_matrix_function_jvp,
-    batch=batch_in_front(lambda: matrix_function_p),
     reasons=(*NOT_LINEAR, *BY_SCIPY),
 )
 
@@ -237,14 +236,13 @@ def _matrix_derivative_transpose(cts: Any, operands: Any, *, name: FunctionName)
     return tuple(ct if linear else None for linear in which)
 
 
-matrix_derivative_p: Primitive = Primitive(
+matrix_derivative_p: Primitive = per_matrix(
     "matrix_derivative",
     impl=_matrix_derivative_impl,
     abstract_eval=_matrix_derivative_aval,
     check=_matrix_function_check,
     jvp=_matrix_derivative_jvp,
     transpose=_matrix_derivative_transpose,
-    batch=batch_in_front(lambda: matrix_derivative_p),
     reasons=BY_SCIPY,
 )
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear, nondifferentiable
+from functrans.ir.primitive import Primitive, Work, is_linear, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot import matmul
@@ -43,12 +43,15 @@ from functrans.primitives.linalg_common import (
     INDEX_DTYPE,
     NOT_LINEAR,
     as_column,
-    batch_in_front,
     check_dtype,
     check_matrices,
     check_stacks,
+    complex_factor,
+    cubic,
     flat_stack,
     identity,
+    of_systems,
+    per_matrix,
     scipy_linalg,
     strict_lower,
     working_dtype,
@@ -219,14 +222,14 @@ def _lu_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array]) 
             e.write(permutation, row.value, first)
 
 
-lu_p: Primitive = Primitive(
+lu_p: Primitive = per_matrix(
     "lu",
     impl=_lu_impl,
     abstract_eval=_lu_aval,
     jvp=_lu_jvp,
-    batch=batch_in_front(lambda: lu_p),
     lower=Routine(_lu_lower, in_place=0),
     reasons=NOT_LINEAR,
+    work=cubic(2 / 3),
 )
 
 
@@ -277,14 +280,14 @@ def _lu_factor_lower(
             e.write(pivots, j, e.cast(interchanges.row(j), INDEX_DTYPE))
 
 
-lu_factor_p: Primitive = Primitive(
+lu_factor_p: Primitive = per_matrix(
     "lu_factor",
     impl=_lu_factor_impl,
     abstract_eval=_lu_factor_aval,
     jvp=nondifferentiable,
-    batch=batch_in_front(lambda: lu_factor_p),
     lower=Routine(_lu_factor_lower),
     reasons=(("transpose", "has no derivative: linear_solve is differentiated in the matrix"),),
+    work=cubic(2 / 3),
 )
 
 
@@ -440,6 +443,12 @@ def _linear_solve_lower(
             convert(e, scratch, solution)
 
 
+def _linear_solve_work(*avals: ShapedArray, **params: Any) -> Work:
+    """Two triangular systems."""
+    b = avals[-1]
+    return Work(2.0 * b.shape[-2] * b.size * complex_factor(*avals))
+
+
 linear_solve_p: Primitive = Primitive(
     "linear_solve",
     impl=_linear_solve_impl,
@@ -449,6 +458,9 @@ linear_solve_p: Primitive = Primitive(
     transpose=_linear_solve_transpose,
     batch=_linear_solve_batch,
     lower=Routine(_linear_solve_lower, in_place=3),
+    axis_map=of_systems,
+    memory="own",
+    work=_linear_solve_work,
 )
 
 

@@ -60,9 +60,10 @@ from functrans.primitives.linalg_common import (
     adjoint,
     as_column,
     as_row,
-    batch_in_front,
     check_matrices,
+    cubic,
     from_triangle,
+    per_matrix,
     reciprocal_or_zero,
     sum_over_rows,
 )
@@ -152,14 +153,14 @@ def _eigh_lower(
             move_by_row(e, memory, v[0])
 
 
-eigh_p: Primitive = Primitive(
+eigh_p: Primitive = per_matrix(
     "eigh",
     impl=_eigh_impl,
     abstract_eval=_eigh_aval,
     jvp=_eigh_jvp,
-    batch=batch_in_front(lambda: eigh_p),
     lower=Routine(_eigh_lower),
     reasons=NOT_LINEAR,
+    work=cubic(9.0),
 )
 
 
@@ -230,13 +231,13 @@ def _eig_jvp(primals: Any, tangents: Any, outs: Any, *, vectors: bool) -> tuple[
     return w_dot, v_dot
 
 
-eig_p: Primitive = Primitive(
+eig_p: Primitive = per_matrix(
     "eig",
     impl=_eig_impl,
     abstract_eval=_eig_aval,
     jvp=_eig_jvp,
-    batch=batch_in_front(lambda: eig_p),
     reasons=(*NOT_LINEAR, ("lower", "NumPy's routine is called; programs are compiled around it")),
+    work=cubic(25.0),
 )
 
 
@@ -411,14 +412,14 @@ def _svd_lower(
             move_by_row(e, vh, outs[2])
 
 
-svd_p: Primitive = Primitive(
+svd_p: Primitive = per_matrix(
     "svd",
     impl=_svd_impl,
     abstract_eval=_svd_aval,
     jvp=_svd_jvp,
-    batch=batch_in_front(lambda: svd_p),
     lower=Routine(_svd_lower),
     reasons=NOT_LINEAR,
+    work=cubic(22.0),
 )
 
 

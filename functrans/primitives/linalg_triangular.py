@@ -16,7 +16,7 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear
+from functrans.ir.primitive import Primitive, Work, is_linear
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot import matmul
@@ -25,8 +25,10 @@ from functrans.primitives.linalg_common import (
     adjoint,
     check_matrices,
     check_stacks,
+    complex_factor,
     flat_stack,
     matrix_transpose,
+    of_systems,
     scipy_linalg,
     to_front,
 )
@@ -203,6 +205,17 @@ def _triangular_solve_lower(
         solve_triangle(e, matrix, x, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
 
 
+def _triangular_solve_work(a: ShapedArray, b: ShapedArray, **params: Any) -> Work:
+    return Work(float(a.shape[-1] * b.size * complex_factor(a, b)))
+
+
+def _triangular_solve_causal(
+    a: ShapedArray, b: ShapedArray, *, lower: bool, trans: str, **params: Any
+) -> tuple[int, int, bool]:
+    """Substitution: rows before in its order."""
+    return 1, b.ndim - 2, lower != (trans == "N")
+
+
 triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     impl=_triangular_solve_impl,
@@ -211,6 +224,10 @@ triangular_solve_p: Primitive = Primitive(
     transpose=_triangular_solve_transpose,
     batch=_triangular_solve_batch,
     lower=Routine(_triangular_solve_lower, in_place=1),
+    axis_map=of_systems,
+    memory="own",
+    work=_triangular_solve_work,
+    causal=_triangular_solve_causal,
 )
 
 

@@ -535,6 +535,7 @@ pad_p = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     lower=IndexMap(_pad_lower, routine=Routine(_pad_routine)),
+    memory="own",
 )
 
 

@@ -26,8 +26,9 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.axes import over_axes
 from functrans.ir.lowering import Expansion, Reduction, Routine
-from functrans.ir.primitive import Marker, Primitive, nondifferentiable
+from functrans.ir.primitive import Marker, Primitive, Work, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
 from functrans.primitives.cumulative import cumprod, shift
@@ -57,6 +58,7 @@ def _reduction(
     kinds: str = "",
     has_identity: bool = True,
     lower: Reduction | Expansion,
+    work: Callable[..., Work] | None = None,
 ) -> Primitive:
     """A primitive that reduces over ``axes``.
 
@@ -68,6 +70,7 @@ def _reduction(
       kinds: kinds of dtypes it takes; by default all.
       has_identity: whether a reduction over no elements has a value.
       lower: how it becomes native code.
+      work: as in ``Primitive``.
     """
 
     def evaluate(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -94,6 +97,9 @@ def _reduction(
         jvp=jvp,
         batch=batch,
         lower=lower,
+        axis_map=over_axes,
+        memory="own",
+        work=work,
         reasons=(("transpose", reason),),
     )
     return primitive
@@ -276,6 +282,7 @@ logsumexp_p = _reduction(
     _logsumexp_jvp,
     kinds="fcV",
     lower=Expansion(_logsumexp_lower),
+    work=lambda x, **params: Work(x.size, x.size),
 )
 
 
@@ -317,6 +324,7 @@ def _position(name: str, function: Callable[..., Any], is_max: bool) -> Primitiv
         jvp=nondifferentiable,
         batch=batch,
         lower=Routine(argextremum_lower(is_max)),
+        memory="own",
         reasons=(("transpose", "has no derivative"),),
     )
     return primitive

@@ -18,7 +18,7 @@ from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.primitives import elementwise as ew
-from functrans.primitives.family import add_tangents
+from functrans.primitives.family import add_tangents, once_each
 from functrans.primitives.gather_scatter import (
     accumulate_p,
     batched_indices,
@@ -27,6 +27,7 @@ from functrans.primitives.gather_scatter import (
     scatter_add_p,
     scatter_aval,
     scatter_batch,
+    scatter_map,
 )
 from functrans.primitives.index_arrays import (
     Axes,
@@ -78,6 +79,8 @@ neighbour_writes_p = Primitive(
     batch=_neighbour_writes_batch,
     lower=Routine(neighbour_writes_lower),
     reasons=(("transpose", "integers have no derivative"),),
+    indices=0,
+    memory="own",
 )
 
 
@@ -208,6 +211,10 @@ scatter_reduce_p = Primitive(
     batch=_scatter_reduce_batch,
     lower=Routine(scatter_reduce_lower, in_place=0),
     reasons=(("transpose", "its jvp is made of linear primitives"),),
+    axis_map=scatter_map,
+    work=once_each,
+    indices=2,
+    memory="own",
 )
 
 

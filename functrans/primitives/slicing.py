@@ -166,6 +166,10 @@ def _slice_lower(
     )
 
 
+def _slice_expression(x: ShapedArray, *, index: BasicIndex) -> Any:
+    return "{0}[{1}]", (index.entries,)
+
+
 slice_p: Primitive = Primitive(
     "slice",
     impl=_slice_impl,
@@ -175,6 +179,7 @@ slice_p: Primitive = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     lower=IndexMap(_slice_lower),
+    expression=_slice_expression,
 )
 
 

@@ -14,6 +14,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +22,9 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
+from functrans.ir.axes import along_axis, without
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
+from functrans.ir.primitive import Primitive, Work, is_linear, linear, nondifferentiable
 from functrans.primitives.index_arrays import check_integers
 from functrans.primitives.index_lowering import place_along_lower, select_along_lower
 from functrans.primitives.sorting_lowering import (
@@ -105,6 +107,8 @@ select_along_p = Primitive(
     batch=_select_along_batch,
     lower=Routine(select_along_lower),
     moves=True,
+    axis_map=along_axis,
+    memory="own",
 )
 
 
@@ -153,6 +157,8 @@ place_along_p = Primitive(
     batch=_place_along_batch,
     lower=Routine(place_along_lower),
     moves=True,
+    axis_map=along_axis,
+    memory="own",
 )
 
 
@@ -201,6 +207,11 @@ def _sort_batch(size: int, operands: Any, dims: Any, *, axis: int, stable: bool)
     return bind(sort_p, operands[0], axis=moved, stable=stable), dims
 
 
+def _work(*keys: ShapedArray, **params: Any) -> Work:
+    aval = keys[0]
+    return Work(aval.size * math.log2(max(2, *aval.shape)))
+
+
 sort_p = Primitive(
     "sort",
     impl=_sort_impl,
@@ -209,6 +220,9 @@ sort_p = Primitive(
     batch=_sort_batch,
     lower=Routine(sort_lower),
     reasons=_NOT_LINEAR,
+    work=_work,
+    memory="own",
+    axis_map=along_axis,
 )
 
 
@@ -247,6 +261,9 @@ argsort_p = Primitive(
     batch=_argsort_batch,
     lower=Routine(argsort_lower),
     reasons=_NO_DERIVATIVE,
+    work=_work,
+    memory="own",
+    axis_map=along_axis,
 )
 
 
@@ -330,6 +347,9 @@ top_k_p = Primitive(
     batch=_top_k_batch,
     lower=Routine(top_k_lower),
     reasons=_NOT_LINEAR,
+    work=_work,
+    memory="own",
+    axis_map=lambda x, *, k: [without((-1,), x.ndim)],
 )
 
 
@@ -379,6 +399,9 @@ lexsort_p = Primitive(
     batch=_lexsort_batch,
     lower=Routine(lexsort_lower),
     reasons=_NO_DERIVATIVE,
+    work=_work,
+    memory="own",
+    axis_map=along_axis,
 )
 
 
@@ -424,6 +447,7 @@ searchsorted_p = Primitive(
     batch=_searchsorted_batch,
     lower=Routine(searchsorted_lower),
     reasons=_NO_DERIVATIVE,
+    memory="own",
 )
 
 
@@ -473,6 +497,7 @@ argpartition_p = Primitive(
         *_NO_DERIVATIVE,
         ("lower", "the order within the parts is that of NumPy's selection, which varies by CPU"),
     ),
+    memory="own",
 )
 
 

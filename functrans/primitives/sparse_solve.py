@@ -234,6 +234,7 @@ csr_solve_p: Primitive = Primitive(
     transpose=_csr_solve_transpose,
     batch=_csr_solve_batch,
     reasons=(_NOT_LOWERED,),
+    memory="own",
 )
 
 
@@ -284,6 +285,7 @@ factor_solve_p: Primitive = Primitive(
     transpose=_factor_solve_transpose,
     batch=_factor_solve_batch,
     reasons=(_NOT_LOWERED,),
+    memory="own",
 )
 
 

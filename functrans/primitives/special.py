@@ -26,6 +26,7 @@ from functrans.ir.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import imag, real
 from functrans.primitives.family import (
+    arithmetic,
     binary,
     broadcast_shapes,
     elementwise_primitive,
@@ -122,6 +123,7 @@ def _one(
     is_wide: bool = True,
     keeps_integers: bool = False,
     expansion: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Primitive:
     """An operation of one operand that is written in NumPy.
 
@@ -134,6 +136,7 @@ def _one(
       is_wide: see ``_aval_rule``.
       keeps_integers: see ``_aval_rule``.
       expansion: writes it in other operations, for operands of the result's dtype.
+      **options: as in ``family``.
     """
 
     def expanded(x: Any) -> tuple[Any, ...]:
@@ -147,11 +150,18 @@ def _one(
         "x",
         abstract_eval=_aval_rule(name, kinds, is_wide, keeps_integers),
         lower=None if expansion is None else Expansion(expanded),
+        **options,
     )
 
 
 def _of_scipy(
-    name: str, partials: Any, saves: tuple[str, ...], routine: str = "", *, is_native: bool = False
+    name: str,
+    partials: Any,
+    saves: tuple[str, ...],
+    routine: str = "",
+    *,
+    is_native: bool = False,
+    cost: int = 1,
 ) -> Primitive:
     """An operation of SciPy; ``is_native`` where the emitter has a method of its name."""
     return elementwise_primitive(
@@ -162,6 +172,7 @@ def _of_scipy(
         "x" if len(saves) == 1 else "ab",
         abstract_eval=_aval_rule(name, "biuf", False, False),
         reasons=() if is_native else NO_NATIVE_FORM,
+        cost=cost,
     )
 
 
@@ -217,6 +228,7 @@ sigmoid_slope_p: Primitive = binary(
     ("", "ab"),
     ufunc=np.hypot,
     kinds="f",
+    cost=4,
 )
 sigmoid_tilt_p: Primitive = binary(
     "sigmoid_tilt",
@@ -225,6 +237,7 @@ sigmoid_tilt_p: Primitive = binary(
     ("", ""),
     ufunc=np.hypot,
     kinds="f",
+    cost=4,
 )
 sigmoid_slope: ArrayFunction = user_function(
     sigmoid_slope_p, "The derivative of ``sigmoid``, of the operand and the result: ``y - y**2``."
@@ -241,7 +254,12 @@ def _sigmoid_rate(x: Any, y: Any) -> Any:
 
 
 sigmoid_p: Primitive = _one(
-    "sigmoid", _plain(_plain_sigmoid), lambda t, x, y: t * _sigmoid_rate(x, y), "xy", kinds="biufc"
+    "sigmoid",
+    _plain(_plain_sigmoid),
+    lambda t, x, y: t * _sigmoid_rate(x, y),
+    "xy",
+    kinds="biufc",
+    cost=15,
 )
 relu_p: Primitive = _one(
     "relu",
@@ -251,6 +269,7 @@ relu_p: Primitive = _one(
     kinds="iuf",
     keeps_integers=True,
     expansion=lambda x: ew.maximum(x, 0),
+    work=arithmetic,
 )
 log_sigmoid_p: Primitive = _one(
     "log_sigmoid",
@@ -260,7 +279,7 @@ log_sigmoid_p: Primitive = _one(
     expansion=lambda x: 0 - softplus(-x),
 )
 softplus_p: Primitive = _one(
-    "softplus", _plain(_plain_softplus), lambda t, x, y: t * sigmoid(x), "x"
+    "softplus", _plain(_plain_softplus), lambda t, x, y: t * sigmoid(x), "x", cost=15
 )
 rsqrt_p: Primitive = _one(
     "rsqrt",
@@ -269,6 +288,7 @@ rsqrt_p: Primitive = _one(
     "y",
     kinds="biufc",
     expansion=lambda x: 1 / ew.sqrt(x),
+    work=arithmetic,
 )
 reciprocal_p: Primitive = _one(
     "reciprocal",
@@ -277,6 +297,7 @@ reciprocal_p: Primitive = _one(
     "y",
     kinds="biufc",
     expansion=lambda x: 1 / x,
+    work=arithmetic,
 )
 
 sigmoid: ArrayFunction = user_function(sigmoid_p, "``1 / (1 + exp(-x))``.")
@@ -363,10 +384,10 @@ gaussian: ArrayFunction = user_function(
 )
 
 erf_p: Primitive = _of_scipy(
-    "erf", (lambda t, x, y: t * (gaussian(x) * (2 / _ROOT_PI)),), ("x",), is_native=True
+    "erf", (lambda t, x, y: t * (gaussian(x) * (2 / _ROOT_PI)),), ("x",), is_native=True, cost=40
 )
 erfc_p: Primitive = _of_scipy(
-    "erfc", (lambda t, x, y: t * (gaussian(x) * (-2 / _ROOT_PI)),), ("x",), is_native=True
+    "erfc", (lambda t, x, y: t * (gaussian(x) * (-2 / _ROOT_PI)),), ("x",), is_native=True, cost=40
 )
 erfcx_p: Primitive = _of_scipy("erfcx", (lambda t, x, y: t * erfcx_slope(x, y),), ("xy",))
 erfinv_p: Primitive = _of_scipy(
@@ -405,7 +426,7 @@ def _plain_lgamma(x: Any) -> Any:
 
 
 lgamma_p: Primitive = _one(
-    "lgamma", _plain(_plain_lgamma), lambda t, x, y: t * digamma(x), "x", is_wide=False
+    "lgamma", _plain(_plain_lgamma), lambda t, x, y: t * digamma(x), "x", is_wide=False, cost=40
 )
 
 
@@ -426,7 +447,7 @@ def _plain_digamma(x: Any) -> Any:
 
 
 digamma_p: Primitive = _one(
-    "digamma", _plain(_plain_digamma), lambda t, x, y: t * zeta(2.0, x), "x", is_wide=False
+    "digamma", _plain(_plain_digamma), lambda t, x, y: t * zeta(2.0, x), "x", is_wide=False, cost=40
 )
 zeta_p: Primitive = _of_scipy(
     "zeta",

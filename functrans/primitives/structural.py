@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.ir.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.axes import AxisMap, same
 from functrans.ir.lowering import (
     Expansion,
     IndexMap,
@@ -75,6 +77,11 @@ def _cast_lower(e: Numbers, x: Number, *, dtype: np.dtype) -> Number:
     return e.cast(x, dtype)
 
 
+def _cast_expression(x: ShapedArray, *, dtype: np.dtype) -> Any:
+    part = ".real" if x.dtype.kind == "c" and dtype.kind not in "bc" else ""
+    return f"{{0}}{part}.astype({{1}})", (dtype,)
+
+
 cast_p: Primitive = Primitive(
     "cast",
     impl=_cast_impl,
@@ -84,7 +91,7 @@ cast_p: Primitive = Primitive(
     batch=_cast_batch,
     lower=Pointwise(_cast_lower),
     moves=True,
-    memory="own",
+    expression=_cast_expression,
 )
 
 
@@ -201,6 +208,22 @@ def divide_exactly(position: Any, extent: int, total: int) -> tuple[Any, Any] | 
     return parts
 
 
+def _reshape_map(x: ShapedArray, *, shape: tuple[int, ...]) -> list[AxisMap]:
+    """Axes that a reshape leaves as they are: as long, with as many elements before them."""
+    found: list[int | None] = []
+    places = {}
+    before = 1
+    for m, n in enumerate(shape):
+        if n != 1:
+            places[before, n] = m
+        before *= n
+    before = 1
+    for n in x.shape:
+        found.append(places.get((before, n)) if n != 1 else None)
+        before *= n
+    return [found]
+
+
 reshape_p: Primitive = Primitive(
     "reshape",
     impl=_reshape_impl,
@@ -209,6 +232,8 @@ reshape_p: Primitive = Primitive(
     transpose=_reshape_transpose,
     batch=_reshape_batch,
     lower=IndexMap(_reshape_lower, is_view=True),
+    axis_map=_reshape_map,
+    expression=lambda x, *, shape: ("{0}.reshape({1})", (shape,)),
 )
 
 
@@ -242,6 +267,7 @@ view_p: Primitive = Primitive(
     transpose=_view_transpose,
     batch=_view_batch,
     lower=IndexMap(_view_lower, is_view=True),
+    axis_map=_reshape_map,
 )
 """A reshape whose operand is stored: the compiler's, which changes the shapes of loops by it."""
 
@@ -302,6 +328,7 @@ transpose_p: Primitive = Primitive(
     transpose=_transpose_transpose,
     batch=_transpose_batch,
     lower=IndexMap(_transpose_lower, routine=Routine(write_transpose), prefers_routine=_is_wide),
+    expression=lambda x, *, axes: ("{0}.transpose({1})", (axes,)),
 )
 
 
@@ -446,6 +473,12 @@ def _reduce_sum_batch(
     return bind(reduce_sum_p, operands[0], axes=moved), (out_dim,)
 
 
+def _reduce_sum_expression(x: ShapedArray, *, axes: tuple[int, ...]) -> Any:
+    if x.dtype == _HALF:
+        return None
+    return "{1}({0})", (partial(np.add.reduce, axis=axes, dtype=x.dtype),)
+
+
 reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
     impl=_reduce_sum_impl,
@@ -455,7 +488,7 @@ reduce_sum_p: Primitive = Primitive(
     batch=_reduce_sum_batch,
     lower=Reduction("sum"),
     moves=True,
-    memory="own",
+    expression=_reduce_sum_expression,
 )
 
 
@@ -493,6 +526,7 @@ copy_p: Primitive = Primitive(
     transpose=_copy_transpose,
     batch=_copy_batch,
     lower=IndexMap(same_place),
+    memory="own",
 )
 """The same elements in memory of their own: a result that is an argument, in compiled programs."""
 
@@ -560,6 +594,7 @@ overwritten_p = Primitive(
     batch=_overwritten_batch,
     lower=Expansion(lambda new, old: tuple(bind(unrecorded_p, new))),
     moves=True,
+    axis_map=same,
 )
 """What a write in ``no_grad`` leaves: the first operand, whose tangents go on in forward mode;
 reverse mode goes to the second, which was there before. Both have one shape and dtype."""

@@ -26,6 +26,7 @@ from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives import special as sf
 from functrans.primitives.family import (
+    arithmetic,
     binary,
     broadcast_shapes,
     promoted_dtype,
@@ -97,6 +98,7 @@ torch_sign_p: Primitive = unary(
     0,
     ufunc=np.sign,
     lower=_expanded(lambda x: ew.where(x == x, ew.sign(x), x * 0 if _is_integer(x) else 0.0)),
+    work=arithmetic,
 )
 torch_absolute_p: Primitive = unary(
     "torch_absolute",
@@ -104,6 +106,7 @@ torch_absolute_p: Primitive = unary(
     lambda t, x, y: t * sign(x),
     "x",
     lower=_expanded(complex_parts.absolute),
+    work=arithmetic,
 )
 
 
@@ -137,6 +140,7 @@ torch_maximum_p: Primitive = binary(
     ),
     ("ab", "ab"),
     lower=_expanded(ew.maximum),
+    work=arithmetic,
 )
 torch_minimum_p: Primitive = binary(
     "torch_minimum",
@@ -147,6 +151,7 @@ torch_minimum_p: Primitive = binary(
     ),
     ("ab", "ab"),
     lower=_expanded(ew.minimum),
+    work=arithmetic,
 )
 torch_fmax_p: Primitive = binary(
     "torch_fmax",
@@ -157,6 +162,7 @@ torch_fmax_p: Primitive = binary(
     ),
     ("ab", "ab"),
     lower=_expanded(ew.fmax),
+    work=arithmetic,
 )
 torch_fmin_p: Primitive = binary(
     "torch_fmin",
@@ -167,6 +173,7 @@ torch_fmin_p: Primitive = binary(
     ),
     ("ab", "ab"),
     lower=_expanded(ew.fmin),
+    work=arithmetic,
 )
 clamp_min_p: Primitive = binary(
     "clamp_min",
@@ -177,6 +184,7 @@ clamp_min_p: Primitive = binary(
     ),
     ("ab", "ab"),
     lower=_expanded(ew.maximum),
+    work=arithmetic,
 )
 clamp_max_p: Primitive = binary(
     "clamp_max",
@@ -187,6 +195,7 @@ clamp_max_p: Primitive = binary(
     ),
     ("ab", "ab"),
     lower=_expanded(ew.minimum),
+    work=arithmetic,
 )
 
 
@@ -206,6 +215,7 @@ clamp_p: Primitive = ternary(
     ("abc", "abc", "abc"),
     abstract_eval=_clamp_aval,
     lower=_expanded(ew.clip),
+    work=arithmetic,
 )
 
 clamp_min: ArrayFunction = user_function(
@@ -245,6 +255,7 @@ torch_hypot_p: Primitive = binary(
     (lambda t, a, b, y: t * (a / y), lambda t, a, b, y: t * (b / y)),
     ("ay", "by"),
     lower=_expanded(ew.hypot),
+    work=arithmetic,
 )
 torch_logaddexp_p: Primitive = binary(
     "torch_logaddexp",
@@ -277,6 +288,7 @@ torch_copysign_p: Primitive = binary(
     ),
     ("ab", ""),
     lower=_expanded(ew.copysign),
+    work=arithmetic,
 )
 torch_remainder_p: Primitive = binary(
     "torch_remainder",
@@ -284,6 +296,7 @@ torch_remainder_p: Primitive = binary(
     (1, lambda t, a, b, y: -t * ew.floor_divide(a, b)),
     ("", "ab"),
     lower=_expanded(ew.remainder),
+    work=arithmetic,
 )
 
 
@@ -414,6 +427,7 @@ with_slope_p: Primitive = binary(
     (0, 1),
     abstract_eval=_value_aval,
     lower=_expanded(lambda value, carrier: ew.where(carrier == carrier, value, value)),
+    work=arithmetic,
 )
 with_slope: ArrayFunction = user_function(
     with_slope_p, "The value of the first operand with the derivative of the second."

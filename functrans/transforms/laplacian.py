@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.control.native import jit_p
 from functrans.control.programs import Flags, derived, jvp_jaxpr, spread
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
@@ -58,7 +57,6 @@ from functrans.primitives.dot import dot_general_p
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
-    cast_p,
     reduce_sum,
     reshape,
     transpose,
@@ -122,10 +120,10 @@ class _LaplacianTrace(TowerTrace):
         params: Mapping[str, Any],
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Results of an operation, their Jacobians and Laplacians."""
-        if primitive is jit_p:
-            return self._call(values, towers, **params)
+        if primitive.is_call:
+            return self._call(primitive, values, towers, **params)
         rule = primitive.jvp
-        if rule is linear or primitive is cast_p:
+        if rule is linear or primitive.moves:
             return self._linear(primitive, values, towers, params)
         if primitive.elementwise is not None and not params:
             return self._elementwise(primitive, values, towers)
@@ -319,7 +317,13 @@ class _LaplacianTrace(TowerTrace):
         return reduce_sum(lanes, (0,))
 
     def _call(
-        self, values: Sequence[Any], towers: Sequence[Any], *, jaxpr: Jaxpr, name: str
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        towers: Sequence[Any],
+        *,
+        jaxpr: Jaxpr,
+        **params: Any,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """A call of a compiled function stays one, of values and derivatives."""
         kinds = tuple(map(_kind, towers))
@@ -331,7 +335,7 @@ class _LaplacianTrace(TowerTrace):
             lambda: _laplacian_program(jaxpr, kinds, self.shapes, self.weights),
         )
         parts = [part for tower in towers for part in _parts(tower)]
-        results = bind(jit_p, *values, *own, *parts, jaxpr=program, name=name)
+        results = bind(primitive, *values, *own, *parts, jaxpr=program, **params)
         n = len(jaxpr.outvars)
         rest = iter(results[n:])
         return results[:n], [_joined(kind, rest) for kind in out_kinds]

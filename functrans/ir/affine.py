@@ -1,9 +1,9 @@
 """Indices that are affine in loop variables.
 
 Here: ``Affine``, exact arithmetic on ``sum(coefficient * variable) + constant``. Not here: what the
-variables are (``compiler.nests``).
+variables are (``compiler.nests``), and what is read where (``ir.lowering.IndexMap``).
 
-Layer: ``compiler``.
+Layer: ``ir``.
 """
 
 from __future__ import annotations
