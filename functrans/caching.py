@@ -1,8 +1,8 @@
 """What the library remembers beside programs, listed, so that ``clear_caches`` can forget it.
 
-Here: ``remembered``, for functions, ``Table`` and ``WeakTable``. Not here: what is known of
-programs (``ir.analyses``), files (``compiler.cache``), tables of the library's own names and of the
-machine, which do not depend on what users do (``functools.cache``).
+Here: ``remembered``, for functions, ``Recent``, and ``listed``, for tables of all kinds. Not here:
+what is known of programs (``ir.analyses``), files (``compiler.cache``), tables of the library's own
+names and of the machine, which do not depend on what users do (``functools.cache``).
 
 Layer: ``errors`` (imports nothing from functrans).
 """
@@ -12,15 +12,16 @@ from __future__ import annotations
 import functools
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from threading import RLock
 from typing import Any, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+M = TypeVar("M", bound=MutableMapping[Any, Any])
 
 _functions: list[functools._lru_cache_wrapper[Any]] = []
-_tables: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_tables: weakref.WeakValueDictionary[tuple[str, int], Any] = weakref.WeakValueDictionary()
 _lock = RLock()
 
 
@@ -35,22 +36,26 @@ def remembered(size: int) -> Callable[[Callable[..., V]], functools._lru_cache_w
     return decorated
 
 
-class Table(OrderedDict[K, V]):
-    """A dictionary of the entries that were used last, which is forgotten with all others.
+def listed(name: str, table: M) -> M:
+    """A table, which is forgotten with all others as long as it lives."""
+    with _lock:
+        _tables[name, id(table)] = table
+    return table
+
+
+class Recent(OrderedDict[K, V]):
+    """A dictionary of the entries that were used last, for several threads.
 
     Args:
-      name: what it holds.
       size: how many there may be.
     """
 
-    __slots__ = ("_lock", "_size", "name")
+    __slots__ = ("_lock", "_size")
 
-    def __init__(self, name: str, size: int) -> None:
-        super().__init__()
-        self.name = name
+    def __init__(self, size: int) -> None:
+        OrderedDict.__init__(self)
         self._size = size
         self._lock = RLock()
-        _list(self)
 
     def used(self, key: K) -> V | None:
         """The value of a key, which is forgotten last from now on; ``None`` if there is none."""
@@ -60,14 +65,6 @@ class Table(OrderedDict[K, V]):
                 self.move_to_end(key)
             return value
 
-    def __setitem__(self, key: K, value: V) -> None:
-        """Keep a value; the one that was not used for longest goes if there are too many."""
-        with self._lock:
-            super().__setitem__(key, value)
-            self.move_to_end(key)
-            if len(self) > self._size:
-                self.popitem(last=False)
-
     def kept(self, key: K, value: V) -> V:
         """The value of a key from now on: the given one, if there is none."""
         with self._lock:
@@ -75,6 +72,13 @@ class Table(OrderedDict[K, V]):
             if found is None:
                 self[key] = found = value
             return found
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Keep a value; the one that was not used for longest goes if there are too many."""
+        with self._lock:
+            OrderedDict.__setitem__(self, key, value)
+            if len(self) > self._size:
+                self.popitem(last=False)
 
     def clear(self) -> None:
         """Forget all."""
@@ -87,34 +91,16 @@ class Table(OrderedDict[K, V]):
             return list(self.values())
 
 
-class WeakTable(weakref.WeakKeyDictionary[K, V]):
-    """A ``WeakKeyDictionary`` that is forgotten with all others.
-
-    Args:
-      name: what it holds.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        _list(self)
-
-
-def _list(table: Any) -> None:
+def _all() -> list[tuple[str, Any]]:
     with _lock:
-        _tables[id(table)] = table
-
-
-def _listed() -> list[Table[Any, Any] | WeakTable[Any, Any]]:
-    with _lock:
-        return list(_tables.values())
+        return [(name, table) for (name, _), table in _tables.items()]
 
 
 def forget() -> None:
     """Forget everything that is listed here."""
     for function in _functions:
         function.cache_clear()
-    for table in _listed():
+    for _, table in _all():
         table.clear()
 
 
@@ -123,6 +109,6 @@ def counted() -> Counter[str]:
     found: Counter[str] = Counter()
     for function in _functions:
         found[f"{function.__module__}.{function.__qualname__}"] += function.cache_info().currsize
-    for table in _listed():
-        found[table.name] += len(table)
+    for name, table in _all():
+        found[name] += len(table)
     return found

@@ -78,7 +78,7 @@ def test_clear_caches_forgets_everything_that_is_listed() -> None:
     kept = use_everything()
     before = counted()
     names = {"simplify", "executable", "last_uses", "program_cost", "prepare", "execution_of"}
-    names |= {"jitted programs", "jitted paths", "jitted steps", "interned programs"}
+    names |= {"programs of jit", "functions with programs", "interned programs", "sparse plans"}
     names |= {"_derived", "functrans.passes.pullback._derived_pullback"}
     assert not {name for name in names if not before[name]}
     ft.clear_caches()
@@ -137,16 +137,22 @@ def test_an_analysis_is_computed_once_for_each_program_and_key() -> None:
     calls = []
 
     @analysis
-    def length(jaxpr: Any, factor: int = 1) -> int:
+    def length(jaxpr: Any) -> int:
         """Length."""
+        calls.append(jaxpr)
+        return len(jaxpr.eqns)
+
+    @analysis
+    def product(jaxpr: Any, factor: int) -> int:
         calls.append(factor)
         return factor * len(jaxpr.eqns)
 
     first, second = program(), program()
-    assert [length(first), length(first), length(second), length(first, 2), length(first, 2)] == [
-        3, 3, 3, 6, 6,
+    assert [length(first), length(first), length(second)] == [3, 3, 3]
+    assert [product(first, 2), product(first, 2), product(second, 2), product(first, 3)] == [
+        6, 6, 6, 9,
     ]  # fmt: skip
-    assert calls == [1, 1, 2]
+    assert calls == [first, second, 2, 2, 3]
     assert (length.__name__, length.__doc__) == ("length", "Length.")
     remember(first, length, 7)
     assert (length(first), length(second)) == (7, 3)

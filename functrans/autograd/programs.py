@@ -36,7 +36,7 @@ from functrans.autograd.recording import (
 )
 from functrans.autograd.residuals import Packed, lies_in, pack_tensor
 from functrans.autograd.tensors import Tensor
-from functrans.caching import Table
+from functrans.caching import Recent, listed
 from functrans.control.programs import linearize_jaxpr, transpose_jaxpr
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.jaxpr import Jaxpr, Var
@@ -121,7 +121,7 @@ class Operation:
     def __init__(self, label: str, function: Callable[..., Any]) -> None:
         self.label = label
         self.function = function
-        self.plans: Table[Hashable, Plan] = Table(f"plans of {label}", _MAX_PLANS)
+        self.plans: Recent[Hashable, Plan] = listed("plans of operations", Recent(_MAX_PLANS))
 
     def __repr__(self) -> str:
         """``Operation(Gelu)``."""

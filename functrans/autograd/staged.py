@@ -30,7 +30,7 @@ from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.session import Meets, Session
 from functrans.autograd.steps import Step, plain
 from functrans.autograd.tensors import Tensor
-from functrans.caching import Table
+from functrans.caching import Recent
 from functrans.control.explanations import explain
 from functrans.control.imperative import door
 from functrans.control.jit import JitFunction
@@ -88,7 +88,7 @@ class StepPrograms:
 
     def __init__(self, function: JitFunction) -> None:
         self._function = weakref.ref(function)
-        self._programs: Table[Hashable, list[Step]] = Table("jitted steps", _MAX_KINDS)
+        self._programs: Recent[Hashable, list[Step]] = Recent(_MAX_KINDS)
         self._unsettled: dict[Hashable, int] = {}
         """Calls in a row, by kind, that changed the state that they depend on."""
         self._counts: dict[tuple[int, Any], bool] = {}

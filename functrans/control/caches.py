@@ -77,7 +77,8 @@ def cache_statistics() -> CacheStatistics:
 
 def counted() -> Counter[str]:
     """How much is kept in memory, by name of the analysis, function or table that keeps it."""
-    return analyses.counted() + caching.counted()
+    programs = sum(function.cache_size for function in jitted_functions())
+    return analyses.counted() + caching.counted() + Counter({"programs of jit": programs})
 
 
 def clear_caches(disk: bool = False) -> None:

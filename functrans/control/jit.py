@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any
 
 from functrans import tree
-from functrans.caching import Table
+from functrans.caching import Recent
 from functrans.compiler.compiled import native_error
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
@@ -92,9 +92,8 @@ class JitFunction:
         self._specialize = specialize
         self._max_paths = max_paths
         self._options = (*arguments, specialize, max_paths)
-        self._programs: Table[Hashable, Program] = Table("jitted programs", _MAX_PROGRAMS)
-        self._specialized: Table[Hashable, Paths] = Table("jitted paths", _MAX_PROGRAMS)
-        """The paths of calls that are specialised, by kind of call."""
+        self._programs: Recent[Hashable, Any] = Recent(_MAX_PROGRAMS)
+        """By kind of call: a ``Program``, or the ``Paths`` of calls that are specialised."""
         self._imperative: Steps | None = None
         """What the imperative side keeps of a function that works on tensors."""
         self._direct: Direct | None = None
@@ -160,7 +159,7 @@ class JitFunction:
         )
         if self._specialize or settings.specialize:
             return self._call_specialized(key, leaves, args, kwargs)
-        program = self._programs.used(key) or self._find_shared(key)
+        program: Program | None = self._programs.used(key) or self._find_shared(key)
         if program is None:
             with looking_for_tensors(self):
                 program = staged_program(self.signature, self._specialize, args, kwargs)
@@ -243,7 +242,7 @@ class JitFunction:
         is_answered = staging is not None and staging.answers is not None
         if is_answered or key[-1] or any(value is None for value in values):
             return self._call_within(args, kwargs)
-        paths = self._specialized.get(key) or self._new_paths(key)
+        paths: Paths = self._programs.used(key) or self._new_paths(key)
 
         def trace() -> Path | None:
             with looking_for_tensors(self):
@@ -275,7 +274,7 @@ class JitFunction:
         shares = not key[1]  # static values might hold the function, and so keep it alive
         found = shared.find(self._fun, (self._options, key)) if shares else None
         own = found or Paths(self.signature.label, self.signature.name, self._max_paths)
-        paths = self._specialized.kept(key, own)
+        paths: Paths = self._programs.kept(key, own)
         if shares and found is None and paths is own:
             shared.keep(self._fun, (self._options, key), paths)
         return paths
@@ -306,8 +305,9 @@ class JitFunction:
         """The program of a call; that of a step if the function works on tensors."""
         args, kwargs = tree.fold_float0((args, kwargs))
         tensors = door.side
-        leaves = tree.leaves((args, kwargs))
-        if tensors is None or not (tensors.is_known(self) or any(map(tensors.is_tensor, leaves))):
+        if tensors is None or not (
+            tensors.is_known(self) or any(map(tensors.is_tensor, tree.leaves((args, kwargs))))
+        ):
             with looking_for_tensors(self):
                 return closed_program(self.signature, self._specialize, args, kwargs)
         assert tensors is not None
@@ -431,15 +431,14 @@ class JitFunction:
 
     def kept_programs(self) -> list[Program | Path]:
         """The programs in the cache, one per path of calls that are specialised."""
-        programs: list[Program | Path] = [*self._programs.all()]
-        for paths in self._specialized.all():
-            programs.extend(paths.kept())
+        programs: list[Program | Path] = []
+        for found in self._programs.all():
+            programs += found.kept() if isinstance(found, Paths) else [found]
         return programs
 
     def clear_cache(self) -> None:
         """Forget all programs."""
         self._programs.clear()
-        self._specialized.clear()
         self._direct = self._positional = None
         shared.forget(self._fun)
         if self._imperative is not None:

@@ -79,8 +79,9 @@ def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     if not settings.native:
         return None
     known = execution_of(jaxpr)
-    if bool(given) in known.codes:
-        return known.codes[bool(given)]
+    key = bool(given)
+    if key in known.codes:
+        return known.codes[key]
     budget_s = settings.compile_budget_s + (known.interpreted_s or 0.0)
     if predicted_compile_s(as_compiled(jaxpr)) > budget_s:
         return None

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans.caching import Table
+from functrans.caching import Recent, listed
 from functrans.ir.analyses import analysis
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Literal, Var
@@ -117,7 +117,7 @@ def permute(
 
 # interning --------------------------------------------------------------------------------------
 
-_interned: Table[Hashable, Jaxpr] = Table("interned programs", 512)
+_interned: Recent[Hashable, Jaxpr] = listed("interned programs", Recent(512))
 
 
 def intern(jaxpr: Jaxpr) -> Jaxpr:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import Table, WeakTable
+from functrans.caching import Recent, listed
 from functrans.passes.simplify import exact_key
 from functrans.staging import may_change
 
@@ -59,10 +59,12 @@ class _Shared:
 
     def __init__(self, references: Hashable) -> None:
         self.references = references
-        self.programs: Table[Hashable, Any] = Table("programs of functions", _MAX_PROGRAMS)
+        self.programs: Recent[Hashable, Any] = Recent(_MAX_PROGRAMS)
 
 
-_table: WeakTable[FunctionType, _Shared] = WeakTable("functions with programs")
+_table: weakref.WeakKeyDictionary[FunctionType, _Shared] = listed(
+    "functions with programs", weakref.WeakKeyDictionary()
+)
 _lock = Lock()
 
 

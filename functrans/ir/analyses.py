@@ -29,8 +29,10 @@ T = TypeVar("T")
 _UNKNOWN = object()
 _ITSELF = object()
 """Stands for the program that it is kept with: no cycles."""
-_programs: weakref.WeakSet[Jaxpr] = weakref.WeakSet()
+_programs: list[weakref.ref[Jaxpr]] = []
 """The programs of which something was known, for ``forget`` and ``counted``."""
+_N_LISTED = 1000
+"""Programs after which those that are gone are looked for; more if there are many alive."""
 _lock = RLock()
 
 
@@ -54,34 +56,52 @@ def analysis(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatena
     Args:
       function: what computes it; it may give the program itself.
     """
+    compute: Any = function
 
     @wraps(function)
-    def known(jaxpr: Jaxpr, *key: Any) -> Any:
-        place = (known, *key) if key else known
-        value = jaxpr.cache.get(place, _UNKNOWN)
+    def known(jaxpr: Jaxpr) -> Any:
+        value = jaxpr.cache.get(known, _UNKNOWN)
         if value is _UNKNOWN:
-            value = function(jaxpr, *key)  # type: ignore[call-arg]  # P has positions only
-            _keep(jaxpr, place, value)
+            value = compute(jaxpr)
+            remember(jaxpr, known, value)
         return jaxpr if value is _ITSELF else value
 
-    return cast("Callable[Concatenate[Jaxpr, P], T]", known)
+    @wraps(function)
+    def known_by_key(jaxpr: Jaxpr, *key: Any) -> Any:
+        place = (known_by_key, *key)
+        value = jaxpr.cache.get(place, _UNKNOWN)
+        if value is _UNKNOWN:
+            value = compute(jaxpr, *key)
+            remember(jaxpr, place, value)
+        return jaxpr if value is _ITSELF else value
+
+    made = known if compute.__code__.co_argcount == 1 else known_by_key
+    return cast("Callable[Concatenate[Jaxpr, P], T]", made)
 
 
-def remember(jaxpr: Jaxpr, known: Callable[[Jaxpr], T], value: T) -> None:
-    """Let an analysis of a program be a value, computed or not."""
-    _keep(jaxpr, known, value)
+def remember(jaxpr: Jaxpr, known: Any, value: Any) -> None:
+    """Let an analysis of a program be a value, computed or not.
 
-
-def _keep(jaxpr: Jaxpr, place: Any, value: Any) -> None:
-    if not jaxpr.cache:
-        with _lock:
-            _programs.add(jaxpr)
-    jaxpr.cache[place] = _ITSELF if value is jaxpr else value
+    Args:
+      jaxpr: the program.
+      known: the analysis; with a key, a tuple of both.
+      value: the value.
+    """
+    cache = jaxpr.cache
+    if not cache:
+        _programs.append(weakref.ref(jaxpr))
+        if not len(_programs) % _N_LISTED:
+            _all()
+    cache[known] = _ITSELF if value is jaxpr else value
 
 
 def _all() -> list[Jaxpr]:
+    """The programs that are alive; those that are gone are listed no more."""
     with _lock:
-        return list(_programs)
+        listed = _programs[:]
+        alive = {id(jaxpr): jaxpr for jaxpr in [program() for program in listed] if jaxpr}
+        _programs[: len(listed)] = map(weakref.ref, alive.values())
+        return list(alive.values())
 
 
 def forget() -> None:

@@ -37,7 +37,8 @@ def primitive_name(primitive: Primitive) -> str:
     Raises:
       UnsupportedOperationError: the name does not say which primitive it is.
     """
-    if deferred.primitives.get(primitive.name) is not primitive:
+    known: Primitive | None = deferred.primitives.get(primitive.name)
+    if known is not primitive:
         raise UnsupportedOperationError(
             f"primitive {primitive.name} is not in the table of primitives, so that its name does "
             "not say what it does to readers of files and hashes; only functrans' own primitives "

@@ -17,13 +17,14 @@ import dis
 import functools
 import itertools
 import types
+import weakref
 from collections import ChainMap, Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from functrans.caching import WeakTable
+from functrans.caching import listed
 from functrans.plain.users import is_user_function, is_user_module
 from functrans.trace import Tracer
 
@@ -187,8 +188,12 @@ def _is_of_arrays(name: str) -> bool:
     return name in _names_of_arrays()
 
 
-_looks: WeakTable[types.CodeType, Look] = WeakTable("looks at code")
-_reasons: WeakTable[Any, str] = WeakTable("reasons for twins")
+_looks: weakref.WeakKeyDictionary[types.CodeType, Look] = listed(
+    "looks at code", weakref.WeakKeyDictionary()
+)
+_reasons: weakref.WeakKeyDictionary[Any, str] = listed(
+    "reasons for twins", weakref.WeakKeyDictionary()
+)
 
 
 def look_at(code: types.CodeType) -> Look:

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import WeakTable
+from functrans.caching import listed
 from functrans.plain.decide import is_single_dispatch
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.marked import (
@@ -81,7 +81,7 @@ class Names(dict[str, Any]):
     def __init__(self, original: dict[str, Any]) -> None:
         self.original = original
         self.sources: dict[str, tuple[Any, Any]] = {}
-        self.functions: WeakTable[Any, Any] = WeakTable("twins of functions")
+        self.functions: Any = listed("twins of functions", weakref.WeakKeyDictionary())
         for name in _MODULE_NAMES:
             if name in original:
                 self[name] = original[name]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import Table
+from functrans.caching import Recent, listed
 from functrans.control.jit import jit
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
@@ -88,7 +88,7 @@ class SparseFunction:
         self._coloring = coloring
         self._kind = _MODES[order][mode]
         self._format = format
-        self._plans: Table[Hashable, _Plan] = Table("plans of sparse derivatives", _MAX_PLANS)
+        self._plans: Recent[Hashable, _Plan] = listed("sparse plans", Recent(_MAX_PLANS))
         self._last: _Plan | None = None
         functools.update_wrapper(
             self, fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=()
