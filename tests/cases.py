@@ -2,17 +2,21 @@
 
 An item of pytest costs more than a millisecond of collecting, scheduling and reporting; a case
 often takes less. ``each`` stands where ``pytest.mark.parametrize`` would, and loops.
+
+The largest sweeps run a part of their cases by default, every ``n``-th, and all of them where the
+environment has ``FUNCTRANS_TEST_FULL=1``, as in ``.ci/run``.
 """
 
 import functools
 import inspect
 import itertools
+import os
 import random
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -20,6 +24,21 @@ import pytest
 from functrans import state
 
 Test = Callable[..., None]
+T = TypeVar("T")
+
+IS_FULL = os.environ.get("FUNCTRANS_TEST_FULL", "") not in ("", "0")
+"""Whether sweeps run all of their cases."""
+
+
+def share(values: Sequence[T], n: int, first: int = 0) -> list[T]:
+    """Every ``n``-th value, one at least; all in the full run.
+
+    Args:
+      values: of a sweep.
+      n: how many there are for each that is taken.
+      first: another one begins elsewhere.
+    """
+    return list(values) if IS_FULL or not values else list(values[first % min(n, len(values)) :: n])
 
 
 @contextmanager
@@ -58,6 +77,7 @@ def each(
     *,
     ids: Callable[[Any], str] | Sequence[str] | None = None,
     by: str | None = None,
+    one_of: int = 1,
 ) -> Callable[[Test], Test]:
     """Run a test for all values in one item of pytest, or in a few.
 
@@ -69,6 +89,7 @@ def each(
       values: a value, a tuple of values or a ``pytest.param`` for each case.
       ids: tells the part of a case's name that stands for a value; or all names.
       by: a parameter, for each value of which there is an item.
+      one_of: how many cases of an item there are for each that is run by default.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     cases = [
@@ -79,13 +100,13 @@ def each(
     def decorate(test: Test) -> Test:
         inner = getattr(test, "looped", None)
         if inner is None:
-            return _looped(test, test, cases, by)
-        below, its_cases, its_by = inner
+            return _looped(test, test, cases, by, one_of)
+        below, its_cases, its_by, its_one_of = inner
         both = [
             Case(f"{one.name}-{other.name}", {**one.arguments, **other.arguments})
             for one, other in itertools.product(its_cases, cases)
         ]
-        return _looped(test, below, both, by or its_by)
+        return _looped(test, below, both, by or its_by, one_of * its_one_of)
 
     return decorate
 
@@ -111,7 +132,7 @@ def _text(name: str, value: Any, k: int) -> str:
     return str(getattr(value, "__name__", f"{name}{k}"))
 
 
-def _looped(outer: Test, test: Test, cases: list[Case], by: str | None) -> Test:
+def _looped(outer: Test, test: Test, cases: list[Case], by: str | None, one_of: int) -> Test:
     """``test`` as a loop over cases, with the marks of ``outer``."""
     own = {name for case in cases for name in case.arguments}
     parameters = inspect.signature(test).parameters
@@ -119,6 +140,7 @@ def _looped(outer: Test, test: Test, cases: list[Case], by: str | None) -> Test:
         raise TypeError(f"{test.__name__} has no parameters {own - set(parameters)}")
     others = [name for name in parameters if name not in (*own, "rng", "request")]
     groups = {"": cases} if by is None else _groups(cases, by)
+    groups = {name: share(own, one_of, k) for k, (name, own) in enumerate(groups.items())}
 
     @functools.wraps(outer)
     def run(request: pytest.FixtureRequest, group: str = "", **rest: Any) -> None:
@@ -134,7 +156,7 @@ def _looped(outer: Test, test: Test, cases: list[Case], by: str | None) -> Test:
         _run_all([case for case in groups[group] if text in case.name], call)
 
     taken = ["request", *(["group"] if by is not None else []), *others]
-    run.looped = test, cases, by  # type: ignore[attr-defined]  # read by another ``each``
+    run.looped = test, cases, by, one_of  # type: ignore[attr-defined]  # read by another ``each``
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by pytest
         [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in taken]
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cases
 import functrans as ft
 from cases import each, generator
 
@@ -105,6 +106,28 @@ def test_skipped_cases_are_skipped_if_nothing_else_runs() -> None:
         run(some, kept=3)
     with pytest.raises(pytest.skip.Exception, match="no case has such a name"):
         run(some, text="5", kept=3)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_share_of_a_sweep(is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "IS_FULL", is_full)
+    seen = []
+
+    @each("n", range(8), one_of=3)
+    @each("of", "abc", by="of")
+    def some(of: str, n: int) -> None:
+        seen.append((of, n))
+
+    for of in "abc":
+        run(some, of)
+    if is_full:
+        assert seen == [(of, n) for of in "abc" for n in range(8)]
+    else:
+        assert [(of, n) for of, n in seen] == [
+            *(("a", 0), ("a", 3), ("a", 6), ("b", 1), ("b", 4), ("b", 7), ("c", 2), ("c", 5)),
+        ]
+        assert [cases.share([1, 2], 9, k) for k in range(3)] == [[1], [2], [1]]
+        assert cases.share([], 3) == []
 
 
 def test_wrong_parameters_are_refused() -> None:

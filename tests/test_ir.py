@@ -358,7 +358,7 @@ UNCHECKED = {"policy", "rcond"} | parameters.OWN - {"mode", "op", "index"}
 @each("row", each_row(lambda row: not row.is_planned))
 def test_check_refuses_parameters_that_are_not_canonical(row):
     for sample in row.samples():
-        jaxpr = make_jaxpr(lambda *x: row.apply(sample, *x))(*sample.operands)  # noqa: B023
+        jaxpr = make_jaxpr(row.bound(sample))(*sample.operands)
         number, eqn = next(
             (i, eqn) for i, eqn in enumerate(jaxpr.eqns) if eqn.primitive is row.primitive
         )

@@ -1,5 +1,6 @@
 """No rule of a primitive asks for values: its program is well formed and computes the same."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ from samples import Row, Sample, each_sample
 
 def _array_positions(sample: Sample) -> tuple[int, ...]:
     return tuple(i for i, x in enumerate(sample.operands) if isinstance(x, np.ndarray))
+
+
+def _of_arrays(row: Row, sample: Sample) -> Callable[..., Any]:
+    """The primitive as a function of its arrays."""
+    apply, positions, fixed = row.bound(sample), _array_positions(sample), sample.operands
+
+    def fun(*arrays: Any) -> Any:
+        operands = list(fixed)
+        for i, array in zip(positions, arrays, strict=True):
+            operands[i] = array
+        return apply(*operands)
+
+    return fun
 
 
 def _has_derivative(row: Row, sample: Sample) -> bool:
@@ -34,12 +48,7 @@ def test_there_are_samples() -> None:
 def test_program_computes_the_same(row: Row, label: str) -> None:
     sample = row.sample(label)
     positions = _array_positions(sample)
-
-    def fun(*arrays: Any) -> Any:
-        operands = list(sample.operands)
-        for i, array in zip(positions, arrays, strict=True):
-            operands[i] = array
-        return row.apply(sample, *operands)
+    fun = _of_arrays(row, sample)
 
     arrays = [sample.operands[i] for i in positions]
     with np.errstate(all=None if sample.is_smooth else "ignore"):
@@ -52,12 +61,7 @@ def test_program_computes_the_same(row: Row, label: str) -> None:
 def test_batched_program_computes_the_same(row: Row, label: str) -> None:
     sample, other = row.sample(label), row.sample(label, seed=1)
     positions = _array_positions(sample)
-
-    def fun(*arrays: Any) -> Any:
-        operands = list(sample.operands)
-        for i, array in zip(positions, arrays, strict=True):
-            operands[i] = array
-        return row.apply(sample, *operands)
+    fun = _of_arrays(row, sample)
 
     mapped = ft.vmap(fun)
     arrays = [np.stack([sample.operands[i], other.operands[i]]) for i in positions]

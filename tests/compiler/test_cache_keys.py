@@ -114,7 +114,7 @@ def test_programs_of_one_key_have_one_text() -> None:
             continue
         sample = row.sample(label)
         try:
-            parts = parts_of(lambda *xs, r=row, s=sample: r.apply(s, *xs), *sample.operands)
+            parts = parts_of(row.bound(sample), *sample.operands)
         except ft.FunctransError:  # samples of what cannot be traced
             continue
         for part in parts:

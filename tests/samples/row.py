@@ -6,10 +6,10 @@ where there is one), what its derivative is like, and which operands it refuses.
 over all rows.
 """
 
+import functools
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -134,6 +134,11 @@ class Row:
         """Bind the primitive with the parameters of a sample."""
         return bind(self.primitive, *operands, **sample.params)
 
+    def bound(self, sample: Sample) -> Callable[..., tuple[Any, ...]]:
+        """``apply`` as a function of operands, for transforms: they look at what a closure holds,
+        which the whole row would be."""
+        return functools.partial(bind, self.primitive, **sample.params)
+
     @property
     def is_differentiable(self) -> bool:
         """Whether the primitive has a derivative rule."""
@@ -157,17 +162,14 @@ class Row:
 
     def function(self, sample: Sample) -> Callable[..., tuple[Any, ...]]:
         """The floating results as a function of the operands that derivatives are taken in."""
-        moving = self.moving(sample)
-        run = self.differentiated
+        moving, fixed, params = self.moving(sample), sample.operands, sample.params
+        run = self.differentiated or functools.partial(bind, self.primitive)
 
         def fun(*values: Any) -> tuple[Any, ...]:
-            operands = list(sample.operands)
+            operands = list(fixed)
             for i, value in zip(moving, values, strict=True):
                 operands[i] = value
-            if run is not None:
-                outs = run(*operands, **sample.params)
-            else:
-                outs = self.apply(sample, *operands)
+            outs = run(*operands, **params)
             return tuple(out for out in outs if is_differentiable_dtype(dtype_of(out)))
 
         return fun
@@ -183,7 +185,7 @@ class Row:
         return tangents
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _made(row: Row, seed: int) -> tuple[Sample, ...]:
     return tuple(row.make(np.random.default_rng([zlib.crc32(row.name.encode()), seed])))
 
