@@ -44,7 +44,7 @@ def primitive_name(primitive: Primitive) -> str:
             "not say what it does to readers of files and hashes; only functrans' own primitives "
             "can be written and hashed"
         )
-    return primitive.name
+    return known.name
 
 
 def primitive_named(name: str) -> Primitive:

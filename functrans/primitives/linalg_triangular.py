@@ -30,9 +30,8 @@ from functrans.primitives.linalg_common import (
     matrix_transpose,
     of_systems,
     scipy_linalg,
-    to_front,
 )
-from functrans.primitives.structural import moveaxis, reshape, zeros_like_aval
+from functrans.primitives.structural import moveaxis, reshape, to_front, zeros_like_aval
 from functrans.trace import bind, shape_of
 
 if TYPE_CHECKING:
