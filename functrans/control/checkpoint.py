@@ -28,7 +28,7 @@ from functrans.control.calls import (
     kept_residuals,
 )
 from functrans.control.native import run
-from functrans.control.programs import Flags, derived, linearize_jaxpr, spread
+from functrans.control.programs import Flags, derivation, derived, linearize_jaxpr, spread
 from functrans.control.revolve import bind_loops
 from functrans.ir.avals import Aval
 from functrans.ir.jaxpr import Jaxpr
@@ -154,6 +154,7 @@ def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, policy: Policy
     return call_jvp(_binder(policy), jaxpr, primals, tangents)
 
 
+@derivation
 def _programs(jaxpr: Jaxpr, needs: Flags, policy: Policy | None) -> tuple[Jaxpr, Jaxpr, Flags]:
     """Programs ``(*args) -> (*outs, *kept)`` and ``(*args, *kept, *tangents) -> tangents``."""
     parts = linearize_jaxpr(jaxpr, needs)
@@ -174,9 +175,7 @@ def _programs(jaxpr: Jaxpr, needs: Flags, policy: Policy | None) -> tuple[Jaxpr,
 def _checkpoint_linearize(
     needs: Flags, operands: Any, *, jaxpr: Jaxpr, policy: Policy | None
 ) -> tuple[tuple[Any, ...], LinearProgram]:
-    forward, program, out_nonzero = derived(
-        jaxpr, ("checkpoint", needs, policy), lambda: _programs(jaxpr, needs, policy)
-    )
+    forward, program, out_nonzero = _programs(jaxpr, needs, policy)
     results = _binder(policy)(forward, *operands)
     n = len(jaxpr.outvars)
     residuals = kept_residuals([*operands, *results[n:]], operands, needs)

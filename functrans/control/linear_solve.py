@@ -32,6 +32,7 @@ from functrans.control.native import run
 from functrans.control.programs import (
     Flags,
     batch_jaxpr,
+    derivation,
     derived,
     intern,
     jvp_jaxpr,
@@ -104,9 +105,12 @@ def _solve_for(operands: Sequence[Any], rhs: Sequence[Any], params: dict[str, An
 
 def _without_aux(jaxpr: Jaxpr, n: int) -> Jaxpr:
     """The program of the solution alone."""
-    if len(jaxpr.outvars) == n:
-        return jaxpr
-    return derived(jaxpr, ("solution", n), lambda: intern(simplify(permute(jaxpr, None, range(n)))))
+    return jaxpr if len(jaxpr.outvars) == n else _solution(jaxpr, n)
+
+
+@derivation
+def _solution(jaxpr: Jaxpr, n: int) -> Jaxpr:
+    return intern(simplify(permute(jaxpr, None, range(n))))
 
 
 def _n_solution(params: dict[str, Any]) -> int:

@@ -33,6 +33,7 @@ from functrans.control.programs import (
     batch_jaxpr,
     batched_aval,
     dependence,
+    derivation,
     derived,
     jvp_jaxpr,
     linearize_jaxpr,
@@ -205,7 +206,7 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **params: Any) -> An
     first, consts, carry, xs = shape.unpack(primals)
     _, *parts = shape.unpack(tangents)
     const_nz, start, xs_nz = (is_nonzero(part) for part in parts)
-    program, carry_nz, ys_nz = jvp_body(jaxpr, shape, const_nz, start, xs_nz)
+    program, carry_nz, ys_nz = jvp_body(jaxpr, const_nz, start, xs_nz)
     carry_dots = [
         zeros(aval.strong()) if type(t) is Zero else t
         for t, aval in zip(parts[1], jaxpr.in_avals[shape.n_consts :], strict=False)
@@ -223,21 +224,12 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **params: Any) -> An
     return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(avals[i].strong()))
 
 
+@derivation
 def jvp_body(
-    jaxpr: Jaxpr, shape: Shape, const_nz: Flags, start: Flags, xs_nz: Flags
+    jaxpr: Jaxpr, const_nz: Flags, start: Flags, xs_nz: Flags
 ) -> tuple[Jaxpr, Flags, Flags]:
     """The body of values and tangents; which carried values and ``ys`` have tangents."""
-    return derived(
-        jaxpr,
-        ("scan jvp", shape.n_carry, const_nz, start, xs_nz),
-        lambda: _jvp_body(jaxpr, shape, const_nz, start, xs_nz),
-    )
-
-
-def _jvp_body(
-    jaxpr: Jaxpr, shape: Shape, const_nz: Flags, start: Flags, xs_nz: Flags
-) -> tuple[Jaxpr, Flags, Flags]:
-    c, k = shape.n_consts, shape.n_carry
+    c, k = len(const_nz), len(start)
     n_ys = len(jaxpr.outvars) - k
 
     def at(carry_nz: Flags) -> tuple[Jaxpr, Flags]:
@@ -284,21 +276,10 @@ class Split:
     ys_nonzero: Flags
 
 
-def split_body(
-    jaxpr: Jaxpr, shape: Shape, const_needs: Flags, start: Flags, xs_needs: Flags
-) -> Split:
+@derivation
+def split_body(jaxpr: Jaxpr, const_needs: Flags, start: Flags, xs_needs: Flags) -> Split:
     """Split a body at its linear part."""
-    return derived(
-        jaxpr,
-        ("scan linearize", shape.n_carry, const_needs, start, xs_needs),
-        lambda: _split_body(jaxpr, shape, const_needs, start, xs_needs),
-    )
-
-
-def _split_body(
-    jaxpr: Jaxpr, shape: Shape, const_needs: Flags, start: Flags, xs_needs: Flags
-) -> Split:
-    c, k = shape.n_consts, shape.n_carry
+    c, k = len(const_needs), len(start)
     n_ys = len(jaxpr.outvars) - k
 
     def at(carry_needs: Flags) -> Any:
@@ -385,7 +366,7 @@ def _scan_linearize(
     first, consts, carry, xs = shape.unpack(operands)
     _, *flags = (tuple(part) for part in shape.unpack(needs))
     const_needs, start, xs_needs = flags
-    parts = split_body(jaxpr, shape, const_needs, start, xs_needs)
+    parts = split_body(jaxpr, const_needs, start, xs_needs)
     same = (
         bind(jit_p, *consts, jaxpr=parts.invariant, name=jaxpr.name)
         if parts.invariant.outvars
@@ -726,11 +707,7 @@ def _batch_lanes(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape
     total = reduce_max(counts, (0,)) if size else np.int64(0)
     k = shape.n_carry
     batched = (*const_flags, *(True,) * k, *x_flags)
-    program = derived(
-        jaxpr,
-        ("scan lanes", size, shape, batched),
-        lambda: _lanes_body(jaxpr, size, shape, batched),
-    )
+    program = _lanes_body(jaxpr, size, shape, batched)
     start = total - 1 if shape.reverse else np.int64(0)
     final, ys = shape.bind(
         program,
@@ -742,6 +719,7 @@ def _batch_lanes(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape
     return (*final[1:], *ys), (0,) * (k + len(ys))
 
 
+@derivation
 def _lanes_body(jaxpr: Jaxpr, size: int, shape: Shape, batched: Flags) -> Jaxpr:
     """The body of the loop of all lanes, which carries the number of the iteration."""
     c, k = shape.n_consts, shape.n_carry

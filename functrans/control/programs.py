@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -42,6 +43,7 @@ from functrans.traces.recording import RecordingTrace, RecordingTracer
 
 Flags = tuple[bool, ...]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -51,13 +53,24 @@ def _derived(jaxpr: Jaxpr) -> dict[Hashable, Any]:
 
 
 def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], T]) -> T:
-    """A value derived from a program, kept with it."""
+    """A value derived from a program, kept with it; where a ``derivation`` cannot be written."""
     table = _derived(jaxpr)
     key = (key, current_config.get().safe_where)  # which the derivative of a selection depends on
     if key not in table:
         table[key] = make()
     value: T = table[key]
     return value
+
+
+def derivation(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatenate[Jaxpr, P], T]:
+    """A function of a program, and of hashable values, whose results are kept with the program."""
+
+    @wraps(function)
+    def known(jaxpr: Jaxpr, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (function, args, *kwargs.items())
+        return derived(jaxpr, key, lambda: function(jaxpr, *args, **kwargs))
+
+    return known
 
 
 def select(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -210,6 +223,7 @@ def with_arguments(jaxpr: Jaxpr, flags: Sequence[bool]) -> Jaxpr:
 # jvp --------------------------------------------------------------------------------------------
 
 
+@derivation
 def jvp_jaxpr(
     jaxpr: Jaxpr, nonzero: Flags, instantiate: Flags | bool = False
 ) -> tuple[Jaxpr, Flags]:
@@ -224,12 +238,6 @@ def jvp_jaxpr(
       Program ``(*primals, *tangents[nonzero]) -> (*outs, *tangents[out_nonzero])``, and
       ``out_nonzero``.
     """
-    return derived(
-        jaxpr, ("jvp", nonzero, instantiate), lambda: _jvp_jaxpr(jaxpr, nonzero, instantiate)
-    )
-
-
-def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: Flags, instantiate: Flags | bool) -> tuple[Jaxpr, Flags]:
     flags = _per_result(jaxpr, instantiate)
     n = len(jaxpr.invars)
     out_nonzero: list[bool] = []
@@ -290,6 +298,7 @@ class Linearized:
     out_nonzero: Flags
 
 
+@derivation
 def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = False) -> Linearized:
     """Split a program into its primal part with residuals and its linear part.
 
@@ -298,14 +307,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
       needs: per argument, whether it has a tangent.
       instantiate: per result (or for all) whether a zero tangent is made an array.
     """
-    return derived(
-        jaxpr,
-        ("linearize", needs, instantiate),
-        lambda: _linearize_jaxpr(jaxpr, needs, _per_result(jaxpr, instantiate)),
-    )
-
-
-def _linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags) -> Linearized:
+    instantiate = _per_result(jaxpr, instantiate)
     staging = StagingTrace(f"linearize of {jaxpr.name or 'a program'}")
     with tracing(staging):
         arguments = [staging.argument(aval) for aval in jaxpr.in_avals]
@@ -425,6 +427,7 @@ def _map_consts(jaxpr: Jaxpr, function: Callable[[Any], Any]) -> Jaxpr:
 # transpose --------------------------------------------------------------------------------------
 
 
+@derivation
 def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[Jaxpr, Flags]:
     """The transposed program; masks of selections end with it.
 
@@ -438,13 +441,10 @@ def transpose_jaxpr(jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags) -> tuple[
       Program ``(*arguments that are not linear, *cts[ct_nonzero]) -> (*cts[in_nonzero])``, and
       ``in_nonzero`` per linear argument.
     """
-    return derived(
-        jaxpr,
-        ("transpose", is_linear, ct_nonzero),
-        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, None)[:2],
-    )
+    return _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, None)[:2]
 
 
+@derivation
 def transpose_jaxpr_with_masks(
     jaxpr: Jaxpr, is_linear: Flags, ct_nonzero: Flags, ct_masked: Flags
 ) -> tuple[Jaxpr, Flags, Flags]:
@@ -460,11 +460,7 @@ def transpose_jaxpr_with_masks(
       Program ``(*arguments that are not linear, *cts, *masks[ct_masked]) -> (*cts[in_nonzero],
       *masks[in_masked])``, ``in_nonzero`` and ``in_masked`` per linear argument.
     """
-    return derived(
-        jaxpr,
-        ("transpose with masks", is_linear, ct_nonzero, ct_masked),
-        lambda: _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, ct_masked),
-    )
+    return _transpose_jaxpr(jaxpr, is_linear, ct_nonzero, ct_masked)
 
 
 def _transpose_jaxpr(
@@ -500,6 +496,7 @@ def _transpose_jaxpr(
 # batch ------------------------------------------------------------------------------------------
 
 
+@derivation
 def batch_jaxpr(
     jaxpr: Jaxpr,
     size: int,
@@ -519,16 +516,7 @@ def batch_jaxpr(
     Returns:
       The program, and per result whether it has the axis (in front).
     """
-    return derived(
-        jaxpr,
-        ("batch", size, batched, force, axis_name),
-        lambda: _batch_jaxpr(jaxpr, size, batched, _per_result(jaxpr, force), axis_name),
-    )
-
-
-def _batch_jaxpr(
-    jaxpr: Jaxpr, size: int, batched: Flags, force: Flags, axis_name: str | None
-) -> tuple[Jaxpr, Flags]:
+    force = _per_result(jaxpr, force)
     out_batched: list[bool] = []
 
     def run(*args: Any) -> list[Any]:

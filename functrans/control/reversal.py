@@ -27,7 +27,7 @@ from functrans.control.binomial import first_positions, online_stores
 from functrans.control.loops import Shape, fixpoint
 from functrans.control.programs import (
     Flags,
-    derived,
+    derivation,
     hoist,
     linearize_jaxpr,
     permute,
@@ -294,6 +294,7 @@ def _entry_aval(aval: Any) -> ShapedArray:
 # the forward sweep ------------------------------------------------------------------------------
 
 
+@derivation
 def _keeping_scan(jaxpr: Jaxpr, shape: Shape, n: int) -> tuple[Jaxpr, np.ndarray, list[int]]:
     """The body that writes states to rows; the row of each iteration; what rows are used for."""
     assert shape.length is not None
@@ -322,9 +323,7 @@ def forward_scan(
     """Results of a scan, and what the backward pass reads besides the operands."""
     assert shape.length is not None
     _, consts, carry, xs = shape.unpack(operands)
-    program, table, positions = derived(
-        jaxpr, ("binomial", shape, n), lambda: _keeping_scan(jaxpr, shape, n)
-    )
+    program, table, positions = _keeping_scan(jaxpr, shape, n)
     carry_avals = jaxpr.in_avals[shape.n_consts : shape.n_consts + shape.n_carry]
     rows = [_rows(aval, n + 1) for aval in carry_avals]
     final, ys = shape.bind(program, [], consts, [*carry, *rows], [table, *xs])

@@ -31,6 +31,7 @@ from functrans.control.native import jit_p, run
 from functrans.control.programs import (
     Flags,
     batch_jaxpr,
+    derivation,
     derived,
     hoist,
     intern,
@@ -232,11 +233,7 @@ def _binomial_linearize(
     )
     known = kept_residuals(known, operands, needs)
     known_avals = tuple(map(aval_of, known))
-    program = derived(
-        body,
-        ("binomial linear", shape, n, own_needs, known_avals),
-        lambda: _linear_program(body, shape, n, (const_needs, start, xs_needs), known_avals),
-    )
+    program = _linear_program(body, shape, n, (const_needs, start, xs_needs), known_avals)
     targets = tuple(i + n_first for i, need in enumerate(own_needs) if need)
     return tuple(outs), LinearProgram(program, targets, tuple(known))
 
@@ -279,8 +276,13 @@ def _ends_within(
     return bool(final[0] <= n)
 
 
+@derivation
 def _linear_program(
-    body: Jaxpr, shape: Shape, n: int, needs: tuple[Flags, Flags, Flags], known_avals: Sequence[Any]
+    body: Jaxpr,
+    shape: Shape,
+    n: int,
+    needs: tuple[Flags, Flags, Flags],
+    known_avals: tuple[Any, ...],
 ) -> Jaxpr:
     """``(*known, *tangents) -> tangents of all results``: one equation ``revolve``."""
     const_needs, start, xs_needs = needs
@@ -304,7 +306,7 @@ def _linear_program(
         const_dots, carry_dots, x_dots = split(dots, sum(const_needs), sum(carry_needs))
         row = read_row(rest[1], np.int64(0))
         state = [read_row(x, row, aval) for x, aval in zip(rows, carry, strict=True)]
-        program, carry_nz, ys_nz = jvp_body(body, shape, const_needs, carry_needs, xs_needs)
+        program, carry_nz, ys_nz = jvp_body(body, const_needs, carry_needs, xs_needs)
         assert carry_nz == carry_needs
         final, ys = shape.bind(
             program, first, [*consts, *const_dots], [*state, *carry_dots], [*xs, *x_dots]

@@ -39,6 +39,7 @@ from functrans.control.programs import (
     batch_jaxpr,
     batched_aval,
     dependence,
+    derivation,
     derived,
     permute,
     prune_jaxpr,
@@ -99,7 +100,8 @@ def _loop_shape(n_body_consts: int, n_carry: int) -> Shape:
     return Shape(n_body_consts, n_carry, None, False, 1)
 
 
-def _with_extra(jaxpr: Jaxpr, position: int, avals: Sequence[Aval]) -> Jaxpr:
+@derivation
+def _with_extra(jaxpr: Jaxpr, position: int, avals: tuple[Aval, ...]) -> Jaxpr:
     """The program with arguments that it does not read."""
     extra = tuple([Var(aval) for aval in avals])
     names = jaxpr.arg_names
@@ -166,20 +168,15 @@ def _while_jvp(
 ) -> Any:
     cond_consts, body_consts, carry = split(primals, n_cond_consts, n_body_consts)
     _, const_dots, carry_dots = split(tangents, n_cond_consts, n_body_consts)
-    shape = _loop_shape(n_body_consts, len(carry))
     const_nz, start = is_nonzero(const_dots), is_nonzero(carry_dots)
-    program, carry_nz, ys_nz = jvp_body(body_jaxpr, shape, const_nz, start, ())
+    program, carry_nz, ys_nz = jvp_body(body_jaxpr, const_nz, start, ())
     filled = [
         zeros(aval_of(x).strong()) if type(t) is Zero else t
         for x, t in zip(carry, carry_dots, strict=True)
     ]
     dots = select(filled, carry_nz)
     extra = tuple(select([aval_of(x).strong() for x in carry], carry_nz))
-    condition = derived(
-        cond_jaxpr,
-        ("while jvp", extra),
-        lambda: _with_extra(cond_jaxpr, len(cond_jaxpr.invars), extra),
-    )
+    condition = _with_extra(cond_jaxpr, len(cond_jaxpr.invars), extra)
     final, ys = bind_while(
         condition,
         program,
@@ -206,11 +203,9 @@ def _while_linearize(
     _, const_needs, start = (tuple(part) for part in split(needs, n_cond_consts, n_body_consts))
     n = len(carry)
     shape = _loop_shape(n_body_consts, n)
-    parts: Split = split_body(body_jaxpr, shape, const_needs, start, ())
-    counting = derived(parts.primal, "counting", lambda: _counting(parts.primal, n_body_consts))
-    condition = derived(
-        cond_jaxpr, "counting", lambda: _with_extra(cond_jaxpr, n_cond_consts, [_NUMBER])
-    )
+    parts: Split = split_body(body_jaxpr, const_needs, start, ())
+    counting = _counting(parts.primal, n_body_consts)
+    condition = _with_extra(cond_jaxpr, n_cond_consts, (_NUMBER,))
     same: Sequence[Any] = ()
     if parts.invariant.outvars:
         same = bind(jit_p, *body_consts, jaxpr=parts.invariant, name=body_jaxpr.name)
@@ -240,6 +235,7 @@ def _while_linearize(
     return (*final, *ys[:n_ys]), LinearProgram(program, targets, tuple(residuals))
 
 
+@derivation
 def _counting(body: Jaxpr, n_consts: int) -> Jaxpr:
     """The body of a loop that carries the number of iterations done."""
 
@@ -288,7 +284,7 @@ def _while_transpose(
         )
         k = sum(not flag for flag in const_lin)
         first = sum(not is_linear(x) for x in cond_consts)
-        return _counting(body, k), _with_extra(condition, first, [_NUMBER])
+        return _counting(body, k), _with_extra(condition, first, (_NUMBER,))
 
     counting, condition = derived(
         body_jaxpr, ("while known", cond_jaxpr, const_lin, cond_lin), make
@@ -380,12 +376,8 @@ def _while_batch(
     starts, _ = batch_jaxpr(cond_jaxpr, size, (*cond_flags, *(True,) * n), True, axis_name)
     (active,) = bind(jit_p, *cond_consts, *wide, jaxpr=starts, name="cond_fun")
     batched = (*cond_flags, *const_flags, *(True,) * n)
-    any_active, program = derived(
-        body_jaxpr,
-        ("while lanes", cond_jaxpr, size, batched),
-        lambda: _lanes_programs(
-            cond_jaxpr, body_jaxpr, n_cond_consts, n_body_consts, size, batched
-        ),
+    any_active, program = _lanes_programs(
+        body_jaxpr, cond_jaxpr, n_cond_consts, n_body_consts, size, batched
     )
     final, ys = bind_while(any_active, program, [], [*cond_consts, *body_consts], [active, *wide])
     return (*final[1:], *ys), (0,) * (n + n_ys)
@@ -425,8 +417,9 @@ def _constants_first(n_consts: int, fixed: list[int], moving: list[int]) -> list
     return [*range(n_consts), *(n_consts + i for i in (*fixed, *moving))]
 
 
+@derivation
 def _lanes_programs(
-    cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond: int, n_body: int, size: int, batched: Flags
+    body_jaxpr: Jaxpr, cond_jaxpr: Jaxpr, n_cond: int, n_body: int, size: int, batched: Flags
 ) -> tuple[Jaxpr, Jaxpr]:
     """Condition and body of the loop of all lanes, which carries whose condition holds."""
     in_avals = [*cond_jaxpr.in_avals[:n_cond], *body_jaxpr.in_avals]

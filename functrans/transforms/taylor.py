@@ -31,7 +31,7 @@ from functrans.control.branches import cond_lanes_p, cond_p
 from functrans.control.checkpoint import checkpoint_p
 from functrans.control.loops import Shape, fixpoint, scan_p, scan_shape
 from functrans.control.native import jit_p
-from functrans.control.programs import Flags, derived, permute, select, split
+from functrans.control.programs import Flags, derivation, derived, permute, select, split
 from functrans.control.revolve import binomial_p, revolve_p
 from functrans.control.while_loop import bind_while, while_p
 from functrans.errors import NonDifferentiableError, ShapeError
@@ -263,6 +263,7 @@ def _filled(value: Any, series: Series | None, order: int) -> Coefficients | Non
 # programs of series -----------------------------------------------------------------------------
 
 
+@derivation
 def series_program(
     jaxpr: Jaxpr, nonzero: Flags, order: int, instantiate: Flags | bool = False
 ) -> tuple[Jaxpr, Flags]:
@@ -278,16 +279,6 @@ def series_program(
       Program ``(*args, *coefficients[nonzero]) -> (*outs, *coefficients[out_nonzero])``, those of
       one value next to each other, and ``out_nonzero``.
     """
-    return derived(
-        jaxpr,
-        ("series", nonzero, order, instantiate),
-        lambda: _series_program(jaxpr, nonzero, order, instantiate),
-    )
-
-
-def _series_program(
-    jaxpr: Jaxpr, nonzero: Flags, order: int, instantiate: Flags | bool
-) -> tuple[Jaxpr, Flags]:
     n = len(jaxpr.invars)
     flags = (instantiate,) * len(jaxpr.outvars) if isinstance(instantiate, bool) else instantiate
     out_nonzero: list[bool] = []
