@@ -1,8 +1,9 @@
 """What the library remembers beside programs, listed, so that ``clear_caches`` can forget it.
 
-Here: ``remembered``, for functions, ``Recent``, and ``listed``, for tables of all kinds. Not here:
-what is known of programs (``ir.analyses``), files (``compiler.cache``), tables of the library's own
-names and of the machine, which do not depend on what users do (``functools.cache``).
+Here: ``remembered``, for functions, ``Recent``, ``listed``, for tables of all kinds, and
+``Living``, by which the owners of further caches are found. Not here: what is known of programs
+(``ir.analyses``), files (``compiler.cache``), tables of the library's own names and of the machine,
+which do not depend on what users do (``functools.cache``).
 
 Layer: ``errors`` (imports nothing from functrans).
 """
@@ -14,10 +15,11 @@ import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, MutableMapping
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 M = TypeVar("M", bound=MutableMapping[Any, Any])
 
 _functions: list[functools._lru_cache_wrapper[Any]] = []
@@ -68,9 +70,11 @@ class Recent(OrderedDict[K, V]):
     def kept(self, key: K, value: V) -> V:
         """The value of a key from now on: the given one, if there is none."""
         with self._lock:
-            found = self.used(key)
+            found = self.get(key)
             if found is None:
                 self[key] = found = value
+            else:
+                self.move_to_end(key)
             return found
 
     def __setitem__(self, key: K, value: V) -> None:
@@ -89,6 +93,32 @@ class Recent(OrderedDict[K, V]):
         """The values, those last that were used last."""
         with self._lock:
             return list(self.values())
+
+
+class Living(Generic[T]):
+    """The objects that are alive of those that were added."""
+
+    __slots__ = ("_lock", "_references")
+    _N_ADDED = 1000
+    """Objects after which those that are gone are looked for; more if there are many alive."""
+
+    def __init__(self) -> None:
+        self._references: list[weakref.ref[Any]] = []
+        self._lock = RLock()
+
+    def add(self, value: T) -> None:
+        """Add an object, once or more often."""
+        self._references.append(weakref.ref(value))
+        if not len(self._references) % self._N_ADDED:
+            self.all()
+
+    def all(self) -> list[T]:
+        """Each object that is alive; those that are gone are forgotten."""
+        with self._lock:
+            found = self._references[:]
+            alive = {id(value): value for value in [r() for r in found] if value is not None}
+            self._references[: len(found)] = map(weakref.ref, alive.values())
+            return list(alive.values())
 
 
 def _all() -> list[tuple[str, Any]]:

@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 from functrans import tree
-from functrans.caching import Recent
+from functrans.caching import Living, Recent
 from functrans.compiler.compiled import native_error
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
@@ -44,8 +42,6 @@ from functrans.control.signatures import (
     is_leaf,
     leaf_key,
     matched,
-    names_of,
-    numbers_of,
     unwatched,
 )
 from functrans.control.specialize import Path, Paths
@@ -100,8 +96,7 @@ class JitFunction:
         """The machine code of the last call, if that is all there is to do."""
         self._positional: Callable[..., Any] | None = None
         """The same as a function of the arguments, where these and the result are arrays."""
-        with _functions_lock:
-            _functions.add(self)
+        _functions.add(self)
         if door.side is not None:
             door.side.note_made(self)
 
@@ -450,15 +445,12 @@ class JitFunction:
         return len(self.kept_programs()) + len(self._steps())
 
 
-_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
-"""The jitted functions that are alive, for ``clear_caches`` and ``cache_statistics``."""
-_functions_lock = Lock()
+_functions: Living[JitFunction] = Living()
 
 
 def jitted_functions() -> list[JitFunction]:
     """The jitted functions that are alive."""
-    with _functions_lock:
-        return list(_functions)
+    return _functions.all()
 
 
 # the transform ----------------------------------------------------------------------------------
@@ -536,18 +528,8 @@ def jit(
     if isinstance(max_paths, bool) or not isinstance(max_paths, int) or max_paths < 1:
         raise ValueError(f"jit: max_paths must be an integer from 1 on, got {max_paths!r}")
     check_callable("jit", fun)
-    static = matched(
-        fun,
-        "static",
-        numbers_of("static_argnums", static_argnums),
-        names_of("static_argnames", static_argnames),
-    )
-    donated = matched(
-        fun,
-        "donate",
-        numbers_of("donate_argnums", donate_argnums),
-        names_of("donate_argnames", donate_argnames),
-    )
+    static = matched(fun, "static", static_argnums, static_argnames)
+    donated = matched(fun, "donate", donate_argnums, donate_argnames)
     both = [*(str(i) for i in donated[0] if i in static[0]), *sorted(donated[1] & static[1])]
     if both:
         raise ValueError(f"jit: argument {both[0]} is static, so that it cannot be donated")

@@ -56,10 +56,10 @@ def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], T]) -> T:
     """A value derived from a program, kept with it; where a ``derivation`` cannot be written."""
     table = _derived(jaxpr)
     key = (key, current_config.get().safe_where)  # which the derivative of a selection depends on
-    if key not in table:
-        table[key] = make()
-    value: T = table[key]
-    return value
+    value: Any = table.get(key, table)
+    if value is table:
+        value = table[key] = make()
+    return value  # type: ignore[no-any-return]  # it is what was made
 
 
 def derivation(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatenate[Jaxpr, P], T]:
@@ -67,8 +67,12 @@ def derivation(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concate
 
     @wraps(function)
     def known(jaxpr: Jaxpr, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (function, args, *kwargs.items())
-        return derived(jaxpr, key, lambda: function(jaxpr, *args, **kwargs))
+        table = _derived(jaxpr)
+        key = (function, current_config.get().safe_where, args, *kwargs.items())
+        value: Any = table.get(key, table)
+        if value is table:
+            value = table[key] = function(jaxpr, *args, **kwargs)
+        return value  # type: ignore[no-any-return]  # it is what was made
 
     return known
 

@@ -26,7 +26,7 @@ from functrans.trace import Tracer
 from functrans.transforms.arguments import call_traced, canonical, name_of, no_positions
 
 
-def numbers_of(option: str, value: Any) -> tuple[int, ...]:
+def _numbers_of(option: str, value: Any) -> tuple[int, ...]:
     """Positions of arguments.
 
     Raises:
@@ -45,7 +45,7 @@ def numbers_of(option: str, value: Any) -> tuple[int, ...]:
         raise no_positions("jit", what, value) from None
 
 
-def names_of(option: str, value: Any) -> tuple[str, ...]:
+def _names_of(option: str, value: Any) -> tuple[str, ...]:
     """Names of arguments.
 
     Raises:
@@ -63,19 +63,24 @@ def names_of(option: str, value: Any) -> tuple[str, ...]:
 
 
 def matched(
-    fun: Callable[..., Any], kind: str, numbers: Sequence[int], names: Sequence[str]
+    fun: Callable[..., Any], kind: str, argnums: Any, argnames: Any
 ) -> tuple[tuple[int, ...], frozenset[str]]:
     """Positions and names, each completed from the other by the signature.
 
     Args:
       fun: the function.
       kind: ``"static"`` or ``"donate"``, for messages.
-      numbers: positions, negative ones counted from the end.
-      names: names.
+      argnums: a position or several, negative ones counted from the end; or ``None``.
+      argnames: a name or several; or ``None``.
 
     Raises:
+      TypeError: they are no positions, or no names.
       ValueError: the function has no such argument.
     """
+    if argnums is None and argnames is None:
+        return (), frozenset()
+    numbers = _numbers_of(f"{kind}_argnums", argnums)
+    names = _names_of(f"{kind}_argnames", argnames)
     if not numbers and not names:
         return (), frozenset()
     try:

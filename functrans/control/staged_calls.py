@@ -16,7 +16,7 @@ from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import Compiled
-from functrans.compiler.execution import execution_of
+from functrans.compiler.execution import Execution, execution_of
 from functrans.control.captured import in_order, prepare_to_compile
 from functrans.control.explanations import Origin, origin
 from functrans.control.guards import StagedPath, of_one_path, stage_path
@@ -45,6 +45,7 @@ class Program:
       treedef: structure of the result.
       donated: positions of operands, ``(*captured, *leaves)``, that the caller gives away.
       origin: the kind of call that it was staged for.
+      execution: how it runs.
     """
 
     jaxpr: Jaxpr
@@ -52,11 +53,12 @@ class Program:
     treedef: Any
     donated: tuple[int, ...]
     origin: Origin
+    execution: Execution
 
     @property
     def native(self) -> Compiled | None:
         """Its machine code, if there is any so far."""
-        return execution_of(self.jaxpr).codes.get(bool(self.donated))
+        return self.execution.codes.get(bool(self.donated))
 
 
 def staged_program(
@@ -70,7 +72,7 @@ def staged_program(
     prepare_to_compile(jaxpr, captured)
     donated = tuple([len(captured) + i for i in signature.donated(args, kwargs)])
     source = _origin(signature, closed, args, kwargs, start)
-    return Program(jaxpr, captured, treedef, donated, source)
+    return Program(jaxpr, captured, treedef, donated, source, execution_of(jaxpr))
 
 
 def closed_program(

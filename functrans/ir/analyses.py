@@ -12,13 +12,13 @@ Layer: ``ir``.
 
 from __future__ import annotations
 
-import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from functools import wraps
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+
+from functrans.caching import Living
 
 if TYPE_CHECKING:
     from functrans.ir.jaxpr import Jaxpr
@@ -29,11 +29,8 @@ T = TypeVar("T")
 _UNKNOWN = object()
 _ITSELF = object()
 """Stands for the program that it is kept with: no cycles."""
-_programs: list[weakref.ref[Jaxpr]] = []
-"""The programs of which something was known, for ``forget`` and ``counted``."""
-_N_LISTED = 1000
-"""Programs after which those that are gone are looked for; more if there are many alive."""
-_lock = RLock()
+_programs: Living[Jaxpr] = Living()
+"""The programs of which something was known."""
 
 
 class Record(ABC):
@@ -89,24 +86,13 @@ def remember(jaxpr: Jaxpr, known: Any, value: Any) -> None:
     """
     cache = jaxpr.cache
     if not cache:
-        _programs.append(weakref.ref(jaxpr))
-        if not len(_programs) % _N_LISTED:
-            _all()
+        _programs.add(jaxpr)
     cache[known] = _ITSELF if value is jaxpr else value
-
-
-def _all() -> list[Jaxpr]:
-    """The programs that are alive; those that are gone are listed no more."""
-    with _lock:
-        listed = _programs[:]
-        alive = {id(jaxpr): jaxpr for jaxpr in [program() for program in listed] if jaxpr}
-        _programs[: len(listed)] = map(weakref.ref, alive.values())
-        return list(alive.values())
 
 
 def forget() -> None:
     """Forget what is known of all programs, but for what records were told."""
-    for jaxpr in _all():
+    for jaxpr in _programs.all():
         for place, value in list(jaxpr.cache.items()):
             if isinstance(value, Record):
                 value.forget()
@@ -117,7 +103,7 @@ def forget() -> None:
 def counted() -> Counter[str]:
     """How much is known, by name of the analysis."""
     found: Counter[str] = Counter()
-    for jaxpr in _all():
+    for jaxpr in _programs.all():
         for place, value in list(jaxpr.cache.items()):
             known = place[0] if type(place) is tuple else place
             found[known.__name__] += len(value) if isinstance(value, Record) else 1
