@@ -390,38 +390,27 @@ class _Tensors:
     """What ``control.jit`` asks about tensors: an ``Imperative``."""
 
     def is_known(self, function: JitFunction) -> bool:
-        """Whether a function was found to work on tensors, or has declared state."""
         return function.state is not None or function._imperative is not None
 
     @property
     def is_staging(self) -> bool:
-        """Whether a step is being traced in this thread."""
         return isinstance(modes.session, Session)
 
     def check_state(self, state: Any) -> None:
-        """Check what is declared as the state of a function.
-
-        Raises:
-          TypeError: it does not say what it holds.
-        """
         check_declared(state)
 
     def meet(self, function: JitFunction) -> None:
-        """Note that a step that is being traced calls a jitted function."""
         modes.session.meet(function)
 
     def note_made(self, function: JitFunction) -> None:
-        """Note that a jitted function is made, perhaps in a step that is being traced."""
         if modes.session is not None:
             modes.session.note_made(function)
 
     def is_tensor(self, leaf: Any) -> bool:
-        """Whether an argument is a tensor; with those of a transform, functions run as they are."""
         return isinstance(leaf, Tensor)
 
     @contextmanager
     def looking_for_tensors(self, function: JitFunction) -> Iterator[None]:
-        """Leave the block when a function that is being staged in it meets a permanent tensor."""
         outer = modes.session
         try:
             modes.update(session=outer or _Probe())
@@ -435,14 +424,12 @@ class _Tensors:
             modes.update()
 
     def call(self, function: JitFunction, args: Any, kwargs: Any) -> Any:
-        """Call a function that works on tensors; under a transform it runs as it is."""
         if any(map(_is_traced, tree.leaves((args, dict(kwargs))))):
             return function.function(*args, **kwargs)
         found: Any = self._programs_of(function).call(args, kwargs)
         return found
 
     def lower(self, function: JitFunction, args: Any, kwargs: Any) -> LoweredStep:
-        """The program of a call of a function that works on tensors."""
         return self._programs_of(function).lower(args, kwargs)
 
     def _programs_of(self, function: JitFunction) -> StepPrograms:

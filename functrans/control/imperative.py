@@ -57,7 +57,7 @@ class Imperative(Protocol):
         """Leave the block when a function that is being staged in it meets a tensor."""
 
     def call(self, function: JitFunction, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Call a function that works on tensors."""
+        """Call a function that works on tensors; under a transform it runs as it is."""
 
     def lower(self, function: JitFunction, args: Any, kwargs: Mapping[str, Any]) -> LoweredStep:
         """The program of a call of a function that works on tensors."""
