@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import listed
+from functrans.caching import Recent, listed
 from functrans.plain.decide import is_single_dispatch
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.marked import (
@@ -159,8 +159,8 @@ class Builtins(dict[str, Any]):
 builtin_twins: dict[str, Any] = {}
 """Twins of Python's own functions, by name; filled by ``plain.numbers``."""
 
-_views: collections.OrderedDict[int, Names] = collections.OrderedDict()
-_N_VIEWS = 512
+_views: Recent[int, Names] = Recent(512)
+"""Not for ever: nobody else may hold namespaces made by exec."""
 
 
 def names_of(module_globals: dict[str, Any]) -> Names:
@@ -168,14 +168,12 @@ def names_of(module_globals: dict[str, Any]) -> Names:
     found = _views.get(id(module_globals))
     if found is None or found.original is not module_globals:
         found = _views[id(module_globals)] = Names(module_globals)
-        if len(_views) > _N_VIEWS:  # of namespaces made by exec, which nobody else may hold
-            _views.popitem(last=False)
     return found
 
 
 def all_views() -> list[Names]:
     """The views of all modules of which a twin has run."""
-    return list(_views.values())
+    return _views.all()
 
 
 # twins ------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ Layer: ``scipy``.
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
 from collections.abc import Callable
 from threading import RLock
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.caching import Recent
 from functrans.control.closures import make_template
 from functrans.control.jit import jit as jitted
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
@@ -140,13 +140,12 @@ class ScipyFunction:
         self._label = f"{who}: {name_of(f)}"
         self._jit = jit
         self._sparse = sparse
-        self._size = cache_size
         self._unravel: Unravel = _identity
         self.x0: np.ndarray | None = None
         if x0 is not None:
             self.x0, self._unravel = ravel_start(who, x0)
         self._lock = RLock()
-        self._points: OrderedDict[bytes, dict[Any, Any]] = OrderedDict()
+        self._points: Recent[bytes, dict[Any, Any]] = Recent(cache_size)
         self._is_scalar: bool | None = None
         self._uses_jac = False
         self.nfev = self.njev = self.nhev = 0
@@ -324,14 +323,7 @@ class ScipyFunction:
                 f"{self._label}: expected a vector of {self.x0.size} numbers, as x0 has, got shape "
                 f"{array.shape}"
             )
-        key = point.tobytes()
-        memo = self._points.pop(key, None)
-        if memo is None:
-            memo = {}
-            while len(self._points) >= self._size:
-                self._points.popitem(last=False)
-        self._points[key] = memo
-        return point, memo
+        return point, self._points.kept(point.tobytes(), {})
 
     @staticmethod
     def _forget(memo: dict[Any, Any], kind: str) -> None:
