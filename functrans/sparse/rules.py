@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.axes import AxisMap, of_broadcast
+from functrans.ir.axes import AxisMap
 from functrans.ir.jaxpr import Equation
 from functrans.ir.lowering import IndexMap, Pointwise, Reduction
 from functrans.ir.primitive import linear, nondifferentiable
@@ -167,7 +167,9 @@ def mapped(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Depende
 
 def _along(sets: Sets, v: Value, own: AxisMap, shape: Shape) -> Dependence:
     """What a result depends on of an operand, broadcast to it; ``own`` maps the operand's axes."""
-    if len(own) <= len(shape) and own == of_broadcast(v.shape, shape):
+    skipped = len(shape) - len(own)
+    is_one = [k is None and n == 1 for n, k in zip(v.shape, own, strict=True)]
+    if skipped >= 0 and all(is_one[m] or k == skipped + m for m, k in enumerate(own)):
         return v.dep
     kept = [k for k in own if k is not None]
     dep = sets.reduce(v.dep, [m for m, k in enumerate(own) if k is None])
