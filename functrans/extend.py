@@ -40,6 +40,7 @@ from functrans.ir.lowering import Structured as Structured
 from functrans.ir.primitive import Joint as Joint
 from functrans.ir.primitive import LinearOperand as LinearOperand
 from functrans.ir.primitive import Primitive as Primitive
+from functrans.ir.primitive import Work as Work
 from functrans.ir.primitive import is_linear as is_linear
 from functrans.ir.primitive import linear as linear
 from functrans.ir.primitive import multilinear as multilinear
@@ -50,6 +51,7 @@ from functrans.passes import simplify as simplification
 from functrans.passes.cotangents import zeros
 from functrans.passes.nodes import LinearProgram as LinearProgram
 from functrans.primitives.elementwise import mul_strong_zero as mul_strong_zero
+from functrans.primitives.family import arithmetic as arithmetic
 from functrans.primitives.family import binary as binary
 from functrans.primitives.family import elementwise_primitive as elementwise_primitive
 from functrans.primitives.family import ternary as ternary
@@ -344,9 +346,9 @@ def _flags(who: str, jaxpr: Jaxpr, argnums: Positions, default: Sequence[int]) -
 __all__ = [
     "Atom", "Equation", "Expansion", "IndexMap", "Jaxpr", "Joint", "LinearOperand",
     "LinearProgram", "Literal", "Pointwise", "Primitive", "Read", "Reduction", "Routine",
-    "ShapedArray", "Structured", "Var", "Zero", "aval_of", "batch_jaxpr", "binary", "bind",
-    "elementwise_primitive", "evaluate", "is_linear", "jvp_jaxpr", "linear", "linearize_jaxpr",
-    "mul_strong_zero", "multilinear", "nondifferentiable", "simplify", "stage", "subjaxprs",
-    "ternary", "transpose_jaxpr", "unary", "user_function",
+    "ShapedArray", "Structured", "Var", "Work", "Zero", "arithmetic", "aval_of", "batch_jaxpr",
+    "binary", "bind", "elementwise_primitive", "evaluate", "is_linear", "jvp_jaxpr", "linear",
+    "linearize_jaxpr", "mul_strong_zero", "multilinear", "nondifferentiable", "simplify", "stage",
+    "subjaxprs", "ternary", "transpose_jaxpr", "unary", "user_function",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -1,6 +1,7 @@
 """``functrans.extend``: passes as functions of programs, and what authors of primitives get."""
 
 import ast
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import functrans as ft
 from functrans import extend
-from functrans.extend import ShapedArray
+from functrans.extend import ShapedArray, bind
 from helpers import assert_close
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -331,6 +332,155 @@ def test_a_primitive_from_outside_composes() -> None:
     program = ft.make_jaxpr(square)(x)
     assert [eqn.primitive for eqn in program.eqns] == [square_p]
     assert_close(extend.evaluate(extend.jvp_jaxpr(program), [x, x]), [x * x, 2 * x * x])
+
+
+def _primitives() -> tuple[Callable[..., Any], ...]:
+    """An elementwise operation, a movement and a sum, as an author of all three writes them."""
+    softsign_p = extend.unary(
+        "own_softsign",
+        lambda x: x / (1 + np.abs(x)),
+        lambda t, x, y: t / (1 + abs(x)) ** 2,
+        "x",
+        ufunc=np.sqrt,
+        lower=extend.Expansion(lambda x: (x / (1 + np.abs(x)),)),
+        work=extend.arithmetic,
+    )
+
+    def shift_batch(size: int, operands: Any, dims: Any, *, axis: int) -> Any:
+        outs = bind(shift_p, *operands, axis=axis + (axis >= dims[0]))
+        return outs, dims
+
+    def shift_lower(index: Any, avals: Any, output: int, *, axis: int) -> Any:
+        n = avals[0].shape[axis]
+        before = tuple(i - 1 if k == axis else i for k, i in enumerate(index))
+        wrapped = tuple(n - 1 if k == axis else i for k, i in enumerate(index))
+        return extend.Read(0, before, ((index[axis] - 1, n),)), extend.Read(0, wrapped)
+
+    def shift_transpose(cts: Any, operands: Any, *, axis: int) -> Any:
+        back = cts[0]
+        for _ in range(operands[0].shape[axis] - 1):
+            (back,) = bind(shift_p, back, axis=axis)
+        return (back,)
+
+    shift_p = extend.Primitive(
+        "own_shift",
+        impl=lambda x, *, axis: (np.roll(x, 1, axis),),
+        abstract_eval=lambda x, *, axis: (x.strong(),),
+        jvp=extend.linear,
+        transpose=shift_transpose,
+        batch=shift_batch,
+        lower=extend.IndexMap(shift_lower),
+    )
+
+    def total_batch(size: int, operands: Any, dims: Any, *, axes: Any) -> Any:
+        (dim,) = dims
+        moved = tuple(axis + (axis >= dim) for axis in axes)
+        return bind(total_p, *operands, axes=moved), (dim - sum(axis < dim for axis in moved),)
+
+    def total_aval(x: ShapedArray, *, axes: Any) -> Any:
+        return (ShapedArray(tuple(n for k, n in enumerate(x.shape) if k not in axes), x.dtype),)
+
+    def total_transpose(cts: Any, operands: Any, *, axes: Any) -> Any:
+        (x,) = operands
+        return (np.broadcast_to(np.expand_dims(cts[0], axes), x.shape),)
+
+    total_p = extend.Primitive(
+        "own_total",
+        impl=lambda x, *, axes: (np.sum(x, axis=axes),),
+        abstract_eval=total_aval,
+        jvp=extend.linear,
+        transpose=total_transpose,
+        batch=total_batch,
+        lower=extend.Reduction("sum"),
+        moves=True,
+    )
+
+    def shift(x: Any, axis: int) -> Any:
+        return bind(shift_p, x, axis=axis)[0]
+
+    def total(x: Any, axes: Any) -> Any:
+        return bind(total_p, x, axes=axes)[0]
+
+    return extend.user_function(softsign_p), shift, total
+
+
+def _of_numpy() -> tuple[Callable[..., Any], ...]:
+    def softsign(x: Any) -> Any:
+        return x / (1 + np.abs(x))
+
+    def shift(x: Any, axis: int) -> Any:
+        return np.roll(x, 1, axis)
+
+    def total(x: Any, axes: Any) -> Any:
+        return np.sum(x, axis=axes)
+
+    return softsign, shift, total
+
+
+def _chain(functions: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    softsign, shift, total = functions
+
+    def chain(x: Any) -> Any:
+        return total(shift(softsign(x * 2.0), 1) * shift(x, 0), (1,))
+
+    return chain
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_on_the_records_of_new_primitives_is_all_that_passes_ask() -> None:
+    own, known = _chain(_primitives()), _chain(_of_numpy())
+    softsign, shift, total = _primitives()
+    x = np.linspace(-1.0, 2.0, 12).reshape(3, 4)
+    for transform in (
+        lambda f: f,
+        ft.jacfwd,
+        ft.jacrev,
+        lambda f: ft.hessian(lambda x: np.sum(f(x))),
+        lambda f: ft.laplacian(lambda x: np.sum(f(x) ** 2)),
+        lambda f: lambda x: ft.jet(f, (x,), ([np.cos(x), x, x],))[1],
+    ):
+        expected = transform(known)(x)
+        assert_close(transform(own)(x), expected)
+        assert_close(ft.jit(transform(own))(x), expected)
+    batch = np.stack([x, -x], 1)
+    assert_close(ft.vmap(own, in_axes=1)(batch), np.stack([known(x), known(-x)]))
+
+    # sparsity: as exact as that of NumPy's
+    first = [ft.sparsity_pattern(f, x).toarray() for f in (own, known)]
+    np.testing.assert_array_equal(*first)
+    assert not first[0].all()
+    sums = [functools.partial(lambda f, x: np.sum(f(x)), f) for f in (own, known)]
+    np.testing.assert_array_equal(*[ft.sparsity_pattern(f, x, order=2).toarray() for f in sums])
+
+    # masks of selections go through movement and sums
+    x_of_zero = np.array([0.0, 2.0])
+    moved = ft.grad(lambda x: np.sum(np.where(x > 0, shift(shift(np.log(x), 0), 0), 0.0)))
+    assert_close(moved(x_of_zero), np.array([0.0, 0.5]))
+    summed = ft.grad(lambda x: np.where(x[0] > 0, total(np.log(x), (0,)), 0.0))
+    assert_close(summed(x_of_zero), np.zeros(2))
+
+    # costs
+    def cost(f: Any) -> Any:
+        found = ft.make_jaxpr(f)(x).cost()
+        return found.flops, found.transcendentals
+
+    assert cost(softsign) == (12, 0)
+    assert cost(lambda x: shift(x, 0)) == (0, 0)
+    assert cost(lambda x: total(x, (1,))) == (12, 0)
+
+    # memory: results of the sum are written to, operands of the movement are not
+    big = np.ones((200, 300))
+
+    def reused(x: Any) -> Any:
+        y = shift(x, 0)
+        return total(y, (1,)) * 2.0 + x[:, 0], y
+
+    program = ft.make_jaxpr(reused)(big)
+    for _ in range(3):
+        first, second = extend.evaluate(program, [big])
+        assert_close(first, np.full(200, 601.0))
+        assert_close(second, big)
+        assert_close(big, np.ones((200, 300)))
 
 
 PRIVATE = ("ir", "passes", "primitives", "control", "trace", "traces", "transforms", "staging")

@@ -296,10 +296,9 @@ def _roots(jaxpr: Jaxpr) -> dict[Var, Var]:
     """Per variable the one whose memory it may lie in; itself where it has its own."""
     roots: dict[Var, Var] = {var: var for var in (*jaxpr.constvars, *jaxpr.invars)}
     for eqn in jaxpr.eqns:
-        first = eqn.inputs[0] if eqn.inputs else None
-        is_view = eqn.primitive.memory != "own" and isinstance(first, Var)
+        first = eqn.inputs[0] if eqn.inputs and eqn.primitive.memory != "own" else None
         for var in eqn.outputs:
-            roots[var] = roots[first] if is_view and isinstance(first, Var) else var
+            roots[var] = roots[first] if isinstance(first, Var) else var
     return roots
 
 

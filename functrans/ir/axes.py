@@ -36,11 +36,6 @@ def reduced(axes: Sequence[int], rank: int) -> AxisMap:
     return [kept.index(m) if m in kept else None for m in range(rank)]
 
 
-def same(*avals: ShapedArray, **params: Any) -> list[AxisMap]:
-    """An ``axis_map``: operands and results have one shape, and elements do not mix."""
-    return [range(aval.ndim) for aval in avals]
-
-
 def along_axis(*avals: ShapedArray, axis: int, **params: Any) -> list[AxisMap]:
     """An ``axis_map``: what the parameter ``axis`` names is mixed."""
     return [without((axis,), aval.ndim) for aval in avals]

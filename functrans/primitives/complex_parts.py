@@ -145,7 +145,6 @@ complex_p: Primitive = Primitive(
     batch=_complex_batch,
     lower=pointwise("complex"),
     work=nothing,
-    memory="own",
 )
 
 
@@ -166,7 +165,6 @@ complex_abs_p: Primitive = Primitive(
     batch=_batch_of(lambda: complex_abs_p),
     lower=pointwise("complex_abs", cost=4),
     reasons=(("transpose", "not linear"),),
-    memory="own",
 )
 
 

@@ -346,7 +346,6 @@ dot_general_p = Primitive(
     transpose=_dot_general_transpose,
     batch=_dot_general_batch,
     lower=Routine(write_dot, dot_supports),
-    memory="own",
     axis_map=_dot_general_map,
     work=_dot_general_work,
 )

@@ -272,14 +272,6 @@ def _whole(window: Shape, shape: Shape) -> AxisMap:
     return [k if n == size else None for k, (n, size) in enumerate(zip(window, shape, strict=True))]
 
 
-def _slice_map(x: ShapedArray, *starts: ShapedArray, sizes: Shape) -> list[AxisMap]:
-    return [_whole(sizes, x.shape), *[()] * len(starts)]
-
-
-def _embed_map(v: ShapedArray, *starts: ShapedArray, shape: Shape) -> list[AxisMap]:
-    return [_whole(v.shape, shape), *[()] * len(starts)]
-
-
 def _update_map(
     x: ShapedArray, v: ShapedArray, *starts: ShapedArray, sizes: Shape
 ) -> list[AxisMap]:
@@ -295,7 +287,7 @@ dynamic_slice_p = Primitive(
     batch=_dynamic_slice_batch,
     lower=Routine(_dynamic_slice_lower),
     moves=True,
-    axis_map=_slice_map,
+    axis_map=lambda x, *starts, sizes: [_whole(sizes, x.shape), *[()] * len(starts)],
 )
 
 
@@ -350,7 +342,7 @@ dynamic_embed_p = Primitive(
     lower=Routine(_dynamic_embed_lower),
     moves=True,
     memory="own",
-    axis_map=_embed_map,
+    axis_map=lambda v, *starts, shape: [_whole(v.shape, shape), *[()] * len(starts)],
 )
 
 

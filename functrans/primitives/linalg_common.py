@@ -156,6 +156,16 @@ def cubic(factor: float) -> Callable[..., Work]:
     return work
 
 
+def substitutions(count: int) -> Callable[..., Work]:
+    """The ``work`` of some triangular systems with the last operand as right-hand side."""
+
+    def work(*avals: ShapedArray, **params: Any) -> Work:
+        b = avals[-1]
+        return Work(float(count * b.shape[-2] * b.size * complex_factor(*avals)))
+
+    return work
+
+
 # checks of avals --------------------------------------------------------------------------------
 
 

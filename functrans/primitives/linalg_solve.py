@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, Work, is_linear, nondifferentiable
+from functrans.ir.primitive import Primitive, is_linear, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot import matmul
@@ -46,7 +46,6 @@ from functrans.primitives.linalg_common import (
     check_dtype,
     check_matrices,
     check_stacks,
-    complex_factor,
     cubic,
     flat_stack,
     identity,
@@ -54,6 +53,7 @@ from functrans.primitives.linalg_common import (
     per_matrix,
     scipy_linalg,
     strict_lower,
+    substitutions,
     working_dtype,
 )
 from functrans.primitives.linalg_triangular import (
@@ -443,12 +443,6 @@ def _linear_solve_lower(
             convert(e, scratch, solution)
 
 
-def _linear_solve_work(*avals: ShapedArray, **params: Any) -> Work:
-    """Two triangular systems."""
-    b = avals[-1]
-    return Work(2.0 * b.shape[-2] * b.size * complex_factor(*avals))
-
-
 linear_solve_p: Primitive = Primitive(
     "linear_solve",
     impl=_linear_solve_impl,
@@ -460,7 +454,7 @@ linear_solve_p: Primitive = Primitive(
     lower=Routine(_linear_solve_lower, in_place=3),
     axis_map=of_systems,
     memory="own",
-    work=_linear_solve_work,
+    work=substitutions(2),
 )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, Work, is_linear
+from functrans.ir.primitive import Primitive, is_linear
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.dot import matmul
@@ -25,11 +25,11 @@ from functrans.primitives.linalg_common import (
     adjoint,
     check_matrices,
     check_stacks,
-    complex_factor,
     flat_stack,
     matrix_transpose,
     of_systems,
     scipy_linalg,
+    substitutions,
 )
 from functrans.primitives.structural import moveaxis, reshape, to_front, zeros_like_aval
 from functrans.trace import bind, shape_of
@@ -204,10 +204,6 @@ def _triangular_solve_lower(
         solve_triangle(e, matrix, x, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
 
 
-def _triangular_solve_work(a: ShapedArray, b: ShapedArray, **params: Any) -> Work:
-    return Work(float(a.shape[-1] * b.size * complex_factor(a, b)))
-
-
 def _triangular_solve_causal(
     a: ShapedArray, b: ShapedArray, *, lower: bool, trans: str, **params: Any
 ) -> tuple[int, int, bool]:
@@ -225,7 +221,7 @@ triangular_solve_p: Primitive = Primitive(
     lower=Routine(_triangular_solve_lower, in_place=1),
     axis_map=of_systems,
     memory="own",
-    work=_triangular_solve_work,
+    work=substitutions(1),
     causal=_triangular_solve_causal,
 )
 

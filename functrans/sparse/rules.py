@@ -319,17 +319,12 @@ def _conv_general(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[
 # tapes ------------------------------------------------------------------------------------------
 
 
-def _tape_add(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
+def _tape_broadcast(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
     return [sets.union([v.dep for v in operands], _shape(eqn))]
 
 
-def _tape_broadcast(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
-    return [_spread(sets, operands[0].dep, _shape(eqn))]
-
-
 def _tape_reshape(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
-    shape = _shape(eqn)
-    return [sets.move(operands[0].dep, lambda places: places.reshape(shape))]
+    return [sets.move(operands[0].dep, lambda places: places.reshape(_shape(eqn)))]
 
 
 def _tape_sum(sets: Sets, eqn: Equation, operands: Sequence[Value]) -> list[Dependence]:
@@ -365,8 +360,7 @@ RULES: dict[str, Rule] = {
     "dot_general": _dot_general,
     **products.RULES,
     "conv_general": _conv_general,
-    "tape_add": _tape_add,
-    "tape_broadcast_to": _tape_broadcast,
+    **dict.fromkeys(("tape_add", "tape_broadcast_to"), _tape_broadcast),
     "tape_reshape": _tape_reshape,
     "tape_sum_to": _tape_sum,
 }

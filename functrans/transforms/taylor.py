@@ -347,13 +347,7 @@ def _call(
 
 
 def _loop(
-    primitive: Primitive,
-    values: Sequence[Any],
-    own: list[Coefficients | None],
-    order: int,
-    *,
-    jaxpr: Jaxpr,
-    **params: Any,
+    primitive: Primitive, values: Any, own: Any, order: int, *, jaxpr: Jaxpr, **_: Any
 ) -> Any:
     """A loop under a policy of reverse mode, as a call of the plain one."""
     return _call(jit_p, values, own, order, jaxpr=jaxpr, name=jaxpr.name)
