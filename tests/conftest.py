@@ -34,8 +34,15 @@ settings.load_profile("functrans")
 
 
 def pytest_collection_finish() -> None:
-    """The garbage collector need not go through a hundred thousand tests: that takes seconds."""
+    """The garbage collector need not go through thousands of tests: that takes seconds."""
     gc.freeze()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nor through what the tests of a file leave in caches, from then on."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,11 +7,10 @@ import does not count.
 """
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from cases import each
 
@@ -300,8 +299,12 @@ def _name(path: Path) -> str:
 
 
 FILES = {_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
-MODULES = [pytest.param(name, id=name) for name in FILES]
+MODULES = list(FILES)
+
+
+@functools.cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse(FILES[name].read_text(encoding="utf-8"))
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
@@ -326,8 +329,9 @@ def _run_time(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _run_time(node)
 
 
+@functools.cache
 def _imports(name: str) -> set[str]:
-    return {module for node in _run_time(TREES[name]) for module in _imported(node)} - {name}
+    return {module for node in _run_time(_tree(name)) for module in _imported(node)} - {name}
 
 
 def _places(text: str) -> dict[str, int]:
@@ -387,7 +391,7 @@ def test_no_import_of_functrans_is_deferred(name: str) -> None:
     """Not inside functions, and not by name."""
     if name in MAY_DEFER:
         return
-    tree = TREES[name]
+    tree = _tree(name)
     at_top = {id(node) for node in tree.body}
     for node in _run_time(tree):
         for imported in _imported(node):
@@ -399,13 +403,13 @@ def test_no_import_of_functrans_is_deferred(name: str) -> None:
 
 @each("name", MODULES)
 def test_no_relative_imports(name: str) -> None:
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(_tree(name)):
         assert not (isinstance(node, ast.ImportFrom) and node.level), ast.unparse(node)
 
 
 @each("name", MODULES)
 def test_slow_libraries_are_imported_at_first_use(name: str) -> None:
-    for node in TREES[name].body:
+    for node in _tree(name).body:
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

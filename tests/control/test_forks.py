@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 import functrans as ft
 import functrans.numpy as fnp
+from cases import each
 from functrans.control.forks import LIMIT, forked
 from functrans.errors import ConcretizationError, PathLimitError
 
@@ -133,8 +134,8 @@ CONSUMERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # kinks
-@pytest.mark.parametrize("consumer", CONSUMERS)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("consumer", CONSUMERS, one_of=3)
+@each("name", FUNCTIONS, by="name")
 def test_choices_are_those_of_where(name: str, consumer: str) -> None:
     decides, where = FUNCTIONS[name]
     if (name, consumer) in (("several", "brentq"), ("kinds", "brentq")):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import IS_FULL
+
 from .common import (
     FOUND,
     Died,
@@ -27,7 +29,7 @@ from .grammar import NOT_DRAWN, functions_drawn
 from .programs import Program
 from .reference import PLAIN
 
-# Cases per test of a kind: a few seconds each.
+# Cases per test of a kind, a few seconds each in the full run; a third of them otherwise.
 CHUNKS = [
     ("programs", 0, 50),
     ("programs", 50, 50),
@@ -48,6 +50,7 @@ FOUND_CASES = sorted(FOUND.glob("*.json"))
 def test_random_cases_pass(name: str, first: int, count: int) -> None:
     report = Report()
     failures: list[Failure] = []
+    count = count if IS_FULL else max(3, count // 3)
     with Sandbox() as sandbox:
         for seed in range(first, first + count):
             check_seed(sandbox, kind_named(name), seed, report, failures.append)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import share
 from functrans.errors import FunctransError
 from plain import programs
 
@@ -131,7 +132,7 @@ def test_what_is_not_compiled_is_refused(name: str) -> None:
         ft.jit(program.main, specialize=True)(program.POINT)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in TRACED if kind == "main"])
+@pytest.mark.parametrize("name", share([name for name, kind in TRACED if kind == "main"], 3))
 def test_second_derivatives_are_those_of_gradients(name: str) -> None:
     program = _program(name)
     point = np.asarray(program.POINT, float)
