@@ -1,14 +1,22 @@
-"""What holds for every test: fixed seeds, one BLAS thread, no state left behind.
+"""What holds for every test: fixed seeds, one BLAS thread, a cache, no state left behind.
 
 Warnings are errors and expected failures are strict by ``pyproject.toml``.
 """
-# ruff: noqa: E402  # the number of BLAS threads is read when NumPy is imported
+# ruff: noqa: E402  # the environment is read when NumPy and functrans are imported
 
 import os
 
 # Parallel BLAS in parallel test processes is slower than none.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+from pathlib import Path
+
+# Machine code of the tests is kept from run to run, by the text of functrans's sources, beside
+# pytest's own cache: it neither fills nor clears the user's.
+_CACHE = Path(__file__).parents[1] / ".pytest_cache" / "functrans"
+os.environ.setdefault("FUNCTRANS_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("FUNCTRANS_CACHE_SIZE_MB", "512")
 
 import gc
 from collections.abc import Iterator
