@@ -420,9 +420,9 @@ NARROW: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", IN_PROGRAMS)
-@pytest.mark.parametrize("shape", NARROW)
-@pytest.mark.parametrize("masked", ["neither", "first", "second"])
+@each("name", IN_PROGRAMS, by="name", one_of=3)
+@each("shape", NARROW)
+@each("masked", ["neither", "first", "second"])
 def test_narrow_masks_leave_programs_in_full(name: str, shape: str, masked: str) -> None:
     def inner(pair: Any) -> Any:
         t, u = pair

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import each
+from cases import each, share
 from compiler.routine_harness import program, run, same_bits, serves
 from functrans.ir.lowering import Routine
 from functrans.primitives import convolution as cv
@@ -261,8 +261,9 @@ LANES = (
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumulative(dtype: np.dtype, reverse: bool) -> None:
-    for seed, (shape, axis) in enumerate(LANES):
-        rng = np.random.default_rng([seed, DTYPES.index(dtype)])
+    number = DTYPES.index(dtype)
+    for seed, (shape, axis) in share(list(enumerate(LANES)), 3, number + reverse):
+        rng = np.random.default_rng([seed, number])
         x, a = values(rng, shape, dtype), values(rng, shape, dtype)
         params = {"axis": axis, "reverse": reverse}
         check(cu.cumsum_p, x, **params)
@@ -278,8 +279,9 @@ SIZES = (1, 2, 3, 4, 5, 16, 17, 20, 33, 64, 65, 257, 1000)
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_argmax_argmin(dtype: np.dtype) -> None:
-    for seed, size in enumerate((*SIZES, 5000)):
-        rng = np.random.default_rng([seed, DTYPES.index(dtype)])
+    number = DTYPES.index(dtype)
+    for seed, size in share(list(enumerate((*SIZES, 5000))), 3, number):
+        rng = np.random.default_rng([seed, number])
         for shape, axis in (((2, size), 1), ((size, 3), 0)):
             x = values(rng, shape, dtype, special=seed % 2 == 0)
             check(rd.argmax_p, x, axis=axis)
@@ -288,8 +290,9 @@ def test_argmax_argmin(dtype: np.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_sorts(dtype: np.dtype) -> None:
-    for seed, size in enumerate(SIZES):
-        rng = np.random.default_rng([seed, DTYPES.index(dtype)])
+    number = DTYPES.index(dtype)
+    for seed, size in share(list(enumerate(SIZES)), 3, number):
+        rng = np.random.default_rng([seed, number])
         shape, axis = ((2, size), 1) if seed % 2 else ((size, 3), 0)
         x = values(rng, shape, dtype)
         check(so.sort_p, x, axis=axis, stable=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from cases import share
+from cases import each, share
 from functrans.errors import FunctransError
 from plain import programs
 
@@ -97,7 +97,7 @@ def _scaled(derivative: Any, point: Any, axes: int = 1) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize(("name", "kind"), TRACED)
+@each(("name", "kind"), TRACED, by="name", one_of=2)
 def test_derivatives_are_those_of_differences(name: str, kind: str) -> None:
     program = _program(name)
     function, point = getattr(program, kind), program.POINT
