@@ -26,6 +26,8 @@ from functrans import state
 Test = Callable[..., None]
 T = TypeVar("T")
 
+_PARAMETERS = type(pytest.param())
+
 IS_FULL = os.environ.get("FUNCTRANS_TEST_FULL", "") not in ("", "0")
 """Whether sweeps run all of their cases."""
 
@@ -113,7 +115,7 @@ def each(
 
 def _case(names: list[str], value: Any, k: int, ids: Callable[[Any], str] | str | None) -> Case:
     name = ids if isinstance(ids, str) else None
-    if hasattr(value, "marks"):
+    if isinstance(value, _PARAMETERS):
         if value.marks:
             raise TypeError(f"a case has no marks of its own: {value}")
         value, name = value.values, value.id
@@ -182,7 +184,8 @@ def _run_all(cases: list[Case], call: Callable[[Case], None]) -> None:
       Skipped: if every case is skipped.
       BaseExceptionGroup: if cases fail.
     """
-    failed: dict[str, BaseException] = {}
+    failed: list[str] = []
+    failures: list[BaseException] = []
     skipped = []
     for case in cases:
         try:
@@ -192,9 +195,10 @@ def _run_all(cases: list[Case], call: Callable[[Case], None]) -> None:
             skipped.append(skip)
         except (Exception, pytest.fail.Exception) as failure:
             failure.add_note(f"in the case {case.name}")
-            failed[case.name] = failure
+            failed.append(case.name)
+            failures.append(failure)
     if failed:
         message = f"{len(failed)} of {len(cases)} cases fail: {', '.join(failed)}"
-        raise BaseExceptionGroup(message, list(failed.values()))
+        raise BaseExceptionGroup(message, failures)
     if len(skipped) == len(cases):
         pytest.skip(str(skipped[0]) if skipped else "no case has such a name")
