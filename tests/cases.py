@@ -49,10 +49,12 @@ def no_state_left_behind() -> Iterator[None]:
     random.seed(0)
     assert not state.open_traces.get()
     config, errors = state.current_config.get(), np.geterr()
-    yield
-    traces = state.open_traces.get()
-    if traces:
-        state.open_traces.set(())  # so that the next test does not fail for this one
+    try:
+        yield
+    finally:
+        traces = state.open_traces.get()
+        if traces:
+            state.open_traces.set(())  # so that the next test does not fail for this one
     assert not traces, f"open traces after the test: {[trace.label for trace in traces]}"
     assert state.current_config.get() == config, "the configuration was changed"
     assert state.name_scope.get() == "", "a name scope is open"
