@@ -19,7 +19,7 @@ os.environ.setdefault("FUNCTRANS_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("FUNCTRANS_CACHE_SIZE_MB", "512")
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 import pytest
@@ -41,8 +41,19 @@ settings.register_profile(
 settings.load_profile("functrans")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without the garbage collector, for all of it is kept."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """The garbage collector need not go through thousands of tests: that takes seconds."""
+    gc.set_threshold(10_000, 20, 20)
     gc.freeze()
 
 
