@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans import functional
 from functrans.transforms.directions import cheapest_passes
 
@@ -166,8 +167,8 @@ print(peak)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-@pytest.mark.parametrize("traced", [True, False])
-@pytest.mark.parametrize("name", RUNS)
+@each("traced", [True, False], one_of=2)
+@each("name", RUNS, by="name")
 def test_a_hessian_of_two_thousand_parameters_within_200_megabytes(name: str, traced: bool) -> None:
     code = MODEL.replace("BUDGET", "200_000_000").replace("TRACED", str(traced)) + RUNS[name]
     code += REPORT.replace("TRACED", str(traced))

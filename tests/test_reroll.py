@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from cases import each
 from functrans.control.loops import scan_p
 from functrans.control.reroll import reroll
 from functrans.ir.avals import ShapedArray, aval_of_plain
@@ -266,8 +267,8 @@ def derivative(case: Case, order: int) -> tuple[Function, tuple[Any, ...]]:
     return product, case.args
 
 
-@pytest.mark.parametrize("order", [0, 1, 2], ids=["value", "gradient", "hvp"])
-@pytest.mark.parametrize("name", CASES)
+@each("order", [0, 1, 2], ids=["value", "gradient", "hvp"], one_of=2)
+@each("name", CASES, by="name")
 def test_unrolled_loops_are_rolled_to_the_same_bits(name: str, order: int) -> None:
     case = CASES[name]
     fun, args = derivative(case, order)

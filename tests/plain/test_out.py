@@ -100,7 +100,7 @@ HOW = ["method, keyword", "method, place", "function, keyword", "function, place
 
 @each("how", HOW)
 @each("target", TARGETS)
-@each("source", SOURCES, by="source")
+@each("source", SOURCES, by="source", one_of=2)
 @each("case", CASES, ids=lambda case: f"{case[0]} {case[3]}")
 def test_results_are_written_to_out(case: Any, source: str, target: str, how: str) -> None:
     name, args, kwargs, shape = case

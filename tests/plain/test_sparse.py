@@ -168,7 +168,7 @@ def _is_offered(operation: str, kind: str, layout: str) -> bool:
     return True
 
 
-@each("operation", OPERATIONS, by="operation")
+@each("operation", OPERATIONS, by="operation", one_of=3)
 @each(("kind", "layout"), MATRICES)
 def test_an_operation_is_that_of_scipy(kind: str, layout: str, operation: str) -> None:
     if not _is_offered(operation, kind, layout):
@@ -177,7 +177,7 @@ def test_an_operation_is_that_of_scipy(kind: str, layout: str, operation: str) -
     check(lambda x: dense(apply(_triplets(make, x), x)), jit=layout == "csr")
 
 
-@each("operation", ["itself", "product", "congruence", "part", "solve"], by="operation")
+@each("operation", ["itself", "product", "congruence", "part", "solve"], by="operation", one_of=3)
 @each("construction", CONSTRUCTIONS)
 @each(("kind", "layout"), MATRICES)
 def test_a_construction_is_that_of_scipy(
@@ -569,7 +569,7 @@ def _replace_data(d: Any, K: Any, V: Any, x: Any) -> None:
 @each("change", [_scale, _scale_data, _scale_matrix, _divide_matrix,
                                     _scale_other, _write, _write_data, _replace_data])  # fmt: skip
 @each("of", OF_MATRIX)
-@each("over", OVER_DATA, by="over")
+@each("over", OVER_DATA, by="over", one_of=3)
 def test_matrices_share_the_memory_of_their_data_as_those_of_scipy(
     over: str, of: str, change: Any
 ) -> None:
