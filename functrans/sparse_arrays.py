@@ -22,8 +22,9 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.gather_scatter import accumulate_p
+from functrans.primitives.linalg_common import matrix_transpose
 from functrans.primitives.sparse_products import FLIPPED, check_pattern, csr_matmul, rows_of
-from functrans.primitives.structural import cast, moveaxis, reshape, transpose
+from functrans.primitives.structural import cast, moveaxis, reshape
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 _STATIC = {"static": True}
@@ -302,14 +303,9 @@ def matmul(a: Any, b: Any) -> Any:
         return _left(as_sparse(a), b, (tuple(a.shape), np.shape(b)))
     x = a if isinstance(a, Tracer) else np.asarray(a)
     ndim = len(shape_of(x))
-    last = _last_two_swapped(x) if ndim > 1 else x
+    last = matrix_transpose(x) if ndim > 1 else x
     out = _left(as_sparse(b).T, last, (shape_of(x), tuple(b.shape)))
-    return _last_two_swapped(out) if ndim > 1 else out
-
-
-def _last_two_swapped(x: Any) -> Any:
-    ndim = len(shape_of(x))
-    return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    return matrix_transpose(out) if ndim > 1 else out
 
 
 def _left(a: SparseArray, x: Any, shapes: tuple[Any, Any]) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number
+from functrans.emitter.routine import strides_of
 from functrans.emitter.types import I64, POINTER, Type, Value
 
 ALIGNMENT = 64
@@ -72,11 +73,7 @@ class Stored:
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index to the next, per axis."""
-        strides, step = [], 1
-        for extent in reversed(self.shape):
-            strides.append(step)
-            step *= extent
-        return tuple(reversed(strides))
+        return strides_of(self.shape)
 
     @property
     def size(self) -> int:

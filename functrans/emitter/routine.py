@@ -23,6 +23,15 @@ from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import I64, POINTER, Type, Value
 
 
+def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements from one index to the next, per axis of an array in C order."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
 @dataclass(frozen=True, slots=True)
 class Array:
     """An array in memory, C-contiguous.
@@ -45,11 +54,7 @@ class Array:
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index to the next, per axis."""
-        strides, step = [], 1
-        for extent in reversed(self.shape):
-            strides.append(step)
-            step *= extent
-        return tuple(reversed(strides))
+        return strides_of(self.shape)
 
     def reshape(self, *shape: int) -> Array:
         """The same memory with other extents."""

@@ -23,6 +23,7 @@ from functrans.numpy.dispatch import has_tracer, store
 from functrans.numpy.dispatch import lifted as lifted
 from functrans.operators import fresh as fresh
 from functrans.operators import register_view
+from functrans.primitives import elementwise as ew
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
 from functrans.staging import has_answer
@@ -314,3 +315,9 @@ def shares_memory(base: Any, out: Any) -> bool | None:
     if type(first) is not np.ndarray or type(second) is not np.ndarray:
         return None
     return bool(np.may_share_memory(first, second))
+
+
+def truth(a: Any) -> Any:
+    """The array as booleans: whether elements are not zero."""
+    x = as_array(a)
+    return x if dtype_of(x).kind == "b" else ew.not_equal(x, 0)

@@ -26,6 +26,7 @@ from functrans.numpy.common import (
     fresh,
     is_given,
     stored,
+    truth,
 )
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
@@ -204,7 +205,7 @@ def any(  # NumPy's name
 ) -> Any:
     """Whether any element is nonzero."""
     return reduced(
-        "any", _truth(a), axis, out, keepdims, NO_VALUE, where, red.reduce_any, ew.logical_or, False
+        "any", truth(a), axis, out, keepdims, NO_VALUE, where, red.reduce_any, ew.logical_or, False
     )
 
 
@@ -214,20 +215,15 @@ def all(  # NumPy's name
 ) -> Any:
     """Whether all elements are nonzero."""
     return reduced(
-        "all", _truth(a), axis, out, keepdims, NO_VALUE, where, red.reduce_all, ew.logical_and, True
+        "all", truth(a), axis, out, keepdims, NO_VALUE, where, red.reduce_all, ew.logical_and, True
     )
-
-
-def _truth(a: Any) -> Any:
-    x = as_array(a)
-    return x if dtype_of(x).kind == "b" else ew.not_equal(x, 0)
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Number of nonzero elements."""
     return reduced(
-        "count_nonzero", cast(_truth(a), np.int64), axis, None, keepdims, NO_VALUE, NO_VALUE,
+        "count_nonzero", cast(truth(a), np.int64), axis, None, keepdims, NO_VALUE, NO_VALUE,
         structural.reduce_sum, ew.add, 0,
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ from functrans.numpy.common import (
     needs_size,
     refuse_plain_target,
     stored,
+    truth,
     value_of,
 )
 from functrans.numpy.dispatch import implements
@@ -65,11 +66,6 @@ def where(
     return ew.where(mask, as_operand(x), as_operand(y))
 
 
-def _truth(a: Any) -> Any:
-    x = as_array(a)
-    return x if dtype_of(x).kind == "b" else ew.not_equal(x, 0)
-
-
 @implements(np.flatnonzero, own=("size", "fill_value"))
 def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
     """Positions of nonzero elements of the flattened array.
@@ -80,7 +76,7 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
         ones are ``fill_value``.
       fill_value: position given where there are less than ``size``.
     """
-    mask = flat(_truth(a))
+    mask = flat(truth(a))
     if size is None:
         if not is_known(mask):
             raise needs_size("flatnonzero", mask)
@@ -94,7 +90,7 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
 @implements(np.nonzero, own=("size", "fill_value"))
 def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, ...]:
     """Positions of nonzero elements, one array per axis; ``size`` as for ``flatnonzero``."""
-    mask = _truth(a)
+    mask = truth(a)
     shape = shape_of(mask)
     if size is None:
         if not is_known(mask):
@@ -116,7 +112,7 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, .
 @implements(np.argwhere, own=("size", "fill_value"))
 def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     """Positions of nonzero elements, one row each; ``size`` as for ``flatnonzero``."""
-    mask = _truth(a)
+    mask = truth(a)
     if size is None:
         if not is_known(mask):
             raise needs_size("argwhere", mask)
@@ -201,7 +197,7 @@ def compress(
 
     With ``size`` there are so many, filled up with ``fill_value`` or cut off.
     """
-    mask = _truth(condition)
+    mask = truth(condition)
     if len(shape_of(mask)) != 1:
         raise ValueError("condition must be a 1-d array")
     if size is None:
@@ -225,7 +221,7 @@ def _head(x: Any, n: int) -> Any:
 @implements(np.extract, own=("size", "fill_value"))
 def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
     """Elements where a condition holds; ``size`` as for ``compress``."""
-    mask = flat(_truth(condition))
+    mask = flat(truth(condition))
     if size is None and not is_known(mask):
         raise needs_size("extract", mask)
     return compress.traced(mask, flat(as_array(arr)), 0, size=size, fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
@@ -365,7 +361,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write values one after the other to where a mask holds, in a traced array."""
     target = arr
     refuse_plain_target("place", target)
-    condition = _truth(mask)
+    condition = truth(mask)
     values = flat(as_array(vals))
     if shape_of(values) == (1,):
         values = structural.reshape(cast(values, dtype_of(target)), ())
@@ -386,7 +382,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         return
     shape = shape_of(target)
     new = structural.reshape(repeated(values, math.prod(shape)), shape)
-    condition = structural.reshape(_truth(mask), shape)
+    condition = structural.reshape(truth(mask), shape)
     assign(target, ew.where(condition, cast(new, dtype_of(target)), target))
 
 

@@ -26,6 +26,7 @@ from functrans.primitives.routine_loops import (
     copy_run,
     extremum,
     fill_run,
+    index_number,
     load_run,
     nest,
     plus,
@@ -359,7 +360,7 @@ def is_last_write_lower(
     winner = e.workspace((max(math.prod(extents), 1),), dtype)
     for is_second in (False, True):
         with _each_write(e, indices) as (place, number, inside, _):
-            own = e.cast(_integer(e, number), dtype)
+            own = e.cast(index_number(e, number), dtype)
             if not is_second:
                 with _where(e, inside):
                     e.write(winner, place, own)
@@ -370,12 +371,6 @@ def is_last_write_lower(
             if inside is not None:
                 is_last = type(is_last)(is_last.dtype, (e.b.and_(is_last.value, inside),))
             e.write(out, number, is_last)
-
-
-def _integer(e: Routines, index: Value) -> Number:
-    """An index as a number."""
-    zero = e.constant(np.int64, 0)
-    return type(zero)(zero.dtype, (index,))
 
 
 def neighbour_writes_lower(
@@ -393,10 +388,10 @@ def neighbour_writes_lower(
         set_bytes(e, array, zero, array.size, 255)
     with _each_write(e, indices) as (place, number, inside, _), _where(e, inside):
         previous = e.read(latest, place)
-        e.write(latest, place, _integer(e, number))
+        e.write(latest, place, index_number(e, number))
         with e.b.when(e.b.icmp("sge", previous.value, zero)):
             e.write(before, number, previous)
-            e.write(after, previous.value, _integer(e, number))
+            e.write(after, previous.value, index_number(e, number))
 
 
 # along one axis ---------------------------------------------------------------------------------

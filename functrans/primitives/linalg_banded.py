@@ -38,7 +38,6 @@ from functrans.primitives.linalg_common import (
     flat_stack,
     needed_scipy_linalg,
     of_systems,
-    working_dtype,
 )
 from functrans.primitives.linalg_matrix_functions import check_one_dtype
 from functrans.primitives.linalg_triangular import TRANS_CODE, TRANSPOSED, fold_batch
@@ -58,7 +57,7 @@ def _banded_solve_impl(ab: Any, b: Any, *, bands: tuple[int, int], trans: str) -
     if not b.size:
         return (out,)
     lapack = needed_scipy_linalg("banded_solve").lapack
-    dtype = working_dtype(b.dtype)
+    dtype = double_of(b.dtype)
     letter = LETTER[dtype.char]
     factorize, solve = (getattr(lapack, letter + name) for name in ("gbtrf", "gbtrs"))
     low, high = bands

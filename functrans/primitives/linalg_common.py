@@ -259,8 +259,3 @@ def flat_stack(x: np.ndarray) -> np.ndarray:
     """``[..., m, n]`` to ``[stack, m, n]``."""
     shape = x.shape
     return x.reshape(math.prod(shape[:-2]), *shape[-2:])
-
-
-def working_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which NumPy's linear algebra computes: double precision always."""
-    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)

@@ -46,7 +46,6 @@ from functrans.primitives.linalg_common import (
     frobenius_product,
     matrix_transpose,
     per_matrix,
-    working_dtype,
 )
 from functrans.primitives.movement import concatenate
 from functrans.primitives.routine_loops import Variable
@@ -384,7 +383,7 @@ def _cofactor_of_diagonal(s: np.ndarray, directions: list[np.ndarray]) -> np.nda
 
 
 def _cofactor_impl(a: Any, *directions: Any) -> tuple[Any, ...]:
-    work = working_dtype(a.dtype)
+    work = double_of(a.dtype)
     matrices = flat_stack(a).astype(work, copy=False)
     flat = [flat_stack(h).astype(work, copy=False) for h in directions]
     out = np.empty(matrices.shape, work)

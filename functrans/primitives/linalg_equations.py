@@ -17,6 +17,7 @@ from functrans.errors import ShapeError
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear
 from functrans.primitives.dot import matmul
+from functrans.primitives.fortran import double_of
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     adjoint,
@@ -27,7 +28,6 @@ from functrans.primitives.linalg_common import (
     matrix_transpose,
     needed_scipy_linalg,
     per_matrix,
-    working_dtype,
 )
 from functrans.primitives.linalg_det import inv
 from functrans.primitives.linalg_matrix_functions import BY_SCIPY, check_one_dtype
@@ -41,7 +41,7 @@ def _sylvester_impl(a: Any, b: Any, q: Any) -> tuple[Any, ...]:
     solve = needed_scipy_linalg("sylvester").solve_sylvester
     out = np.empty(q.shape, q.dtype)
     if q.size:
-        dtype = working_dtype(q.dtype)
+        dtype = double_of(q.dtype)
         wide = (m.astype(dtype, copy=False) for m in (a, b, q))
         for *equation, x in zip(*map(flat_stack, (*wide, out)), strict=True):
             x[...] = solve(*equation)
@@ -118,7 +118,7 @@ def _riccati_impl(
     linalg = needed_scipy_linalg("riccati")
     solve = linalg.solve_discrete_are if is_discrete else linalg.solve_continuous_are
     out = np.empty(q.shape, q.dtype)
-    dtype = working_dtype(q.dtype)
+    dtype = double_of(q.dtype)
     wide = (m.astype(dtype, copy=False) for m in (a, b, q, r, e, s))
     for *matrices, e_one, s_one, x in zip(*map(flat_stack, (*wide, out)), strict=True):
         options = {"e": e_one if has_e else None, "s": s_one if has_s else None}

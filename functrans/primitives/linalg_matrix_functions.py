@@ -31,6 +31,7 @@ import numpy as np
 
 from functrans.ir.avals import ShapedArray, Zero
 from functrans.ir.primitive import Primitive, is_linear
+from functrans.primitives.fortran import double_of
 from functrans.primitives.linalg_common import (
     NOT_LINEAR,
     check_dtype,
@@ -40,7 +41,6 @@ from functrans.primitives.linalg_common import (
     matrix_transpose,
     needed_scipy_linalg,
     per_matrix,
-    working_dtype,
 )
 from functrans.primitives.linalg_parlett import (
     NumberFunction,
@@ -64,7 +64,7 @@ def _evaluate(a: np.ndarray, name: FunctionName) -> Any:
         return number_function(a, name)
     linalg = needed_scipy_linalg(name)
     is_real = a.dtype.kind != "c"
-    a = a.astype(working_dtype(a.dtype), copy=False)
+    a = a.astype(double_of(a.dtype), copy=False)
     if not is_real and name != "expm" and not a.imag.any():
         a = a.real  # quicker, and what SciPy gives for real matrices
     value = getattr(linalg, name)(a)
@@ -139,7 +139,7 @@ def _derivative(a: Any, directions: Sequence[Any], name: FunctionName) -> Any:
     if not all(map(np.isfinite, (*sizes, np.abs(a).max()))):
         return np.full_like(a, np.nan)
     scale = max(np.abs(a).max(), np.finfo(np.float64).tiny)
-    a = a.astype(working_dtype(dtype), copy=False)
+    a = a.astype(double_of(dtype), copy=False)
     directions = [
         e.astype(a.dtype) * (scale / size) for e, size in zip(directions, sizes, strict=True)
     ]

@@ -31,6 +31,7 @@ from functrans.primitives.fortran import (
     Interchanges,
     Status,
     convert,
+    double_of,
     each_matrix,
     exchange_rows,
     in_double,
@@ -54,7 +55,6 @@ from functrans.primitives.linalg_common import (
     scipy_linalg,
     strict_lower,
     substitutions,
-    working_dtype,
 )
 from functrans.primitives.linalg_triangular import (
     LAPACK_LETTER,
@@ -248,7 +248,7 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
 
 
 def _lu_factor_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
-    factors, pivots = factorize(a.astype(working_dtype(a.dtype), copy=False))
+    factors, pivots = factorize(a.astype(double_of(a.dtype), copy=False))
     if check and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():
         raise np.linalg.LinAlgError("Singular matrix")
     return factors, pivots
@@ -257,7 +257,7 @@ def _lu_factor_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
 def _lu_factor_aval(a: ShapedArray, *, check: bool) -> tuple[ShapedArray, ...]:
     check_matrices("lu_factor", a, square=True)
     return (
-        ShapedArray(a.shape, working_dtype(a.dtype)),
+        ShapedArray(a.shape, double_of(a.dtype)),
         ShapedArray(a.shape[:-1], INDEX_DTYPE),
     )
 

@@ -269,3 +269,9 @@ def beyond(e: Routines, x: Number, y: Number, is_max: bool) -> Number:
 def split_axis(shape: Shape, axis: int) -> tuple[int, int, int]:
     """Extents before, along and behind an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def index_number(e: Routines, index: Value) -> Number:
+    """An index as a number."""
+    zero = e.constant(np.int64, 0)
+    return type(zero)(zero.dtype, (index,))

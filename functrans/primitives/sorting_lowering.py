@@ -28,6 +28,7 @@ from functrans.primitives.routine_loops import (
     Counter,
     Variable,
     copy_run,
+    index_number,
     load_run,
     most_lanes,
     nest,
@@ -370,12 +371,6 @@ def sort_lower(
                 e.write(out, place(i), e.read(found.arrays[0], i))
 
 
-def _position(e: Routines, i: Value) -> Number:
-    """An index as a number."""
-    zero = e.constant(np.int64, 0)
-    return type(zero)(zero.dtype, (i,))
-
-
 def argsort_lower(
     e: Routines, operands: Sequence[Array], results: Sequence[Array], *, axis: int, stable: bool
 ) -> None:
@@ -403,7 +398,7 @@ def lexsort_lower(
             sorter = sorters[key.dtype]
 
             def item(i: Value, key: Array = key, number: int = number) -> Item:
-                position = e.read(out, place(i)) if number else _position(e, i)
+                position = e.read(out, place(i)) if number else index_number(e, i)
                 return e.read(key, place(position.value)), position
 
             found = sorter.sort(sorter.fill(item))
@@ -456,7 +451,7 @@ def _top_few(e: Routines, x: Array, values: Array, positions: Array, k: int) -> 
             b.branch(head)
             b.start(done)
             e.write(values, plus(e, target, at.get()), number)
-            e.write(positions, plus(e, target, at.get()), _position(e, i))
+            e.write(positions, plus(e, target, at.get()), index_number(e, i))
 
         with e.count(k) as i:
             insert(i, e.read(x, plus(e, source, i)), i)
@@ -487,7 +482,7 @@ def _top_sorted(e: Routines, x: Array, values: Array, positions: Array, k: int) 
             is_first = b.icmp("slt", i, b.index(room))
             is_larger = _precedes_downwards(e, number, least.get())
             with b.when(b.or_(is_first, is_larger)):
-                buffer.write(e, count.get(), (number, _position(e, i)))
+                buffer.write(e, count.get(), (number, index_number(e, i)))
                 count.set(plus(e, count.get(), 1))
             is_last = b.icmp("eq", i, b.index(length - 1))
             with b.when(b.or_(is_last, b.icmp("eq", count.get(), b.index(room)))):
@@ -536,7 +531,7 @@ def searchsorted_lower(
                 goes_on = b.not_(_precedes_nan_last(e, key, element))
             base = b.select(goes_on, moved, base)
             left -= half
-        e.write(out, place, _position(e, base))
+        e.write(out, place, index_number(e, base))
 
 
 # argmax, argmin ---------------------------------------------------------------------------------
@@ -556,7 +551,7 @@ def argextremum_lower(is_max: bool) -> Callable[..., None]:
         if inner == 1 and x.dtype.kind != "c" and length >= 4 * lanes:
             with e.count(outer) as lane:
                 start = e.b.mul(lane, e.b.index(length))
-                e.write(out, lane, _position(e, _first_extremum(e, x, start, length, is_max)))
+                e.write(out, lane, index_number(e, _first_extremum(e, x, start, length, is_max)))
             return
         with e.count(outer) as block:
             start = e.b.mul(block, e.b.index(length * inner))
@@ -667,7 +662,7 @@ def _extremum_rows(
         takes = _takes_over(e, number, before, is_max)
         truth = type(number)(np.dtype(bool), (takes,))
         best.set(e.select(truth, number, before))
-        found.set(e.select(truth, e.splat(_position(e, i), lanes), found.get()))
+        found.set(e.select(truth, e.splat(index_number(e, i), lanes), found.get()))
 
     if length <= _SHORT:
         for k in range(1, length):

@@ -34,6 +34,7 @@ from functrans.primitives.family import (
     unary,
     user_function,
 )
+from functrans.primitives.special_family import floating
 from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
@@ -66,15 +67,11 @@ def _of_one_formula(formula: Callable[..., Any], name: str) -> dict[str, Any]:
     }
 
 
-def _floating_of(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
-
-
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of arrays of one floating dtype as one of all plain operands."""
 
     def plain(*operands: Any) -> Any:
-        dtype = _floating_of(np.result_type(*operands))
+        dtype = floating(np.result_type(*operands))
         return function(*[np.asarray(x, dtype) for x in operands])[()]
 
     return plain
@@ -323,7 +320,7 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
     is_flat = b == 0
     if not (_is_integer(a) and _is_integer(b)):
         size = complex_parts.absolute(a)
-        dtype = _floating_of(dtype_of(size))
+        dtype = floating(dtype_of(size))
         limits = np.finfo(np.float32 if dtype.name == "bfloat16" else dtype)
         # elsewhere 1 / a is finite: the derivative of the slope in b
         is_flat = is_flat & ew.logical_not(size >= 4 * float(limits.smallest_normal))

@@ -26,6 +26,7 @@ from functrans import numpy as fnp
 from functrans.errors import ShapeError
 from functrans.ir.source import here
 from functrans.numpy.common import is_known, layout_of, value_of
+from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast, normalize_axis
@@ -95,9 +96,9 @@ def _filtered(x: Any, z: float, kind: str) -> Any:
     """Both recursions of one pole along the last axis."""
     dtype = dtype_of(x)
     n = shape_of(x)[-1]
-    real_dtype = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-    pole = np.array([-z], real_dtype)
-    start = fnp.sum(x * _start_weights(n, z, kind).astype(real_dtype), axis=-1, keepdims=True)
+    real = real_dtype(dtype)
+    pole = np.array([-z], real)
+    start = fnp.sum(x * _start_weights(n, z, kind).astype(real), axis=-1, keepdims=True)
     causal = recursive_filter(pole, fnp.concatenate((start, x[..., 1:]), axis=-1))
     last, before = causal[..., -1:], causal[..., -2:-1]
     if kind == "mirror":
@@ -107,7 +108,7 @@ def _filtered(x: Any, z: float, kind: str) -> Any:
     else:
         weights = z ** (np.arange(n) + 1.0)
         weights[-1] = 1.0
-        total = fnp.sum(causal * weights.astype(real_dtype), axis=-1, keepdims=True)
+        total = fnp.sum(causal * weights.astype(real), axis=-1, keepdims=True)
         end = total * (z / (z**n - 1))
     backward = fnp.concatenate((end, causal[..., -2::-1] * -z), axis=-1)
     return recursive_filter(pole, backward)[..., ::-1]
@@ -290,7 +291,7 @@ def evaluate(
         else:
             c = _folded(c + margin, n, mode)
         base = fnp.floor(c) if order % 2 else fnp.floor(c + 0.5)
-        fractions = _weights(cast(c - base, _real(dtype)), order)
+        fractions = _weights(cast(c - base, real_dtype(dtype)), order)
         first = cast(base, np.int64) - order // 2
         places.append([first + k for k in range(order + 1)])
         weights.append(fractions)
@@ -327,10 +328,6 @@ def _rounded(y: Any, dtype: np.dtype) -> Any:
     if dtype.kind != "b" and dtype.itemsize < 8:
         y = fnp.clip(y, float(np.iinfo(dtype).min), float(np.iinfo(dtype).max))
     return stored(fnp.maximum(y, 0.0) if dtype.kind == "u" else y, dtype)
-
-
-def _real(dtype: np.dtype) -> np.dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 @implements("ndimage.map_coordinates")

@@ -32,6 +32,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.primitives import activations, complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
+from functrans.primitives.complex_parts import is_complex
 from functrans.primitives.linalg_lstsq import norm_sqrt
 from functrans.trace import bind, dtype_of, shape_of
 
@@ -193,7 +194,7 @@ def _degenerate_variance(x: Any, axes: Axes) -> Any:
     """The variance without degrees of freedom: NaN or infinite, and so is its slope."""
     d = bind(structural.stop_gradient_p, _deviations(x, axes))[0]
     slope = ew.where(complex_parts.absolute(d) > 0, math.inf, math.nan)
-    if _is_complex(x):
+    if is_complex(x):
         x = complex_parts.real(x)
     slope = structural.cast(slope, dtype_of(x))
     value = structural.reduce_sum(complex_parts.absolute(d) ** 2, axes) / 0.0
@@ -264,7 +265,7 @@ std_mean = _spread("std_mean", "Standard deviation and mean.", with_mean=True)
 def vector_norm_of(x: Any, axes: Axes, p: float) -> Any:
     """The norm of vectors; its derivative is 0 where it is not defined."""
     if p == 2:
-        size = complex_parts.real(x * complex_parts.conjugate(x)) if _is_complex(x) else x * x
+        size = complex_parts.real(x * complex_parts.conjugate(x)) if is_complex(x) else x * x
         return norm_sqrt(structural.reduce_sum(size, axes))
     a = te.absolute(x)
     if p == math.inf:
@@ -278,10 +279,6 @@ def vector_norm_of(x: Any, axes: Axes, p: float) -> Any:
     if p == 1:
         return structural.reduce_sum(a, axes)
     return fnp.linalg.vector_norm(a, axis=axes, ord=p) if axes else a
-
-
-def _is_complex(x: Any) -> bool:
-    return dtype_of(x).kind == "c"
 
 
 def norm(

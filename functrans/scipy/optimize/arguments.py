@@ -110,7 +110,7 @@ def flat_constraints(
             if callable(jac):
                 jac = flat_derivative(function, jac, ())
             elif jac == "2-point":  # SciPy's default
-                jac = _matrix_of(function)
+                jac = matrix_of(function)
             hess: Any = each.hess
             is_default = hess is None or type(hess) is BFGS
             if callable(hess) and not isinstance(hess, HessianUpdateStrategy):
@@ -142,7 +142,9 @@ def _rows_of(function: ScipyFunction) -> Callable[[Any], np.ndarray]:
     return rows
 
 
-def _matrix_of(function: ScipyFunction) -> Callable[[Any], Any]:
+def matrix_of(function: ScipyFunction) -> Callable[[Any], Any]:
+    """The Jacobian of a function, as a matrix also for one result."""
+
     def matrix(x: Any) -> Any:
         jac = function.jac(x)
         return jac if jac.ndim == 2 else jac.reshape(1, -1)

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from functrans.scipy.optimize.arguments import finished, flat_bounds, flat_callback, flat_derivative
+from functrans.scipy.optimize.arguments import (
+    finished,
+    flat_bounds,
+    flat_callback,
+    flat_derivative,
+    matrix_of,
+)
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
 from functrans.transforms.arguments import traced_form
 
@@ -98,10 +104,7 @@ def least_squares(
         given = functools.partial(jac, **own) if own else jac
         jac = flat_derivative(function, given, args)
     elif jac is None:
-
-        def jac(x: Any) -> Any:
-            matrix = function.jac(x)
-            return matrix if matrix.ndim == 2 else matrix.reshape(1, -1)
+        jac = matrix_of(function)
 
     options: dict[str, Any] = {} if x_scale is None else {"x_scale": x_scale}
     if callback is not None:

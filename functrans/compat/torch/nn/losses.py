@@ -19,6 +19,7 @@ from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor
+from functrans.compat.torch.nn.module_texts import size_text
 from functrans.compat.torch.warned import warn_user
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -164,9 +165,9 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     check_tensor(name, "target", 2, target)
     if input.shape != target.shape:
         warn_user(
-            f"Using a target size ({_size(target)}) that is different to the input size "
-            f"({_size(input)}). This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size."
+            f"Using a target size ({size_text(target)}) that is different to the input size "
+            f"({size_text(input)}). This will likely lead to incorrect results due to "
+            "broadcasting. Please ensure they have the same size."
         )
         try:
             np.broadcast_shapes(input.shape, target.shape)
@@ -187,10 +188,6 @@ def _cannot_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError:
                 f"non-singleton dimension {axis}"
             )
     return RuntimeError(f"shapes {list(a)} and {list(b)} do not broadcast")
-
-
-def _size(x: Tensor) -> str:
-    return f"torch.Size([{', '.join(map(str, x.shape))}])"
 
 
 def mse_loss(
@@ -300,8 +297,8 @@ def binary_cross_entropy(
     check_tensor("binary_cross_entropy", "target", 2, target)
     if input.shape != target.shape:
         raise ValueError(
-            f"Using a target size ({_size(target)}) that is different to the input size "
-            f"({_size(input)}) is deprecated. Please ensure they have the same size."
+            f"Using a target size ({size_text(target)}) that is different to the input size "
+            f"({size_text(input)}) is deprecated. Please ensure they have the same size."
         )
     value = input._value
     if not isinstance(value, Tracer) and not ((value >= 0) & (value <= 1)).all():
@@ -330,7 +327,7 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError(
-            f"Target size ({_size(target)}) must be the same as input size ({_size(input)})"
+            f"Target size ({size_text(target)}) must be the same as input size ({size_text(input)})"
         )
     return _BCE_LOGITS(input, target, weight, pos_weight, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
 
@@ -513,7 +510,7 @@ def _checked_classes(
                 f"({value.shape[0] if value.shape else 1})."
             )
         raise RuntimeError(
-            f"Expected target size {list(expected)}, got {_size(target)}"
+            f"Expected target size {list(expected)}, got {size_text(target)}"
             if len(shape) > 2
             else f"size mismatch (got input: {list(shape)}, target: {list(value.shape)})"
         )
