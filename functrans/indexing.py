@@ -41,7 +41,7 @@ _NUMBERS = frozenset("fciub")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class IndexPlan:
     """An index taken apart, for an array of a shape.
 
     Attributes:
@@ -179,7 +179,7 @@ def _holds_tracer(part: Any) -> bool:
     )
 
 
-def plan(entries: list[Any], shape: Shape) -> Plan:
+def plan_index(entries: list[Any], shape: Shape) -> IndexPlan:
     """How to apply an index to an array of a shape.
 
     Raises:
@@ -225,7 +225,7 @@ def plan(entries: list[Any], shape: Shape) -> Plan:
     if len(arrays) > 1:
         _check_broadcast(arrays)
     is_full = all(part == _ALL for part in cut)
-    return Plan(
+    return IndexPlan(
         None if is_full else BasicIndex(tuple(cut)),
         tuple(arrays),
         tuple(axes),
@@ -346,7 +346,7 @@ def index_value(x: Any, index: Any, mode: str = "raise", fill_value: Any = None)
         return selected(x, *traced)
     if mode != "raise":
         entries = _ints_as_arrays(entries)
-    steps = plan(entries, shape_of(x))
+    steps = plan_index(entries, shape_of(x))
     if steps.cut is not None:
         x = slice_index(x, steps.cut)
     if steps.arrays:
@@ -360,7 +360,7 @@ def _ints_as_arrays(entries: list[Any]) -> list[Any]:
     return [np.asarray(part) if type(part) is int else part for part in entries]
 
 
-def _counted(steps: Plan, shape: Shape, mode: str) -> tuple[Any, ...]:
+def _counted(steps: IndexPlan, shape: Shape, mode: str) -> tuple[Any, ...]:
     """The index arrays; to be clipped, negative ones are counted from the end first."""
     if mode != "clip":
         return steps.arrays
@@ -372,7 +372,7 @@ def _counted(steps: Plan, shape: Shape, mode: str) -> tuple[Any, ...]:
     )
 
 
-def _arrangement(steps: Plan, shape: Shape) -> tuple[tuple[int, ...], Shape]:
+def _arrangement(steps: IndexPlan, shape: Shape) -> tuple[tuple[int, ...], Shape]:
     """How what was read, ``S + rest``, becomes the result: a permutation, then a reshape."""
     s = len(shape) - steps.layout.count("r")
     rest = s
@@ -475,7 +475,7 @@ def _written(
         _check_mask(mask, shape, 0)  # a selection: what is overwritten adds nothing to a derivative
         wide = mask.reshape(mask.shape + (1,) * (len(shape) - mask.ndim))
         return ew.where(wide, cast(value, dtype), x)
-    steps = plan(entries, shape)
+    steps = plan_index(entries, shape)
     cut = x if steps.cut is None else slice_index(x, steps.cut)
     if not steps.arrays:
         order, final = _arrangement(steps, shape_of(cut))
@@ -575,7 +575,7 @@ def plain_array(x: Any, dtype: Any = None) -> np.ndarray:
     return array
 
 
-def _slot(x: Any, steps: Plan) -> Shape:
+def _slot(x: Any, steps: IndexPlan) -> Shape:
     """The shape ``S + rest`` that an index selects."""
     shape = shape_of(x)
     s = np.broadcast_shapes(*map(shape_of_index, steps.arrays))

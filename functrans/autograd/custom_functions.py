@@ -94,12 +94,12 @@ def tensors_of(
         tensors = [
             v if v is None or isinstance(v, Tensor) else Tensor.of(_writable(v)) for v in values
         ]
-        yield tensors, functools.partial(value_of, None)
+        yield tensors, functools.partial(value_in, None)
         return
     trace = ImperativeTrace(label, is_plain=False)
     with tracing(trace, foreign):
         tensors = [v if v is None or isinstance(v, Tensor) else trace.tensor(v) for v in values]
-        yield tensors, functools.partial(value_of, trace)
+        yield tensors, functools.partial(value_in, trace)
 
 
 def _writable(value: Any) -> np.ndarray:
@@ -108,7 +108,7 @@ def _writable(value: Any) -> np.ndarray:
     return array if array.flags.writeable else array.copy()
 
 
-def value_of(trace: Any, x: Any) -> Any:
+def value_in(trace: Any, x: Any) -> Any:
     """The value of a tensor of a trace, or of a constant; other tensors as they are."""
     if not isinstance(x, Tensor):
         return x

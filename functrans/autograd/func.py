@@ -23,6 +23,7 @@ from functrans.autograd.func_modules import stack_module_state as stack_module_s
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import (
     OnValues,
+    argument_numbers,
     as_given,
     check_argnums,
     check_chunk,
@@ -30,7 +31,6 @@ from functrans.autograd.on_values import (
     check_results,
     check_tensors,
     conjugated,
-    numbers_of,
     returned,
     transformed,
     without_aux,
@@ -111,7 +111,7 @@ def grad_and_value(
       >>> grad_and_value(lambda x: x * x)(tensor(3.0))
       (tensor(6.), tensor(9.))
     """
-    numbers = numbers_of(argnums)
+    numbers = argument_numbers(argnums)
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
@@ -309,7 +309,7 @@ def jacrev(
     """
     check_chunk("jacrev", chunk_size)
     check = functools.partial(check_results, "vjp(f, *primals)", "f(*primals)", has_aux)
-    numbers = numbers_of(argnums)
+    numbers = argument_numbers(argnums)
     if chunk_size is None:
         transform = functools.partial(jacobian.jacrev, argnums=numbers, has_aux=has_aux)
     else:
@@ -370,7 +370,7 @@ def jacfwd(
             "directions; draw outside, and pass the tensor as an argument"
         )
     check = functools.partial(check_results, "jvp(f, primals, tangents)", "f(*primals)", has_aux)
-    numbers = numbers_of(argnums)
+    numbers = argument_numbers(argnums)
 
     def transform(f: OnValues) -> Callable[..., Any]:
         f.takes_writes = True

@@ -263,7 +263,7 @@ def transformed(
     return on_values.results(values)
 
 
-def numbers_of(argnums: Any) -> Any:
+def argument_numbers(argnums: Any) -> Any:
     """Numbers of arguments, a tuple if there are several."""
     if isinstance(argnums, (list, tuple)):
         return tuple(argnums)

@@ -53,7 +53,7 @@ _MAX_PLANS = 128
 
 
 @dataclass(slots=True, eq=False)
-class Plan:
+class OperationPlan:
     """What an operation is for one kind of operands.
 
     Attributes:
@@ -121,7 +121,9 @@ class Operation:
     def __init__(self, label: str, function: Callable[..., Any]) -> None:
         self.label = label
         self.function = function
-        self.plans: Recent[Hashable, Plan] = listed("plans of operations", Recent(_MAX_PLANS))
+        self.plans: Recent[Hashable, OperationPlan] = listed(
+            "plans of operations", Recent(_MAX_PLANS)
+        )
 
     def __repr__(self) -> str:
         """``Operation(Gelu)``."""
@@ -237,7 +239,7 @@ def _make_plan(
     values: Sequence[Any],
     nodes: Sequence[Any],
     static: dict[str, Any],
-) -> Plan:
+) -> OperationPlan:
     """Stage, linearize and analyse a function for operands like these."""
     positions = tuple([i for i, value in enumerate(values) if value is not None])
     is_many: list[bool] = []
@@ -266,7 +268,7 @@ def _make_plan(
     residuals = [roots.get(v) for v in jaxpr.outvars[n:] if isinstance(v, Var)]
     argument = dict(zip(jaxpr.invars, positions, strict=True))
     out_roots = [roots.get(v) if isinstance(v, Var) else None for v in jaxpr.outvars[:n]]
-    return Plan(
+    return OperationPlan(
         primal=jaxpr,
         run=partial(executable(jaxpr), *jaxpr.consts),
         linear=linear,
@@ -310,7 +312,9 @@ def _own(out: Any, values: Sequence[Any]) -> Any:
     return out if hasattr(out, "shape") else np.asarray(out)
 
 
-def _finished(plan: Plan, outs: list[Any], nodes: Sequence[Any], operands: Sequence[Any]) -> Any:
+def _finished(
+    plan: OperationPlan, outs: list[Any], nodes: Sequence[Any], operands: Sequence[Any]
+) -> Any:
     if not plan.is_many:
         result = Tensor.of(outs[0], nodes[0])
         if namespaces.has_torch:

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from functrans.plain.memory import Buffer, of_fields, settled
+from functrans.plain.memory import Buffer, settled, with_items
 from functrans.plain.memos import memo
 from functrans.plain.twin_classes import change_attributes
 from functrans.plain.twins import (
@@ -155,7 +155,7 @@ def _of_items(value: Any, items: list[Any], change: Callable[[Any], Any]) -> Any
     """A tuple, named or not, of other items; itself if they are the same."""
     if all(map(operator.is_, items, value)):
         return value
-    return tuple(items) if type(value) is tuple else of_fields(value, items, change)
+    return tuple(items) if type(value) is tuple else with_items(value, items, change)
 
 
 def _replace_items(value: Any, change: Callable[[Any], Any]) -> None:
@@ -210,7 +210,7 @@ def _give_set(value: Any) -> Any:
 def _give_tuple(value: Any) -> Any:
     items = list(map(given_back, value))
     if getattr(value, "__dict__", None):  # what its class keeps beside them is given back, too
-        return of_fields(value, items, given_back)
+        return with_items(value, items, given_back)
     return _of_items(value, items, given_back)
 
 

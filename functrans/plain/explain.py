@@ -29,7 +29,7 @@ from functrans.transforms.arguments import check_callable, name_of
 
 
 @dataclass(frozen=True)
-class Explanation:
+class NamesExplanation:
     """What the names in a function stand for while it is traced.
 
     Attributes:
@@ -60,7 +60,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain_names(fun: Any) -> Explanation:
+def explain_names(fun: Any) -> NamesExplanation:
     """What the names in a function stand for while it is traced.
 
     Functions that are written for NumPy, SciPy and Python's numbers are traced as they stand: by a
@@ -93,7 +93,9 @@ def explain_names(fun: Any) -> Explanation:
     followed: dict[str, None] = {}
     kept: dict[str, None] = {}
     _look_into(fun, replaced, followed, kept, set())
-    return Explanation(name_of(fun), reason_for_twin(fun), replaced, tuple(followed), tuple(kept))
+    return NamesExplanation(
+        name_of(fun), reason_for_twin(fun), replaced, tuple(followed), tuple(kept)
+    )
 
 
 def _look_into(fun: Any, replaced: Any, followed: Any, kept: Any, seen: set[int]) -> None:

@@ -56,7 +56,7 @@ _ORDERS_OF_SERIES = 15
 # values -----------------------------------------------------------------------------------------
 
 
-def plain_value(value: Any) -> Any:
+def without_traces(value: Any) -> Any:
     """A value without traces: numbers in place of tracers, functions that give numbers.
 
     Raises:
@@ -71,9 +71,9 @@ def plain_value(value: Any) -> Any:
             )
         return np.array(found)[()]
     if isinstance(value, TracedDense):
-        return plain_value(value.array)
+        return without_traces(value.array)
     if isinstance(value, TracedSparse):
-        entries = np.asarray(plain_value(value.entries))
+        entries = np.asarray(without_traces(value.entries))
         container = scipy_class(value.kind, "coo")
         n = value._stored_count()
         sites = tuple([c[:n] for c in value.sites])
@@ -81,9 +81,9 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, TracedBounds):
         return value.plain()
     if type(value) in (tuple, list):
-        return type(value)([plain_value(item) for item in value])
+        return type(value)([without_traces(item) for item in value])
     if type(value) is dict:
-        return {key: plain_value(item) for key, item in value.items()}
+        return {key: without_traces(item) for key, item in value.items()}
     is_of_scipy = type(value).__module__.startswith("scipy.")  # an operator, a strategy
     if callable(value) and not isinstance(value, type) and not is_of_scipy:
         return plain_function(value)
@@ -95,7 +95,7 @@ def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return plain_value(function(*map(_own, args), **kwargs))
+        return without_traces(function(*map(_own, args), **kwargs))
 
     return call
 
@@ -170,13 +170,20 @@ def solution(
             value = first if step == 0 else residual(part)
             slope = _slope(residual, part, is_elementwise)
             if step == 0:
-                _check(who, residual, part, plain_value(value), plain_value(slope), is_elementwise)
+                _check(
+                    who,
+                    residual,
+                    part,
+                    without_traces(value),
+                    without_traces(slope),
+                    is_elementwise,
+                )
             change = value / slope if is_elementwise else np.linalg.solve(slope, value)
             part = part - change
     found = whole(part)
     if not isinstance(found, Tracer):
         return x
-    return x + (found - plain_value(found))
+    return x + (found - without_traces(found))
 
 
 def _slope(residual: Callable[[Any], Any], x: Any, is_elementwise: bool) -> Any:
@@ -224,7 +231,7 @@ def _check(
         step = right.T @ ((left.T @ value) / singular)
         weak = right[-1] * np.linalg.norm(x) * (-1 if right[-1] @ step < 0 else 1)
     with np.errstate(all="ignore"):  # outside of the domain of the condition
-        near = plain_value(_slope(residual, x - 2 * step - UNCERTAIN * weak, is_elementwise))
+        near = without_traces(_slope(residual, x - 2 * step - UNCERTAIN * weak, is_elementwise))
     if is_elementwise:
         change = np.abs((near - slope) / slope)
     else:
@@ -295,10 +302,10 @@ def minimum(
         return solution(who, condition, x)
     low = np.full(len(x), -np.inf) if lower is None else lower
     high = np.full(len(x), np.inf) if upper is None else upper
-    slope = np.asarray(plain_value(condition(x)))
-    curvature = np.abs(np.diag(np.asarray(plain_value(jacfwd(condition)(x)))))
-    at_low = _is_active(x, np.asarray(plain_value(low)), slope, curvature)
-    at_high = _is_active(-x, -np.asarray(plain_value(high)), -slope, curvature) & ~at_low
+    slope = np.asarray(without_traces(condition(x)))
+    curvature = np.abs(np.diag(np.asarray(without_traces(jacfwd(condition)(x)))))
+    at_low = _is_active(x, np.asarray(without_traces(low)), slope, curvature)
+    at_high = _is_active(-x, -np.asarray(without_traces(high)), -slope, curvature) & ~at_low
     bounds = low
     if at_high.any():
         bounds = np.where(at_high, high, low) if not holds_tracer((low, high)) else fnp.where(
@@ -344,7 +351,7 @@ def bounds_class() -> Any:
 
         def plain(self) -> Any:
             """SciPy's bounds, with values."""
-            return of_scipy(plain_value(self.lb), plain_value(self.ub), self.keep_feasible)
+            return of_scipy(without_traces(self.lb), without_traces(self.ub), self.keep_feasible)
 
         def residual(self, x: Any) -> Any:
             """Distances from lower and upper bounds."""

@@ -23,7 +23,7 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.jaxpr import Equation, Var
 from functrans.ir.source import here
 from functrans.plain.memory import Buffer, holds_tracer, settled
-from functrans.plain.views import places_in
+from functrans.plain.views import view_of_places
 from functrans.primitives.gather_scatter import gather_p
 from functrans.primitives.slicing import BasicIndex
 from functrans.primitives.structural import transpose_p
@@ -115,7 +115,7 @@ def _viewed(value: Any, numbers: np.ndarray) -> Any:
     is_traced = isinstance(tracer, Tracer)
     if is_traced:
         if numbers.ndim:
-            return places_in(tracer, numbers)
+            return view_of_places(tracer, numbers)
         if not tracer.shape:
             return tracer
         return tracer[(*_index(value, numbers), ...)]

@@ -27,8 +27,8 @@ from functrans.ir.source import here
 from functrans.masked import MaskedSelection
 from functrans.operators import element, nested_elements
 from functrans.plain.standins import StandIn, original_class
-from functrans.plain.unreadable import mark, unmark, without_marks
-from functrans.plain.views import address, view_of
+from functrans.plain.unreadable import mark, unmark, unmarked
+from functrans.plain.views import memory_address, view_of
 from functrans.primitives.structural import cast_p
 from functrans.state import open_traces
 from functrans.trace import Alias, Tracer, aval_of, bind, standing, within
@@ -68,8 +68,8 @@ class Home:
 
     def holds(self, array: np.ndarray) -> bool:
         """Whether an array lies in this memory."""
-        start = address(self.root)
-        return start <= address(array) < start + max(self.root.nbytes, 1)
+        start = memory_address(self.root)
+        return start <= memory_address(array) < start + max(self.root.nbytes, 1)
 
     def become_traced(self) -> None:
         """Let a tracer stand for the memory from now on.
@@ -103,7 +103,7 @@ class Home:
                 "there (y = y.copy()) and return it"
             )
         root = self.root
-        self.tracer = self.trace.lift(without_marks(np.array(root, order="K")))
+        self.tracer = self.trace.lift(unmarked(np.array(root, order="K")))
         if not root.ndim:
             self.tracer._alias = Alias()  # an array, no number
         mark(root)  # nothing is to read old numbers behind the back of the tracer
@@ -291,7 +291,7 @@ class Buffer(np.ndarray):
             isinstance(own, np.ndarray)
             and own.shape == view.shape
             and own.strides == view.strides
-            and address(own) == address(view)
+            and memory_address(own) == memory_address(view)
         )
 
     def check_storable(self, value: Any) -> None:
@@ -414,7 +414,7 @@ def call_settled(
     return out
 
 
-class Flat:
+class BufferFlat:
     """``buffer.flat``, to which traced values can be written.
 
     Attributes:
@@ -468,7 +468,7 @@ def _property(name: str) -> property:
     def get(self: Buffer) -> Any:
         tracer = self.traced()
         if tracer is None:
-            return Flat(self) if name == "flat" else plain.__get__(self)
+            return BufferFlat(self) if name == "flat" else plain.__get__(self)
         if not self.ndim and name != "flat":
             result = plain.__get__(self)
             if self.home().holds(result):
@@ -610,10 +610,10 @@ def settled(value: Any) -> Any:
         return {key: settled(item) for key, item in value.items()}
     if kind is StandIn:
         return original_class(value)
-    return settled(value.buffer.reshape(-1)) if kind is Flat else value
+    return settled(value.buffer.reshape(-1)) if kind is BufferFlat else value
 
 
-_MAY_HOLD = frozenset({Buffer, Flat, StandIn, list, tuple, dict})
+_MAY_HOLD = frozenset({Buffer, BufferFlat, StandIn, list, tuple, dict})
 
 
 def as_read(value: Any) -> Any:
@@ -627,7 +627,7 @@ def as_read(value: Any) -> Any:
         return value if is_same else kind(items)
     if kind is dict:
         return {key: as_read(item) for key, item in value.items()}
-    if kind is Flat:
+    if kind is BufferFlat:
         return value if value.buffer.traced() is None else settled(value)
     return original_class(value)
 
@@ -687,11 +687,11 @@ def given(result: Any, depth: int = 0) -> Any:
     if kind is tuple or kind is list:
         return kind([given(item, 1) for item in result])
     if isinstance(result, tuple) and hasattr(kind, "_make"):
-        return of_fields(result, [given(item, 1) for item in result], given)
+        return with_items(result, [given(item, 1) for item in result], given)
     return result
 
 
-def of_fields(old: Any, items: list[Any], change: Callable[[Any], Any]) -> Any:
+def with_items(old: Any, items: list[Any], change: Callable[[Any], Any]) -> Any:
     """A named tuple of other items, with what its class keeps beside them, changed."""
     new = type(old)._make(items)
     for name, value in getattr(old, "__dict__", {}).items():

@@ -32,10 +32,10 @@ from functrans.plain.implicit import (
     bounds_of,
     minimum,
     pair_of_bounds,
-    plain_value,
     program,
     solution,
     vector_of,
+    without_traces,
 )
 from functrans.plain.memory import given, settled
 from functrans.plain.solvers_later import solved_later
@@ -80,7 +80,7 @@ def _solver(
         bound = signature.bind(*args, **kwargs)
         try:
             result = function(
-                *map(plain_value, args), **{key: plain_value(x) for key, x in kwargs.items()}
+                *map(without_traces, args), **{key: without_traces(x) for key, x in kwargs.items()}
             )
             bound.apply_defaults()
             return given(finish(bound.arguments, result))

@@ -26,7 +26,7 @@ from functrans.plain.sparse_dense import Sparse, TracedDense, array_of
 from functrans.plain.sparse_parts import (
     FORMATS,
     Places,
-    State,
+    SharedState,
     Written,
     accumulated,
     merged,
@@ -38,15 +38,15 @@ from functrans.plain.sparse_parts import (
 )
 from functrans.plain.sparse_patterns import (
     ALL,
+    entry_order,
     models,
     of_numbers,
-    order_of,
     stored_places,
     truth_of,
     unknown_pattern,
 )
 from functrans.plain.sparse_writing import addressed, exists, read_written, write
-from functrans.plain.views import places_in
+from functrans.plain.views import view_of_places
 from functrans.primitives.gather_scatter import accumulate_p
 from functrans.trace import Tracer, bind, dtype_of, shape_of
 
@@ -54,7 +54,7 @@ _FLAT = frozenset({"coo", "csc", "csr"})
 """Formats whose data are the vector of entries."""
 
 
-def kind_of(matrix: Any) -> str:
+def container_kind(matrix: Any) -> str:
     """``"array"`` or ``"matrix"``, of which ``*`` is the matrix product."""
     if isinstance(matrix, TracedSparse):
         return matrix.kind
@@ -91,7 +91,7 @@ def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
         kept = numbers > 0
         coords = tuple([np.asarray(c)[kept].astype(np.intp) for c in coo.coords])
         entries = pool[numbers[kept] - 1]
-        kind = kind or kind_of(result)
+        kind = kind or container_kind(result)
         return TracedSparse(kind, result.format, tuple(map(int, result.shape)), coords, entries)
     numbers = np.asarray(result).astype(np.intp)
     if numbers.ndim == 0:
@@ -117,7 +117,7 @@ def as_scipy_stores(result: Any, change: Callable[..., Any], *operands: Any) -> 
     truth = None if of_zeros is None else truth_of(result.entries)
     if truth is None:
         return result._rearranged(None, None)
-    kept = order_of(result, of_zeros)
+    kept = entry_order(result, of_zeros)
     if kept is None or np.any(kept[0] < 0):
         return result._rearranged(None, None)
     truth[kept[0][: kept[1]]] = True
@@ -126,7 +126,7 @@ def as_scipy_stores(result: Any, change: Callable[..., Any], *operands: Any) -> 
 
 def patterned(result: TracedSparse, model: Any) -> TracedSparse:
     """A new matrix with the places that one of SciPy's stores, in its order, and others last."""
-    found = order_of(result, model)
+    found = entry_order(result, model)
     if found is None:
         return result._rearranged(None, None)
     order, n = found
@@ -146,7 +146,7 @@ def patterned(result: TracedSparse, model: Any) -> TracedSparse:
     return result
 
 
-def positions(matrix: TracedSparse, start: int = 1) -> Any:
+def with_positions(matrix: TracedSparse, start: int = 1) -> Any:
     """SciPy's matrix of the same format with position numbers for entries (all different)."""
     n = len(matrix.sites[0])
     numbers = np.arange(start, start + n, dtype=np.int64)
@@ -167,7 +167,7 @@ def from_triplets(
     """The matrix of a format with these entries; those at the same place add up."""
     coords, data = merged(coords, shape, data)
     own = TracedSparse(kind, "coo", shape, coords, data)
-    result: TracedSparse = read_off(positions(own).asformat(layout), data)
+    result: TracedSparse = read_off(with_positions(own).asformat(layout), data)
     return result
 
 
@@ -183,24 +183,24 @@ def over(numbers: Any, memory: Any) -> TracedSparse:
     kept = places >= 0
     places, coords = places[kept], tuple([np.asarray(c)[kept].astype(np.intp) for c in coo.coords])
     shape = tuple(map(int, numbers.shape))
-    form = (kind_of(numbers), numbers.format, shape, coords)
+    form = (container_kind(numbers), numbers.format, shape, coords)
     if shape_of(memory) == (len(places),) and np.array_equal(places, np.arange(len(places))):
         result = TracedSparse(*form, memory)
     else:
-        result = TracedSparse(*form, places_in(memory, places), (memory, places))
+        result = TracedSparse(*form, view_of_places(memory, places), (memory, places))
     result._is_shared = True
     result.blocksize = getattr(numbers, "blocksize", None)
     return result
 
 
-def traced_form(matrix: Any) -> TracedSparse:
+def as_traced_sparse(matrix: Any) -> TracedSparse:
     """A sparse matrix as a ``TracedSparse``, whose entries may be plain."""
     if isinstance(matrix, TracedSparse):
         return matrix
     coo = matrix.tocoo()
     coords = tuple([np.asarray(c).astype(np.intp) for c in coo.coords])
     shape = tuple(map(int, matrix.shape))
-    own = TracedSparse(kind_of(matrix), matrix.format, shape, coords, np.asarray(coo.data))
+    own = TracedSparse(container_kind(matrix), matrix.format, shape, coords, np.asarray(coo.data))
     return patterned(own, matrix) if matrix.format in ("bsr", "dia") else own
 
 
@@ -226,7 +226,7 @@ class TracedSparse(Sparse):
     kind: str
     format: str
     shape: tuple[int, ...]
-    _state: State
+    _state: SharedState
 
     def __init__(
         self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None,
@@ -239,7 +239,7 @@ class TracedSparse(Sparse):
         stored: int | None = ALL,
     ) -> None:  # fmt: skip
         if "_state" not in self.__dict__:
-            self._state = State()
+            self._state = SharedState()
         self._stored = stored  # how many of the places SciPy stores: the first ones
         self._is_canonical = False  # whether triplets are known to be in order, and all different
         self._is_shared = False  # whether others may have the same entries
@@ -254,8 +254,8 @@ class TracedSparse(Sparse):
     def _unshare(self) -> None:
         """Leave the entries to the other matrices that share them."""
         old = self._state
-        self._state = State()
-        for name in State.__slots__:
+        self._state = SharedState()
+        for name in SharedState.__slots__:
             setattr(self._state, name, getattr(old, name))
 
     def _become_like(self, other: TracedSparse) -> None:
@@ -301,7 +301,7 @@ class TracedSparse(Sparse):
             own.format = "dok"  # in the order of writing
         else:
             layout = self.format
-            result = read_off(positions(own).asformat(layout), own.entries)
+            result = read_off(with_positions(own).asformat(layout), own.entries)
             if own._stored is None:
                 own = result._rearranged(None, None)
             else:
@@ -388,7 +388,7 @@ class TracedSparse(Sparse):
         own = TracedSparse(self.kind, "coo", self.shape, coords, data, None, stored)
         if self.format == "coo":
             return own
-        result: TracedSparse = read_off(positions(own).asformat(self.format), data)
+        result: TracedSparse = read_off(with_positions(own).asformat(self.format), data)
         result._stored = stored
         return result
 
@@ -426,7 +426,7 @@ class TracedSparse(Sparse):
     def _moved(self, change: Callable[[Any], Any]) -> Any:
         """The result of an operation of SciPy's that only moves entries."""
         own = self._distinct()
-        return as_scipy_stores(read_off(change(positions(own)), own.entries), change, self)
+        return as_scipy_stores(read_off(change(with_positions(own)), own.entries), change, self)
 
     # what SciPy's have ----------------------------------------------------------------------------
 
@@ -475,7 +475,7 @@ class TracedSparse(Sparse):
         if self._stored == ALL or not isinstance(self._entries, Tracer):
             return self._entries[:n] if self._stored != ALL else self._entries
         if self._seen is None:
-            self._seen = places_in(self._entries, np.arange(n))
+            self._seen = view_of_places(self._entries, np.arange(n))
         return self._seen
 
     @data.setter
@@ -492,7 +492,7 @@ class TracedSparse(Sparse):
             self._become(*form, self._visible("data"), value)
         else:
             places = self._memory[1]
-            self._become(*form, self.sites, places_in(value, places), (value, places))
+            self._become(*form, self.sites, view_of_places(value, places), (value, places))
         self._sharers = sharers  # of the arrays of places, still
 
     def _sharing(self, kind: str, layout: str, shape: Any, coords: Any) -> TracedSparse:
@@ -584,7 +584,7 @@ class TracedSparse(Sparse):
         """Another shape, of the same memory where SciPy's is."""
         if self.format in (*_FLAT, "bsr") and not kwargs.get("copy"):
             own = self.asformat("coo")
-            numbers = positions(own).reshape(*args, **kwargs)
+            numbers = with_positions(own).reshape(*args, **kwargs)
             if tuple(numbers.shape) == tuple(self.shape):
                 return self
             coords = tuple([np.asarray(c).astype(np.intp) for c in numbers.coords])
@@ -701,13 +701,13 @@ class TracedSparse(Sparse):
             and all(isinstance(k, slice) and k == slice(None) for k in key)
         )
         if self.format == "lil" and is_whole and is_sparse(value) and value.shape == self.shape:
-            self._changed_to(traced_form(value))
+            self._changed_to(as_traced_sparse(value))
             return
         rows, cols = addressed(self, key)
         kept = None
         if is_sparse(value):
             if self.format in ("csc", "csr"):  # SciPy adds the places of the other matrix only
-                kept = ones(traced_form(value)._without_unstored()).toarray() != 0
+                kept = ones(as_traced_sparse(value)._without_unstored()).toarray() != 0
             value = value.toarray()
         value = array_of(value)
         if kept is not None:
@@ -756,7 +756,7 @@ def _converting(layout: str) -> Callable[..., Any]:
     return convert
 
 
-for _name in State.__slots__:
+for _name in SharedState.__slots__:
     setattr(TracedSparse, _name, of_state(_name))
 for _layout in FORMATS:
     setattr(TracedSparse, f"to{_layout}", _converting(_layout))

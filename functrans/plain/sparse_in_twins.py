@@ -24,11 +24,11 @@ from functrans.plain.memory import PLAIN_KINDS, buffer_in, given, home_of, settl
 from functrans.plain.sparse import (
     TracedDict,
     TracedSparse,
+    as_traced_sparse,
+    container_kind,
     is_sparse,
     is_traced,
-    kind_of,
     over,
-    traced_form,
 )
 from functrans.plain.sparse_dense import Sparse
 from functrans.plain.sparse_parts import FORMATS, KINDS, scipy_class, sparse_library
@@ -112,8 +112,8 @@ def _turn_all(matrix: Any) -> None:
             x for x in found
             if isinstance(x, SparseInTwins) and x is not matrix and _entries_of(x) is held
         ]  # fmt: skip
-    own = traced_form(matrix).copy()  # of entries that arrays do not show
-    kinds = list(map(kind_of, others))
+    own = as_traced_sparse(matrix).copy()  # of entries that arrays do not show
+    kinds = list(map(container_kind, others))
     _turn_into(matrix, own)
     for other, kind in zip(others, kinds, strict=True):
         shared = matrix._sharing(kind, matrix.format, matrix.shape, matrix.sites)
@@ -130,7 +130,7 @@ def _get_data(self: Any) -> Any:
 def _set_data(self: Any, value: Any) -> None:
     value = settled(value)
     if isinstance(value, Tracer):
-        own = traced_form(self)
+        own = as_traced_sparse(self)
         own.data = value
         _turn_into(self, own)
         return
@@ -154,7 +154,7 @@ def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         product = _product(self, name, args)
         if product is not None:
             return product(in_world(self), args[0])  # whose arrays are known by identity
-        return getattr(traced_form(self), name)(*args, **kwargs)
+        return getattr(as_traced_sparse(self), name)(*args, **kwargs)
 
     return method
 
@@ -175,7 +175,9 @@ def _product(matrix: Any, name: str, args: Any) -> Callable[[Any, Any], Any] | N
         return None
     is_star = name in _STARS
     return (
-        None if is_star and (kind_of(matrix) == "array" or not args[0].shape) else _PRODUCTS[name]
+        None
+        if is_star and (container_kind(matrix) == "array" or not args[0].shape)
+        else _PRODUCTS[name]
     )
 
 
@@ -271,7 +273,7 @@ def in_twins(matrix: Any, *, is_from_outside: bool = False) -> Any:
     """
     if not sparse_library().issparse(matrix) or isinstance(matrix, SparseInTwins):
         return matrix
-    found: Any = classes_in_twins().get((kind_of(matrix), matrix.format))
+    found: Any = classes_in_twins().get((container_kind(matrix), matrix.format))
     if found is None or type(matrix) is not found.__dict__[ORIGINAL]:
         return matrix
     result = found.__new__(found)

@@ -28,14 +28,14 @@ from functrans.plain.memory import given, homes_in, settled
 from functrans.plain.sparse import (
     TracedSparse,
     as_scipy_stores,
+    as_traced_sparse,
+    container_kind,
     from_triplets,
     is_sparse,
     is_traced,
-    kind_of,
     over,
-    positions,
     read_off,
-    traced_form,
+    with_positions,
 )
 from functrans.plain.sparse_dense import array_of
 from functrans.plain.sparse_in_memory import IN_MEMORY
@@ -223,10 +223,10 @@ class _Numbering:
 
     def of_sparse(self, matrix: Any) -> Any:
         """A sparse matrix of numbers."""
-        matrix = traced_form(matrix)
+        matrix = as_traced_sparse(matrix)
         own = matrix._distinct()
         stored = own._stored_count() if own is matrix else None  # SciPy does not merge entries
-        return positions(own, self._taken(own.entries, stored))
+        return with_positions(own, self._taken(own.entries, stored))
 
     def of_dense(self, values: Any) -> np.ndarray:
         """An array of numbers."""
@@ -271,7 +271,9 @@ def _valued(numbers: Any, values: np.ndarray, stored: np.ndarray) -> Any:
     own, coords = own[own > 0], tuple([c[own > 0] for c in coo.coords])
     kept = stored[own - 1]
     coords = tuple([c[kept] for c in coords])
-    result = scipy_class(kind_of(numbers), "coo")((values[own[kept] - 1], coords), numbers.shape)
+    result = scipy_class(container_kind(numbers), "coo")(
+        (values[own[kept] - 1], coords), numbers.shape
+    )
     return result.asformat(numbers.format)
 
 
@@ -331,7 +333,7 @@ def _sparse_of(block: Any, rows: Any) -> Any:
     """A dense block as a sparse one, of the kind of the others."""
     if block is None or sparse_library().issparse(block):
         return block
-    kinds = {kind_of(own) for row in rows for own in row if is_sparse(own)}
+    kinds = {container_kind(own) for row in rows for own in row if is_sparse(own)}
     return scipy_class("array" if "array" in kinds else "matrix", "coo")(block)
 
 
@@ -346,8 +348,8 @@ def _moving(name: str) -> Callable[..., Any]:
 
 
 def _kron(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
-    a, b = (traced_form(x if is_sparse(x) else _coo_of(x))._distinct() for x in (A, B))
-    at_a, at_b = positions(a), positions(b)
+    a, b = (as_traced_sparse(x if is_sparse(x) else _coo_of(x))._distinct() for x in (A, B))
+    at_a, at_b = with_positions(a), with_positions(b)
     result = paired(
         sparse_library().kron(at_a, _of_ones(at_b), format),
         sparse_library().kron(_of_ones(at_a), at_b, format),
@@ -369,7 +371,7 @@ def _of_ones(numbers: Any) -> Any:
 
 def _kronsum(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
     a, b = (x if is_sparse(x) else _coo_of(x) for x in (A, B))
-    eye = sparse_library().eye_array if kind_of(a) == "array" else sparse_library().eye
+    eye = sparse_library().eye_array if container_kind(a) == "array" else sparse_library().eye
     left = _kron(in_twins(eye(b.shape[0])), a, "coo")
     total = left + _kron(b, in_twins(eye(a.shape[0])), "coo")
     return total.asformat(format)
@@ -380,7 +382,7 @@ def _issparse(x: Any) -> bool:
 
 
 def _isspmatrix(x: Any) -> bool:
-    return is_sparse(x) and kind_of(x) == "matrix"
+    return is_sparse(x) and container_kind(x) == "matrix"
 
 
 def _is_format(layout: str) -> Callable[[Any], bool]:
@@ -544,13 +546,13 @@ _ITERATIVE = ("cg", "cgs", "gmres", "bicg", "bicgstab", "lgmres", "minres", "qmr
 
 
 def _inverse(A: Any) -> Any:  # SciPy's name
-    return SparseType(kind_of(A), "csc")(_solved(A, np.eye(A.shape[0])))
+    return SparseType(container_kind(A), "csc")(_solved(A, np.eye(A.shape[0])))
 
 
 def _exponential(A: Any) -> Any:  # SciPy's name
     dense = A.toarray() if is_sparse(A) else array_of(A)
     result = functrans.scipy.linalg.expm(dense)
-    return SparseType(kind_of(A), "csc")(result) if is_sparse(A) else result
+    return SparseType(container_kind(A), "csc")(result) if is_sparse(A) else result
 
 
 def _expm_multiply(
@@ -570,7 +572,7 @@ def _expm_multiply(
 def _norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     if axis is not None:
         raise refused("norm(axis=...)", "use .multiply(A).sum(axis)")
-    own = traced_form(x)._distinct()
+    own = as_traced_sparse(x)._distinct()
     sizes = abs(own.entries)
     if ord in (None, "fro"):
         return np.sqrt((sizes * sizes).sum())

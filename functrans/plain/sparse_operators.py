@@ -21,13 +21,13 @@ from functrans.plain.memory import settled
 from functrans.plain.sparse import (
     TracedSparse,
     as_scipy_stores,
+    as_traced_sparse,
+    container_kind,
     from_triplets,
     is_sparse,
-    kind_of,
     ones,
-    positions,
     read_off,
-    traced_form,
+    with_positions,
 )
 from functrans.plain.sparse_dense import TracedDense, array_of
 from functrans.plain.sparse_parts import pooled, refused, scipy_class, sparse_library
@@ -113,14 +113,14 @@ class _Operators:
         if is_sparse(other):
             if tuple(self.shape) != tuple(other.shape):
                 raise ValueError(f"inconsistent shapes {self.shape} and {other.shape}{here()}")
-            a, b = self._distinct(), traced_form(other)._distinct()
+            a, b = self._distinct(), as_traced_sparse(other)._distinct()
             like = ones(a) + ones(b) if sign == own_sign else ones(a) - 2 * ones(b)
             coords = tuple(map(np.concatenate, zip(a.sites, b.sites, strict=True)))
             left = a.entries if own_sign > 0 else -a.entries
             dtype = np.result_type(a.dtype, b.dtype)
             right = b.entries if sign > 0 else -b.entries
             data = pooled([x.astype(dtype) for x in (left, right)])
-            result = from_triplets(kind_of(like), like.format, self.shape, coords, data)
+            result = from_triplets(container_kind(like), like.format, self.shape, coords, data)
             return as_scipy_stores(result, _SUMS[own_sign, sign], self, other)
         if isinstance(other, TracedDense):
             other = other.array
@@ -166,16 +166,16 @@ class _Operators:
                 return self._scaled(other)
             result = self._times_dense(other, lambda a, b: a * b)
             return as_scipy_stores(result, lambda p, q: p.multiply(q), self, other)
-        a, b = self._distinct(), traced_form(other)._distinct()
-        at_a = positions(a).multiply(ones(b))
-        at_b = ones(a).multiply(positions(b))
+        a, b = self._distinct(), as_traced_sparse(other)._distinct()
+        at_a = with_positions(a).multiply(ones(b))
+        at_b = ones(a).multiply(with_positions(b))
         result = paired(at_a, at_b, a.entries, b.entries)
         return as_scipy_stores(result, lambda p, q: p.multiply(q), self, other)
 
     def _times_dense(self: Any, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
         """The entries combined with those of a dense array at the same places."""
         own = self._distinct()
-        pattern = positions(own).multiply(np.ones(shape_of(other), np.int64))
+        pattern = with_positions(own).multiply(np.ones(shape_of(other), np.int64))
         if not sparse_library().issparse(pattern):
             pattern = scipy_class(self.kind, "coo")(pattern)
         moved = read_off(pattern, own.entries)
@@ -256,7 +256,7 @@ class _Operators:
         if is_sparse(other):
             if self.ndim == 1 or len(other.shape) == 1:
                 raise refused("a product with a sparse vector", "use .toarray() of it")
-            return _sparse_product(self, traced_form(other))
+            return _sparse_product(self, as_traced_sparse(other))
         is_matrix = isinstance(other, TracedDense)
         dense = array_of(other)
         if self.ndim == 1:
@@ -268,7 +268,7 @@ class _Operators:
         """``other @ self``."""
         other = settled(other)
         if is_sparse(other):
-            return traced_form(other)._product(self)
+            return as_traced_sparse(other)._product(self)
         is_matrix = isinstance(other, TracedDense)
         dense = array_of(other)
         if self.ndim == 1:
@@ -324,7 +324,7 @@ def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
     coords = (a.sites[0][of_a], b.sites[1][of_b])
     data = a.entries[of_a] * b.entries[of_b]
     shape = (a.shape[0], b.shape[1])
-    result = from_triplets(kind_of(like), like.format, shape, coords, data)
+    result = from_triplets(container_kind(like), like.format, shape, coords, data)
     return as_scipy_stores(  # type: ignore[no-any-return]  # a matrix of a matrix
         result, operator.matmul, left, right
     )

@@ -130,7 +130,7 @@ class Written:
         return pooled([self.pieces[i] for i in needed])[local]
 
 
-class State:
+class SharedState:
     """What matrices of lists and keys share that SciPy makes of one another, and else is theirs."""
 
     __slots__ = (

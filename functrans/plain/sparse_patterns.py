@@ -31,7 +31,7 @@ ALL = -1
 """In place of a number of places: SciPy stores all of them."""
 
 
-def numbers_of(entries: Any) -> Any:
+def known_numbers(entries: Any) -> Any:
     """Plain numbers of entries; ``None`` where they are not known."""
     found = plain_value(entries)
     return None if found is None else np.asarray(found)
@@ -39,7 +39,7 @@ def numbers_of(entries: Any) -> Any:
 
 def truth_of(entries: Any) -> Any:
     """Which entries are not zero; ``None`` where that is not known."""
-    found = numbers_of(entries)
+    found = known_numbers(entries)
     if found is not None:
         return found != 0
     return known_mask(entries != 0) if has_answer(entries) else None
@@ -47,7 +47,7 @@ def truth_of(entries: Any) -> Any:
 
 def unknown_pattern(what: str, entries: Any) -> FunctransError:
     """The error for a question of which entries SciPy stores, where that is not known."""
-    if numbers_of(entries) is not None:
+    if known_numbers(entries) is not None:
         return refused(
             what, "how SciPy stores it is not known (several entries were at one place, or it is "
             "made of diagonals of other lengths); call A.sum_duplicates() before, or A.tocsr()"
@@ -94,7 +94,7 @@ def _flat(coords: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> np.ndarray:
     return np.ravel_multi_index(coords, shape) if len(coords[0]) else np.zeros(0, np.intp)
 
 
-def order_of(own: Any, model: Any) -> tuple[np.ndarray, int] | None:
+def entry_order(own: Any, model: Any) -> tuple[np.ndarray, int] | None:
     """The order of the places of a matrix that SciPy's has, others last, and how many those are.
 
     ``None`` where the two have not the same places. Places without an entry have the number -1.
@@ -155,15 +155,15 @@ def models(
                 raise
 
     def generic(k: int, x: Any) -> np.ndarray:
-        known = numbers_of(x)
+        known = known_numbers(x)
         n = int(np.prod(shape_of(x)))
         return _generic(n, dtype_of(x), k).reshape(shape_of(x)) if known is None else known
 
     def zeros(k: int, x: Any) -> np.ndarray:
-        known = numbers_of(x)
+        known = known_numbers(x)
         return np.zeros(shape_of(x), dtype_of(x)) if known is None else known
 
-    result = of(lambda k, x: numbers_of(x))
+    result = of(lambda k, x: known_numbers(x))
     if result is not None:
         return result, None
     most, least = of(generic), of(zeros)

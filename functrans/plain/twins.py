@@ -163,7 +163,7 @@ _views: Recent[int, Names] = Recent(512)
 """Not for ever: nobody else may hold namespaces made by exec."""
 
 
-def names_of(module_globals: dict[str, Any]) -> Names:
+def view_of_globals(module_globals: dict[str, Any]) -> Names:
     """The view of a module's globals: one for all twins of its functions."""
     found = _views.get(id(module_globals))
     if found is None or found.original is not module_globals:
@@ -450,7 +450,7 @@ def twin_function(function: types.FunctionType) -> Any:
     kept = _kept(function)
     if kept is not None:
         return kept
-    names = names_of(function.__globals__)
+    names = view_of_globals(function.__globals__)
     result = _copied(function, names)
     if not function.__dict__ and _holds_constants(function):
         names.functions[function] = result, _state_of(function)
@@ -463,7 +463,7 @@ def _state_of(function: types.FunctionType) -> tuple[Any, ...]:
 
 def _kept(function: types.FunctionType) -> Any:
     """The twin of a function that was made in another call, if it is the same now."""
-    found = names_of(function.__globals__).functions.get(function)
+    found = view_of_globals(function.__globals__).functions.get(function)
     if found is None or function.__dict__:
         return None
     return found[0] if all(map(operator.is_, found[1], _state_of(function))) else None
@@ -632,7 +632,7 @@ class UserModule:
     def __getattr__(self, name: str) -> Any:
         """The twin of what the module has."""
         module = self.__dict__["__original__"]
-        names = names_of(module.__dict__)
+        names = view_of_globals(module.__dict__)
         try:
             return names[name]
         except KeyError:

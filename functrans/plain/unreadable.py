@@ -118,7 +118,7 @@ def _is_marked(array: np.ndarray) -> bool:
     return bool((array.view(bits.dtype) & bits == expected).all())
 
 
-def without_marks(array: np.ndarray) -> np.ndarray:
+def unmarked(array: np.ndarray) -> np.ndarray:
     """The array, in which marks that ``np.empty`` has found in memory are ordinary NaN."""
     if notes.get() is not None and _number_in(array) is not None:
         array[np.isnan(array)] = _NAN

@@ -21,7 +21,7 @@ from functrans.primitives.movement import concatenate
 from functrans.primitives.structural import reshape
 
 
-def address(array: np.ndarray) -> int:
+def memory_address(array: np.ndarray) -> int:
     """Where an array begins."""
     return int(array.__array_interface__["data"][0])
 
@@ -38,7 +38,7 @@ def view_of(root: np.ndarray, base: Any, array: np.ndarray) -> Any:
       UnsupportedOperationError: it is of another dtype.
     """
     shape, strides = array.shape, array.strides
-    start = address(array) - address(root)
+    start = memory_address(array) - memory_address(root)
     if array.dtype == root.dtype:
         return _view_at(root, base, start, shape, strides)
     is_part = root.dtype.kind == "c" and array.dtype == root.real.dtype
@@ -68,7 +68,7 @@ def _view_at(root: np.ndarray, base: Any, start: int, shape: Any, strides: Any) 
     for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
         steps = np.arange(extent) * (stride // root.itemsize)
         places = places + steps.reshape((extent,) + (1,) * (len(shape) - axis - 1))
-    return places_in(base, numbers.ravel(order="K")[places])
+    return view_of_places(base, numbers.ravel(order="K")[places])
 
 
 def _is_dense(shape: Any, strides: Any, itemsize: int) -> bool:
@@ -105,7 +105,7 @@ def first_and(base: Any, n: int, rest: Any) -> Any:
     )
 
 
-def places_in(base: Any, places: np.ndarray) -> Any:
+def view_of_places(base: Any, places: np.ndarray) -> Any:
     """A view of some elements of a traced array, by their numbers in C order."""
     index = np.unravel_index(places, base.shape)
     axes = tuple(range(base.ndim))

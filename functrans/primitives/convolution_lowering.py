@@ -37,7 +37,7 @@ import numpy as np
 
 from functrans.primitives.routine_loops import (
     Counter,
-    Variable,
+    LoopVariable,
     contiguous,
     copy_run,
     load_run,
@@ -321,7 +321,7 @@ def _is_finite(e: Routines, x: Array) -> Value:
 
 def _has_nan(e: Routines, x: Array, start: Value, stop: Value, lanes: int) -> Value:
     """Whether numbers from one place to another times 0 add up to NaN."""
-    total = Variable(e, e.constant(x.dtype, 0, lanes))
+    total = LoopVariable(e, e.constant(x.dtype, 0, lanes))
     with e.b.loop(start, stop, lanes) as k:
         number = load_run(e, x, k, lanes)
         _summed(e, total, number, e.like(number, 0))
@@ -338,7 +338,7 @@ def _tiles(e: Routines, count: int, size: int, body: Callable[[Value, int], None
         body(e.b.index(whole * size), left)
 
 
-def _summed(e: Routines, total: Variable, x: Number, w: Number) -> None:
+def _summed(e: Routines, total: LoopVariable, x: Number, w: Number) -> None:
     """Add a product."""
     total.set(e.add(total.get(), e.multiply(x, w)))
 
@@ -385,7 +385,7 @@ def _by_positions(
         with e.each(g.positions[:-1]) as row:
 
             def some(at: Value, lanes: int) -> None:
-                totals = [Variable(e, e.constant(dtype, 0, lanes)) for _ in range(count)]
+                totals = [LoopVariable(e, e.constant(dtype, 0, lanes)) for _ in range(count)]
                 with e.each((g.ins, *g.window)) as (channel_in, *taps):
                     x = load_run(
                         e,
@@ -449,7 +449,7 @@ def _by_window(
             for k in range(count)
         ]
         totals = {
-            width: [[Variable(e, e.constant(dtype, 0, width)) for _ in places] for _ in weights]
+            width: [[LoopVariable(e, e.constant(dtype, 0, width)) for _ in places] for _ in weights]
             for width in widths
         }
 
@@ -555,7 +555,7 @@ def _write_by_elements(e: Routines, arrays: Sequence[Array], numbers: Sequence[V
     with e.each((batch, groups, outs, *positions)) as (n, group, channel, *position):
         first = b.add(b.mul(n, batch_step), b.mul(group, group_step))
         weight = Counter(e, b.mul(b.add(b.mul(group, outs), channel), terms))
-        total = Variable(e, e.constant(kernel.dtype, 0))
+        total = LoopVariable(e, e.constant(kernel.dtype, 0))
         with e.each((ins, *windows)) as (source, *taps):
             is_met = b.true()
             for p, k, (_, _, space, stride, dilation, low, d) in zip(

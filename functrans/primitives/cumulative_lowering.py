@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.primitives.routine_loops import (
-    Variable,
+    LoopVariable,
     beyond,
     extremum,
     load_run,
@@ -114,7 +114,7 @@ def _scan_lanes(
             at = plus(e, start, _place(e, zero, length, reverse))
             state = steps.first(at, 1)
             store_run(e, out, at, steps.result(state))
-            states.append([Variable(e, number) for number in state])
+            states.append([LoopVariable(e, number) for number in state])
         with e.count(length, 1) as i:
             where = _place(e, i, length, reverse)
             for start, variables in zip(starts, states, strict=True):
@@ -132,7 +132,7 @@ def _proceed(
     e: Routines,
     out: Array,
     steps: _Steps,
-    variables: Sequence[Variable],
+    variables: Sequence[LoopVariable],
     at: Value,
     lanes: int,
 ) -> None:
@@ -156,7 +156,7 @@ def _scan_columns(
             at = plus(e, base, (length - 1) * inner if reverse else 0)
             state = steps.first(at, lanes)
             store_run(e, out, at, steps.result(state))
-            variables = [Variable(e, number) for number in state]
+            variables = [LoopVariable(e, number) for number in state]
             with e.count(length, 1) as i:
                 row = _place(e, i, length, reverse)
                 at = plus(e, base, e.b.mul(row, e.b.index(inner)))

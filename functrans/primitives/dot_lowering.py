@@ -59,7 +59,7 @@ from functrans.primitives.dot_plan import (
     without_loops,
 )
 from functrans.primitives.fortran import LETTER, call, lanes_of, offset, scalar, shuffled
-from functrans.primitives.routine_loops import Variable
+from functrans.primitives.routine_loops import LoopVariable
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number
@@ -644,7 +644,7 @@ class _Sums:
 
     def __init__(self, e: Routines, dtype: np.dtype, lanes: Sequence[int]) -> None:
         self._zeros = [e.constant(dtype, 0, count) for count in lanes]
-        self._sums = [Variable(e, zero) for zero in self._zeros]
+        self._sums = [LoopVariable(e, zero) for zero in self._zeros]
 
     def get(self) -> list[Number]:
         """Their values."""

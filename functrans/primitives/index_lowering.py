@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.primitives.fortran import number_of
 from functrans.primitives.index_arrays import Axes, Shape, index_shape, rest_axes
 from functrans.primitives.routine_loops import (
     broadcast_strides,
@@ -26,7 +27,6 @@ from functrans.primitives.routine_loops import (
     copy_run,
     extremum,
     fill_run,
-    index_number,
     load_run,
     nest,
     plus,
@@ -360,7 +360,7 @@ def is_last_write_lower(
     winner = e.workspace((max(math.prod(extents), 1),), dtype)
     for is_second in (False, True):
         with _each_write(e, indices) as (place, number, inside, _):
-            own = e.cast(index_number(e, number), dtype)
+            own = e.cast(number_of(e, number), dtype)
             if not is_second:
                 with _where(e, inside):
                     e.write(winner, place, own)
@@ -388,10 +388,10 @@ def neighbour_writes_lower(
         set_bytes(e, array, zero, array.size, 255)
     with _each_write(e, indices) as (place, number, inside, _), _where(e, inside):
         previous = e.read(latest, place)
-        e.write(latest, place, index_number(e, number))
+        e.write(latest, place, number_of(e, number))
         with e.b.when(e.b.icmp("sge", previous.value, zero)):
             e.write(before, number, previous)
-            e.write(after, previous.value, index_number(e, number))
+            e.write(after, previous.value, number_of(e, number))
 
 
 # along one axis ---------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from functrans.primitives.linalg_common import (
     per_matrix,
 )
 from functrans.primitives.movement import concatenate
-from functrans.primitives.routine_loops import Variable
+from functrans.primitives.routine_loops import LoopVariable
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
@@ -167,8 +167,8 @@ def _det_lower(e: Routines, operands: Sequence[Array], results: Sequence[Array])
         e.fill(out, e.constant(out.dtype, 1))
         return
     with _factored(e, a, (out,)) as (factors, (det,)):
-        product = Variable(e, e.constant(factors.memory.dtype, 1))
-        is_normal = Variable(e, e.constant(bool, True))
+        product = LoopVariable(e, e.constant(factors.memory.dtype, 1))
+        is_normal = LoopVariable(e, e.constant(bool, True))
         with factors.pivots() as (pivot, is_exchanged):
             value = e.multiply(product.get(), pivot)
             value = e.select(is_exchanged, e.negative(value), value)
@@ -230,8 +230,8 @@ def _factored(
 
 def _sign_and_logarithm(e: Routines, factors: _Factors) -> tuple[Number, Number]:
     """Sign, or phase, of a determinant and the logarithm of its absolute value."""
-    sign = Variable(e, e.constant(factors.memory.dtype, 1))
-    logarithm = Variable(e, e.constant(np.float64, 0))
+    sign = LoopVariable(e, e.constant(factors.memory.dtype, 1))
+    logarithm = LoopVariable(e, e.constant(np.float64, 0))
     with factors.pivots() as (pivot, is_exchanged):
         size = e.complex_abs(pivot) if pivot.kind == "c" else e.absolute(pivot)
         logarithm.set(e.add(logarithm.get(), e.log(size)))

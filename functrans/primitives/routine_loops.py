@@ -196,7 +196,7 @@ def zeros(e: Routines, array: Array) -> None:
     set_bytes(e, array, e.b.index(0), array.size)
 
 
-class Variable:
+class LoopVariable:
     """A number or an index that changes in a loop; the optimiser makes it a register."""
 
     __slots__ = ("_dtype", "_e", "_slots")
@@ -269,9 +269,3 @@ def beyond(e: Routines, x: Number, y: Number, is_max: bool) -> Number:
 def split_axis(shape: Shape, axis: int) -> tuple[int, int, int]:
     """Extents before, along and behind an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-
-
-def index_number(e: Routines, index: Value) -> Number:
-    """An index as a number."""
-    zero = e.constant(np.int64, 0)
-    return type(zero)(zero.dtype, (index,))

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.primitives.fortran import number_of
 from functrans.primitives.routine_loops import (
     Counter,
-    Variable,
+    LoopVariable,
     copy_run,
-    index_number,
     load_run,
     most_lanes,
     nest,
@@ -398,7 +398,7 @@ def lexsort_lower(
             sorter = sorters[key.dtype]
 
             def item(i: Value, key: Array = key, number: int = number) -> Item:
-                position = e.read(out, place(i)) if number else index_number(e, i)
+                position = e.read(out, place(i)) if number else number_of(e, i)
                 return e.read(key, place(position.value)), position
 
             found = sorter.sort(sorter.fill(item))
@@ -451,7 +451,7 @@ def _top_few(e: Routines, x: Array, values: Array, positions: Array, k: int) -> 
             b.branch(head)
             b.start(done)
             e.write(values, plus(e, target, at.get()), number)
-            e.write(positions, plus(e, target, at.get()), index_number(e, i))
+            e.write(positions, plus(e, target, at.get()), number_of(e, i))
 
         with e.count(k) as i:
             insert(i, e.read(x, plus(e, source, i)), i)
@@ -476,13 +476,13 @@ def _top_sorted(e: Routines, x: Array, values: Array, positions: Array, k: int) 
     with e.count(x.size // length) as lane:
         source, target = b.mul(lane, b.index(length)), b.mul(lane, b.index(k))
         count = Counter(e, b.index(0))
-        least = Variable(e, e.read(x, source))
+        least = LoopVariable(e, e.read(x, source))
         with e.count(length) as i:
             number = e.read(x, plus(e, source, i))
             is_first = b.icmp("slt", i, b.index(room))
             is_larger = _precedes_downwards(e, number, least.get())
             with b.when(b.or_(is_first, is_larger)):
-                buffer.write(e, count.get(), (number, index_number(e, i)))
+                buffer.write(e, count.get(), (number, number_of(e, i)))
                 count.set(plus(e, count.get(), 1))
             is_last = b.icmp("eq", i, b.index(length - 1))
             with b.when(b.or_(is_last, b.icmp("eq", count.get(), b.index(room)))):
@@ -531,7 +531,7 @@ def searchsorted_lower(
                 goes_on = b.not_(_precedes_nan_last(e, key, element))
             base = b.select(goes_on, moved, base)
             left -= half
-        e.write(out, place, index_number(e, base))
+        e.write(out, place, number_of(e, base))
 
 
 # argmax, argmin ---------------------------------------------------------------------------------
@@ -551,7 +551,7 @@ def argextremum_lower(is_max: bool) -> Callable[..., None]:
         if inner == 1 and x.dtype.kind != "c" and length >= 4 * lanes:
             with e.count(outer) as lane:
                 start = e.b.mul(lane, e.b.index(length))
-                e.write(out, lane, index_number(e, _first_extremum(e, x, start, length, is_max)))
+                e.write(out, lane, number_of(e, _first_extremum(e, x, start, length, is_max)))
             return
         with e.count(outer) as block:
             start = e.b.mul(block, e.b.index(length * inner))
@@ -585,7 +585,7 @@ def _first_extremum(e: Routines, x: Array, start: Value, length: int, is_max: bo
     def within(first: Value) -> tuple[Number, Number]:
         """The extremum of a block, and whether there is a NaN."""
         number = load_run(e, x, first, lanes)
-        best, has_nan = Variable(e, number), Variable(e, e.not_equal(number, number))
+        best, has_nan = LoopVariable(e, number), LoopVariable(e, e.not_equal(number, number))
         with e.count(size // lanes, 1) as i:
             number = load_run(e, x, plus(e, first, b.mul(i, b.index(lanes))), lanes)
             best.set(e.select(_goes_beyond(e, best.get(), number, is_max), best.get(), number))
@@ -597,7 +597,7 @@ def _first_extremum(e: Routines, x: Array, start: Value, length: int, is_max: bo
             whole = e.select(_goes_beyond(e, low, high, is_max), low, high)
         return whole, type(whole)(np.dtype(bool), (b.any_lane(has_nan.get().value),))
 
-    best, had_nan = map(partial(Variable, e), within(start))
+    best, had_nan = map(partial(LoopVariable, e), within(start))
     where = Counter(e, start)
     with e.count(blocks, 1) as i:
         first = begin(i)
@@ -654,15 +654,15 @@ def _extremum_rows(
     """Positions of the extrema of neighbouring columns, row after row."""
     b = e.b
     length, inner = shape
-    best = Variable(e, load_run(e, x, at, lanes))
-    found = Variable(e, e.constant(np.int64, 0, lanes))
+    best = LoopVariable(e, load_run(e, x, at, lanes))
+    found = LoopVariable(e, e.constant(np.int64, 0, lanes))
 
     def row(i: Value) -> None:
         number, before = load_run(e, x, plus(e, at, b.mul(i, b.index(inner))), lanes), best.get()
         takes = _takes_over(e, number, before, is_max)
         truth = type(number)(np.dtype(bool), (takes,))
         best.set(e.select(truth, number, before))
-        found.set(e.select(truth, e.splat(index_number(e, i), lanes), found.get()))
+        found.set(e.select(truth, e.splat(number_of(e, i), lanes), found.get()))
 
     if length <= _SHORT:
         for k in range(1, length):

@@ -38,7 +38,14 @@ from functrans.ir.primitive import Primitive, is_linear, multilinear
 from functrans.primitives.index_lowering import read_index
 from functrans.primitives.linalg_triangular import fold_batch
 from functrans.primitives.movement import concatenate
-from functrans.primitives.routine_loops import Variable, load_run, plus, store_run, vectors, zeros
+from functrans.primitives.routine_loops import (
+    LoopVariable,
+    load_run,
+    plus,
+    store_run,
+    vectors,
+    zeros,
+)
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, moveaxis, reshape, to_front
 from functrans.trace import bind, shape_of
@@ -225,7 +232,7 @@ def _csr_matmul_lower(
             return e.splat(load_run(e, data, _at(e, (s, nnz), (p, 1))), lanes)
 
         def collect(first: Value, lanes: int) -> None:
-            total = Variable(e, e.constant(out.dtype, 0, lanes))
+            total = LoopVariable(e, e.constant(out.dtype, 0, lanes))
             with e.count(stop, start) as p:
                 j = _column(e, indices, p, n)
                 row = load_run(e, x, plus(e, _at(e, (s, n * k), (j, k)), first), lanes)
@@ -255,7 +262,7 @@ def _csr_sample_lower(
         left = _at(e, (s, m * k), (i, k))
         with e.count(stop, start) as p:
             right = _at(e, (s, n * k), (_column(e, indices, p, n), k))
-            total = Variable(e, e.constant(out.dtype, 0))
+            total = LoopVariable(e, e.constant(out.dtype, 0))
             with e.count(k) as c:
                 factors = (load_run(e, x, e.b.add(at, c)) for x, at in ((a, left), (b, right)))
                 total.set(e.add(total.get(), e.multiply(*factors)))

@@ -23,11 +23,11 @@ from functrans.random.keys import (
     checked,
     checked_key,
     checked_shape,
-    constant,
     parameters,
     raw_bits,
     sampler,
     split,
+    without_derivative,
 )
 from functrans.random.uniform import open_unit, standard_normal, unit
 
@@ -192,7 +192,7 @@ def triangular(
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Numbers of the inverse Gaussian distribution of scale 1."""
     shape, dtype, [mean] = parameters("wald", key, shape, dtype, mean)
-    mean = constant(mean)
+    mean = without_derivative(mean)
     # Michael, Schucany and Haas, Generating random variates using transformations with multiple
     # roots, The American Statistician 30 (1976): a root of a quadratic equation, or the other.
     key_normal, key_unit = split(key)
@@ -219,4 +219,4 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     low, high = fnp.where(lower > 0, -upper, lower), fnp.where(lower > 0, -lower, upper)
     weight = logaddexp(sf.log_ndtr(low) + fnp.log1p(-u), sf.log_ndtr(high) + fnp.log(u))
     z = cast(turned * el.ndtri_exp(weight), dtype)
-    return z + constant(fnp.clip(z, lower, upper) - z)
+    return z + without_derivative(fnp.clip(z, lower, upper) - z)

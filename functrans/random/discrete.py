@@ -27,9 +27,9 @@ from functrans.random.keys import (
     Shape,
     checked_integer,
     checked_shape,
-    constant,
     parameters,
     split,
+    without_derivative,
 )
 from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, unit
@@ -60,7 +60,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
       [False, True]
     """
     shape, dtype, [p] = parameters("bernoulli", key, shape, None, p)
-    return unit(key, shape, dtype) < constant(p)
+    return unit(key, shape, dtype) < without_derivative(p)
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
@@ -85,7 +85,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any
     """
     dtype = checked_integer("geometric", dtype)
     shape, _, [p] = parameters("geometric", key, shape, _WIDE, p)
-    p = constant(p)
+    p = without_derivative(p)
     is_sure = p >= 1
     trials = fnp.ceil(
         fnp.log(open_unit(key, shape, _WIDE)) / fnp.log1p(-fnp.where(is_sure, 0.5, p))
@@ -134,7 +134,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
     last = fnp.moveaxis(logits, axis, -1)
     wanted = None if shape is None else (*checked_shape("categorical", shape), own[axis])
     full, dtype, [last] = parameters("categorical", key, wanted, None, last)
-    return fnp.argmax(constant(last) + gumbel(key, full, dtype), axis=-1)
+    return fnp.argmax(without_derivative(last) + gumbel(key, full, dtype), axis=-1)
 
 
 def _inversion(u: Any, first: Any, ratio: Callable[[Any], Any], is_open: Any) -> Any:
@@ -247,7 +247,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any
     """
     dtype = checked_integer("poisson", dtype)
     shape, _, [lam] = parameters("poisson", key, shape, _WIDE, lam)
-    return _as_integers(_poisson(key, constant(lam), shape), dtype)
+    return _as_integers(_poisson(key, without_derivative(lam), shape), dtype)
 
 
 def _log_factorials(n: Any, k: Any) -> Any:
@@ -320,7 +320,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
     """
     dtype = checked_integer("binomial", dtype)
     shape, _, [n, p] = parameters("binomial", key, shape, _WIDE, n, p)
-    return _as_integers(_binomial(key, constant(n), constant(p), shape), dtype)
+    return _as_integers(_binomial(key, without_derivative(n), without_derivative(p), shape), dtype)
 
 
 def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
@@ -351,7 +351,7 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
     n = fnp.asarray(n)
     wanted = None if shape is None else checked_shape("multinomial", shape)
     full, _, [p] = parameters("multinomial", key, wanted, _WIDE, p, lead=(*shape_of(n), 1))
-    p, shape = constant(p), full[:-1]
+    p, shape = without_derivative(p), full[:-1]
     rest = broadcast_to(cast(n, _WIDE), shape)
     weights = fnp.flip(fnp.cumsum(fnp.flip(p, -1), -1), -1)
     counts = []

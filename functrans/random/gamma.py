@@ -25,7 +25,7 @@ from functrans.primitives.special import digamma, gammainc_a
 from functrans.primitives.special_distributions import gamma_density
 from functrans.primitives.structural import cast
 from functrans.random.continuous import signs
-from functrans.random.keys import constant, parameters, sampler, split
+from functrans.random.keys import parameters, sampler, split, without_derivative
 from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, standard_normal
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -192,5 +192,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
         shape = (*((shape,) if isinstance(shape, int) else shape), shape_of(alpha)[-1])
     _, dtype, [alpha] = parameters("dirichlet", key, shape, dtype, alpha)
     logs = _log_gamma(key, alpha)
-    shifted = fnp.exp(logs - constant(fnp.max(logs, axis=-1, keepdims=True, initial=-np.inf)))
+    shifted = fnp.exp(
+        logs - without_derivative(fnp.max(logs, axis=-1, keepdims=True, initial=-np.inf))
+    )
     return shifted / fnp.sum(shifted, axis=-1, keepdims=True)

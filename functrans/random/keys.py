@@ -349,6 +349,6 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
     return raw_bits(key, checked_shape("bits", shape), 8 * dtype.itemsize)
 
 
-def constant(x: Any) -> Any:
+def without_derivative(x: Any) -> Any:
     """The value without its derivative."""
     return bind(stop_gradient_p, x)[0] if isinstance(x, Tracer) else x

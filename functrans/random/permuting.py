@@ -19,7 +19,7 @@ from functrans.ir.source import here
 from functrans.primitives.sorting import argsort, top_k
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.random.continuous import gumbel
-from functrans.random.keys import blocks, checked_key, checked_shape, constant
+from functrans.random.keys import blocks, checked_key, checked_shape, without_derivative
 from functrans.random.uniform import randint, unit
 from functrans.trace import Tracer, dtype_of, shape_of
 
@@ -112,7 +112,7 @@ def choice(
                 f"{here()}"
             )
         dtype = dtype_of(p) if dtype_of(p).kind == "f" else _WIDE
-        p = cast(constant(p), dtype)
+        p = cast(without_derivative(p), dtype)
     if not count:
         index: Any = np.zeros(shape, np.int64)
     elif p is None and replace:

@@ -89,6 +89,6 @@ def whole(y: Any, *operands: Any) -> Any:
     return cast(y, np.dtype(np.int8) if dtype.kind == "b" else dtype)  # as SciPy's of booleans
 
 
-def kind_of(*operands: Any) -> np.dtype:
+def common_floating(*operands: Any) -> np.dtype:
     """The common floating dtype of operands."""
     return np.result_type(*(dtype_of(x) for x in operands))

@@ -24,7 +24,7 @@ from functrans.ir.source import here
 from functrans.numpy.common import layout_of
 from functrans.primitives import linalg
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, kind_of
+from functrans.scipy.dispatch import common_floating, floats
 from functrans.scipy.reprs import summary
 from functrans.trace import Tracer, dtype_of, shape_of
 
@@ -187,7 +187,7 @@ def checked(name: str, x: Any, y: Any, axis: int, least: int = 2) -> tuple[Any, 
     known = layout_of(x) if isinstance(x, Tracer) else x
     if known is not None and not (known[1:] > known[:-1]).all():
         raise ValueError(f"{name}: abscissas must ascend strictly{here()}")
-    dtype = kind_of(x, y)
+    dtype = common_floating(x, y)
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     return cast(x, real), fnp.moveaxis(cast(y, dtype), axis, 0), axis
 
@@ -403,7 +403,7 @@ def _check_periodic(values: Any) -> None:
 
 def _solve(lower: Any, main: Any, upper: Any, b: Any) -> Any:
     """A tridiagonal system for ``[n, ...]``."""
-    dtype = kind_of(main, b)
+    dtype = common_floating(main, b)
     zero = np.zeros(1, dtype_of(main))
     bands = fnp.stack((fnp.concatenate((zero, upper)), main, fnp.concatenate((lower, zero))))
     flat = fnp.reshape(b, (shape_of(b)[0], math.prod(shape_of(b)[1:])))

@@ -27,7 +27,7 @@ from functrans.numpy.common import layout_of
 from functrans.primitives import linalg
 from functrans.primitives.indexing import scatter
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, kind_of
+from functrans.scipy.dispatch import common_floating, floats
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, periodic, to_axis
 from functrans.scipy.reprs import of_fields
 from functrans.trace import Tracer, dtype_of, shape_of
@@ -286,7 +286,7 @@ def make_interp_spline(
     bands, widths = collocation(t, k, points, [o for o, _ in left], [o for o, _ in right])
     parts = [*(v[None] for _, v in left), values, *(v[None] for _, v in right)]
     b = fnp.concatenate(parts) if extra else values
-    dtype = kind_of(bands, b)
+    dtype = common_floating(bands, b)
     flat = fnp.reshape(cast(b, dtype), (n + extra, math.prod(shape)))
     c = linalg.banded_solve(cast(bands, dtype), flat, widths)
     return BSpline(t, fnp.reshape(c, (n + extra, *shape)), k, True, own)

@@ -28,7 +28,7 @@ from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements, kind_of
+from functrans.scipy.dispatch import common_floating, floats, implements
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _PAD_MODES = {
@@ -69,7 +69,7 @@ def as_image(name: str, x: Any, output: Any = None) -> tuple[Any, np.dtype]:
     return (cast(x, np.result_type(dtype_of(x), dtype)) if dtype.kind in "fc" else x), dtype
 
 
-def stored(y: Any, dtype: np.dtype) -> Any:
+def in_dtype(y: Any, dtype: np.dtype) -> Any:
     """A result in its dtype: towards zero for integers, and modulo their range."""
     if dtype.kind in "iub":
         whole = cast(y, np.int64)
@@ -145,7 +145,7 @@ def _weights(name: str, x: Any, weights: Any, ndim: int | None = None) -> tuple[
             f"one element{here()}"
         )
     if dtype_of(weights).kind == "c" and dtype_of(x).kind != "c":
-        x = cast(x, kind_of(x, weights))
+        x = cast(x, common_floating(x, weights))
     return x, cast(weights, dtype_of(x))
 
 
@@ -184,7 +184,7 @@ def correlate1d(
     x, weights = _weights("correlate1d", x, weights, 1)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     out = slide(x, weights, axis, shape_of(weights)[0] // 2 + origin, mode, cval)
-    return stored(out, dtype)
+    return in_dtype(out, dtype)
 
 
 @implements("ndimage.convolve1d")
@@ -240,7 +240,7 @@ def correlate(
     wide = extended(x, widths, mode, cval)
     is_sparse = not isinstance(weights, Tracer) and not np.all(weights)
     if is_sparse and np.count_nonzero(weights) <= _MOST_SHIFTS:
-        return stored(_sparse_sum(wide, weights, chosen, shape_of(x)), dtype)
+        return in_dtype(_sparse_sum(wide, weights, chosen, shape_of(x)), dtype)
     rest = [axis for axis in range(len(shape_of(x))) if axis not in chosen]
     order = (*rest, *chosen)
     moved = fnp.transpose(wide, order)
@@ -248,7 +248,7 @@ def correlate(
     flat = fnp.reshape(moved, (math.prod(shape_of(moved)[: len(rest)]), 1, *space))
     out = conv(flat, fnp.reshape(weights, (1, 1, *extents)))
     out = fnp.reshape(out, tuple(shape_of(x)[axis] for axis in order))
-    return stored(fnp.transpose(out, tuple(np.argsort(order).tolist())), dtype)
+    return in_dtype(fnp.transpose(out, tuple(np.argsort(order).tolist())), dtype)
 
 
 @implements("ndimage.convolve")
@@ -367,7 +367,7 @@ def gaussian_filter(
             x = gaussian_filter1d.traced(  # type: ignore[attr-defined]  # set by implements
                 x, width, axis, degree, dtype, how, cval, truncate, radius=extent
             )
-    return stored(x, dtype)
+    return in_dtype(x, dtype)
 
 
 @implements("ndimage.uniform_filter1d")
@@ -386,7 +386,9 @@ def uniform_filter1d(
         raise ValueError(f"uniform_filter1d: size must be at least 1, got {size}{here()}")
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     out = slide(x, np.ones(size), axis, size // 2 + origin, mode, cval)
-    return stored(out / size, dtype)  # divided last, so that integers are cut off where SciPy's are
+    return in_dtype(
+        out / size, dtype
+    )  # divided last, so that integers are cut off where SciPy's are
 
 
 @implements("ndimage.uniform_filter")
@@ -407,7 +409,7 @@ def uniform_filter(
     for axis, extent, how, shift in zip(chosen, *lists, strict=True):
         if extent > 1:
             x = uniform_filter1d.traced(x, extent, axis, dtype, how, cval, shift)  # type: ignore[attr-defined]  # set by implements
-    return stored(x, dtype)
+    return in_dtype(x, dtype)
 
 
 # differences ------------------------------------------------------------------------------------
@@ -418,11 +420,11 @@ def _edges(name: str, x: Any, axis: int, output: Any, mode: Any, cval: Any, smoo
     ndim = len(shape_of(x))
     axis = normalize_axis(axis, ndim, "axis")
     modes = per_axis(name, mode, ndim)
-    out = stored(slide(x, np.array([-1.0, 0.0, 1.0]), axis, 1, modes[axis], cval), dtype)
+    out = in_dtype(slide(x, np.array([-1.0, 0.0, 1.0]), axis, 1, modes[axis], cval), dtype)
     for other in range(ndim):
         if other != axis:
             (out,) = floats(out)
-            out = stored(slide(out, np.array(smooth), other, 1, modes[other], cval), dtype)
+            out = in_dtype(slide(out, np.array(smooth), other, 1, modes[other], cval), dtype)
     return out
 
 
@@ -465,10 +467,10 @@ def laplace(
     chosen = axes_of_image(axes, len(shape_of(x)))
     modes = per_axis("laplace", mode, len(chosen))
     parts = [
-        stored(slide(x, weights, k, 1, how, cval), dtype)
+        in_dtype(slide(x, weights, k, 1, how, cval), dtype)
         for k, how in zip(chosen, modes, strict=True)
     ]
-    return sum(parts[1:], parts[0]) if parts else stored(x, dtype)
+    return sum(parts[1:], parts[0]) if parts else in_dtype(x, dtype)
 
 
 @implements("ndimage.gaussian_laplace")
@@ -528,9 +530,9 @@ def _gaussian_sum(
         )
         terms.append(part if degree == 2 else part * part)
     if not terms:
-        return stored(x, dtype)
+        return in_dtype(x, dtype)
     total = sum(terms[1:], terms[0])
-    return total if degree == 2 else stored(fnp.sqrt(total), dtype)
+    return total if degree == 2 else in_dtype(fnp.sqrt(total), dtype)
 
 
 # rank filters -----------------------------------------------------------------------------------
@@ -608,7 +610,7 @@ def rank_filter(
     place = rank + count if rank < 0 else rank
     if not 0 <= place < count:
         raise ValueError(f"rank_filter: rank {rank} of {count} elements does not exist{here()}")
-    return stored(_ranked(windows, place), dtype)
+    return in_dtype(_ranked(windows, place), dtype)
 
 
 @implements("ndimage.median_filter")
@@ -626,7 +628,7 @@ def median_filter(
     """Medians of windows, as ``scipy.ndimage.median_filter``; the upper one of an even number."""
     x, dtype = as_image("median_filter", input, output)
     windows = _windows("median_filter", x, size, footprint, mode, cval, origin, axes)
-    return stored(_ranked(windows, shape_of(windows)[-1] // 2), dtype)
+    return in_dtype(_ranked(windows, shape_of(windows)[-1] // 2), dtype)
 
 
 @implements("ndimage.percentile_filter")
@@ -650,7 +652,7 @@ def percentile_filter(
     if not 0 <= percentile <= 100:
         raise ValueError(f"percentile_filter: percentile {percentile} is outside [0, 100]{here()}")
     rank = count - 1 if percentile == 100 else int(count * percentile / 100.0)
-    return stored(_ranked(windows, rank), dtype)
+    return in_dtype(_ranked(windows, rank), dtype)
 
 
 def _extreme(
@@ -671,14 +673,14 @@ def _extreme(
     reduce = fnp.max if is_max else fnp.min
     if footprint is not None or size is None:
         windows = _windows(name, x, size, footprint, mode, cval, origin, axes)
-        return stored(reduce(windows, axis=-1), dtype)
+        return in_dtype(reduce(windows, axis=-1), dtype)
     chosen = axes_of_image(axes, len(shape_of(x)))
     lists = (per_axis(name, value, len(chosen)) for value in (size, mode, origin))
     for axis, extent, how, shift in zip(chosen, *lists, strict=True):
         if extent > 1:
             windows = _windows(name, x, extent, None, how, cval, shift, axis)
             x = reduce(windows, axis=-1)
-    return stored(x, dtype)
+    return in_dtype(x, dtype)
 
 
 @implements("ndimage.maximum_filter")

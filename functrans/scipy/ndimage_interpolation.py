@@ -31,7 +31,7 @@ from functrans.primitives.filters import recursive_filter
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements
-from functrans.scipy.ndimage_filters import as_image, extended, per_axis, stored
+from functrans.scipy.ndimage_filters import as_image, extended, in_dtype, per_axis
 from functrans.trace import Tracer, dtype_of, shape_of
 
 _POLES: dict[int, tuple[float, ...]] = {
@@ -158,7 +158,7 @@ def spline_filter1d(
     _check("spline_filter1d", order, mode)
     x, _ = as_image("spline_filter1d", input)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    return stored(_one_axis(x, order, axis, mode), _output_dtype(x, output))
+    return in_dtype(_one_axis(x, order, axis, mode), _output_dtype(x, output))
 
 
 @implements("ndimage.spline_filter")
@@ -173,7 +173,7 @@ def spline_filter(
     x, _ = as_image("spline_filter", input)
     for axis in range(len(shape_of(x))):
         x = _one_axis(x, order, axis, mode)
-    return stored(x, _output_dtype(x, output))
+    return in_dtype(x, _output_dtype(x, output))
 
 
 # evaluation -------------------------------------------------------------------------------------
@@ -323,11 +323,11 @@ def evaluate(
 def _rounded(y: Any, dtype: np.dtype) -> Any:
     """A result in its dtype: the nearest integer of its range, halves away from zero."""
     if dtype.kind not in "iub":
-        return stored(y, dtype)
+        return in_dtype(y, dtype)
     y = y + fnp.copysign(0.5, y)
     if dtype.kind != "b" and dtype.itemsize < 8:
         y = fnp.clip(y, float(np.iinfo(dtype).min), float(np.iinfo(dtype).max))
-    return stored(fnp.maximum(y, 0.0) if dtype.kind == "u" else y, dtype)
+    return in_dtype(fnp.maximum(y, 0.0) if dtype.kind == "u" else y, dtype)
 
 
 @implements("ndimage.map_coordinates")

@@ -21,7 +21,7 @@ from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements, kind_of, plain, whole
+from functrans.scipy.dispatch import common_floating, floats, implements, plain, whole
 from functrans.scipy.ndimage_filters import slide
 from functrans.trace import dtype_of, shape_of
 
@@ -38,7 +38,7 @@ def _operands(name: str, a: Any, b: Any, mode: str) -> tuple[Any, Any]:
             f"{name}: operands of shapes {shape_of(a)} and {shape_of(b)} must have equally many "
             f"axes{here()}"
         )
-    dtype = kind_of(a, b)
+    dtype = common_floating(a, b)
     return cast(a, dtype), cast(b, dtype)
 
 
@@ -278,7 +278,7 @@ def upfirdn(
             "extend the signal with np.pad first"
         )
     h, x = floats(h, x)
-    dtype = kind_of(h, x)
+    dtype = common_floating(h, x)
     rows, back = _rows(cast(x, dtype), axis)
     k = shape_of(h)[0]
     return back(fir(cast(h, dtype), rows, (k - 1, k - 1), int(up), int(down)))

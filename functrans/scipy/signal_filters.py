@@ -22,7 +22,7 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements, kind_of, plain, whole
+from functrans.scipy.dispatch import common_floating, floats, implements, plain, whole
 from functrans.scipy.ndimage_filters import median_filter, rank_filter
 from functrans.scipy.signal_convolution import convolve, correlate, fir, resample_poly
 from functrans.trace import dtype_of, shape_of
@@ -94,7 +94,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """
     b, a = _coefficients("lfilter", b, a)
     (x,) = floats(x)
-    dtype = kind_of(b, a, x) if zi is None else kind_of(b, a, x, fnp.asarray(zi))
+    dtype = common_floating(b, a, x) if zi is None else common_floating(b, a, x, fnp.asarray(zi))
     b, a, x = (cast(v, dtype) for v in (b, a, x))
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     moved = fnp.moveaxis(x, axis, -1)
@@ -201,7 +201,7 @@ def filtfilt(
         )
     b, a = _coefficients("filtfilt", b, a)
     (x,) = floats(x)
-    dtype = kind_of(b, a, x)
+    dtype = common_floating(b, a, x)
     b, a, x = (cast(v, dtype) for v in (b, a, x))
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     wide, edge = _margins(
@@ -239,7 +239,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """
     sos = _sections("sosfilt", sos)
     (x,) = floats(x)
-    dtype = kind_of(sos, x)
+    dtype = common_floating(sos, x)
     sos, x = cast(sos, dtype), cast(x, dtype)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     y, ends = fnp.moveaxis(x, axis, -1), []
@@ -274,7 +274,7 @@ def sosfiltfilt(
     """
     sections = _sections("sosfiltfilt", sos)
     (x,) = floats(x)
-    dtype = kind_of(sections, x)
+    dtype = common_floating(sections, x)
     x = cast(x, dtype)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     if padlen is None:

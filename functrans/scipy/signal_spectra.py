@@ -23,7 +23,7 @@ from functrans.ir.source import here
 from functrans.numpy import fft as dft
 from functrans.primitives.complex_parts import is_complex, real_dtype
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements, kind_of, plain
+from functrans.scipy.dispatch import common_floating, floats, implements, plain
 from functrans.scipy.signal_filters import detrended
 from functrans.trace import dtype_of, shape_of
 
@@ -576,7 +576,7 @@ def freqz(
         w = np.linspace(0, end, count, endpoint=bool(include_nyquist) and not whole)
     else:
         w = np.atleast_1d(worN) * (2 * np.pi / fs)
-    dtype = np.result_type(kind_of(b, a), np.complex64)
+    dtype = np.result_type(common_floating(b, a), np.complex64)
 
     def response(c: Any) -> Any:
         phases = np.exp(-1j * np.outer(w, np.arange(shape_of(c)[0]))).astype(dtype)

@@ -24,8 +24,8 @@ from functrans.scipy.stats_families import (
     Continuous,
     Power,
     complement_of_exp,
-    constant,
     exp_of_log,
+    filled_like,
 )
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
@@ -83,8 +83,8 @@ truncnorm = Continuous(
 
 t = Continuous(
     "t", ("df",),
-    lambda y, df: (ew.log1p(y * y / df) * ((df + 1) * -0.5) - ga.betaln(df * 0.5, constant(0.5, df))
-                   - ew.log(df) * 0.5),
+    lambda y, df: (ew.log1p(y * y / df) * ((df + 1) * -0.5)
+                   - ga.betaln(df * 0.5, filled_like(0.5, df)) - ew.log(df) * 0.5),
     typical=(3.0,),
     distribution=lambda y, df: po.stdtr(df, y),
     survival=lambda y, df: po.stdtr(df, -y),
@@ -99,8 +99,8 @@ def _cotangent(q: Any) -> Any:
 
 cauchy = Continuous(
     "cauchy", (), lambda y: -ew.log1p(y * y) - math.log(math.pi),
-    distribution=lambda y: ew.arctan2(constant(1.0, y), -y) / math.pi,
-    survival=lambda y: ew.arctan2(constant(1.0, y), y) / math.pi,
+    distribution=lambda y: ew.arctan2(filled_like(1.0, y), -y) / math.pi,
+    survival=lambda y: ew.arctan2(filled_like(1.0, y), y) / math.pi,
     quantile=lambda q: -_cotangent(q),
     upper_quantile=lambda q: _cotangent(q),
 )  # fmt: skip

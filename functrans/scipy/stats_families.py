@@ -525,6 +525,6 @@ class Discrete:
         return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
 
 
-def constant(value: float, like: Any) -> Any:
+def filled_like(value: float, like: Any) -> Any:
     """An array of one number in the shape and dtype of another."""
     return cast(like * 0 + value, dtype_of(like))

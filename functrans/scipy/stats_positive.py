@@ -27,8 +27,8 @@ from functrans.scipy.stats_families import (
     Function,
     Power,
     complement_of_exp,
-    constant,
     exp_of_log,
+    filled_like,
 )
 
 _HALF_LINE = (0.0, math.inf)
@@ -167,7 +167,7 @@ chi = _by_gamma(
 maxwell = _by_gamma(
     "maxwell", (),
     lambda y: y * y * -0.5 + 0.5 * math.log(2 / math.pi),
-    lambda y: constant(1.5, y), lambda y: y * y * 0.5, lambda g: ew.sqrt(g * 2),
+    lambda y: filled_like(1.5, y), lambda y: y * y * 0.5, lambda g: ew.sqrt(g * 2),
     lambda y: (Power(y, 2.0),),
 )  # fmt: skip
 
@@ -233,7 +233,7 @@ halfcauchy = Continuous(
     inside=1.0,
     support=_HALF_LINE,
     distribution=lambda y: ew.arctan(y) * (2 / math.pi),
-    survival=lambda y: ew.arctan2(constant(1.0, y), y) * (2 / math.pi),
+    survival=lambda y: ew.arctan2(filled_like(1.0, y), y) * (2 / math.pi),
     quantile=lambda q: ew.tan(q * (math.pi / 2)),
     upper_quantile=lambda q: 1 / ew.tan(q * (math.pi / 2)),
 )  # fmt: skip

@@ -64,7 +64,7 @@ class _Memory:
 # writing -----------------------------------------------------------------------------------------
 
 
-class _Writer(pickle._Pickler):  # the one that can be extended
+class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
     """Pickles objects; tensors as PyTorch does, their memory apart from them."""
 
     dispatch: ClassVar[Any] = dict(pickle._Pickler.dispatch)
@@ -160,7 +160,7 @@ def write_archive(obj: Any, file: Any) -> None:
     """
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with archive.open("archive/data.pkl", "w") as record:
-            writer = _Writer(record)
+            writer = _ArchiveWriter(record)
             writer.dump(obj)
         archive.writestr("archive/byteorder", sys.byteorder)
         for key, array in writer.memories.values():

@@ -58,7 +58,7 @@ def _refuse(what: str) -> NoReturn:
 # makers -----------------------------------------------------------------------------------------
 
 
-def _array(machine: Machine, kind: Any, shape: Any, code: Any) -> np.ndarray:
+def _array(machine: PickleMachine, kind: Any, shape: Any, code: Any) -> np.ndarray:
     if kind is not np.ndarray:
         _refuse("the file holds an array of a class of its own")
     array = np.ndarray((0,), np.int8)
@@ -66,7 +66,7 @@ def _array(machine: Machine, kind: Any, shape: Any, code: Any) -> np.ndarray:
     return array
 
 
-def _build_array(machine: Machine, array: np.ndarray, state: Any) -> None:
+def _build_array(machine: PickleMachine, array: np.ndarray, state: Any) -> None:
     _, shape, dtype, is_fortran, raw = state
     if type(raw) is not bytes:
         _refuse("the file holds an array of Python objects")
@@ -81,7 +81,7 @@ def _build_array(machine: Machine, array: np.ndarray, state: Any) -> None:
 
 
 def _array_of_buffer(
-    machine: Machine, buffer: Any, dtype: Any, shape: Any, order: Any, axes: Any = None
+    machine: PickleMachine, buffer: Any, dtype: Any, shape: Any, order: Any, axes: Any = None
 ) -> np.ndarray:
     if type(buffer) not in (bytes, bytearray) or type(order) is not str:
         _refuse("the file holds an array without memory")
@@ -96,7 +96,7 @@ def _array_of_buffer(
     return array  # type: ignore[no-any-return]  # an array
 
 
-def _scalar(machine: Machine, dtype: Any, raw: Any) -> np.generic:
+def _scalar(machine: PickleMachine, dtype: Any, raw: Any) -> np.generic:
     dtype = _number_dtype(dtype)
     if type(raw) is not bytes or len(raw) != dtype.itemsize:
         _refuse("a number in the file has other bytes than its dtype says")
@@ -108,7 +108,7 @@ def _truth_values(dtype: np.dtype, raw: Any) -> Any:
     return (np.frombuffer(raw, np.uint8) != 0).tobytes() if dtype.kind == "b" else raw
 
 
-def _dtype(machine: Machine, name: Any, align: Any = False, copy: Any = False) -> np.dtype:
+def _dtype(machine: PickleMachine, name: Any, align: Any = False, copy: Any = False) -> np.dtype:
     found = name if isinstance(name, np.dtype) else None
     if type(name) is str:
         found = _NUMBERS.get(name)
@@ -141,30 +141,30 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _built(machine: Machine, value: Any) -> np.ndarray:
+def _built(machine: PickleMachine, value: Any) -> np.ndarray:
     if type(value) is not np.ndarray or id(value) in machine.unbuilt:
         raise TypeError("a tensor without memory")
     return value
 
 
-def _tensor(machine: Machine, memory: Any, *args: Any) -> Tensor:
+def _tensor(machine: PickleMachine, memory: Any, *args: Any) -> Tensor:
     return tensor_of(_built(machine, memory), *args)
 
 
-def _tensor_of_bytes(machine: Machine, memory: Any, *args: Any) -> Tensor:
+def _tensor_of_bytes(machine: PickleMachine, memory: Any, *args: Any) -> Tensor:
     offset, size, stride, requires_grad, hooks, dtype, *rest = args
     dtype = _number_dtype(dtype)
     own = _built(machine, memory)
     return tensor_of_bytes(own, offset, size, stride, requires_grad, hooks, dtype, *rest)
 
 
-def _parameter(machine: Machine, data: Any, grad: Any, hooks: Any, state: Any = None) -> Any:
+def _parameter(machine: PickleMachine, data: Any, grad: Any, hooks: Any, state: Any = None) -> Any:
     if type(data) not in _TENSORS:
         raise TypeError("a parameter without tensor")
     return parameter_of(data, grad, hooks, _attributes(machine, Parameter, state))
 
 
-def _typed(machine: Machine, make: Any, kind: Any, args: Any, state: Any) -> Any:
+def _typed(machine: PickleMachine, make: Any, kind: Any, args: Any, state: Any) -> Any:
     maker = {id(tensor_of): _tensor, id(tensor_of_bytes): _tensor_of_bytes}.get(id(make))
     if maker is None or kind not in _TENSORS:
         _refuse("the file holds a tensor of a class of its own")
@@ -175,7 +175,7 @@ def _typed(machine: Machine, make: Any, kind: Any, args: Any, state: Any) -> Any
 
 
 def _pickled(
-    machine: Machine, kind: Any, value: Any, requires_grad: Any, extra: Any,
+    machine: PickleMachine, kind: Any, value: Any, requires_grad: Any, extra: Any,
     follows: Any = False, part: Any = None,
 ) -> Tensor:  # fmt: skip
     if kind not in _TENSORS:
@@ -187,7 +187,7 @@ def _pickled(
     return unpickled(kind, _built(machine, value), bool(requires_grad), own, bool(follows), part)
 
 
-def _attributes(machine: Machine, kind: type, state: Any) -> dict[str, Any]:
+def _attributes(machine: PickleMachine, kind: type, state: Any) -> dict[str, Any]:
     """What users put on an object; nothing that its class has or keeps there."""
     if not state:
         return {}
@@ -201,7 +201,7 @@ def _attributes(machine: Machine, kind: type, state: Any) -> dict[str, Any]:
     return state
 
 
-def _items(machine: Machine, items: Any = ()) -> Any:
+def _items(machine: PickleMachine, items: Any = ()) -> Any:
     """A list or tuple of the file, which a maker is about to copy."""
     if type(items) not in (list, tuple):
         raise TypeError(f"a list was expected, not {type(items).__name__}")
@@ -209,7 +209,7 @@ def _items(machine: Machine, items: Any = ()) -> Any:
     return items
 
 
-def _keys(machine: Machine, items: Any = ()) -> Any:
+def _keys(machine: PickleMachine, items: Any = ()) -> Any:
     for item in _items(machine, items):
         _check_key(item)
     return items
@@ -237,50 +237,50 @@ def _integers(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-def _ordered(machine: Machine, items: Any = ()) -> OrderedDict[Any, Any]:
+def _ordered(machine: PickleMachine, items: Any = ()) -> OrderedDict[Any, Any]:
     pairs = [tuple(_items(machine, pair)) for pair in _items(machine, items)]
     _keys(machine, [key for key, _ in pairs])
     return OrderedDict(pairs)
 
 
-def _counter(machine: Machine, counts: Any = None) -> Counter[Any]:
+def _counter(machine: PickleMachine, counts: Any = None) -> Counter[Any]:
     if counts is not None and type(counts) is not dict:
         raise TypeError("counts that are no dictionary")
     machine.charge(len(counts or ()))
     return Counter(counts)
 
 
-def _defaultdict(machine: Machine, factory: Any = None) -> defaultdict[Any, Any]:
+def _defaultdict(machine: PickleMachine, factory: Any = None) -> defaultdict[Any, Any]:
     if factory is not None and id(factory) not in _FACTORIES:
         _refuse("the file holds a defaultdict of a function")
     return defaultdict(factory)
 
 
-def _bytes(machine: Machine, text: Any, encoding: Any) -> bytes:
+def _bytes(machine: PickleMachine, text: Any, encoding: Any) -> bytes:
     if type(text) is not str or encoding not in ("latin1", "latin-1"):
         raise TypeError("a text in Latin-1 was expected")
     machine.charge(len(text))
     return text.encode("latin-1")
 
 
-def _bytearray(machine: Machine, raw: Any = b"", *encoding: Any) -> bytearray:
+def _bytearray(machine: PickleMachine, raw: Any = b"", *encoding: Any) -> bytearray:
     if type(raw) is not bytes:
         return bytearray(_bytes(machine, raw, *encoding))
     machine.charge(len(raw))
     return bytearray(raw)
 
 
-def _complex(machine: Machine, *parts: Any) -> complex:
+def _complex(machine: PickleMachine, *parts: Any) -> complex:
     if any(type(part) is not float and type(part) is not int for part in parts):
         raise TypeError("two numbers were expected")
     return complex(*parts)
 
 
-def _size(machine: Machine, extents: Any = ()) -> Size:
+def _size(machine: PickleMachine, extents: Any = ()) -> Size:
     return Size(_integers(*_items(machine, extents)))
 
 
-def _device(machine: Machine, name: Any, index: Any = None) -> device:
+def _device(machine: PickleMachine, name: Any, index: Any = None) -> device:
     if type(name) is not str:
         raise TypeError("a device without name")
     return device(name, *_integers(index))
@@ -366,7 +366,7 @@ def _named(module: Any, name: Any) -> Any:
 # the machine ------------------------------------------------------------------------------------
 
 
-class Machine:
+class PickleMachine:
     """The stack machine that pickles are programs of.
 
     Attributes:
@@ -481,64 +481,64 @@ class Machine:
         self.stack[-1].update(_keys(self, items))
 
 
-def _push(make: Callable[[Machine], Any]) -> Callable[[Machine], None]:
+def _push(make: Callable[[PickleMachine], Any]) -> Callable[[PickleMachine], None]:
     return lambda machine: machine.stack.append(make(machine))
 
 
-def _protocol(machine: Machine) -> None:
+def _protocol(machine: PickleMachine) -> None:
     number = machine.integer(1)
     if number > pickle.HIGHEST_PROTOCOL:
         raise ValueError(f"unsupported pickle protocol: {number}")
 
 
-def _text_integer(machine: Machine) -> int:
+def _text_integer(machine: PickleMachine) -> int:
     line = machine.line()
     return {b"00": False, b"01": True}[line] if line in (b"00", b"01") else int(line)
 
 
-def _quoted(machine: Machine) -> str:
+def _quoted(machine: PickleMachine) -> str:
     text = machine.line().strip()
     if len(text) < 2 or text[:1] not in (b"'", b'"') or text[-1:] != text[:1]:
         raise ValueError("a text without quotes")
     return codecs.escape_decode(text[1:-1])[0].decode("ascii")
 
 
-def _pop(machine: Machine) -> None:
+def _pop(machine: PickleMachine) -> None:
     if machine.marks and machine.marks[-1] == len(machine.stack):
         machine.marks.pop()
     else:
         machine.stack.pop()
 
 
-def _put(number: Callable[[Machine], int]) -> Callable[[Machine], None]:
-    def act(machine: Machine) -> None:
+def _put(number: Callable[[PickleMachine], int]) -> Callable[[PickleMachine], None]:
+    def act(machine: PickleMachine) -> None:
         machine.memo[number(machine)] = machine.stack[-1]
 
     return act
 
 
-def _dictionary(machine: Machine) -> None:
+def _dictionary(machine: PickleMachine) -> None:
     items = machine.marked()
     machine.stack.append({})
     machine.set_items(items)
 
 
-def _persistent(machine: Machine) -> np.ndarray:
+def _persistent(machine: PickleMachine) -> np.ndarray:
     (identity,) = machine.top(1)
     if machine.memory is None:
         _refuse("the file refers to a memory, but is no archive")
     return machine.memory(identity)
 
 
-def _text(size: int) -> Callable[[Machine], str]:
+def _text(size: int) -> Callable[[PickleMachine], str]:
     return lambda m: str(m.take(m.integer(size)), "utf-8", "surrogatepass")
 
 
-def _raw(size: int) -> Callable[[Machine], bytes]:
+def _raw(size: int) -> Callable[[PickleMachine], bytes]:
     return lambda m: m.take(m.integer(size))
 
 
-_INSTRUCTIONS: dict[int, Callable[[Machine], Any]] = {
+_INSTRUCTIONS: dict[int, Callable[[PickleMachine], Any]] = {
     code[0]: act
     for code, act in {
         pickle.PROTO: _protocol,
@@ -618,5 +618,5 @@ def read_weights(data: bytes, memory: Callable[[Any], np.ndarray] | None = None)
     Raises:
       UnpicklingError: the pickle holds something else, or is damaged.
     """
-    machine = Machine(data, memory)
+    machine = PickleMachine(data, memory)
     return machine.run(), machine.position

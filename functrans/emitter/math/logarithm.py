@@ -40,7 +40,7 @@ _SQRT_HALF_BITS = {64: 0x3FE6A09E667F3BCD, 32: 0x3F3504F3}
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitNumber:
     """A positive number as ``2**k m`` with ``sqrt(1/2) <= m < sqrt(2)``.
 
     Attributes:
@@ -54,7 +54,7 @@ class Split:
     inverse: Value
 
 
-def split(b: Builder, x: Value, offset: Value | float = 0.0) -> Split:
+def split(b: Builder, x: Value, offset: Value | float = 0.0) -> SplitNumber:
     """Split a positive normal number; meaningless for others.
 
     Args:
@@ -79,10 +79,10 @@ def split(b: Builder, x: Value, offset: Value | float = 0.0) -> Split:
     zero = b.const(x, float(unit + surplus))
     if isinstance(offset, Value):
         zero = b.fsub(zero, offset)
-    return Split(b.fsub(raised, zero), m, inverse)
+    return SplitNumber(b.fsub(raised, zero), m, inverse)
 
 
-def split_positive(b: Builder, x: Value) -> Split:
+def split_positive(b: Builder, x: Value) -> SplitNumber:
     """Split a positive number, subnormal ones too."""
     form = format_of(x)
     small = b.fcmp("olt", x, b.const(x, form.tiny))

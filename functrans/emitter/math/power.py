@@ -26,7 +26,7 @@ from functrans.emitter.math.common import (
     times_power_of_two,
 )
 from functrans.emitter.math.exponential import exp2m1
-from functrans.emitter.math.logarithm import Split, split, split_positive
+from functrans.emitter.math.logarithm import SplitNumber, split, split_positive
 from functrans.emitter.types import F32, F64, Value
 
 _INFINITY = float("inf")
@@ -65,7 +65,7 @@ _ROUGH_EXP2M1 = fitted(
 )
 
 
-def _log2(b: Builder, parts: Split) -> tuple[Value, Value]:
+def _log2(b: Builder, parts: SplitNumber) -> tuple[Value, Value]:
     """``k + log2(m)`` as a sum of two doubles."""
     one = b.const(parts.m, 1.0)
     half = b.const(parts.m, 0.5)

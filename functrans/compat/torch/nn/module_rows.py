@@ -1,7 +1,7 @@
 """Modules that apply a function with settings: their classes, made of the words of a statement.
 
 Here: ``Applied``, their base, which gives each class its constructor and its ``forward``, and
-``Row``, the words. Not here: the classes (``nn.activation_modules``, ``nn.loss_modules`` and
+``ClassWords``, the words. Not here: the classes (``nn.activation_modules``, ``nn.loss_modules`` and
 others), ``Module`` (``nn.module``).
 
 Layer: ``compat``.
@@ -20,7 +20,7 @@ _DEPRECATED = ("size_average", "reduce")
 """Arguments of constructors that are not kept."""
 
 
-class Row(TypedDict, total=False):
+class ClassWords(TypedDict, total=False):
     """The words of a class statement; those of a base count where a class does not give its own."""
 
     function: Callable[..., Any]
@@ -42,8 +42,9 @@ class Row(TypedDict, total=False):
 class Applied(Module):
     """A function of tensors, and its settings as attributes.
 
-    A subclass whose statement has words, those of ``Row``, is made of them: types and defaults of
-    its settings are those of the function's arguments. What is a tensor among them is a buffer.
+    A subclass whose statement has words, those of ``ClassWords``, is made of them: types and
+    defaults of its settings are those of the function's arguments. What is a tensor among them is a
+    buffer.
 
     Example:
       >>> from functrans.compat.torch.nn import functional
@@ -53,10 +54,10 @@ class Applied(Module):
       Elu(alpha=2.0, inplace=True)
     """
 
-    _row: ClassVar[Row] = {}
+    _row: ClassVar[ClassWords] = {}
     _shown: ClassVar[str] = ""
 
-    def __init_subclass__(cls, **words: Unpack[Row]) -> None:
+    def __init_subclass__(cls, **words: Unpack[ClassWords]) -> None:
         super().__init_subclass__()
         cls._row = {**cls._row, **words}
         if words and "function" in cls._row:

@@ -14,6 +14,7 @@ import numpy as np
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.optim.updates import (
+    assigned,
     begin,
     blended,
     check_positive,
@@ -28,7 +29,6 @@ from functrans.compat.torch.optim.updates import (
     power,
     root,
     scalar,
-    stored,
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
@@ -140,7 +140,7 @@ class Adam(Optimizer):
             square = blended("adam_step_", state["exp_avg_sq"], grad * grad, beta2)
             if group["amsgrad"]:
                 largest = state["max_exp_avg_sq"]
-                square = stored("adam_step_", largest, ew.maximum(value_of(largest), square))
+                square = assigned("adam_step_", largest, ew.maximum(value_of(largest), square))
             rate = like(lr / (1 - power(beta1, step)), dtype)
             correction = like(root(1 - power(beta2, step)), dtype)
             new = value - rate * (mean / (ew.sqrt(square) / correction + eps))
@@ -279,7 +279,7 @@ class RMSprop(Optimizer):
             direction = grad / (ew.sqrt(square) + group["eps"])
             if momentum > 0:
                 have = state["momentum_buffer"]
-                direction = stored("rmsprop_step_", have, momentum * value_of(have) + direction)
+                direction = assigned("rmsprop_step_", have, momentum * value_of(have) + direction)
             assign("rmsprop_step_", p, value - lr * direction)
 
 
@@ -322,7 +322,7 @@ class Adagrad(Optimizer):
             step = next_step(state)
             value, grad = decayed(group, value, grad)
             rate = like(number(group["lr"], dtype) / (1 + (step - 1) * group["lr_decay"]), dtype)
-            total = stored("adagrad_step_", state["sum"], value_of(state["sum"]) + grad * grad)
+            total = assigned("adagrad_step_", state["sum"], value_of(state["sum"]) + grad * grad)
             assign("adagrad_step_", p, value - rate * (grad / (ew.sqrt(total) + group["eps"])))
 
 

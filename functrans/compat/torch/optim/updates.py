@@ -146,7 +146,7 @@ def next_step(state: dict[str, Any]) -> Any:
     return cast(value, np.float64) if isinstance(value, Tracer) else float(value)
 
 
-def stored(label: str, x: Tensor, value: Any) -> Any:
+def assigned(label: str, x: Tensor, value: Any) -> Any:
     """``assign``, which gives the value."""
     assign(label, x, value)
     return value
@@ -155,12 +155,12 @@ def stored(label: str, x: Tensor, value: Any) -> Any:
 def moved(label: str, mean: Tensor, x: Any, share: Any) -> Any:
     """A mean that goes a share of the way to what is new."""
     have = value_of(mean)
-    return stored(label, mean, have + share * (x - have))
+    return assigned(label, mean, have + share * (x - have))
 
 
 def blended(label: str, mean: Tensor, x: Any, keep: float) -> Any:
     """A mean of which a share is kept."""
-    return stored(label, mean, keep * value_of(mean) + (1 - keep) * x)
+    return assigned(label, mean, keep * value_of(mean) + (1 - keep) * x)
 
 
 # parameters --------------------------------------------------------------------------------------
