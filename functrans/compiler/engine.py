@@ -34,7 +34,6 @@ import _thread
 import collections
 import ctypes
 import functools
-import itertools
 import os
 import re
 import struct
@@ -402,29 +401,6 @@ class Loaded:
         return self.addresses[name]
 
 
-_JOINED = struct.Struct("<8sI")
-_JOINED_MAGIC = b"ftobject"
-
-
-def join_objects(*parts: bytes) -> bytes:
-    """Several object codes, which may refer to each other's names, as one."""
-    head = _JOINED.pack(_JOINED_MAGIC, len(parts))
-    return b"".join((head, struct.pack(f"<{len(parts)}Q", *map(len, parts)), *parts))
-
-
-def _split_objects(data: bytes) -> list[bytes]:
-    """The object codes of ``join_objects``, or the only one."""
-    if data[:8] != _JOINED_MAGIC:
-        return [data]
-    try:
-        _, count = _JOINED.unpack_from(data)
-        sizes = struct.unpack_from(f"<{count}Q", data, _JOINED.size)
-    except struct.error as error:
-        raise CompilationError(f"damaged object file: {error}") from error
-    ends = itertools.accumulate(sizes, initial=_JOINED.size + 8 * count)
-    return [data[start:end] for start, end in itertools.pairwise(ends)]
-
-
 @_uninterrupted
 def load_object(
     data: bytes, symbols: Mapping[str, int] | None = None, uses: tuple[Loaded, ...] = ()
@@ -432,7 +408,7 @@ def load_object(
     """Link object code into this process.
 
     Args:
-      data: what ``compile_object`` or ``join_objects`` returned, in this or in another process.
+      data: what ``compile_object`` returned, in this or in another process.
       symbols: addresses of names that the code refers to. Names of the C library and of its
         mathematical functions need not be there.
       uses: other code that it calls, which lives at least as long.
@@ -440,21 +416,17 @@ def load_object(
     Raises:
       CompilationError: it is no object code of this machine, or it refers to an unknown name.
     """
-    parts = _split_objects(data)
-    tables = [object_symbols(part) for part in parts]
-    defined = {name for names, _ in tables for name in names}
-    undefined = {name for _, names in tables for name in names} - defined
+    defined, undefined = object_symbols(data)
     needed = {name: _resolve(name, symbols or {}) for name in sorted(undefined)}
     with _exclusive() as llvm:
         library = llvm.JITLibraryBuilder()
-        for part in parts:
-            library.add_object_img(part)
+        library.add_object_img(data)
         for name, address in needed.items():
             library.import_symbol(name, address)
         for name in defined:
             library.export_symbol(name)
         linker = _current_linker(llvm)
-        _keep_array_types(llvm, len(parts), len(defined), len(needed))
+        _keep_array_types(llvm, 1, len(defined), len(needed))
         try:
             code = linker.link(library)
         except RuntimeError as error:

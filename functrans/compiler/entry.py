@@ -581,22 +581,6 @@ def _native_function(loaded: Loaded, entry: Entry) -> Callable[..., Any]:
     return function
 
 
-def call_raw(address: int, pointers: Sequence[int]) -> int:
-    """Call the packed form of a program through ctypes, without the GIL.
-
-    Args:
-      address: that of ``entry.packed``.
-      pointers: addresses of the data of inputs and outputs.
-
-    Returns:
-      The program's status.
-    """
-    packed = (ctypes.c_void_p * len(pointers))(*pointers)
-    status: int = _PACKED(address)(ctypes.addressof(packed))
-    return status
-
-
-_PACKED = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 # Holds the GIL, and raises what the program has set.
 _PACKED_IN_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 

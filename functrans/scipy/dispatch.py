@@ -54,7 +54,7 @@ def implements(path: str, **own: Callable[..., Any]) -> Callable[[F], F]:
 
     Returns:
       A decorator. The decorated function calls SciPy itself on plain arguments, and carries
-      ``scipy_function`` and ``traced``.
+      ``traced``.
     """
 
     def decorate(traced: F) -> F:
@@ -69,7 +69,6 @@ def implements(path: str, **own: Callable[..., Any]) -> Callable[[F], F]:
             return result
 
         function.traced = traced  # type: ignore[attr-defined]  # functions have a dict
-        function.scipy_function = path  # type: ignore[attr-defined]  # functions have a dict
         return function  # type: ignore[return-value]  # it has the signature of F
 
     return decorate

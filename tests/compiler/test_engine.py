@@ -16,7 +16,6 @@ from functrans.compiler import engine
 from functrans.compiler.engine import (
     assembly,
     compile_object,
-    join_objects,
     load_object,
     object_symbols,
     optimised_text,
@@ -190,29 +189,11 @@ def test_damaged_object_code_raises(size: int) -> None:
     code = compile_object(SQUARE, 0)
     with pytest.raises(CompilationError):
         load_object(code[:size])
-    with pytest.raises(CompilationError):
-        load_object(join_objects(code, code)[:size])
 
 
 def test_an_undefined_name_of_the_code_raises() -> None:
     with pytest.raises(KeyError, match="cube"):
         load_object(compile_object(SQUARE, 0)).address("cube")
-
-
-def test_object_code_may_be_joined() -> None:
-    twice = """
-    declare double @square(double)
-    define double @fourth(double %x) {
-      %y = call double @square(double %x)
-      %z = call double @square(double %y)
-      ret double %z
-    }
-    """
-    joined = join_objects(compile_object(SQUARE, 2), compile_object(twice, 0))
-    loaded = load_object(joined)
-    assert set(loaded.addresses) == {"square", "fourth"}
-    f = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("fourth"))
-    assert f(2.0) == 16.0
 
 
 def test_symbols_of_object_code_are_listed() -> None:

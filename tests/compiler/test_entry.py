@@ -1,10 +1,11 @@
 """Calls of native programs: what fits, what does not, results, references, memory."""
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,11 @@ import numpy as np
 import pytest
 
 from functrans.compiler import entry as entry_module
-from functrans.compiler.engine import compile_object, join_objects, load_object
+from functrans.compiler.engine import Loaded, compile_object, load_object
 from functrans.compiler.entry import (
     ArraySpec,
     Entry,
     ScalarSpec,
-    call_raw,
     emit_entry,
     entry_symbols,
     layout_is_known,
@@ -52,10 +52,14 @@ def build(make: Make, inputs: Any, outputs: Any, status: int = 0, **options: Any
     entry = Entry("entry", "program", tuple(inputs), tuple(outputs), **options)
     wrapper = Module()
     emit_entry(wrapper, entry)
-    code = join_objects(
-        compile_object(str(copying_program(entry, status)), 1), compile_object(str(wrapper), 0)
+    return make(linked(str(copying_program(entry, status)), wrapper, entry_symbols(entry)), entry)
+
+
+def linked(program: str, wrapper: Module, symbols: Mapping[str, int]) -> Loaded:
+    loaded = load_object(compile_object(program, 1), symbols)
+    return load_object(
+        compile_object(str(wrapper), 0), {**symbols, **loaded.addresses}, uses=(loaded,)
     )
-    return make(load_object(code, entry_symbols(entry)), entry)
 
 
 def copy(make: Make, spec: ArraySpec, **options: Any) -> Any:
@@ -254,8 +258,8 @@ def test_an_exception_that_the_program_has_set_is_raised(make: Make, release_gil
     """
     wrapper = Module()
     emit_entry(wrapper, entry)
-    code = join_objects(compile_object(text, 1), compile_object(str(wrapper), 0))
-    f = make(load_object(code, entry_symbols(entry) | {"type": id(KeyboardInterrupt)}), entry)
+    symbols = entry_symbols(entry) | {"type": id(KeyboardInterrupt)}
+    f = make(linked(text, wrapper, symbols), entry)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             f()
@@ -313,7 +317,9 @@ def test_the_packed_form_takes_addresses() -> None:
     emit_entry(module, entry)
     loaded = load_object(compile_object(str(module), 0), entry_symbols(entry))
     arrays = [np.full(4, float(i)) for i in range(40)] + [np.empty(4) for _ in range(40)]
-    assert call_raw(loaded.address(entry.packed), [a.ctypes.data for a in arrays]) == 0
+    addresses = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+    packed = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded.address(entry.packed))
+    assert packed(ctypes.addressof(addresses)) == 0
     np.testing.assert_array_equal(arrays[:40], arrays[40:])
     results = make_function(loaded, entry)(*arrays[:40])
     np.testing.assert_array_equal(results, arrays[:40])
@@ -345,8 +351,7 @@ def test_other_threads_run_while_the_gil_is_released() -> None:
     """
     wrapper = Module()
     emit_entry(wrapper, entry)
-    code = join_objects(compile_object(text, 1), compile_object(str(wrapper), 0))
-    f = make_function(load_object(code, entry_symbols(entry)), entry)
+    f = make_function(linked(text, wrapper, entry_symbols(entry)), entry)
     x = np.zeros(1, "i8")
     timer = threading.Timer(0.05, lambda: x.fill(9))
     timer.start()
