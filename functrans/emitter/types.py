@@ -167,9 +167,3 @@ def parameter(number: float, bits: int) -> Value:
     """A floating number as a parameter of the program; see :func:`size`."""
     type_ = Type("f", bits)
     return Value(f"{OPEN}{type_} {float_text(number, bits)}{CLOSE}", type_)
-
-
-def constants(type: Type, numbers: Any) -> Value:  # LLVM's term
-    """A vector constant with a number for each lane."""
-    elements = ", ".join(f"{type.element} {constant(type.element, n).text}" for n in numbers)
-    return Value(f"<{elements}>", type)

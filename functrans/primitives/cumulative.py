@@ -48,7 +48,7 @@ from functrans.primitives.cumulative_lowering import (
     linear_recurrence_lower,
     running_extremum_lower,
 )
-from functrans.primitives.family import add_tangents, once_each, promoted_dtype
+from functrans.primitives.family import add_tangents, once_each
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import (
     cast,
@@ -56,7 +56,7 @@ from functrans.primitives.structural import (
     to_front,
     zeros_like_aval,
 )
-from functrans.trace import aval_of, bind, dtype_of, shape_of
+from functrans.trace import bind, dtype_of, shape_of
 
 _FEW_LANES = 16
 _NUMBER_S, _ROW_S = 1e-7, 1.5e-6
@@ -202,29 +202,6 @@ linear_recurrence_p = Primitive(
     causal=_causal_in_terms,
     work=once_each,
 )
-
-
-def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
-    """``h[i] = a[i] * h[i - 1] + b[i]`` along an axis, from ``h[-1] = 0``; ``a[0]`` is not read.
-
-    Args:
-      a: coefficients ``[..., n, ...]``.
-      b: terms of the same shape.
-      axis: the axis of extent ``n``.
-      reverse: ``h[i] = a[i] * h[i + 1] + b[i]`` instead.
-
-    Returns:
-      All ``h``, in the promoted dtype.
-
-    Raises:
-      ShapeError: the shapes differ.
-    """
-    dtype = promoted_dtype((aval_of(a), aval_of(b)))  # type: ignore[arg-type]  # arrays, no tapes
-    axis = normalize_axis(axis, len(shape_of(b)), "linear_recurrence")
-    a, b = cast(a, dtype), cast(b, dtype)
-    if shape_of(a) != shape_of(b):
-        _linear_recurrence_aval(aval_of(a), aval_of(b), axis=axis, reverse=reverse)  # type: ignore[arg-type]  # raises
-    return bind(linear_recurrence_p, a, b, axis=axis, reverse=reverse)[0]
 
 
 # the family -------------------------------------------------------------------------------------

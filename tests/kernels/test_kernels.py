@@ -152,8 +152,10 @@ def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numba_is_not_imported_for_small_work() -> None:
     code = (
         "import sys, numpy as np, functrans\n"
-        "from functrans.primitives.cumulative import linear_recurrence\n"
-        "linear_recurrence(np.ones((100, 30)), np.ones((100, 30)), 0)\n"
+        "from functrans.primitives.cumulative import linear_recurrence_p\n"
+        "from functrans.trace import bind\n"
+        "ones = np.ones((100, 30))\n"
+        "bind(linear_recurrence_p, ones, ones, axis=0, reverse=False)\n"
         "assert 'numba' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,8 +9,7 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.autograd.methods.rows import check_tensor, fixed, refuse_out, results
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import torch_defaults
-from functrans.autograd.random import default_generator
 from functrans.autograd.tensors import MEANINGLESS, Tensor
 
 # windows -----------------------------------------------------------------------------------------
@@ -449,17 +447,6 @@ def is_signed(input: Tensor) -> bool:
 def is_neg(input: Tensor) -> bool:
     """``False``: negatives are computed at once."""
     return False
-
-
-@contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
-    """The default stream of random numbers goes on afterwards as if nothing was drawn."""
-    state = default_generator.get_state()
-    try:
-        yield
-    finally:
-        if enabled:
-            default_generator.set_state(state)
 
 
 FUNCTIONS: dict[str, Any] = {

@@ -64,10 +64,6 @@ def _relu(x: Any) -> Any:
     return ew.where(x <= 0, 0.0, x)  # NaN stays
 
 
-def _relu6(x: Any) -> Any:
-    return _hardtanh(x, low=0.0, high=6.0)
-
-
 def _hardtanh(x: Any, *, low: float, high: float) -> Any:
     inside = (x > low) & (x < high)
     return ew.where(inside, x, stop_gradient(ew.clip(x, low, high)))
