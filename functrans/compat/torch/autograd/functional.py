@@ -212,6 +212,25 @@ _NO_INPUT_VECTOR = (
 # products ----------------------------------------------------------------------------------------
 
 
+def _pulled(
+    outputs: _Tensors, inputs: _Tensors, vectors: _Tensors, create_graph: bool, strict: bool,
+    stage: str,
+) -> _Tensors:  # fmt: skip
+    """The product of vectors with the Jacobian of outputs."""
+    gradients = _gradients(outputs, inputs, vectors, create_graph)
+    return _filled(gradients, inputs, strict, create_graph, stage)
+
+
+def _pushed(
+    outputs: _Tensors, inputs: _Tensors, vectors: _Tensors, create_graph: bool, strict: bool,
+    stage: str,
+) -> _Tensors:  # fmt: skip
+    """The product of the Jacobian of outputs with vectors: the pullback, pulled back."""
+    seeds = tuple([_zeros(out).requires_grad_() for out in outputs])
+    pulled = _filled(_gradients(outputs, inputs, seeds, True), inputs, strict, False, stage)
+    return _pulled(pulled, seeds, vectors, create_graph, strict, stage)
+
+
 def vjp(
     func: Callable[..., Any],
     inputs: Any,
@@ -245,12 +264,8 @@ def vjp(
         opened = _opened(given, create_graph)
         outputs, is_tuple = _call(func, opened, "vjp", strict)
         vectors = _directions(v, outputs, is_tuple, "vjp", _NO_OUTPUT_VECTOR)
-        gradients = _gradients(outputs, opened, vectors, create_graph)
-        product = _filled(gradients, opened, strict, create_graph, "output")
-        return (
-            _closed(_nested(outputs, is_tuple), create_graph),
-            _closed(_nested(product, is_in_tuple), create_graph),
-        )
+        product = _pulled(outputs, opened, vectors, create_graph, strict, "output")
+        return _closed((_nested(outputs, is_tuple), _nested(product, is_in_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
 
 
 def jvp(
@@ -289,14 +304,8 @@ def jvp(
         vectors = _directions(v, given, is_in_tuple, "jvp", _NO_INPUT_VECTOR)
         opened = _opened(given, create_graph)
         outputs, is_tuple = _call(func, opened, "jvp", strict)
-        ones = tuple([_zeros(out).requires_grad_() for out in outputs])
-        pulled = _filled(_gradients(outputs, opened, ones, True), opened, strict, False, "output")
-        gradients = _gradients(pulled, ones, vectors, create_graph)
-        product = _filled(gradients, ones, strict, create_graph, "output")
-        return (
-            _closed(_nested(outputs, is_tuple), create_graph),
-            _closed(_nested(product, is_tuple), create_graph),
-        )
+        product = _pushed(outputs, opened, vectors, create_graph, strict, "output")
+        return _closed((_nested(outputs, is_tuple), _nested(product, is_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
 
 
 def _slope(func: Callable[..., Any], opened: _Tensors, who: str, strict: bool) -> Any:
@@ -350,9 +359,8 @@ def vhp(
         vectors = _directions(v, given, is_in_tuple, "vhp", _NO_INPUT_VECTOR)
         opened = _opened(given, create_graph)
         value, slopes = _slope(func, opened, "vhp", strict)
-        gradients = _gradients(slopes, opened, vectors, create_graph)
-        product = _filled(gradients, opened, strict, create_graph, "hessian")
-        return (_closed(value, create_graph), _closed(_nested(product, is_in_tuple), create_graph))
+        product = _pulled(slopes, opened, vectors, create_graph, strict, "hessian")
+        return _closed((value, _nested(product, is_in_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
 
 
 def hvp(
@@ -390,12 +398,8 @@ def hvp(
         vectors = _directions(v, given, is_in_tuple, "hvp", _NO_INPUT_VECTOR)
         opened = _opened(given, create_graph)
         value, slopes = _slope(func, opened, "hvp", strict)
-        ones = tuple([_zeros(slope).requires_grad_() for slope in slopes])
-        twice = _gradients(slopes, opened, ones, True)
-        pulled = _filled(twice, opened, strict, False, "hessian")
-        gradients = _gradients(pulled, ones, vectors, create_graph)
-        product = _filled(gradients, ones, strict, create_graph, "hessian")
-        return (_closed(value, create_graph), _closed(_nested(product, is_in_tuple), create_graph))
+        product = _pushed(slopes, opened, vectors, create_graph, strict, "hessian")
+        return _closed((value, _nested(product, is_in_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
 
 
 # Jacobians ---------------------------------------------------------------------------------------
