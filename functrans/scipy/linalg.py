@@ -12,15 +12,15 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 # isort: off
 from numpy.linalg import LinAlgError as LinAlgError
 
-from functrans import numpy as fnp
-from functrans.namespaces import listing as _listing, missing as _missing
+from functrans import numpy as _fnp
+from functrans.namespaces import exported as _exported, listing as _listing, missing as _missing
 from functrans.numpy import kron as kron, tril as tril, triu as triu
-from functrans.scipy.dispatch import implements, plain
+from functrans.scipy.dispatch import implements as _implements, plain as _plain
 from functrans.scipy.linalg_equations import (
     solve_continuous_are as solve_continuous_are,
     solve_continuous_lyapunov as solve_continuous_lyapunov,
@@ -57,31 +57,20 @@ _CONSTANTS = ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal"
 """Functions of integers, which are SciPy's own."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """SciPy's constant matrices, imported at first use."""
     if name in _CONSTANTS:
-        return plain(f"linalg.{name}")
+        return _plain(f"linalg.{name}")
     raise _missing(__name__, name)
 
 
-@implements("linalg.norm")
+@_implements("linalg.norm")
 def norm(
-    a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
-) -> Any:
+    a: _Any, ord: _Any = None, axis: _Any = None, keepdims: bool = False, check_finite: bool = True
+) -> _Any:
     """Norms of vectors and matrices, as ``scipy.linalg.norm``; the derivative at 0 is 0."""
-    return fnp.linalg.norm(a, ord=ord, axis=axis, keepdims=keepdims)
+    return _fnp.linalg.norm(a, ord=ord, axis=axis, keepdims=keepdims)
 
 
-__all__ = [
-    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
-    "convolution_matrix", "coshm", "cosm", "det", "diagsvd", "eig", "eigh", "eigh_tridiagonal",
-    "eigvals", "eigvalsh", "expm", "expm_frechet", "fiedler", "fractional_matrix_power", "funm",
-    "hankel", "hessenberg", "inv", "khatri_rao", "kron", "leslie", "logm", "lstsq", "lu",
-    "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth",
-    "orthogonal_procrustes", "pinv", "pinvh", "polar", "qr", "rq", "schur", "signm", "sinhm",
-    "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
-    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov",
-    "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd",
-    "svdvals", "tanhm", "tanm", "toeplitz", "tril", "triu",
-]  # fmt: skip
+__all__ = _exported(globals())
 __dir__ = _listing(__all__)
