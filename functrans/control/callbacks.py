@@ -143,12 +143,17 @@ class _PerLane(Callback):
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
         """Call it once for each element, in order."""
-        outs = [np.empty((self.size, *aval.shape), aval.dtype) for aval in self.avals]
-        for lane in range(self.size):
-            own = [x[lane] if flag else x for x, flag in zip(operands, self.flags, strict=True)]
-            for out, value in zip(outs, self.inner.run(own), strict=True):
-                out[lane] = value
-        return outs
+        return run_lanes(self, operands)
+
+
+def run_lanes(call: Any, operands: Sequence[Any]) -> list[Any]:
+    """Run ``call.inner`` once for each of ``call.size`` elements of the operands with flags."""
+    outs = [np.empty((call.size, *aval.shape), aval.dtype) for aval in call.avals]
+    for lane in range(call.size):
+        own = [x[lane] if flag else x for x, flag in zip(operands, call.flags, strict=True)]
+        for out, value in zip(outs, call.inner.run(own), strict=True):
+            out[lane] = value
+    return outs
 
 
 # the primitives ---------------------------------------------------------------------------------

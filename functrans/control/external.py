@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.control.callbacks import pure_callback
+from functrans.control.callbacks import pure_callback, run_lanes
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
@@ -218,12 +218,7 @@ class _LanesMap(_Map):
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
         """Apply it once for each element, in order."""
-        outs = [np.empty((self.size, *aval.shape), aval.dtype) for aval in self.avals]
-        for lane in range(self.size):
-            own = [x[lane] if flag else x for x, flag in zip(operands, self.flags, strict=True)]
-            for out, value in zip(outs, self.inner.run(own), strict=True):
-                out[lane] = value
-        return outs
+        return run_lanes(self, operands)
 
 
 def _linear_impl(*operands: Any, forward: _Map, **_: Any) -> tuple[Any, ...]:

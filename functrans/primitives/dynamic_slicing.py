@@ -47,6 +47,7 @@ from functrans.primitives.structural import (
     reduce_sum,
     reshape,
     transpose,
+    without_axis,
 )
 from functrans.trace import bind, dtype_of, shape_of
 
@@ -221,11 +222,6 @@ def _needed_starts(
     return kept, kept_dims
 
 
-def _without(x: Any, dim: int | None) -> Shape:
-    shape = shape_of(x)
-    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
-
-
 # dynamic_slice ----------------------------------------------------------------------------------
 
 
@@ -249,7 +245,7 @@ def _dynamic_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) -> tuple[
 def _dynamic_slice_batch(size: int, operands: Any, dims: Any, *, sizes: Shape) -> tuple[Any, Any]:
     x, *starts = operands
     x_dim, *start_dims = dims
-    shape = _without(x, x_dim)
+    shape = without_axis(x, x_dim)
     starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
     if all(dim is None for dim in start_dims):
         if x_dim is None:
@@ -316,7 +312,7 @@ def _dynamic_embed_transpose(cts: Any, operands: Any, *, shape: Shape) -> tuple[
 def _dynamic_embed_batch(size: int, operands: Any, dims: Any, *, shape: Shape) -> tuple[Any, Any]:
     v, *starts = operands
     v_dim, *start_dims = dims
-    sizes = _without(v, v_dim)
+    sizes = without_axis(v, v_dim)
     starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
     if all(dim is None for dim in start_dims):
         if v_dim is None:
@@ -389,7 +385,7 @@ def _dynamic_update_slice_batch(
 ) -> tuple[Any, Any]:
     x, v, *starts = operands
     x_dim, v_dim, *start_dims = dims
-    shape = _without(x, x_dim)
+    shape = without_axis(x, x_dim)
     starts, start_dims = _needed_starts(starts, start_dims, shape, sizes)
     x = front(size, x, x_dim)
     if v_dim is not None or shape_of(v):  # one scalar for all windows stays one

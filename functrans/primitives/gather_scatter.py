@@ -56,7 +56,13 @@ from functrans.primitives.index_lowering import (
     scatter_add_lower,
     scatter_set_lower,
 )
-from functrans.primitives.structural import broadcast_to, moveaxis, reduce_sum, reshape
+from functrans.primitives.structural import (
+    broadcast_to,
+    moveaxis,
+    reduce_sum,
+    reshape,
+    without_axis,
+)
 from functrans.trace import bind, dtype_of, shape_of
 
 
@@ -149,14 +155,8 @@ def _slot_without(
     size: int, x: Any, x_dim: int | None, indices: Any, index_dims: Any, axes: Axes
 ) -> Shape:
     """The shape ``S + rest`` of one element of the batch."""
-    shapes = [_without(i, dim) for i, dim in zip(indices, index_dims, strict=True)]
-    return index_shape("scatter", shapes) + rest_shape(_without(x, x_dim), axes)
-
-
-def _without(x: Any, dim: int | None) -> Shape:
-    """Shape without the batch axis."""
-    shape = shape_of(x)
-    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
+    shapes = [without_axis(i, dim) for i, dim in zip(indices, index_dims, strict=True)]
+    return index_shape("scatter", shapes) + rest_shape(without_axis(x, x_dim), axes)
 
 
 # gather -----------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def _accumulate_batch(
 ) -> tuple[Any, Any]:
     v, *indices = operands
     v_dim, *index_dims = dims
-    shapes = [_without(i, dim) for i, dim in zip(indices, index_dims, strict=True)]
+    shapes = [without_axis(i, dim) for i, dim in zip(indices, index_dims, strict=True)]
     slot = index_shape("accumulate", shapes) + rest_shape(shape, axes)
     moved = tuple([axis + 1 for axis in axes])
     if any(dim is not None for dim in index_dims):

@@ -358,6 +358,12 @@ def to_front(size: int, operands: Any, dims: Any) -> list[Any]:
     return [front(size, x, dim) for x, dim in zip(operands, dims, strict=True)]
 
 
+def without_axis(x: Any, dim: int | None) -> tuple[int, ...]:
+    """The shape without the batch axis."""
+    shape = shape_of(x)
+    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
+
+
 # broadcast_to -----------------------------------------------------------------------------------
 
 

@@ -358,6 +358,19 @@ def check_same_structure(who: str, expected: Any, received: Any, what: str, wher
         tree.check_same(expected, received, f"{who}{here()}", where, what)
 
 
+def argument_paths(who: str, args: Any, numbers: Sequence[int]) -> Callable[[int], str]:
+    """Describes leaves of some arguments by their numbers; looks at them when it is asked."""
+    paths: list[str] = []
+
+    def path(i: int) -> str:
+        if not paths:
+            for number in numbers:
+                paths.extend(tree.key_paths(args[number], f"args[{number}]"))
+        return f"{who}: {paths[i]}"
+
+    return path
+
+
 def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:
     """``grad of loss: args[0]['w']`` for the leaf of a number."""
     return f"{who}: {tree.key_paths(arguments, root)[index]}"

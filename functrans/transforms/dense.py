@@ -38,6 +38,7 @@ from functrans.primitives.structural import cast, reshape, transpose
 from functrans.state import current_config
 from functrans.trace import Tracer, aval_of, dtype_of, shape_of
 from functrans.transforms.arguments import (
+    argument_paths,
     differentiable_leaf,
     flatten_call,
     name_of,
@@ -75,13 +76,7 @@ class DenseJacobian:
         self.argnums = argnums
         numbers = positions(label, argnums, len(args))
         leaves, self.treedefs, self.counts = flatten_call(args, numbers)
-        paths: list[str] = []
-
-        def path(i: int) -> str:
-            if not paths:
-                for number in numbers:
-                    paths.extend(tree.key_paths(args[number], f"args[{number}]"))
-            return f"{label}: {paths[i]}"
+        path = argument_paths(label, args, numbers)
 
         self.leaves = [
             differentiable_leaf(

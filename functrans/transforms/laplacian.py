@@ -66,6 +66,7 @@ from functrans.trace import aval_of, bind, dtype_of, innermost_staging, shape_of
 from functrans.traces.pushing import PushingTrace, PushingTracer
 from functrans.traces.towers import TowerTrace, TowerTracer
 from functrans.transforms.arguments import (
+    argument_paths,
     canonical,
     check_argnums,
     differentiable_leaf,
@@ -596,13 +597,7 @@ class _Call:
         self.argnums = argnums
         numbers = positions(label, argnums, len(args))
         given, self.treedefs, self.counts = flatten_call(args, numbers)
-        paths: list[str] = []
-
-        def path(i: int) -> str:
-            if not paths:
-                for number in numbers:
-                    paths.extend(tree.key_paths(args[number], f"args[{number}]"))
-            return f"{label}: {paths[i]}"
+        path = argument_paths(label, args, numbers)
 
         self.leaves = []
         for i, leaf in enumerate(given):
