@@ -88,11 +88,7 @@ def _place(x: Any) -> Any:
 
 
 def _checked_inputs(inputs: Any, name: str) -> tuple[Any, ...]:
-    """The tensors and edges that gradients are wanted of.
-
-    Raises:
-      RuntimeError: there are none, or something else among them.
-    """
+    """The tensors and edges that gradients are wanted of."""
     given = _many(inputs)
     if not given:
         raise RuntimeError(f"`inputs` argument to `{name}()` cannot be empty.")
@@ -113,11 +109,7 @@ def _trace_of(*groups: Sequence[Any]) -> Any:
 def _roots(
     outputs: Sequence[Any], gradients: Sequence[Any], is_batched: bool, trace: Any
 ) -> list[tuple[Any, Tensor]]:
-    """Node and gradient of each output.
-
-    Raises:
-      RuntimeError: an output is no part of a graph, or a gradient does not fit.
-    """
+    """Node and gradient of each output."""
     roots = []
     for i, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
         place = _place(output)
@@ -180,11 +172,7 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _gradients(given: Any, n: int) -> tuple[Any, ...]:
-    """One gradient or ``None`` per output.
-
-    Raises:
-      RuntimeError: another number of them.
-    """
+    """One gradient or ``None`` per output."""
     if given is None:
         return (None,) * n
     gradients = (given,) if isinstance(given, Tensor) else tuple(given)
@@ -194,11 +182,7 @@ def _gradients(given: Any, n: int) -> tuple[Any, ...]:
 
 
 def _batch_size(gradients: Sequence[Any]) -> int:
-    """The extent of the leading axis of gradients, which were checked otherwise.
-
-    Raises:
-      ValueError: a gradient is missing, or extents differ.
-    """
+    """The extent of the leading axis of gradients, which were checked otherwise."""
     if any(gradient is None for gradient in gradients):
         raise ValueError(
             "If `is_grads_batched=True`, every output needs a gradient with a leading batch axis; "

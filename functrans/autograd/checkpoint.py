@@ -300,11 +300,7 @@ class _Frame:
         return tensor
 
     def _recomputed(self) -> dict[int, tuple[Tensor, int]]:
-        """The tensors that a second run saves.
-
-        Raises:
-          CheckpointError: there are others than in the first run.
-        """
+        """The tensors that a second run saves."""
         found: list[tuple[Tensor, int]] = []
         log: list[str] = []
         n = len(self.metadata)
@@ -340,11 +336,7 @@ class _Frame:
         return dict(enumerate(found))
 
     def _check(self, found: Sequence[tuple[Tensor, int]], log: Sequence[str]) -> None:
-        """Compare what the two runs saved.
-
-        Raises:
-          CheckpointError: it differs.
-        """
+        """Compare what the two runs saved."""
         if len(found) != len(self.metadata):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the "

@@ -41,11 +41,7 @@ class GradcheckError(RuntimeError):
 
 @contextmanager
 def _refusing_random() -> Iterator[None]:
-    """A batch whose examples must not draw random numbers.
-
-    Raises:
-      GradcheckError: for a ``RuntimeError`` inside.
-    """
+    """A batch whose examples must not draw random numbers."""
     try:
         with entered({"batches": (*modes.batches, BatchLevel("error"))}):
             yield
@@ -120,11 +116,7 @@ def _evaluated(fun: Callable[..., Any], inputs: Sequence[Any], values: dict[int,
 
 
 def _check_kinds(outs: Sequence[Any], moved: Sequence[np.ndarray], where: str) -> None:
-    """Refuse functions whose results change their kinds.
-
-    Raises:
-      AssertionError: number, shapes or dtypes differ.
-    """
+    """Refuse functions whose results change their kinds."""
     assert len(outs) == len(moved), (
         f"Expected `func` to return as many outputs {where}, but got: {len(outs)} and {len(moved)}."
     )
@@ -222,11 +214,7 @@ def _compare(
     have: np.ndarray, expected: np.ndarray, settings: _Settings, where: str, out: Any, x: Any,
     what: str = "",
 ) -> None:  # fmt: skip
-    """Compare two Jacobians.
-
-    Raises:
-      GradcheckError: they differ.
-    """
+    """Compare two Jacobians."""
     excess = np.abs(have - expected) - (settings.atol + settings.rtol * np.abs(expected))
     wrong = (excess > 0) | (np.isnan(have) != np.isnan(expected)) | np.isnan(have)
     if not wrong.any():
@@ -249,12 +237,7 @@ def _where(k: int, i: int) -> str:
 
 
 def _checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
-    """Numbers of the inputs that a derivative is checked in.
-
-    Raises:
-      ValueError: there are none.
-      RuntimeError: elements of one share memory.
-    """
+    """Numbers of the inputs that a derivative is checked in."""
     numbers = [i for i, x in enumerate(inputs) if _is_inexact(x) and x.requires_grad]
     if not numbers:
         raise ValueError(

@@ -284,11 +284,7 @@ def _results(
 
 
 def _refuse_shared_memory(label: str, kept: Sequence[tuple[Tensor, str]]) -> None:
-    """Refuse to keep two new tensors on the same memory: each would get its own.
-
-    Raises:
-      UnsupportedOperationError: names their places.
-    """
+    """Refuse to keep two new tensors on the same memory: each would get its own."""
     places: dict[int, str] = {}
     for tensor, name in kept:
         memory = id(tensor._stored())
@@ -301,11 +297,7 @@ def _refuse_shared_memory(label: str, kept: Sequence[tuple[Tensor, str]]) -> Non
 
 
 def _refuse_other_nodes(label: str, session: Session, before: State) -> None:
-    """Refuse changes of what requires a gradient, which no program can repeat.
-
-    Raises:
-      UnsupportedOperationError: names the tensor.
-    """
+    """Refuse changes of what requires a gradient, which no program can repeat."""
     for entry in session.entries.values():
         tensor, node = entry.tensor, entry.tensor._node
         name = before.names.get(id(tensor), "an argument")
@@ -345,13 +337,7 @@ def _origin(
 def _changes(
     session: Session, before: State, counts: Mapping[tuple[int, Any], bool], leaves: Sequence[Any]
 ) -> _Changes:
-    """What the step changed in its state; a change that no program can repeat is refused.
-
-    Raises:
-      Counts: it changes a number that is not known to change.
-      UnsupportedOperationError: a value was changed that is no part of declared state, or a tensor
-        was replaced in a way that a program cannot repeat.
-    """
+    """What the step changed in its state; a change that no program can repeat is refused."""
     label = session.staging.label
     everything = [(part, *change) for part in before.parts for change in part.changes()]
     for *_, now in everything:
@@ -411,11 +397,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _refuse_graph(label: str, name: str, tensor: Tensor) -> None:
-    """Refuse to keep a tensor together with the graph that it was computed by.
-
-    Raises:
-      UnsupportedOperationError: gradients flow to it.
-    """
+    """Refuse to keep a tensor together with the graph that it was computed by."""
     if tensor._node is not None and tensor._node.primitive is not None and _is_live(tensor._node):
         raise UnsupportedOperationError(
             f"{label}: the step keeps a tensor in {name} that requires a gradient; its graph ends "
@@ -448,11 +430,7 @@ def _is_live(node: Any) -> bool:
 
 
 def _refuse_shared(label: str, session: Session) -> None:
-    """Refuse a change of shape, and a write to memory that another argument reads as its own.
-
-    Raises:
-      UnsupportedOperationError: names the shapes.
-    """
+    """Refuse a change of shape, and a write to memory that another argument reads as its own."""
     entries = [entry for entry in session.entries.values() if entry.argument is not None]
     for entry in entries:
         if _var(entry.tensor._value) is entry.argument._var:  # type: ignore[union-attr]  # it has one

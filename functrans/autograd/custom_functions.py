@@ -452,11 +452,7 @@ class _Traced:
             return [value_in(dot) for dot in self._checked_tangents(result, static)]
 
     def _checked_tangents(self, result: Any, static: _Static) -> list[Any]:
-        """Tangents of the results, zero for further ones.
-
-        Raises:
-          RuntimeError: their number, a type or a shape is wrong.
-        """
+        """Tangents of the results, zero for further ones."""
         layout = static.layout
         items = result if isinstance(result, tuple) else (result,)
         if len(items) != len(layout.others):

@@ -698,11 +698,7 @@ def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype
 
 
 def _placed_normal(noise: np.ndarray, std: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Numbers of other normal distributions.
-
-    Raises:
-      RuntimeError: a negative deviation.
-    """
+    """Numbers of other normal distributions."""
     if np.any(std < 0):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std.min():g}")
     return np.asarray(noise * std + mean)

@@ -239,11 +239,7 @@ class dual_level:  # noqa: N801  # torch's name
 
 
 def _check_level(level: int | None) -> _Level | None:
-    """The level of a number; ``None`` if there is none.
-
-    Raises:
-      RuntimeError: another number than that of the level.
-    """
+    """The level of a number; ``None`` if there is none."""
     current = _levels.current
     if level is None:
         return current

@@ -465,11 +465,7 @@ _PLAIN = (*SCALARS, Tensor, np.ndarray, list, tuple, dict, JitFunction)
 
 
 def _refuse_iterator(value: Any, name: str) -> None:
-    """Refuse what gives another value whenever it is asked.
-
-    Raises:
-      UnsupportedOperationError: it is an iterator.
-    """
+    """Refuse what gives another value whenever it is asked."""
     if hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
         raise UnsupportedOperationError(
             f"a jitted step can reach {name}, an iterator ({type(value).__name__}); a program "

@@ -202,11 +202,7 @@ class OnValues:
         return result
 
     def _note_writes(self, trace: ImperativeTrace, tensors: Sequence[Any]) -> None:
-        """Note which arguments were written to.
-
-        Raises:
-          RuntimeError: the transform cannot pass the writes on.
-        """
+        """Note which arguments were written to."""
         self.written[:] = [
             i
             for i, x in enumerate(tensors)

@@ -70,12 +70,7 @@ class _StepStaging(StagingTrace):
         self.around = frozenset(map(id, open_traces.get()))
 
     def const(self, value: Any) -> Var:
-        """The variable of a captured array; with tracers of transforms, the step runs as it is.
-
-        Raises:
-          _MeetsTransform: it is one.
-          Meets: it is a tensor that is no argument so far.
-        """
+        """The variable of a captured array; with tracers of transforms, the step runs as it is."""
         if isinstance(value, Tracer) and id(value._trace) in self.around:
             raise _MeetsTransform
         if isinstance(value, Tensor) and _is_free(value) and id(value) not in modes.session.born:
@@ -329,11 +324,7 @@ def _place(number: tuple[Part, Any]) -> tuple[int, Any]:
 def _refuse_changed_containers(
     label: str, containers: Any, treedef: Any, leaves: Sequence[Any]
 ) -> None:
-    """Refuse what a step stores in dictionaries and lists among its arguments.
-
-    Raises:
-      UnsupportedOperationError: it stored something.
-    """
+    """Refuse what a step stores in dictionaries and lists among its arguments."""
     now, structure = tree.flatten(containers)
     if structure != treedef or any(a is not b for a, b in zip(now, leaves, strict=True)):
         raise UnsupportedOperationError(

@@ -175,11 +175,7 @@ class Step:
     def _check_shared(
         self, hidden: Sequence[Any], operands: Sequence[Any], targets: Sequence[Any]
     ) -> None:
-        """Refuse a write to memory that another operand shares.
-
-        Raises:
-          UnsupportedOperationError: it does.
-        """
+        """Refuse a write to memory that another operand shares."""
         if not targets:
             return
         own = list(map(id, hidden))

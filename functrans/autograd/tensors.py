@@ -285,11 +285,7 @@ class Tensor(Tracer):
 
     @property
     def _version(self) -> int:
-        """How many times the memory was written to.
-
-        Raises:
-          RuntimeError: it is an inference tensor.
-        """
+        """How many times the memory was written to."""
         if self._inference:
             raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._storage is None else self._storage.version

@@ -370,11 +370,7 @@ def _region(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 
 def _from_other_trace(x: Tensor, new: Tensor) -> Any:
-    """The value to be written, where the tensors belong to different traces.
-
-    Raises:
-      RuntimeError: a tensor would get a value of a transform inside of its own trace.
-    """
+    """The value to be written, where the tensors belong to different traces."""
     trace: Any = new._trace
     if inner_trace(x._trace, trace) is x._trace:  # a constant, whose derivatives are kept below
         is_constant = node_of(new) is None and not isinstance(new._value, Tracer)

@@ -127,11 +127,7 @@ def _uninterrupted(function: Callable[_P, _T]) -> Callable[_P, _T]:
 @functools.cache
 @_uninterrupted
 def _llvm() -> Any:
-    """The binding, initialised once.
-
-    Raises:
-      CompilationError: llvmlite cannot be imported.
-    """
+    """The binding, initialised once."""
     try:
         import llvmlite.binding as llvm
     except ImportError as error:

@@ -277,11 +277,7 @@ class CFunction:
 
 
 def _whole(program: Compiled, name: str) -> NativeFunction:
-    """The function that is the whole program.
-
-    Raises:
-      UnsupportedOperationError: NumPy evaluates a part of it.
-    """
+    """The function that is the whole program."""
     calls = [host_call_text(part) for part in program.parts if isinstance(part, HostCall)]
     if calls or not isinstance(program.parts[0], NativeFunction):
         raise UnsupportedOperationError(
@@ -337,11 +333,7 @@ def _identifier(path: str) -> str:
 
 
 def _checked(label: str, name: str, arg: Any, spec: Spec) -> np.ndarray:
-    """An argument as an array that C code reads.
-
-    Raises:
-      TypeError: its shape or dtype is another one.
-    """
+    """An argument as an array that C code reads."""
     dtype = np.dtype(_dtype_name(spec))
     shape = () if isinstance(spec, ScalarSpec) else spec.shape
     array = np.asarray(arg)

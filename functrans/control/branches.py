@@ -321,11 +321,7 @@ def _cond_batch(size: int, operands: Any, dims: Any, *, branches: Branches) -> A
 
 
 def _refuse_collectives(branches: Branches) -> None:
-    """Refuse collectives over lanes that take different branches.
-
-    Raises:
-      UnsupportedOperationError: a branch has a collective over the axis.
-    """
+    """Refuse collectives over lanes that take different branches."""
     axis_name = batch_axis.get()
     if axis_name is not None and any(axis_name in named_axes(branch) for branch in branches):
         raise UnsupportedOperationError(
@@ -601,11 +597,7 @@ def _with_captured(body: Body, captured: list[Any], position: dict[int, int]) ->
 
 
 def _joined_avals(who: str, bodies: Sequence[Body], names: Sequence[str]) -> list[Any]:
-    """The types of the results, to which every branch converts.
-
-    Raises:
-      ShapeError, TypeError: results of two branches differ in more than a Python scalar's dtype.
-    """
+    """The types of the results, to which every branch converts."""
     joined = list(bodies[0].out_avals)
     for name, body in zip(names[1:], bodies[1:], strict=True):
         for i, aval in enumerate(body.out_avals):

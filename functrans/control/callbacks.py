@@ -94,11 +94,7 @@ class _UserCallback(Callback):
         )
 
     def _checked(self, result: Any) -> list[Any]:
-        """Leaves of a result as arrays.
-
-        Raises:
-          TreeMismatchError, ShapeError, TypeError: it is not what was announced.
-        """
+        """Leaves of a result as arrays."""
         leaves, treedef = tree.flatten(result)
         if treedef != self.out_treedef:
             raise TreeMismatchError(
@@ -307,11 +303,7 @@ def _split_arguments(
 
 
 def _announced(label: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
-    """The types of results and their structure.
-
-    Raises:
-      TypeError: a leaf has no shape and dtype.
-    """
+    """The types of results and their structure."""
     leaves, treedef = tree.flatten(result_shape_dtypes)
     avals = []
     for i, leaf in enumerate(leaves):

@@ -156,11 +156,7 @@ class _Exchange:
         return new
 
     def _object(self, value: Any) -> Any:
-        """A shallow copy of an object; its attributes come last, since they may refer to it.
-
-        Raises:
-          UnsupportedOperationError: it is of a kind that only its class can make.
-        """
+        """A shallow copy of an object; its attributes come last, since they may refer to it."""
         cls = type(value)
         try:
             new = object.__new__(cls)

@@ -49,11 +49,7 @@ def _open_axes() -> dict[str, int]:
 
 
 def _size(who: str, axis_name: Any) -> int:
-    """Extent of a named axis.
-
-    Raises:
-      NameError: no ``vmap`` around the call has it.
-    """
+    """Extent of a named axis."""
     axes = _open_axes()
     if axis_name not in axes:
         known = ", ".join(map(repr, axes)) or "none"

@@ -132,11 +132,7 @@ def _call_transpose(
 
 
 def _refuse(call: Call, closed_needs: Sequence[bool]) -> None:
-    """Refuse derivatives in what the rule does not cover and the user excluded.
-
-    Raises:
-      NonDifferentiableError: one is asked.
-    """
+    """Refuse derivatives in what the rule does not cover and the user excluded."""
     for reason, need in zip(call.refused, closed_needs, strict=True):
         if need and reason is not None:
             raise NonDifferentiableError(f"{call.label}: {reason}{here()}")
@@ -303,11 +299,7 @@ def _custom_jvp_linearize(
 
 
 def _check_primal(call: Call, outs: Sequence[Any], staged: Jaxpr) -> None:
-    """Refuse results that depend on tangents.
-
-    Raises:
-      NonDifferentiableError: one does.
-    """
+    """Refuse results that depend on tangents."""
     for i, out in enumerate(outs):
         if isinstance(out, Tracer) and not out._trace.is_open:
             raise NonDifferentiableError(

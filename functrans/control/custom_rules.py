@@ -48,11 +48,7 @@ from functrans.transforms.arguments import (
 
 
 def _pair(label: str, rule: str, result: Any, names: str) -> tuple[Any, Any]:
-    """A pair that a rule returns.
-
-    Raises:
-      TypeError: it returned something else.
-    """
+    """A pair that a rule returns."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
         raise TypeError(f"{label}: {rule} must return a pair {names}, got {got}")
@@ -288,12 +284,7 @@ class _UserPullback(Pullback):
         return self._checked(result)
 
     def _checked(self, result: Any) -> list[Any]:
-        """Cotangents of the leaves of the arguments; ``None`` for zero.
-
-        Raises:
-          TypeError: it is no tuple with an item per differentiated argument.
-          TreeMismatchError, ShapeError: an item does not fit its argument; names the key path.
-        """
+        """Cotangents of the leaves of the arguments; ``None`` for zero."""
         signature, label = self.signature, self.label
         positions = [i for i in range(signature.n_args) if i not in signature.nondiff]
         if not isinstance(result, (tuple, list)) or len(result) != len(positions):
@@ -328,9 +319,6 @@ def _aligned(ct: Any, treedef: Any, has_tangent: Iterator[bool]) -> list[Any]:
     """Leaves of a cotangent by those of its argument; ``None``, at any node, stands for zeros.
 
     Where all leaves are integers or booleans there may be anything.
-
-    Raises:
-      TreeMismatchError: the structures differ.
     """
     flags = [next(has_tangent) for _ in range(treedef.num_leaves)]
     if ct is None or not any(flags):
@@ -444,11 +432,7 @@ class _CustomFunction(Wrapper):
         return f"<{self._label}>"
 
     def _rules(self) -> tuple[Callable[..., Any], ...]:
-        """The user's rules.
-
-        Raises:
-          TypeError: none was given.
-        """
+        """The user's rules."""
         raise NotImplementedError
 
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
@@ -459,9 +443,6 @@ class _CustomFunction(Wrapper):
 
         Arguments that can only be passed by keyword keep their defaults, which are a part of the
         function (``functools.partial`` binds such).
-
-        Raises:
-          TypeError: such an argument is given.
         """
         if self._parameters is None:
             if kwargs:
@@ -486,11 +467,7 @@ class _CustomFunction(Wrapper):
         return bound.args
 
     def _array(self, leaf: Any, args: Any, i: int) -> Any:
-        """A leaf of an argument that is differentiated.
-
-        Raises:
-          UnsupportedOperationError: it is no array of numbers.
-        """
+        """A leaf of an argument that is differentiated."""
         if not isinstance(leaf, (np.ndarray, Tracer)) and aval_of_plain(leaf) is None:
             raise UnsupportedOperationError(
                 f"{leaf_description(self._label, args, i, 'args')} is of type "
@@ -500,11 +477,7 @@ class _CustomFunction(Wrapper):
         return canonical(leaf, lambda: leaf_description(self._label, args, i, "args"))
 
     def _check_nesting(self, out: Any) -> None:
-        """Refuse a result that depends on a traced value by a way that is not looked through.
-
-        Raises:
-          UnsupportedOperationError: it does.
-        """
+        """Refuse a result that depends on a traced value by a way that is not looked through."""
         if not isinstance(out, Tracer):
             return
         for value in (getattr(out, "_value", None), getattr(out, "_tangent", None)):

@@ -44,11 +44,7 @@ _COMPLEX_STEP = 1e-30
 
 
 def _announced(label: str, out_like: Any, args: Sequence[Any]) -> Any:
-    """The result's structure with ``ShapeDtypeStruct`` leaves.
-
-    Raises:
-      TypeError: a leaf has no shape and dtype.
-    """
+    """The result's structure with ``ShapeDtypeStruct`` leaves."""
     if callable(out_like) and not hasattr(out_like, "shape"):
         out_like = out_like(*tree.map(_struct, tuple(args)))
     leaves, treedef = tree.flatten(out_like)
@@ -194,11 +190,7 @@ class _NoMap(_Map):
         self.missing = missing
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Refuse.
-
-        Raises:
-          NonDifferentiableError: always.
-        """
+        """Refuse."""
         raise NonDifferentiableError(self.missing)
 
 
@@ -542,11 +534,7 @@ class _External:
         return forward, backward
 
     def _differences(self, shapes: _Shapes, like: Any, kwargs: dict[str, Any], n: int) -> _Map:
-        """Forward mode by finite differences.
-
-        Raises:
-          NonDifferentiableError: an argument or a result is complex.
-        """
+        """Forward mode by finite differences."""
         method = self.fd
         assert method is not None
         for aval in (*shapes.in_avals, *shapes.out_avals):
@@ -645,11 +633,7 @@ class _Shapes:
 
 
 def _leaves_and_none(treedef: Any, value: Any) -> list[Any]:
-    """What stands in a tree at the places of the leaves of a structure; ``None`` counts.
-
-    Raises:
-      ValueError: the structures differ.
-    """
+    """What stands in a tree at the places of the leaves of a structure; ``None`` counts."""
     return [value] if treedef is tree.LEAF else list(treedef.flatten_up_to(value))
 
 

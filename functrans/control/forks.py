@@ -160,11 +160,7 @@ class _Fork:
         self.dtypes = [_common_dtype(avals) for avals in zip(*same, strict=True)]
 
     def _explore(self, answers: tuple[bool, ...]) -> None:
-        """Trace the path of some answers, and those that part from it later.
-
-        Raises:
-          PathLimitError: there are too many.
-        """
+        """Trace the path of some answers, and those that part from it later."""
         if len(self.paths) == LIMIT:
             raise PathLimitError(
                 f"{self.who}{here()}: the function decides by values that are not known while it "
@@ -250,11 +246,7 @@ def _value(atom: Any, values: dict[Var, Any]) -> Any:
 
 
 def _check_same(who: str, own: Any, other: Any) -> None:
-    """Refuse a function that does not do the same up to the place where its paths part.
-
-    Raises:
-      ConcretizationError: it does not.
-    """
+    """Refuse a function that does not do the same up to the place where its paths part."""
     if own.primitive is not other.primitive or len(own.outputs) != len(other.outputs):
         raise ConcretizationError(
             f"{who}{here()}: the function decides by values that are not known, and did something "

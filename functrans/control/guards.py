@@ -155,11 +155,7 @@ _TWO_63 = 2.0**63
 
 
 def _whole_part(x: StagingTracer, value: Any, what: str) -> tuple[Any, np.ndarray]:
-    """Two integers for ``int(x)`` of a float: of which kind it is, and its whole part.
-
-    Raises:
-      ConcretizationError: it is larger than 64-bit integers are.
-    """
+    """Two integers for ``int(x)`` of a float: of which kind it is, and its whole part."""
     number = float(np.asarray(value).reshape(())[()])
     is_small = abs(number) < _TWO_63
     if not is_small and np.isfinite(number):

@@ -110,12 +110,7 @@ class Space:
 
 
 def _product(who: str, A: Any, name: str) -> Callable[[Any], Any]:
-    """A matrix or a function as a function.
-
-    Raises:
-      ShapeError: an array is no square matrix.
-      UnsupportedOperationError: it is of another library.
-    """
+    """A matrix or a function as a function."""
     if isinstance(A, (np.ndarray, Tracer)):
         shape = shape_of(A)
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -132,11 +127,7 @@ def _product(who: str, A: Any, name: str) -> Callable[[Any], Any]:
 
 
 def _sparse_product(who: str, A: SparseArray, name: str) -> Callable[[Any], Any]:
-    """The product with a sparse matrix.
-
-    Raises:
-      ShapeError: it is not square.
-    """
+    """The product with a sparse matrix."""
     n = A.shape[0]
     if A.shape != (n, n):
         raise ShapeError(f"{who}: {name} must be a square matrix, got shape {A.shape}{here()}")

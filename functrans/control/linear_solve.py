@@ -340,11 +340,7 @@ def _staged(
 
 
 def _check_types(label: str, body: Body, avals: Sequence[Any]) -> None:
-    """Refuse a result unlike the right-hand side.
-
-    Raises:
-      ShapeError, TypeError: names the key path.
-    """
+    """Refuse a result unlike the right-hand side."""
     paths = body.out_paths("result")
     for path, have, want in zip(paths, body.out_avals, avals, strict=False):
         if have.shape != want.shape:

@@ -93,11 +93,7 @@ class _Staged:
 
     @cached_property
     def asm(self) -> str:
-        """Assembly of this machine.
-
-        Raises:
-          CompilationError: llvmlite is missing.
-        """
+        """Assembly of this machine."""
         return assembly_text(as_compiled(self._hoisted))
 
 

@@ -49,11 +49,7 @@ _MAX_ATTEMPTS = 8
 
 
 def _pair(who: str, result: Any) -> tuple[Any, Any]:
-    """``(carry, y)`` of a body of ``scan``.
-
-    Raises:
-      TypeError: it returned something else.
-    """
+    """``(carry, y)`` of a body of ``scan``."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
         raise TypeError(f"{who}: f must return a pair (carry, y), got {got}{here()}")
@@ -126,12 +122,7 @@ def _entry_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _scan_length(xs: Any, length: Any) -> int:
-    """The number of iterations.
-
-    Raises:
-      ShapeError: an array of ``xs`` has no first axis, or its extent differs from another's.
-      ValueError: there is neither ``xs`` nor ``length``.
-    """
+    """The number of iterations."""
     expected = None if length is None else operator.index(length)
     source = "length"
     for leaf, path in zip(tree.leaves(xs), tree.key_paths(xs, "xs"), strict=True):
@@ -156,11 +147,7 @@ def _scan_length(xs: Any, length: Any) -> int:
 
 
 def _unroll(value: Any) -> int:
-    """How many iterations to a turn.
-
-    Raises:
-      ValueError: not positive.
-    """
+    """How many iterations to a turn."""
     if isinstance(value, bool):
         return 1
     number = operator.index(value)
@@ -315,11 +302,7 @@ def map(
 
 
 def _states(who: str, checkpoint: Any) -> int | None:
-    """The number of states that a policy keeps.
-
-    Raises:
-      TypeError: it is no policy for loops.
-    """
+    """The number of states that a policy keeps."""
     if checkpoint is None:
         return None
     if not isinstance(checkpoint, Binomial):
@@ -421,11 +404,7 @@ _BOOLEAN = ShapedArray((), np.dtype(bool))
 
 
 def _check_condition(condition: Body) -> None:
-    """Refuse a condition that is not one boolean.
-
-    Raises:
-      TypeError: it is something else.
-    """
+    """Refuse a condition that is not one boolean."""
     if condition.treedef is not tree.LEAF:
         raise TypeError(
             f"while_loop: cond_fun must return one boolean scalar, got a container "
@@ -519,11 +498,7 @@ def fori_loop(
 
 
 def _bound(name: str, value: Any) -> Any:
-    """A bound of a range: an int, an integer scalar of NumPy, or a tracer.
-
-    Raises:
-      TypeError: it is no integer scalar.
-    """
+    """A bound of a range: an int, an integer scalar of NumPy, or a tracer."""
     value = canonical(value, lambda: f"fori_loop: {name}")
     aval = aval_of(value)
     if aval.shape or aval.dtype.kind not in "iu":

@@ -203,11 +203,7 @@ class Signature:
         return full, {**traced_kwargs, **static}, (traced, traced_kwargs)
 
     def _hashable(self, value: Any, args: tuple[Any, ...], place: int | str) -> Any:
-        """A static value, which came at a position or under a name.
-
-        Raises:
-          TypeError: it cannot be hashed.
-        """
+        """A static value, which came at a position or under a name."""
         try:
             hash(value)
         except TypeError:

@@ -311,11 +311,7 @@ class Watch:
         path: tuple[str, ...],
         lane: int | None = None,
     ) -> list[Any]:
-        """Run a program on plain values, one equation after the other; its results.
-
-        Raises:
-          NonFiniteError: at the first equation that makes what is looked for.
-        """
+        """Run a program on plain values, one equation after the other; its results."""
         env: dict[Any, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
         for eqn in jaxpr.eqns:

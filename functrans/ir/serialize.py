@@ -220,11 +220,7 @@ _DAMAGE = (
 
 
 def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
-    """Read an archive; ``origin`` begins all messages.
-
-    Raises:
-      CacheFormatError: it cannot be read.
-    """
+    """Read an archive; ``origin`` begins all messages."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_records(archive, len(data))
@@ -245,11 +241,7 @@ def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
 
 
 def _check_records(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse archives whose records take far more memory than the file.
-
-    Raises:
-      CacheFormatError: they do, or two have one name.
-    """
+    """Refuse archives whose records take far more memory than the file."""
     records = archive.infolist()
     stored = sum(info.file_size for info in records if info.filename != _PROGRAM_FILE)
     compressed = sum(info.file_size for info in records) - stored

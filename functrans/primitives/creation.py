@@ -26,11 +26,7 @@ Shape = tuple[int, ...]
 
 
 def _matrix_shape(name: str, x: Any) -> tuple[int, int]:
-    """The last two extents.
-
-    Raises:
-      ShapeError: there are less than two axes.
-    """
+    """The last two extents."""
     shape = shape_of(x)
     if len(shape) < 2:
         raise ShapeError(f"{name}: a matrix or a stack of matrices is needed, got shape {shape}")

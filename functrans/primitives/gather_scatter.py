@@ -67,11 +67,7 @@ from functrans.trace import bind, dtype_of, shape_of
 
 
 def _check(name: str, shape: Shape, indices: Sequence[ShapedArray], axes: Axes) -> Shape:
-    """The shape ``S + rest`` of what is read or written.
-
-    Raises:
-      ShapeError: axes and index arrays do not fit each other or the shape.
-    """
+    """The shape ``S + rest`` of what is read or written."""
     if len(indices) != len(axes) or len(set(axes)) != len(axes) or not axes:
         raise ShapeError(
             f"{name}: got {len(indices)} index arrays for the axes {axes}; one per axis is needed"

@@ -51,11 +51,7 @@ def along_axis(axis: int, entry: slice) -> BasicIndex:
 
 
 def _same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype:
-    """The one dtype of all operands.
-
-    Raises:
-      TypeError: the dtypes differ.
-    """
+    """The one dtype of all operands."""
     dtypes = {aval.dtype for aval in avals}
     if len(dtypes) > 1:
         raise TypeError(

@@ -106,11 +106,7 @@ def _reduction(
 
 
 def _check_not_empty(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """Refuse a reduction over no elements, as NumPy does.
-
-    Raises:
-      ShapeError: an axis to reduce has extent 0.
-    """
+    """Refuse a reduction over no elements, as NumPy does."""
     if 0 in shape and any(shape[axis] == 0 for axis in axes):
         raise ShapeError(
             f"{name}: zero-size array of shape {tuple(shape)} has no element to choose over axes "

@@ -70,11 +70,7 @@ def _select_along_aval(
 
 
 def _check_lanes(name: str, shape: tuple[int, ...], indices: tuple[int, ...], axis: int) -> None:
-    """Refuse indices whose lanes are not those of the array.
-
-    Raises:
-      ShapeError: the shapes differ in another axis than ``axis``, or have no such axis.
-    """
+    """Refuse indices whose lanes are not those of the array."""
     if (
         not axis < len(shape) == len(indices)
         or shape[:axis] != indices[:axis]
@@ -315,11 +311,7 @@ def _top_k_aval(x: ShapedArray, *, k: int) -> tuple[ShapedArray, ...]:
 
 
 def _check_k(shape: tuple[int, ...], k: int) -> None:
-    """Refuse to take more elements than there are.
-
-    Raises:
-      ShapeError: there is no last axis, or ``k`` is negative or above its extent.
-    """
+    """Refuse to take more elements than there are."""
     if not shape or not 0 <= k <= shape[-1]:
         raise ShapeError(
             f"top_k: k = {k} elements asked of the last axis of shape {tuple(shape)}; k must be "

@@ -105,12 +105,7 @@ def _constant(array: np.ndarray) -> np.ndarray:
 def _check_results(
     label: str, outs: Sequence[Any], avals: Sequence[Any], n_rows: int, *, is_reverse: bool
 ) -> None:
-    """Refuse results that do not fit the pattern, or whose derivative is no matrix.
-
-    Raises:
-      ShapeError: the number of their elements is not that of the pattern's rows.
-      NonDifferentiableError: complex arguments or results of a function that is not holomorphic.
-    """
+    """Refuse results that do not fit the pattern, or whose derivative is no matrix."""
     n = sum(math.prod(shape_of(out)) for out in outs)
     if n != n_rows:
         raise ShapeError(

@@ -73,11 +73,7 @@ class _Values:
 
 
 def _check_no_effect(eqn: Equation, tracer: StagingTracer, what: str) -> None:
-    """Refuse a question whose answer depends on an effect.
-
-    Raises:
-      ConcretizationError: the equation has one.
-    """
+    """Refuse a question whose answer depends on an effect."""
     if eqn.effects:
         raise ConcretizationError(
             f"{what} of {tracer._describe()} was asked{here()}, and the value depends on the "
@@ -88,11 +84,7 @@ def _check_no_effect(eqn: Equation, tracer: StagingTracer, what: str) -> None:
 
 
 def _known_value(value: Any, tracer: StagingTracer, what: str) -> Any:
-    """The plain value of something that a function refers to.
-
-    Raises:
-      ConcretizationError: it belongs to a trace without values.
-    """
+    """The plain value of something that a function refers to."""
     plain = plain_value(value)
     if isinstance(value, Tracer) and plain is None:
         raise ConcretizationError(
