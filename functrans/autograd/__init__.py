@@ -51,36 +51,13 @@ for _family in (
     _install(_family.METHODS)
 
 __all__ = [
-    "Function",
-    "GradcheckError",
-    "NestedIOFunction",
-    "Tensor",
-    "Variable",
-    "backward",
-    "checkpoint",
-    "detect_anomaly",
-    "enable_grad",
-    "forward_ad",
-    "from_numpy",
-    "func",
-    "function",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "graph",
-    "inference_mode",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "is_multithreading_enabled",
-    "no_grad",
-    "profiler",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-    "set_multithreading_enabled",
-    "tensor",
+    "Function", "GradcheckError", "NestedIOFunction", "Tensor", "Variable", "backward",
+    "checkpoint", "detect_anomaly", "enable_grad", "forward_ad", "from_numpy", "func", "function",
+    "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled",
+    "is_grad_enabled", "is_inference_mode_enabled", "is_multithreading_enabled", "no_grad",
+    "profiler", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled", "tensor",
     "variable",
-]
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -23,22 +23,11 @@ def edge_of(node: Any) -> tuple[Any, int]:
 
 
 LABELS = {
-    "add": "Add",
-    "subtract": "Sub",
-    "multiply": "Mul",
-    "divide": "Div",
-    "negative": "Neg",
-    "power": "Pow",
-    "reduce_sum": "Sum",
-    "transpose": "Permute",
-    "dot_general": "Mm",
-    "slice": "Slice",
-    "slice_update": "CopySlices",
-    "broadcast_to": "Expand",
-    "convert_element_type": "ToCopy",
-    "absolute": "Abs",
-    "where": "Where",
-}
+    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg",
+    "power": "Pow", "reduce_sum": "Sum", "transpose": "Permute", "dot_general": "Mm",
+    "slice": "Slice", "slice_update": "CopySlices", "broadcast_to": "Expand",
+    "convert_element_type": "ToCopy", "absolute": "Abs", "where": "Where",
+}  # fmt: skip
 
 
 def label_of(primitive: Any) -> str:
@@ -48,19 +37,10 @@ def label_of(primitive: Any) -> str:
 
 
 _TORCH_TYPES = {
-    "float64": "Double",
-    "float32": "Float",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
+    "float64": "Double", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
 
 
 def torch_type(dtype: np.dtype) -> str:

@@ -19,28 +19,12 @@ from typing import Any
 # names -------------------------------------------------------------------------------------------
 
 _TORCH_NAMES = {
-    "absolute": "abs",
-    "broadcast_to": "expand",
-    "convert_element_type": "_to_copy",
-    "divide": "div",
-    "dot_general": "mm",
-    "equal": "eq",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "multiply": "mul",
-    "negative": "neg",
-    "not_equal": "ne",
-    "power": "pow",
-    "reduce_max": "amax",
-    "reduce_min": "amin",
-    "reduce_prod": "prod",
-    "reduce_sum": "sum",
-    "subtract": "sub",
-    "transpose": "permute",
-    "true_divide": "div",
-}
+    "absolute": "abs", "broadcast_to": "expand", "convert_element_type": "_to_copy",
+    "divide": "div", "dot_general": "mm", "equal": "eq", "greater": "gt", "greater_equal": "ge",
+    "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
+    "power": "pow", "reduce_max": "amax", "reduce_min": "amin", "reduce_prod": "prod",
+    "reduce_sum": "sum", "subtract": "sub", "transpose": "permute", "true_divide": "div",
+}  # fmt: skip
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 

@@ -87,20 +87,9 @@ class View:
     """
 
     __slots__ = (
-        "_base",
-        "creator",
-        "detach",
-        "is_conj",
-        "is_copied",
-        "is_custom",
-        "is_inferred",
-        "is_multiple",
-        "is_own",
-        "is_unrecorded",
-        "node_version",
-        "steps",
-        "version",
-    )
+        "_base", "creator", "detach", "is_conj", "is_copied", "is_custom", "is_inferred",
+        "is_multiple", "is_own", "is_unrecorded", "node_version", "steps", "version",
+    )  # fmt: skip
 
     def __init__(
         self,

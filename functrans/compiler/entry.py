@@ -474,18 +474,10 @@ def emit_entry(module: Module, entry: Entry) -> None:
 def _interpreter_symbols() -> dict[str, int]:
     """Addresses in CPython and NumPy that every wrapper may use."""
     functions = [
-        "Py_IncRef",
-        "Py_DecRef",
-        "PyFloat_AsDouble",
-        "PyComplex_RealAsDouble",
-        "PyComplex_ImagAsDouble",
-        "PyLong_AsLongLongAndOverflow",
-        "PyLong_FromLong",
-        "PyTuple_New",
-        "PyTuple_SetItem",
-        "PyEval_SaveThread",
-        "PyEval_RestoreThread",
-    ]
+        "Py_IncRef", "Py_DecRef", "PyFloat_AsDouble", "PyComplex_RealAsDouble",
+        "PyComplex_ImagAsDouble", "PyLong_AsLongLongAndOverflow", "PyLong_FromLong", "PyTuple_New",
+        "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread",
+    ]  # fmt: skip
     objects = {"NotImplemented": NotImplemented, "True": True}
     types = {"bool": bool, "int": int, "float": float, "complex": complex}
     table = _numpy_table()

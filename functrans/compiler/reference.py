@@ -339,16 +339,9 @@ def _combined(kind: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 _UFUNCS: dict[str, Callable[..., Any]] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "any": np.logical_or,
-    "all": np.logical_and,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
+    "all": np.logical_and, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
 
 
 # routines ---------------------------------------------------------------------------------------
@@ -481,9 +474,5 @@ def _cond_lanes(
 
 
 _BLOCKS: dict[str, Callable[..., Sequence[Any]]] = {
-    "call": _call,
-    "scan": _scan,
-    "while": _while,
-    "cond": _cond,
-    "cond_lanes": _cond_lanes,
-}
+    "call": _call, "scan": _scan, "while": _while, "cond": _cond, "cond_lanes": _cond_lanes,
+}  # fmt: skip

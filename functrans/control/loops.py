@@ -622,16 +622,10 @@ def _transposed_body(
     known_avals = split(transposed.in_avals[: sum(n_known)], n_known[0], n_known[1])
     y_avals = transposed.in_avals[sum(n_known) + sum(carry_nz) :][: sum(y_nz)]
     in_avals = [
-        *known_avals[0],
-        *sum_avals,
-        *select(carry_avals, carry_nz),
-        *of_masks(avals[:n_const], const_masked),
-        *of_masks(carry_avals, carry_masked),
-        *known_avals[2],
-        *known_avals[1],
-        *y_avals,
-        *of_masks(y_avals, y_masked),
-    ]
+        *known_avals[0], *sum_avals, *select(carry_avals, carry_nz),
+        *of_masks(avals[:n_const], const_masked), *of_masks(carry_avals, carry_masked),
+        *known_avals[2], *known_avals[1], *y_avals, *of_masks(y_avals, y_masked),
+    ]  # fmt: skip
     staged = stage(body, in_avals, f"transpose of scan of {jaxpr.name}", name=transposed.name)
     masked = (const_masked, carry_masked, xs_masked)
     return _Transposed(simplify(staged), (const_nz, carry_nz, xs_nz), masked)

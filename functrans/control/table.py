@@ -22,17 +22,8 @@ from functrans.control import (
 from functrans.passes import remat
 
 PRIMITIVES = (
-    *native.PRIMITIVES,
-    *branches.PRIMITIVES,
-    *loops.PRIMITIVES,
-    *while_loop.PRIMITIVES,
-    *revolve.PRIMITIVES,
-    *custom_calls.PRIMITIVES,
-    *linear_solve.PRIMITIVES,
-    *remat.PRIMITIVES,
-    *checkpoint.PRIMITIVES,
-    *callbacks.PRIMITIVES,
-    *external.PRIMITIVES,
-    *collectives.PRIMITIVES,
+    *native.PRIMITIVES, *branches.PRIMITIVES, *loops.PRIMITIVES, *while_loop.PRIMITIVES,
+    *revolve.PRIMITIVES, *custom_calls.PRIMITIVES, *linear_solve.PRIMITIVES, *remat.PRIMITIVES,
+    *checkpoint.PRIMITIVES, *callbacks.PRIMITIVES, *external.PRIMITIVES, *collectives.PRIMITIVES,
     *guards.PRIMITIVES,
-)
+)  # fmt: skip

@@ -524,14 +524,8 @@ def _by_elements(e: Routines, g: _Geometry, lhs: Array, kernel: Array, out: Arra
     steps = (plane, g.batch * plane) if g.groups_in_batch else (g.groups * plane, plane)
     axes = zip(g.positions, g.window, g.space, g.strides, g.dilation, g.lows, g.spread, strict=True)
     numbers = (
-        g.batch,
-        g.groups,
-        g.outs,
-        g.ins,
-        g.terms,
-        *steps,
-        *(n for axis in axes for n in axis),
-    )
+        g.batch, g.groups, g.outs, g.ins, g.terms, *steps, *(n for axis in axes for n in axis),
+    )  # fmt: skip
     arrays = (lhs, kernel, out)
 
     def write(b: Builder) -> None:

@@ -442,10 +442,5 @@ def cumlogsumexp(x: Any, axis: int, reverse: bool = False) -> Any:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    linear_recurrence_p,
-    cumsum_p,
-    cumprod_p,
-    cummax_p,
-    cummin_p,
-    cumlogsumexp_p,
-)
+    linear_recurrence_p, cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p,
+)  # fmt: skip

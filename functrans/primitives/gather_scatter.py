@@ -455,9 +455,5 @@ is_last_write_p = Primitive(
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    gather_p,
-    accumulate_p,
-    scatter_add_p,
-    scatter_set_p,
-    is_last_write_p,
-)
+    gather_p, accumulate_p, scatter_add_p, scatter_set_p, is_last_write_p,
+)  # fmt: skip

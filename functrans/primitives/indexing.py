@@ -32,13 +32,9 @@ from functrans.primitives.structural import broadcast_to, cast, normalize_axis, 
 from functrans.trace import bind, dtype_of, shape_of
 
 _MODES = {
-    "raise": "raise",
-    "promise": "raise",
-    "clip": "clip",
-    "wrap": "wrap",
-    "fill": "drop",
+    "raise": "raise", "promise": "raise", "clip": "clip", "wrap": "wrap", "fill": "drop",
     "drop": "drop",
-}
+}  # fmt: skip
 
 
 def _checked_mode(name: str, mode: str) -> str:

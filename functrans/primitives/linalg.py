@@ -54,13 +54,7 @@ from functrans.primitives.linalg_spectral import svdvals as svdvals
 from functrans.primitives.linalg_triangular import triangular_solve as triangular_solve
 
 PRIMITIVES = (
-    *linalg_triangular.PRIMITIVES,
-    *linalg_solve.PRIMITIVES,
-    *linalg_det.PRIMITIVES,
-    *linalg_factor.PRIMITIVES,
-    *linalg_spectral.PRIMITIVES,
-    *linalg_lstsq.PRIMITIVES,
-    *linalg_banded.PRIMITIVES,
-    *linalg_matrix_functions.PRIMITIVES,
-    *linalg_equations.PRIMITIVES,
-)
+    *linalg_triangular.PRIMITIVES, *linalg_solve.PRIMITIVES, *linalg_det.PRIMITIVES,
+    *linalg_factor.PRIMITIVES, *linalg_spectral.PRIMITIVES, *linalg_lstsq.PRIMITIVES,
+    *linalg_banded.PRIMITIVES, *linalg_matrix_functions.PRIMITIVES, *linalg_equations.PRIMITIVES,
+)  # fmt: skip

@@ -407,15 +407,6 @@ def reduce_bitwise_xor(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    reduce_max_p,
-    reduce_min_p,
-    reduce_prod_p,
-    logsumexp_p,
-    argmax_p,
-    argmin_p,
-    reduce_any_p,
-    reduce_all_p,
-    reduce_bitwise_and_p,
-    reduce_bitwise_or_p,
-    reduce_bitwise_xor_p,
-)
+    reduce_max_p, reduce_min_p, reduce_prod_p, logsumexp_p, argmax_p, argmin_p, reduce_any_p,
+    reduce_all_p, reduce_bitwise_and_p, reduce_bitwise_or_p, reduce_bitwise_xor_p,
+)  # fmt: skip

@@ -505,12 +505,6 @@ def partition(x: Any, kth: tuple[int, ...], axis: int) -> Any:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    select_along_p,
-    place_along_p,
-    sort_p,
-    argsort_p,
-    top_k_p,
-    lexsort_p,
-    searchsorted_p,
+    select_along_p, place_along_p, sort_p, argsort_p, top_k_p, lexsort_p, searchsorted_p,
     argpartition_p,
-)
+)  # fmt: skip

@@ -232,9 +232,5 @@ tape_reshape_p = Primitive(
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    empty_tape_p,
-    tape_add_p,
-    tape_broadcast_to_p,
-    tape_sum_to_p,
-    tape_reshape_p,
-)
+    empty_tape_p, tape_add_p, tape_broadcast_to_p, tape_sum_to_p, tape_reshape_p,
+)  # fmt: skip

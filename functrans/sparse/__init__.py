@@ -9,11 +9,7 @@ from functrans.sparse.coloring import color_pattern as color_pattern
 from functrans.sparse.pattern import sparsity_pattern as sparsity_pattern
 
 __all__ = [
-    "Coloring",
-    "SparseFunction",
-    "color_pattern",
-    "sparse_hessian",
-    "sparse_jacobian",
+    "Coloring", "SparseFunction", "color_pattern", "sparse_hessian", "sparse_jacobian",
     "sparsity_pattern",
-]
+]  # fmt: skip
 __dir__ = _listing(__all__)

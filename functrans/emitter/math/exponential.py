@@ -30,47 +30,30 @@ _LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 # 2**-56.5 for float64 and 2**-28.0 for float32.
 _EXP = {
     64: fitted(
-        "0x1.0000000000009p-1",
-        "0x1.5555555555558p-3",
-        "0x1.55555555503a0p-5",
-        "0x1.111111110f7efp-7",
-        "0x1.6c16c18611db9p-10",
-        "0x1.a01a01b015fc1p-13",
-        "0x1.a019938664e2bp-16",
-        "0x1.71ddf69834cdap-19",
-        "0x1.28b43b4f111dbp-22",
+        "0x1.0000000000009p-1", "0x1.5555555555558p-3", "0x1.55555555503a0p-5",
+        "0x1.111111110f7efp-7", "0x1.6c16c18611db9p-10", "0x1.a01a01b015fc1p-13",
+        "0x1.a019938664e2bp-16", "0x1.71ddf69834cdap-19", "0x1.28b43b4f111dbp-22",
         "0x1.af635f16ead2dp-26",
     ),
     32: fitted(
         "0x1.fffffcp-2", "0x1.555492p-3", "0x1.5558f4p-5", "0x1.123a1cp-7", "0x1.6a23a4p-10"
     ),
-}
+}  # fmt: skip
 
 # The same for -ln(2)/2 <= r <= 3 ln(2)/4, minimax in the error relative to exp(r) - 1, which is
 # 2**-56.7 for float64 and 2**-28.1 for float32.
 _EXPM1 = {
     64: fitted(
-        "0x1.fffffffffffffp-2",
-        "0x1.555555555553ep-3",
-        "0x1.5555555555ab4p-5",
-        "0x1.1111111117adep-7",
-        "0x1.6c16c16a52cebp-10",
-        "0x1.a01a017ea20fap-13",
-        "0x1.a01a097706cdcp-16",
-        "0x1.71de6bad9e455p-19",
-        "0x1.27d53e7be7969p-22",
-        "0x1.aea42ba5997f0p-26",
-        "0x1.369e9edb44b76p-29",
+        "0x1.fffffffffffffp-2", "0x1.555555555553ep-3", "0x1.5555555555ab4p-5",
+        "0x1.1111111117adep-7", "0x1.6c16c16a52cebp-10", "0x1.a01a017ea20fap-13",
+        "0x1.a01a097706cdcp-16", "0x1.71de6bad9e455p-19", "0x1.27d53e7be7969p-22",
+        "0x1.aea42ba5997f0p-26", "0x1.369e9edb44b76p-29",
     ),
     32: fitted(
-        "0x1.000000p-1",
-        "0x1.555564p-3",
-        "0x1.5554c8p-5",
-        "0x1.10fa40p-7",
-        "0x1.6d498cp-10",
+        "0x1.000000p-1", "0x1.555564p-3", "0x1.5554c8p-5", "0x1.10fa40p-7", "0x1.6d498cp-10",
         "0x1.bfbbc0p-13",
     ),
-}
+}  # fmt: skip
 
 # (2**r - 1 - r ln 2) / r**2 for |r| <= 1/2, minimax in the error relative to 2**r, which is
 # 2**-56.6 for float64 and 2**-28.0 for float32; before it ln 2 in two parts.
@@ -78,15 +61,9 @@ _EXP2 = {
     64: (
         *fitted("0x1.62e42fefa39efp-1", "0x1.abc9e3b39803fp-56"),
         *fitted(
-            "0x1.ebfbdff82c5a0p-3",
-            "0x1.c6b08d704a0c3p-5",
-            "0x1.3b2ab6fba0353p-7",
-            "0x1.5d87fe78a4726p-10",
-            "0x1.4309130f67eefp-13",
-            "0x1.ffcbfc6c25056p-17",
-            "0x1.62bfc48c770f9p-20",
-            "0x1.b524ed52d4475p-24",
-            "0x1.e6228bff026d1p-28",
+            "0x1.ebfbdff82c5a0p-3", "0x1.c6b08d704a0c3p-5", "0x1.3b2ab6fba0353p-7",
+            "0x1.5d87fe78a4726p-10", "0x1.4309130f67eefp-13", "0x1.ffcbfc6c25056p-17",
+            "0x1.62bfc48c770f9p-20", "0x1.b524ed52d4475p-24", "0x1.e6228bff026d1p-28",
             "0x1.e9ec20ad87111p-32",
         ),
     ),
@@ -96,7 +73,7 @@ _EXP2 = {
             "0x1.ebfbdcp-3", "0x1.c6af88p-5", "0x1.3b2e0cp-7", "0x1.5f03d6p-10", "0x1.414eacp-13"
         ),
     ),
-}
+}  # fmt: skip
 
 # Beyond which the result is infinite, and below which it is zero; for exp and exp2.
 _HIGH = {64: (710.0, 1024.0), 32: (89.0, 128.0)}

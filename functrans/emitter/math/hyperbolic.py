@@ -26,27 +26,19 @@ _OFFSET = -0.25
 # below 2**-61 for float64 and 2**-29 for float32.
 _COSH = {
     64: fitted(
-        "0x1.0000000000000p-1",
-        "0x1.5555555555584p-5",
-        "0x1.6c16c16bfe204p-10",
-        "0x1.a01a020d09410p-16",
-        "0x1.27e432f3ae042p-22",
-        "0x1.20381deb9dcf7p-29",
+        "0x1.0000000000000p-1", "0x1.5555555555584p-5", "0x1.6c16c16bfe204p-10",
+        "0x1.a01a020d09410p-16", "0x1.27e432f3ae042p-22", "0x1.20381deb9dcf7p-29",
     ),
     32: fitted("0x1.000004p-1", "0x1.555038p-5", "0x1.6fcdbep-10"),
-}
+}  # fmt: skip
 # (sinh(r) - r) / r**3 likewise; the error relative to sinh(r) is below 2**-63 and 2**-32.
 _SINH = {
     64: fitted(
-        "0x1.5555555555555p-3",
-        "0x1.111111111126dp-7",
-        "0x1.a01a019fabd5bp-13",
-        "0x1.71de3b4cc7f9dp-19",
-        "0x1.ae6236fa1bf34p-26",
-        "0x1.635895aead499p-33",
+        "0x1.5555555555555p-3", "0x1.111111111126dp-7", "0x1.a01a019fabd5bp-13",
+        "0x1.71de3b4cc7f9dp-19", "0x1.ae6236fa1bf34p-26", "0x1.635895aead499p-33",
     ),
     32: fitted("0x1.555556p-3", "0x1.110fa0p-7", "0x1.a2d682p-13"),
-}
+}  # fmt: skip
 
 # Beyond which sinh and cosh are infinite.
 _HIGH = {64: 710.6, 32: 89.6}

@@ -25,16 +25,12 @@ _NAN = float("nan")
 # relative to 2 artanh(s), which is 2**-58.6 for float64 and 2**-29.4 for float32.
 _LOG = {
     64: fitted(
-        "0x1.555555555557cp-1",
-        "0x1.999999998573ep-2",
-        "0x1.2492493de3b00p-2",
-        "0x1.c71c54dc75d2ep-3",
-        "0x1.7465a1a7c9c29p-3",
-        "0x1.39b5a08a8d927p-3",
+        "0x1.555555555557cp-1", "0x1.999999998573ep-2", "0x1.2492493de3b00p-2",
+        "0x1.c71c54dc75d2ep-3", "0x1.7465a1a7c9c29p-3", "0x1.39b5a08a8d927p-3",
         "0x1.2dfd996d2a1bcp-3",
     ),
     32: fitted("0x1.55557ap-1", "0x1.995ed0p-2", "0x1.31e19cp-2"),
-}
+}  # fmt: skip
 
 _SQRT_HALF_BITS = {64: 0x3FE6A09E667F3BCD, 32: 0x3F3504F3}
 

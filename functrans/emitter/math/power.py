@@ -38,31 +38,19 @@ _NAN = float("nan")
 _A0 = fitted("0x1.71547652b82fep+1", "0x1.777d0ffda0d24p-55")
 _A1 = fitted("0x1.ec709dc3a03fdp-1", "0x1.d27f05548af0cp-55")
 _LOG2_TAIL = fitted(
-    "0x1.2776c50ef9c31p-1",
-    "0x1.a61762a78a5e4p-2",
-    "0x1.484b14037db6fp-2",
-    "0x1.0c9a6d1baea42p-2",
-    "0x1.c69c8051ce692p-3",
-    "0x1.87f230bfc0c00p-3",
-    "0x1.83b4544f61291p-3",
-)
+    "0x1.2776c50ef9c31p-1", "0x1.a61762a78a5e4p-2", "0x1.484b14037db6fp-2", "0x1.0c9a6d1baea42p-2",
+    "0x1.c69c8051ce692p-3", "0x1.87f230bfc0c00p-3", "0x1.83b4544f61291p-3",
+)  # fmt: skip
 # For results in float32: log2(1 + f) / s, relative error 2**-37.8, and (2**r - 1) / r for
 # |r| <= 1/2, error relative to 2**r 2**-27.9.
 _ROUGH_LOG2 = fitted(
-    "0x1.71547652beef9p+1",
-    "0x1.ec709d119b8dap-1",
-    "0x1.277780c0105a1p-1",
-    "0x1.a58d26ea306d9p-2",
+    "0x1.71547652beef9p+1", "0x1.ec709d119b8dap-1", "0x1.277780c0105a1p-1", "0x1.a58d26ea306d9p-2",
     "0x1.5cef51d094368p-2",
-)
+)  # fmt: skip
 _ROUGH_EXP2M1 = fitted(
-    "0x1.62e431713b79ep-1",
-    "0x1.ebfbe07db8730p-3",
-    "0x1.c6ae2b5223794p-5",
-    "0x1.3b29e3a986a38p-7",
-    "0x1.5f8932e52b056p-10",
-    "0x1.446ca23393c1cp-13",
-)
+    "0x1.62e431713b79ep-1", "0x1.ebfbe07db8730p-3", "0x1.c6ae2b5223794p-5", "0x1.3b29e3a986a38p-7",
+    "0x1.5f8932e52b056p-10", "0x1.446ca23393c1cp-13",
+)  # fmt: skip
 
 
 def _log2(b: Builder, parts: SplitNumber) -> tuple[Value, Value]:

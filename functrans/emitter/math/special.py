@@ -25,59 +25,30 @@ _ERF_SPLIT = {64: 1.1875, 32: 1.0}
 _ERF_ONE = {64: 5.95, 32: 4.0}
 _ERF = {
     64: fitted(
-        "0x1.06eba8214db69p-3",
-        "-0x1.812746b0379f9p-2",
-        "0x1.ce2f21a0432a5p-4",
-        "-0x1.b82ce3129b152p-6",
-        "0x1.565bcd1022667p-8",
-        "-0x1.c02db431c8894p-11",
-        "0x1.f9a32a6e06d41p-14",
-        "-0x1.f4d280db08811p-17",
-        "0x1.b9e771a78271ep-20",
-        "-0x1.5f704489f49a1p-23",
-        "0x1.fc1a4286ee84cp-27",
-        "-0x1.4cca4226144c2p-30",
-        "0x1.73eb6b1499f2dp-34",
-        "-0x1.0c17002bbb1ccp-38",
+        "0x1.06eba8214db69p-3", "-0x1.812746b0379f9p-2", "0x1.ce2f21a0432a5p-4",
+        "-0x1.b82ce3129b152p-6", "0x1.565bcd1022667p-8", "-0x1.c02db431c8894p-11",
+        "0x1.f9a32a6e06d41p-14", "-0x1.f4d280db08811p-17", "0x1.b9e771a78271ep-20",
+        "-0x1.5f704489f49a1p-23", "0x1.fc1a4286ee84cp-27", "-0x1.4cca4226144c2p-30",
+        "0x1.73eb6b1499f2dp-34", "-0x1.0c17002bbb1ccp-38",
     ),
     32: fitted(
-        "0x1.06eba8p-3",
-        "-0x1.81273ep-2",
-        "0x1.ce2cf0p-4",
-        "-0x1.b7f858p-6",
-        "0x1.53ff88p-8",
-        "-0x1.a3c8f2p-11",
-        "0x1.48ec9ap-14",
+        "0x1.06eba8p-3", "-0x1.81273ep-2", "0x1.ce2cf0p-4", "-0x1.b7f858p-6", "0x1.53ff88p-8",
+        "-0x1.a3c8f2p-11", "0x1.48ec9ap-14",
     ),
-}
+}  # fmt: skip
 _MINUS_LOG_ERFC = {
     64: fitted(
-        "0x1.2fe988e9ef85dp+1",
-        "0x1.7ac9251897df2p+1",
-        "0x1.ba9f0e2accaedp-1",
-        "0x1.1c41093698d0fp-5",
-        "-0x1.10422665b57e9p-7",
-        "0x1.bdafa0f52df8ep-10",
-        "-0x1.0601b47170844p-12",
-        "0x1.003aa47c65baep-18",
-        "0x1.d873c182ef994p-17",
-        "-0x1.a2ec9faa0fed2p-18",
-        "0x1.d55d7d3ac31f5p-20",
-        "-0x1.7c436a921e39cp-22",
-        "0x1.b3d5d2422afa0p-25",
-        "-0x1.3d0f290316f1cp-28",
-        "0x1.b68d2c2e21219p-33",
+        "0x1.2fe988e9ef85dp+1", "0x1.7ac9251897df2p+1", "0x1.ba9f0e2accaedp-1",
+        "0x1.1c41093698d0fp-5", "-0x1.10422665b57e9p-7", "0x1.bdafa0f52df8ep-10",
+        "-0x1.0601b47170844p-12", "0x1.003aa47c65baep-18", "0x1.d873c182ef994p-17",
+        "-0x1.a2ec9faa0fed2p-18", "0x1.d55d7d3ac31f5p-20", "-0x1.7c436a921e39cp-22",
+        "0x1.b3d5d2422afa0p-25", "-0x1.3d0f290316f1cp-28", "0x1.b68d2c2e21219p-33",
     ),
     32: fitted(
-        "0x1.d97fc0p+0",
-        "0x1.51c99ep+1",
-        "0x1.afaecap-1",
-        "0x1.53a6a4p-5",
-        "-0x1.42354ap-7",
-        "0x1.d4b640p-10",
-        "-0x1.720f8ep-13",
+        "0x1.d97fc0p+0", "0x1.51c99ep+1", "0x1.afaecap-1", "0x1.53a6a4p-5", "-0x1.42354ap-7",
+        "0x1.d4b640p-10", "-0x1.720f8ep-13",
     ),
-}
+}  # fmt: skip
 
 # exp(x^2) erfc(x) (x + K) is a polynomial of w = (x - K) / (x + K) for 0 <= x <= _ERFC_ZERO, where
 # erfc rounds to zero. The variable is that of Shepherd and Laframboise, Chebyshev approximation of
@@ -89,63 +60,35 @@ _ERFC_CENTRE = {64: float.fromhex("0x1.e0f54p+1"), 32: float.fromhex("0x1.4070cp
 _ERFC_ZERO = {64: 27.5, 32: 10.3}
 _ERFC = {
     64: fitted(
-        "0x1.1790f25b4c16ap+0",
-        "-0x1.eb2b994c96dbbp-1",
-        "0x1.799923c459da4p-1",
-        "-0x1.f7db6f42b23d3p-2",
-        "0x1.1f5fe3be287ddp-2",
-        "-0x1.10c41070faabcp-3",
-        "0x1.988e02f4646bdp-5",
-        "-0x1.a63caff5bfd9cp-7",
-        "0x1.1f438de72dea4p-10",
-        "0x1.9a638f5ecdddbp-11",
-        "-0x1.760d4839fe975p-12",
-        "0x1.f4a4f9ff9e27fp-17",
-        "0x1.3862ab03f81a9p-15",
-        "-0x1.3cb59213991a2p-17",
-        "-0x1.a5e52f374ddbap-19",
-        "0x1.c902795485fa4p-20",
-        "0x1.10d4668af68e2p-22",
-        "-0x1.1590f6082915ap-22",
-        "-0x1.b19ce05dd2790p-26",
-        "0x1.15714d485a25ep-25",
-        "0x1.beef640a83fd7p-29",
+        "0x1.1790f25b4c16ap+0", "-0x1.eb2b994c96dbbp-1", "0x1.799923c459da4p-1",
+        "-0x1.f7db6f42b23d3p-2", "0x1.1f5fe3be287ddp-2", "-0x1.10c41070faabcp-3",
+        "0x1.988e02f4646bdp-5", "-0x1.a63caff5bfd9cp-7", "0x1.1f438de72dea4p-10",
+        "0x1.9a638f5ecdddbp-11", "-0x1.760d4839fe975p-12", "0x1.f4a4f9ff9e27fp-17",
+        "0x1.3862ab03f81a9p-15", "-0x1.3cb59213991a2p-17", "-0x1.a5e52f374ddbap-19",
+        "0x1.c902795485fa4p-20", "0x1.10d4668af68e2p-22", "-0x1.1590f6082915ap-22",
+        "-0x1.b19ce05dd2790p-26", "0x1.15714d485a25ep-25", "0x1.beef640a83fd7p-29",
         "-0x1.015e1c5e7648dp-29",
     ),
     32: fitted(
-        "0x1.0de042p+0",
-        "-0x1.9c50fap-1",
-        "0x1.d1e62ep-2",
-        "-0x1.60b948p-3",
-        "0x1.d92a26p-6",
-        "0x1.0f743ep-7",
-        "-0x1.3d44b8p-8",
-        "-0x1.bcdf10p-12",
-        "0x1.573370p-11",
-        "0x1.e9514ap-15",
+        "0x1.0de042p+0", "-0x1.9c50fap-1", "0x1.d1e62ep-2", "-0x1.60b948p-3", "0x1.d92a26p-6",
+        "0x1.0f743ep-7", "-0x1.3d44b8p-8", "-0x1.bcdf10p-12", "0x1.573370p-11", "0x1.e9514ap-15",
         "-0x1.a85cb2p-15",
     ),
-}
+}  # fmt: skip
 
 # (exp(r) - 1 - r) / r^2 for |r| <= log(2)/2. Least squares in Chebyshev points, errors relative to
 # exp(r) 2^-57.6 and 2^-28.0.
 _EXP = {
     64: fitted(
-        "0x1.000000000000cp-1",
-        "0x1.5555555555516p-3",
-        "0x1.555555554fe59p-5",
-        "0x1.1111111120de0p-7",
-        "0x1.6c16c185eeaaap-10",
-        "0x1.a01a014ee5450p-13",
-        "0x1.a019960227738p-16",
-        "0x1.71ded4c954341p-19",
-        "0x1.28b0b47908226p-22",
+        "0x1.000000000000cp-1", "0x1.5555555555516p-3", "0x1.555555554fe59p-5",
+        "0x1.1111111120de0p-7", "0x1.6c16c185eeaaap-10", "0x1.a01a014ee5450p-13",
+        "0x1.a019960227738p-16", "0x1.71ded4c954341p-19", "0x1.28b0b47908226p-22",
         "0x1.adfd93bffeeb1p-26",
     ),
     32: fitted(
         "0x1.fffff8p-2", "0x1.55548ep-3", "0x1.555b98p-5", "0x1.123bdep-7", "0x1.685188p-10"
     ),
-}
+}  # fmt: skip
 _LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 
 
