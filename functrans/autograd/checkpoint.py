@@ -506,11 +506,7 @@ def _of_traced(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def checkpoint_sequential(
-    functions: Any,
-    segments: int,
-    input: Any,
-    use_reentrant: bool | None = None,
-    **kwargs: Any,
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Call functions one after the other, in segments that are checkpointed; the last one is not.
 

@@ -391,10 +391,7 @@ def write_cond_lanes(w: BodyWriter, eqn: Equation) -> None:
 
 
 def _write_choice(
-    w: BodyWriter,
-    programs: Sequence[Jaxpr],
-    operands: Sequence[Stored],
-    results: Sequence[Stored],
+    w: BodyWriter, programs: Sequence[Jaxpr], operands: Sequence[Stored], results: Sequence[Stored]
 ) -> None:
     """The program of the number that is the first operand, with its results where they belong."""
     branches = [prepare(branch) for branch in programs]

@@ -344,12 +344,7 @@ class BodyWriter:
         self._find_heirs(self.schedule, writers, self._last_reads(self.schedule))
         return self._heirs
 
-    def _find_heirs(
-        self,
-        plan: Schedule,
-        writers: Writers,
-        dying: list[list[Var]],
-    ) -> None:
+    def _find_heirs(self, plan: Schedule, writers: Writers, dying: list[list[Var]]) -> None:
         """Let a result have the memory of what it is computed from, where that is not read again.
 
         A temporary array of the size of the result is saved, and the memory traffic for it.

@@ -68,11 +68,7 @@ def _split(eqn: Equation, prepare: Callable[[Jaxpr], Jaxpr]) -> list[Equation] |
     inner = {outside[x]: x for x in read if x in outside}
     consts = (*body.invars[:n_consts], *(inner[var] for var in added))
     program = replace(
-        body,
-        invars=(*consts, *body.invars[n_consts:]),
-        eqns=tuple(kept),
-        arg_names=(),
-        cache={},
+        body, invars=(*consts, *body.invars[n_consts:]), eqns=tuple(kept), arg_names=(), cache={}
     )
     remember(program, prepare, program)
     inputs = (*eqn.inputs[:n_consts], *added, *eqn.inputs[n_consts:])

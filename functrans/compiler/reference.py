@@ -35,14 +35,7 @@ from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
 from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import (
-    IndexMap,
-    Pointwise,
-    Reduction,
-    Routine,
-    Structured,
-    branch_number,
-)
+from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured, branch_number
 from functrans.ir.primitive import Primitive
 from functrans.ir.tapes import TapeValue
 from functrans.passes.simplify import exact_key

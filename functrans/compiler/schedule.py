@@ -213,9 +213,7 @@ def routine_of(eqn: Equation) -> Routine | None:
 
 
 def schedule(
-    jaxpr: Jaxpr,
-    forced: AbstractSet[Var] = frozenset(),
-    by_routine: AbstractSet[Var] = frozenset(),
+    jaxpr: Jaxpr, forced: AbstractSet[Var] = frozenset(), by_routine: AbstractSet[Var] = frozenset()
 ) -> Schedule:
     """Plan a prepared program.
 

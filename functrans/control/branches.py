@@ -65,9 +65,7 @@ from functrans.control.programs import (
     transpose_jaxpr_with_masks,
     with_arguments,
 )
-from functrans.control.programs import (
-    select as chosen,
-)
+from functrans.control.programs import select as chosen
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
 from functrans.ir.jaxpr import Jaxpr, Var
@@ -638,10 +636,7 @@ def _stage_branches(
 
 
 def cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
     """Call one of two functions, depending on a traced condition.
 

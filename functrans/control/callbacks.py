@@ -206,10 +206,7 @@ debug_callback_p: Primitive = Primitive(
     jvp=nondifferentiable,
     batch=_lanes_batch(lambda: debug_callback_p),
     effects=frozenset({"debug"}),
-    reasons=(
-        ("lower", "it calls a Python function"),
-        ("transpose", "it has no results"),
-    ),
+    reasons=(("lower", "it calls a Python function"), ("transpose", "it has no results")),
 )
 io_callback_p: Primitive = Primitive(
     "io_callback",

@@ -23,12 +23,7 @@ from functrans import tree
 from functrans.control.branches import cond
 from functrans.control.callbacks import io_callback, pure_callback
 from functrans.control.custom_rules import stop_gradient
-from functrans.errors import (
-    AliasedWriteError,
-    ConcretizationError,
-    FunctransError,
-    PathLimitError,
-)
+from functrans.errors import AliasedWriteError, ConcretizationError, FunctransError, PathLimitError
 from functrans.ir.jaxpr import Literal, Var
 from functrans.ir.source import here
 from functrans.primitives.structural import cast

@@ -18,12 +18,7 @@ from functrans.ir.avals import Aval, ShapedArray, Tape
 from functrans.ir.tapes import TapeValue, zero_entry
 from functrans.passes.cotangents import Masked
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape
-from functrans.primitives.tapes import (
-    entry_aval,
-    tape_broadcast_to,
-    tape_reshape_p,
-    tape_sum_to,
-)
+from functrans.primitives.tapes import entry_aval, tape_broadcast_to, tape_reshape_p, tape_sum_to
 from functrans.trace import aval_of, bind, shape_of
 
 # plain values -----------------------------------------------------------------------------------

@@ -278,10 +278,7 @@ def _while_transpose(
             *(n_body_consts + i for i in known),
         ]
         body = value_part(permute(body_jaxpr, positions, known))
-        condition = permute(
-            cond_jaxpr,
-            [i for i, flag in enumerate(cond_lin) if not flag],
-        )
+        condition = permute(cond_jaxpr, [i for i, flag in enumerate(cond_lin) if not flag])
         k = sum(not flag for flag in const_lin)
         first = sum(not is_linear(x) for x in cond_consts)
         return _counting(body, k), _with_extra(condition, first, (_NUMBER,))

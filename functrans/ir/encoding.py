@@ -74,9 +74,7 @@ class Unencodable(Exception):  # noqa: N818  # caught by every caller, never see
 
 
 def encode_value(
-    value: Any,
-    program: Callable[[Jaxpr], Any],
-    stray: Callable[[Any], Any] | None = None,
+    value: Any, program: Callable[[Jaxpr], Any], stray: Callable[[Any], Any] | None = None
 ) -> Any:
     """A static value as JSON.
 

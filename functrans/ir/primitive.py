@@ -52,14 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans.ir.avals import Aval
-from functrans.ir.lowering import (
-    Expansion,
-    IndexMap,
-    Pointwise,
-    Reduction,
-    Routine,
-    Structured,
-)
+from functrans.ir.lowering import Expansion, IndexMap, Pointwise, Reduction, Routine, Structured
 
 Rule = Callable[..., Any]
 Lowering = Pointwise | IndexMap | Reduction | Expansion | Routine | Structured

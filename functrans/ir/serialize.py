@@ -39,10 +39,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from functrans.errors import (
-    CacheFormatError,
-    FunctransError,
-)
+from functrans.errors import CacheFormatError, FunctransError
 from functrans.ir.check import check_jaxpr
 from functrans.ir.encoding import (
     decode_aval,

@@ -148,11 +148,7 @@ def pull_elementwise(
 
 
 def _pull_where(
-    ct: Any,
-    condition: Any,
-    shape: tuple[int, ...],
-    targets: Sequence[Any],
-    size: int | None,
+    ct: Any, condition: Any, shape: tuple[int, ...], targets: Sequence[Any], size: int | None
 ) -> list[Any]:
     """The transpose of a selection: cotangent and mask to either branch."""
     outer = ct.mask if type(ct) is Masked else None

@@ -15,12 +15,7 @@ from html import escape
 from typing import Any
 
 from functrans.ir.jaxpr import Equation, Jaxpr, Var
-from functrans.ir.printing import (
-    annotation_text,
-    atom_text,
-    param_text,
-    variable_names,
-)
+from functrans.ir.printing import annotation_text, atom_text, param_text, variable_names
 from functrans.passes.costs import Cost, EquationCost, inner_programs, program_cost, quantity
 
 _STYLE = """

@@ -399,8 +399,4 @@ def simplify_forward(jaxpr: Jaxpr) -> Jaxpr:
     return walk_forward(jaxpr, (fold, apply_algebra, find_common))
 
 
-PIPELINE: tuple[Callable[[Jaxpr], Jaxpr], ...] = (
-    simplify_subprograms,
-    simplify_forward,
-    drop_dead,
-)
+PIPELINE: tuple[Callable[[Jaxpr], Jaxpr], ...] = (simplify_subprograms, simplify_forward, drop_dead)

@@ -292,10 +292,7 @@ def _each_range(e: Routines, ranges: Sequence[tuple[int, int]]) -> Iterator[tupl
     counts = e.b.module.table([count for _, count in ranges], word)
     with e.count(len(ranges)) as k:
         place = e.b.mul(k, e.b.index(8))
-        yield (
-            e.b.load(word, e.b.offset(firsts, place)),
-            e.b.load(word, e.b.offset(counts, place)),
-        )
+        yield (e.b.load(word, e.b.offset(firsts, place)), e.b.load(word, e.b.offset(counts, place)))
 
 
 gather_blocks_p = Primitive(

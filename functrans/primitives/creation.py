@@ -15,11 +15,7 @@ import numpy as np
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
-from functrans.primitives.structural import (
-    normalize_axis,
-    reshape,
-    transpose,
-)
+from functrans.primitives.structural import normalize_axis, reshape, transpose
 from functrans.trace import dtype_of, shape_of
 
 Shape = tuple[int, ...]

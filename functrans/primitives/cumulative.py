@@ -50,12 +50,7 @@ from functrans.primitives.cumulative_lowering import (
 )
 from functrans.primitives.family import add_tangents, once_each
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
-from functrans.primitives.structural import (
-    cast,
-    normalize_axis,
-    to_front,
-    zeros_like_aval,
-)
+from functrans.primitives.structural import cast, normalize_axis, to_front, zeros_like_aval
 from functrans.trace import bind, dtype_of, shape_of
 
 _FEW_LANES = 16
@@ -328,20 +323,13 @@ def _running_extremum_jvp(
     before_run = cummax(ew.where(goes_on, 0, so_far - 1), axis, reverse)
     dtype = dtype_of(y)
     total = bind(
-        linear_recurrence_p,
-        cast(goes_on, dtype),
-        ew.where(holds, t, 0),
-        axis=axis,
-        reverse=reverse,
+        linear_recurrence_p, cast(goes_on, dtype), ew.where(holds, t, 0), axis=axis, reverse=reverse
     )[0]
     return (total / cast(so_far - before_run, dtype),)
 
 
 cummax_p = _cumulative(
-    "cummax",
-    np.maximum,
-    _running_extremum_jvp,
-    Routine(running_extremum_lower(is_max=True)),
+    "cummax", np.maximum, _running_extremum_jvp, Routine(running_extremum_lower(is_max=True))
 )
 
 
@@ -351,10 +339,7 @@ def cummax(x: Any, axis: int, reverse: bool = False) -> Any:
 
 
 cummin_p = _cumulative(
-    "cummin",
-    np.minimum,
-    _running_extremum_jvp,
-    Routine(running_extremum_lower(is_max=False)),
+    "cummin", np.minimum, _running_extremum_jvp, Routine(running_extremum_lower(is_max=False))
 )
 
 

@@ -129,12 +129,7 @@ def _scan_lanes(
 
 
 def _proceed(
-    e: Routines,
-    out: Array,
-    steps: _Steps,
-    variables: Sequence[LoopVariable],
-    at: Value,
-    lanes: int,
+    e: Routines, out: Array, steps: _Steps, variables: Sequence[LoopVariable], at: Value, lanes: int
 ) -> None:
     """One step of some lanes."""
     state = steps.step(tuple([variable.get() for variable in variables]), at, lanes)
@@ -190,9 +185,7 @@ def _scan_rows(e: Routines, out: Array, shape: Sequence[int], reverse: bool, ste
             vectors(e, inner, out.dtype, proceed)
 
 
-def cumulative_lower(
-    combine: Callable[[Any, Number, Number], Number],
-) -> Callable[..., None]:
+def cumulative_lower(combine: Callable[[Any, Number, Number], Number]) -> Callable[..., None]:
     """The rule of a primitive that accumulates ``combine(e, before, x)``."""
 
     def lower(

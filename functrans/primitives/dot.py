@@ -227,10 +227,7 @@ def _adjoint(ndim: int, other_ndim: int, contract: Pairs, batch: Pairs, is_first
     ct_batch = tuple(range(n_batch))
     partner = dict(zip(contract[1], contract[0], strict=True))
     contracted = tuple(partner[axis] for axis in sorted(contract[1]))
-    orders = {
-        True: (*batch[0], *own_free, *contracted),
-        False: (*batch[0], *contracted, *own_free),
-    }
+    orders = {True: (*batch[0], *own_free, *contracted), False: (*batch[0], *contracted, *own_free)}
     in_place = tuple(range(ndim))
     ct_is_first = orders[True] == in_place or orders[False] != in_place
     pairs = (ct_contract, other_free), (ct_batch, batch[1])
@@ -362,10 +359,7 @@ def _product(a: Any, b: Any, contract: Pairs, batch: Pairs) -> Any:
 
 
 def dot_general(
-    a: Any,
-    b: Any,
-    contract: Sequence[Sequence[int]],
-    batch: Sequence[Sequence[int]] = _NO_AXES,
+    a: Any, b: Any, contract: Sequence[Sequence[int]], batch: Sequence[Sequence[int]] = _NO_AXES
 ) -> Any:
     """Contract pairs of axes, keep pairs of batch axes.
 

@@ -51,11 +51,7 @@ def _check_integers(name: str, indices: Sequence[Any]) -> None:
 
 
 def gather(
-    x: Any,
-    indices: Sequence[Any],
-    axes: Axes,
-    mode: str = "raise",
-    fill_value: Any = None,
+    x: Any, indices: Sequence[Any], axes: Axes, mode: str = "raise", fill_value: Any = None
 ) -> Any:
     """Elements of an array at index arrays.
 
@@ -241,8 +237,4 @@ def put_along_axis(
     return scatter(x, v, indices, tuple(range(len(shape))), op, mode, unique_indices)
 
 
-PRIMITIVES = (
-    *gather_scatter.PRIMITIVES,
-    *block_gather.PRIMITIVES,
-    *scatter_reduce.PRIMITIVES,
-)
+PRIMITIVES = (*gather_scatter.PRIMITIVES, *block_gather.PRIMITIVES, *scatter_reduce.PRIMITIVES)

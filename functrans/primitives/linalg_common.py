@@ -31,12 +31,7 @@ from functrans.ir.axes import AxisMap
 from functrans.ir.primitive import Primitive, Work
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate, real_dtype
-from functrans.primitives.structural import (
-    reduce_sum,
-    reshape,
-    to_front,
-    transpose,
-)
+from functrans.primitives.structural import reduce_sum, reshape, to_front, transpose
 from functrans.trace import bind, dtype_of, shape_of
 
 NOT_LINEAR = (("transpose", "not linear"),)

@@ -177,8 +177,7 @@ def _riccati_jvp(
     loss = _negative(_adjoint_product(_adjoint(g_dot), k))
     if is_discrete:
         moved = _sum(
-            _adjoint_product(a_dot, matmul(x, a)),
-            _negative(_adjoint_product(e_dot, matmul(x, e))),
+            _adjoint_product(a_dot, matmul(x, a)), _negative(_adjoint_product(e_dot, matmul(x, e)))
         )
     else:
         moved = _sum(_adjoint_product(a_dot, matmul(x, e)), _product(matmul(adjoint(a), x), e_dot))

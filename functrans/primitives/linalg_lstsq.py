@@ -178,10 +178,7 @@ lstsq_p: Primitive = per_matrix(
     impl=_lstsq_impl,
     abstract_eval=_lstsq_aval,
     jvp=_lstsq_jvp,
-    reasons=(
-        *NOT_LINEAR,
-        ("lower", "NumPy's routine is called; programs are compiled around it"),
-    ),
+    reasons=(*NOT_LINEAR, ("lower", "NumPy's routine is called; programs are compiled around it")),
     work=cubic(4.0),
 )
 

@@ -256,10 +256,7 @@ def _lu_factor_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
 
 def _lu_factor_aval(a: ShapedArray, *, check: bool) -> tuple[ShapedArray, ...]:
     check_matrices("lu_factor", a, square=True)
-    return (
-        ShapedArray(a.shape, double_of(a.dtype)),
-        ShapedArray(a.shape[:-1], INDEX_DTYPE),
-    )
+    return (ShapedArray(a.shape, double_of(a.dtype)), ShapedArray(a.shape[:-1], INDEX_DTYPE))
 
 
 def _lu_factor_lower(

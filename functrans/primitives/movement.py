@@ -25,13 +25,7 @@ from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
 from functrans.ir.lowering import IndexMap, Read, Routine
 from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives.fortran import move
-from functrans.primitives.slicing import (
-    BasicIndex,
-    basic_places,
-    embed,
-    slice_index,
-    slice_update,
-)
+from functrans.primitives.slicing import BasicIndex, basic_places, embed, slice_index, slice_update
 from functrans.primitives.structural import (
     broadcast_to,
     cast,

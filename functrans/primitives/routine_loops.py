@@ -114,11 +114,7 @@ def most_lanes(dtype: np.dtype) -> int:
 
 
 def vectors(
-    e: Routines,
-    width: int,
-    dtype: np.dtype,
-    body: Callable[[Value, int], None],
-    lanes: int = 0,
+    e: Routines, width: int, dtype: np.dtype, body: Callable[[Value, int], None], lanes: int = 0
 ) -> None:
     """Cover a run of elements by vectors, the last ones shorter.
 

@@ -104,14 +104,7 @@ def _scatter_reduce_impl(
 
 
 def _scatter_reduce_jvp(
-    primals: Any,
-    tangents: Any,
-    outs: Any,
-    *,
-    axes: Axes,
-    mode: str,
-    unique_indices: bool,
-    op: str,
+    primals: Any, tangents: Any, outs: Any, *, axes: Axes, mode: str, unique_indices: bool, op: str
 ) -> tuple[Any, ...]:
     """Each element and each value counts with its own weight, which the primals determine."""
     x, v, *indices = primals
@@ -160,13 +153,7 @@ def _product_weights(
     slot = shape_of(v)
     ones = np.broadcast_to(np.ones((), dtype_of(x)), shape_of(x))
     (weight_x,) = bind(
-        scatter_reduce_p,
-        ones,
-        v,
-        *indices,
-        unique_indices=unique_indices,
-        op="multiply",
-        **places,
+        scatter_reduce_p, ones, v, *indices, unique_indices=unique_indices, op="multiply", **places
     )
     (weight_v,) = bind(gather_p, x, *indices, **places)
     if not unique_indices:

@@ -34,12 +34,7 @@ from functrans.primitives.sorting_lowering import (
     sort_lower,
     top_k_lower,
 )
-from functrans.primitives.structural import (
-    moveaxis,
-    normalize_axis,
-    to_front,
-    zeros_like_aval,
-)
+from functrans.primitives.structural import moveaxis, normalize_axis, to_front, zeros_like_aval
 from functrans.trace import bind, shape_of
 
 _INT64 = np.dtype(np.int64)

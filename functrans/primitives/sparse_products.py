@@ -85,11 +85,7 @@ def scipy_sparse() -> ModuleType:
 
 
 def check_csr(
-    name: str,
-    data: ShapedArray,
-    indices: ShapedArray,
-    indptr: ShapedArray,
-    shape: tuple[int, int],
+    name: str, data: ShapedArray, indices: ShapedArray, indptr: ShapedArray, shape: tuple[int, int]
 ) -> None:
     """Refuse arrays that are no matrix in compressed rows.
 

@@ -175,10 +175,7 @@ torch_fmin_p: Primitive = binary(
 clamp_min_p: Primitive = binary(
     "clamp_min",
     np.maximum,
-    (
-        lambda t, x, low, y: ew.where(x >= low, t, 0),
-        lambda t, x, low, y: ew.where(x < low, t, 0),
-    ),
+    (lambda t, x, low, y: ew.where(x >= low, t, 0), lambda t, x, low, y: ew.where(x < low, t, 0)),
     ("ab", "ab"),
     lower=_expanded(ew.maximum),
     work=arithmetic,
@@ -238,10 +235,7 @@ def _angle_slope(t: Any, part: Any, a: Any, b: Any) -> Any:
 torch_arctan2_p: Primitive = binary(
     "torch_arctan2",
     np.arctan2,
-    (
-        lambda t, a, b, y: _angle_slope(t, b, a, b),
-        lambda t, a, b, y: -_angle_slope(t, a, a, b),
-    ),
+    (lambda t, a, b, y: _angle_slope(t, b, a, b), lambda t, a, b, y: -_angle_slope(t, a, a, b)),
     ("ab", "ab"),
     lower=_expanded(ew.arctan2),
 )
@@ -257,10 +251,7 @@ torch_hypot_p: Primitive = binary(
 torch_logaddexp_p: Primitive = binary(
     "torch_logaddexp",
     np.logaddexp,
-    (
-        lambda t, a, b, y: t * sf.sigmoid(a - b),
-        lambda t, a, b, y: t * sf.sigmoid(b - a),
-    ),
+    (lambda t, a, b, y: t * sf.sigmoid(a - b), lambda t, a, b, y: t * sf.sigmoid(b - a)),
     ("ab", "ab"),
     lower=_expanded(ew.logaddexp),
 )

@@ -21,12 +21,7 @@ from functrans.caching import Recent, listed
 from functrans.control.jit import jit
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.source import here
-from functrans.sparse.coloring import (
-    Coloring,
-    as_pattern,
-    color_pattern,
-    is_symmetric,
-)
+from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric
 from functrans.sparse.compression import entries_program
 from functrans.sparse.pattern import Call, Found, call_of, find_pattern, is_fixed
 from functrans.sparse.picture import draw

@@ -182,10 +182,7 @@ def _seeds(colors: np.ndarray, n_colors: int, avals: Sequence[Any]) -> list[Any]
 
 
 def _chunked(
-    product: Callable[[Sequence[Any]], Any],
-    colors: np.ndarray,
-    n_colors: int,
-    avals: Sequence[Any],
+    product: Callable[[Sequence[Any]], Any], colors: np.ndarray, n_colors: int, avals: Sequence[Any]
 ) -> Any:
     """Products of many colours, some at a time; directions are made as they are needed."""
     constant = _constant(np.asarray(colors, np.int64))

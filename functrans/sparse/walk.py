@@ -215,11 +215,7 @@ def _scan_fixed_point(walk: Walk, eqn: Equation, operands: Sequence[Value]) -> l
 
 
 def _fixed_point(
-    walk: Walk,
-    jaxpr: Jaxpr,
-    consts: Sequence[Value],
-    carry: Sequence[Value],
-    xs: Sequence[Value],
+    walk: Walk, jaxpr: Jaxpr, consts: Sequence[Value], carry: Sequence[Value], xs: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     """The carry and the other results of a loop that may run any number of times."""
     carry = _anything(carry)
