@@ -68,8 +68,11 @@ def _in_blocks(eqn: Equation, indices: Sequence[Any]) -> Equation | None:
 
 def _extents(eqn: Equation) -> Sequence[int]:
     """Of the indexed axes."""
-    shape = eqn.params.get("shape", eqn.inputs[0].aval.shape)
-    return eqn.params.get("extents") or [shape[axis] for axis in eqn.params["axes"]]
+    params: Mapping[str, Any] = eqn.params
+    if "extents" in params:
+        return params["extents"]  # type: ignore[no-any-return]  # a tuple
+    shape = params["shape"] if "shape" in params else eqn.inputs[0].aval.shape
+    return [shape[axis] for axis in params["axes"]]
 
 
 def _fits(index: np.ndarray, extent: int) -> bool:

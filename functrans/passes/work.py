@@ -69,8 +69,7 @@ def rounds(eqn: Equation) -> int | None:
     """How often the programs of an equation run; ``None`` if data decide."""
     lower = eqn.primitive.lower
     is_open = isinstance(lower, Structured) and lower.kind == "while"
-    length: int | None = None if is_open else eqn.params.get("length", 1)
-    return length
+    return None if is_open else eqn.params.get("length", 1)
 
 
 def _additions(
