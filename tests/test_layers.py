@@ -50,7 +50,7 @@ functrans
 
 WITHIN = {
     "ir": """
-affine analyses avals lowering source
+affine analyses annotations avals lowering source
 axes primitive tapes
 jaxpr
 encoding parameters printing

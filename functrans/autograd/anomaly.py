@@ -24,6 +24,7 @@ from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import Scope, modes
 from functrans.autograd.nodes import GraphNode
 from functrans.control.callbacks import debug_callback
+from functrans.ir.annotations import ANOMALY_ORIGIN
 from functrans.ir.avals import Zero
 from functrans.ir.source import resolve
 from functrans.passes.cotangents import plain
@@ -255,9 +256,14 @@ def explain(node: Any, error: Exception) -> None:
         _warn_of(node)
 
 
+def _stack_of(node: Any) -> str | None:
+    """Where a node was recorded, if that was in anomaly mode."""
+    return next((n.value for n in node.annotations if n.kind is ANOMALY_ORIGIN), None)
+
+
 def _warn_of(node: Any) -> None:
     """Warn with the stacks of a node and of those that led to it."""
-    stack = node.forward_stack
+    stack = _stack_of(node)
     if stack is None:
         text = (
             f"Error detected in {node.name()}. No forward pass information available. Enable "
@@ -273,7 +279,7 @@ def _warn_of(node: Any) -> None:
         origin = node.metadata.get("parent_")
         if origin is None:
             return
-        stack = origin.forward_stack
+        stack = _stack_of(origin)
         text = f"Previous calculation was induced by {origin.name()}. " + (
             f"Traceback of forward call that induced the previous calculation:\n{stack}"
             if stack is not None

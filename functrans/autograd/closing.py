@@ -25,7 +25,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.held import MISSING, SCALARS, State
-from functrans.autograd.hooks import HOOK_TABLES, refuse_hooks
+from functrans.autograd.hooks import refuse_hooks
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.session import Entry, Session
 from functrans.autograd.steps import Leaves, Place, Result, Step
@@ -531,8 +531,7 @@ def _same_tensor(entry: Entry, holder: Place) -> Callable[[Leaves], bool]:
 
 def _hooks_of(node: Any) -> tuple[Any, ...]:
     """Numbers of the hooks on a leaf."""
-    tables = [getattr(node, name, None) for name in HOOK_TABLES]
-    return tuple([tuple(table or ()) for table in tables]) if any(tables) else ()
+    return tuple([note.number for note in node.annotations if note.number >= 0])
 
 
 _INTERNAL = frozenset(vars(Tensor)) | {"_value", "_node", "_trace"}

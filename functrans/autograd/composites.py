@@ -189,7 +189,7 @@ class CompositeNode(GraphNode):
         starts, ends = self.inner
         self.inner = _mapped_graph(starts, ends, one)
         self.operands = [one(value) for value in self.operands]
-        self.is_packed = True
+        self.note_packed(pack)
         self.guards = self.operand_guards = ()
 
     def unpacked_inner(self) -> tuple[list[Any], list[Any]]:

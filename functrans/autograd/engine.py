@@ -20,7 +20,6 @@ Layer: ``autograd``. Reference: PyTorch's documentation of hooks, for the order.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -28,12 +27,14 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.anomaly import check_nan, explain
+from functrans.autograd.hooks import changing
 from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import running
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
+from functrans.ir.annotations import When
 from functrans.ir.avals import Zero
 from functrans.numpy.joining import stack
 from functrans.passes.cotangents import add_cotangents, materialize
@@ -43,7 +44,6 @@ from functrans.primitives.structural import copy_p
 from functrans.trace import Tracer, bind
 
 _log = logging.getLogger("functrans.autograd.graph")
-_accumulating = threading.RLock()
 _number = attrgetter("number")
 
 
@@ -183,7 +183,7 @@ class Pass:
                 i = node.params["index"]  # derivatives of the node have result nodes of their own
                 slots[i] = ct if slots[i] is None else add_cotangents(slots[i], ct)
             return
-        if getattr(node, "is_watched", False) or node in self.captures or node in self.stops:
+        if node.annotations or node in self.captures or node in self.stops:
             pulled = self._run_watched(node, ct)
         elif ct is not None:
             pulled = self._pulled(node, ct)
@@ -238,54 +238,44 @@ class Pass:
         gradients = [
             None if c is None else self.gradient(c, r) for c, r in zip(cts, results, strict=True)
         ]
-        if is_one:
-            if node.tensor_hooks or node.retains is not None:
-                gradients[0] = self._through_tensor_hooks(
-                    node.tensor_hooks, node.retains, gradients[0]
-                )
-        else:
-            retains = node.output_retains or {}
-            for i, hooks in list((node.output_hooks or {}).items()):
-                gradients[i] = self._through_tensor_hooks(hooks, None, gradients[i])
-            for i, owner in sorted(retains.items()):
-                gradients[i] = self._through_tensor_hooks(None, owner, gradients[i])
+        self._meet(node, gradients)
         for index, position in self.captures.get(node, ()):
             self.captured[position] = gradients[index]
         if node in self.stops:
             return ()
-        for hook in list(node.prehooks.values()) if node.prehooks else ():
+        for hook in _met(node, When.BEFORE):
             gradients = self._replaced_many(hook, hook(tuple(gradients)), gradients)
         cts = [None if g is None else self.cotangent(g) for g in gradients]
         pulled: Sequence[Any] = ()
         if node.takes_none or any(c is not None for c in cts):
             pulled = self._pulled(node, cts[0] if is_one else cts)
-        if not node.posthooks:
+        hooks = _met(node, When.AFTER)
+        if not hooks:
             return pulled
         inputs: list[Any] = [None] * len(node.parents)
         for i, (c, parent) in enumerate(zip(pulled, node.parents, strict=bool(pulled))):
             if c is not None and parent is not None and type(c) is not Zero:
                 inputs[i] = self.gradient(c, parent)
         given = tuple(gradients)
-        for hook in list(node.posthooks.values()):
+        for hook in hooks:
             inputs = self._replaced_many(hook, hook(tuple(inputs), given), inputs)
         return [None if g is None else self.cotangent(g) for g in inputs]
 
     def run_leaf(self, leaf: Any) -> None:
         """Hand a leaf its gradient."""
         ct = self.cts.pop(leaf, None)
-        is_watched = getattr(leaf, "is_watched", False)
-        if ct is None and not is_watched:
+        if ct is None and not leaf.annotations:
             return
-        gradient = None if ct is None else self.gradient(ct, leaf)
-        if leaf.tensor_hooks:
-            gradient = self._through_tensor_hooks(leaf.tensor_hooks, None, gradient)
+        gradients = [None if ct is None else self.gradient(ct, leaf)]
+        if leaf.annotations:
+            self._meet(leaf, gradients)
+        (gradient,) = gradients
         for _, position in self.captures.get(leaf, ()):
             self.captured[position] = gradient
         if leaf in self.stops:
             return
-        if leaf.prehooks:
-            for hook in list(leaf.prehooks.values()):
-                (gradient,) = self._replaced_many(hook, hook((gradient,)), [gradient])
+        for hook in _met(leaf, When.BEFORE):
+            (gradient,) = self._replaced_many(hook, hook((gradient,)), [gradient])
         owner = leaf.owner()
         if owner is None:
             return
@@ -297,32 +287,23 @@ class Pass:
                     "a copy (x = x.detach().clone())."
                 )
             accumulate_grad(owner, gradient, self.records)
-        if not is_watched:
-            return
-        if leaf.post_accumulate:
-            for hook in list(leaf.post_accumulate.values()):
-                if hook(owner) is not None:
-                    raise RuntimeError(
-                        f"Tensor post accumulate grad hooks should return None, but "
-                        f"'{_name(hook)}' did not."
-                    )
-        if leaf.posthooks:
-            for hook in list(leaf.posthooks.values()):
-                self._replaced_many(hook, hook((), (gradient,)), [])
+        for hook in _met(leaf, When.ACCUMULATED):
+            if hook(owner) is not None:
+                raise RuntimeError(
+                    f"Tensor post accumulate grad hooks should return None, but "
+                    f"'{_name(hook)}' did not."
+                )
+        for hook in _met(leaf, When.AFTER):
+            self._replaced_many(hook, hook((), (gradient,)), [])
 
-    # what hooks return
+    # annotations
 
-    def _through_tensor_hooks(self, hooks: Any, retains: Any, gradient: Any) -> Any:
-        """What the hooks on a result make of its gradient; it is kept if that was asked for."""
-        if hooks:
-            for hook in list(hooks.values()):
-                gradient = self._replaced(hook, hook(gradient), gradient)
-        owner = retains() if retains is not None else None
-        if owner is not None and gradient is not None:
-            with _accumulating:
-                have = owner._grad
-                owner._grad = gradient if have is None else have + gradient
-        return gradient
+    def _meet(self, node: Any, gradients: list[Any]) -> None:
+        """What annotations of results make of their gradients."""
+        for when in (When.GRADIENT, When.KEPT):
+            for note in [note for note in node.annotations if note.kind.when is when]:
+                i, hook = note.result, note.value
+                gradients[i] = self._replaced(hook, hook(gradients[i]), gradients[i])
 
     def _replaced(self, hook: Any, result: Any, gradient: Any) -> Any:
         """The gradient after a hook.
@@ -395,7 +376,7 @@ def run_backward(
     run = Pass(records, keeps, size, trace)
     run.is_for_all = wanted is None
     run.schedule([node for node, _ in roots], wanted, accumulate)
-    if size and any(getattr(node, "is_watched", False) for node in run.scheduled):
+    if size and any(map(_is_met, run.scheduled)):
         return _one_by_one(roots, wanted or (), keeps, records, size, trace)
     before = modes.grad, running.backward, running.node
     modes.grad = records
@@ -446,7 +427,7 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
     Raises:
       RuntimeError: the tensor or its gradient has another shape since its data was replaced.
     """
-    with _accumulating:
+    with changing:
         have = owner._grad
         if gradient.shape != (owner if have is None else have).shape:
             raise RuntimeError(
@@ -497,6 +478,19 @@ def _is_dense(x: np.ndarray) -> bool:
                 return False
             expected *= extent
     return True
+
+
+def _met(node: Any, when: When) -> list[Any]:
+    """What the annotations of a node call at a time."""
+    return [note.value for note in node.annotations if note.kind.when is when]
+
+
+def _is_met(node: Any) -> bool:
+    """Whether an annotation of a node is called with gradients."""
+    return any(note.kind.when not in _SILENT for note in node.annotations)
+
+
+_SILENT = frozenset({When.NEVER, When.READ, When.FAILED})
 
 
 def _name(hook: Any) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 
 from functrans.autograd.api import GradientEdge as GradientEdge
 from functrans.autograd.api import get_gradient_edge as get_gradient_edge
-from functrans.autograd.hooks import MultiHandle, RemovableHandle, add_tensor_hook
+from functrans.autograd.hooks import MultiHandle, RemovableHandle, add_hook
 from functrans.autograd.labels import edge_of
 from functrans.autograd.listing import drawn_as_dot
 from functrans.autograd.modes import Scope, modes
@@ -32,6 +32,7 @@ from functrans.autograd.nodes import GraphNode, LeafNode, running
 from functrans.autograd.pictures import drawn_as_html
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
+from functrans.ir.annotations import MULTI_GRAD_HOOK
 from functrans.ir.source import capture
 
 # nodes -------------------------------------------------------------------------------------------
@@ -235,10 +236,11 @@ def register_multi_grad_hook(
         def hook(gradient: Any) -> None:
             collect(i, gradient)
 
+        hook.__name__ = getattr(fn, "__name__", None) or type(fn).__name__
         return hook
 
     return MultiHandle(
-        [add_tensor_hook(node_of(tensor), hook_of(i)) for i, tensor in enumerate(tensors)]
+        [add_hook(node_of(x), MULTI_GRAD_HOOK, hook_of(i)) for i, x in enumerate(tensors)]
     )
 
 

@@ -1,11 +1,11 @@
 """Hooks and their handles.
 
-Here: ``RemovableHandle``, ``add_hook``, and how hooks and ``retain_grad`` of a tensor are kept with
-its node. Not here: when hooks run (``autograd.engine``).
+Here: ``RemovableHandle``, ``annotate``, ``add_hook``, ``retain``. Not here: the kinds of
+annotations (``ir.annotations``), when hooks run (``autograd.engine``).
 
 Hooks on a tensor belong to the gradient that it has when they are added: they stay with its node.
 ``retain_grad`` follows the tensor to its next node when it is written to. A node with several
-results keeps both by number of the result, since its hooks run once for all of them.
+results carries the annotations of all of them, since its hooks run once for all.
 
 Layer: ``autograd``.
 """
@@ -18,17 +18,25 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from functrans.autograd.labels import edge_of
 from functrans.autograd.tensors import Tensor
 from functrans.errors import UnsupportedOperationError
-from functrans.passes.nodes import OUTPUT, ordered_nodes
+from functrans.ir.annotations import RETAINED, Annotation, Kind
+from functrans.passes.nodes import ordered_nodes
 
 _numbers = itertools.count()
+changing = threading.RLock()
+"""Held where several threads may change what they share: annotations, accumulated gradients."""
 
 
 class Hooks(dict[int, Callable[..., Any]]):
     """Hooks by number, in the order in which they were added; can be referred to weakly."""
 
     __slots__ = ("__weakref__",)
+
+    def discard(self, number: int) -> None:
+        """Remove a hook; nothing happens if it is gone."""
+        self.pop(number, None)
 
 
 class RemovableHandle:
@@ -38,19 +46,21 @@ class RemovableHandle:
 
     Attributes:
       id: number of the hook.
+      holders: weak references to what it hangs on: nodes or tables.
     """
 
     id: int
 
-    def __init__(self, hooks: Hooks) -> None:
-        self._hooks: Any = weakref.ref(hooks)
+    def __init__(self, holder: Any) -> None:
+        self.holders: list[Any] = [weakref.ref(holder)]
         self.id = next(_numbers)
 
     def remove(self) -> None:
         """Remove the hook; nothing happens if it is gone."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in self.holders:
+            holder = reference()
+            if holder is not None:
+                holder.discard(self.id)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -64,7 +74,7 @@ class RemovableHandle:
 
     def __setstate__(self, state: int) -> None:
         self.id = state
-        self._hooks = weakref.ref(Hooks())
+        self.holders = []
 
 
 class MultiHandle:
@@ -93,8 +103,6 @@ class _Registered(threading.local):
 
 
 registered = _Registered()
-HOOK_TABLES = ("tensor_hooks", "prehooks", "posthooks", "post_accumulate")
-"""Where nodes keep hooks."""
 
 
 def refuse_hooks(what: str, nodes: Iterable[Any], since: int) -> None:
@@ -112,8 +120,7 @@ def refuse_hooks(what: str, nodes: Iterable[Any], since: int) -> None:
     if registered.newest == since:
         return
     for node in ordered_nodes(list(nodes)):
-        tables = [getattr(node, table, None) or () for table in HOOK_TABLES]
-        if any(number > since for table in tables for number in table):
+        if any(note.number > since for note in node.annotations):
             label = getattr(node, "label", "")
             raise UnsupportedOperationError(
                 f"{what}: a hook was registered on a gradient inside{label and f' ({label})'}, and "
@@ -123,65 +130,50 @@ def refuse_hooks(what: str, nodes: Iterable[Any], since: int) -> None:
             )
 
 
-def add_hook(holder: Any, name: str, hook: Callable[..., Any], first: bool = False) -> Any:
-    """Add a hook to a table of an object, which is made if it has none.
+def annotate(node: Any, note: Annotation) -> None:
+    """Attach something to a node, behind what its result carries for the same time."""
+    with changing:
+        notes = list(node.annotations)
+        when, result = note.kind.when, note.result
+        same = [i for i, n in enumerate(notes) if n.kind.when is when and n.result == result]
+        notes.insert(same[-1] + 1 if same else len(notes), note)
+        node.annotations = tuple(notes)
 
-    Args:
-      holder: the node.
-      name: of the table.
-      hook: the function.
-      first: whether it runs before the others.
+
+def add_hook(node: Any, kind: Kind, hook: Callable[..., Any]) -> RemovableHandle:
+    """Add a hook to a node; to one for a result among several, where it runs.
 
     Raises:
       TypeError: the hook cannot be called.
     """
     if not callable(hook):
         raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
-    hooks = getattr(holder, name)
-    if hooks is None:
-        hooks = Hooks()
-        setattr(holder, name, hooks)
-        holder.is_watched = True
-    handle = RemovableHandle(hooks)
+    node, result = edge_of(node)
+    handle = RemovableHandle(node)
     registered.newest = handle.id
-    if first:
-        rest = dict(hooks)
-        hooks.clear()
-        hooks[handle.id] = hook
-        hooks.update(rest)
-    else:
-        hooks[handle.id] = hook
+    annotate(node, Annotation(kind, hook, result, handle.id, weakref.ref(handle)))
     return handle
 
 
-def add_tensor_hook(node: Any, hook: Callable[..., Any]) -> RemovableHandle:
-    """Add a hook on the gradient of a result.
+class _Retained:
+    """Keeps the gradient of a tensor in its ``.grad``."""
 
-    Args:
-      node: the place of the tensor in the graph.
-      hook: called with the gradient.
-    """
-    handle: RemovableHandle = add_hook(node, "tensor_hooks", hook)
-    if node.primitive is OUTPUT:
-        (main,) = node.parents
-        if main.output_hooks is None:
-            main.output_hooks = {}
-        main.output_hooks.setdefault(node.params["index"], node.tensor_hooks)
-        main.is_watched = True
-    return handle
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor._weak()
+
+    def __call__(self, gradient: Any) -> None:
+        owner = self.tensor()
+        if owner is not None and gradient is not None:
+            with changing:
+                have = owner._grad
+                owner._grad = gradient if have is None else have + gradient
 
 
 def retain(node: Any, tensor: Tensor) -> None:
     """Keep the gradient of a result in ``.grad`` of its tensor."""
-    if node.primitive is OUTPUT:
-        (main,) = node.parents
-        if main.output_retains is None:
-            main.output_retains = {}
-        main.output_retains[node.params["index"]] = tensor._weak()
-        main.is_watched = True
-    else:
-        node.retains = tensor._weak()
-        node.is_watched = True
+    node, result = edge_of(node)
+    _drop(node, [n for n in node.annotations if n.kind is RETAINED and n.result == result])
+    annotate(node, Annotation(RETAINED, _Retained(tensor), result))
 
 
 def move_retain(tensor: Tensor, old: Any, new: Any) -> None:
@@ -194,9 +186,15 @@ def move_retain(tensor: Tensor, old: Any, new: Any) -> None:
     """
     if old is new:
         return
-    if old is not None and old.primitive is OUTPUT:
-        (old.parents[0].output_retains or {}).pop(old.params["index"], None)
-    elif old is not None and old.retains is not None and old.retains() is tensor:
-        old.retains = None
+    if old is not None:
+        node, _ = edge_of(old)
+        retained = [n for n in node.annotations if n.kind is RETAINED]
+        _drop(node, [n for n in retained if n.value.tensor() is tensor])
     if new is not None and new.primitive is not None:
         retain(new, tensor)
+
+
+def _drop(node: Any, notes: Sequence[Annotation]) -> None:
+    if notes:
+        with changing:
+            node.annotations = tuple([note for note in node.annotations if note not in notes])

@@ -12,50 +12,18 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans.control.native import jit_p
+from functrans.ir.annotations import NODE_NAME, Annotation
 from functrans.ir.avals import PYTHON_SCALARS, Aval, ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.primitive import multilinear
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, ordered_nodes
 from functrans.trace import Tracer, aval_of
-
-
-@dataclass(frozen=True, slots=True)
-class HookNote:
-    """A hook as an annotation: its kind and the function.
-
-    Attributes:
-      kind: ``tensor hook``, ``node pre-hook``, ``node hook``, ``post-accumulate hook``.
-      function: what is called.
-    """
-
-    kind: str
-    function: Any
-
-    def __str__(self) -> str:
-        """``tensor hook clip``."""
-        name = getattr(self.function, "__name__", None) or type(self.function).__name__
-        return f"{self.kind} {name}"
-
-
-class Mark(str):
-    """An annotation that prints without quotes: the name of a node, ``retain_grad``."""
-
-    __slots__ = ()
-
-    @property
-    def __name__(self) -> str:
-        """What is printed."""
-        return str(self)
-
-    def __call__(self) -> None:
-        """Annotations that can be called are printed by name; there is nothing to call."""
 
 
 class _Recorded:
@@ -108,8 +76,7 @@ class _Recorded:
         if node.primitive is None:
             var = self.argument(node.aval, "")
             self.atoms[node] = var
-            self.note(var, list(_notes_of_result(node)))
-            self.note(var, list(_notes_of_node(node)))
+            self.note(var, sorted(node.annotations, key=_when))
             return
         values, parents = _operands(node), node.parents
         primitive, params = node.primitive, node.params
@@ -136,11 +103,16 @@ class _Recorded:
         self.results[node] = outputs
         if len(outputs) == 1 and node.shape is not None:
             self.atoms[node] = outputs[0]
-        if not hasattr(node, "name"):
-            return
-        for var, notes in zip(outputs, _notes_of_results(node), strict=True):
-            self.note(var, notes)
-        self.note(eqn, [Mark(node.name()), *_notes_of_node(node)])
+        notes = sorted(node.annotations, key=_when)
+        for i, var in enumerate(outputs):
+            self.note(var, [n for n in notes if n.kind.place == "result" and n.result == i])
+        if hasattr(node, "name"):
+            name = Annotation(NODE_NAME, node.name())
+            self.note(eqn, [name, *[n for n in notes if n.kind.place != "result"]])
+
+
+def _when(note: Annotation) -> int:
+    return note.kind.when
 
 
 def _operands(node: Any) -> Sequence[Any]:
@@ -161,35 +133,6 @@ def _operands(node: Any) -> Sequence[Any]:
         return saved[0]
     is_kept = node.primitive.jvp is multilinear and len(saved) == n
     return saved if is_kept else unknown
-
-
-def _notes_of_result(node: Any) -> Iterator[Any]:
-    hooks = getattr(node, "tensor_hooks", None) or {}
-    yield from [HookNote("tensor hook", hook) for hook in hooks.values()]
-    if getattr(node, "retains", None) is not None:
-        yield Mark("retain_grad")
-
-
-def _notes_of_results(node: Any) -> list[list[Any]]:
-    """What is attached to each result."""
-    if node.shape is not None:
-        return [list(_notes_of_result(node))]
-    notes: list[list[Any]] = [[] for _ in node.dtype]
-    for i, hooks in (node.output_hooks or {}).items():
-        notes[i].extend([HookNote("tensor hook", hook) for hook in hooks.values()])
-    for i in node.output_retains or ():
-        notes[i].append(Mark("retain_grad"))
-    return notes
-
-
-def _notes_of_node(node: Any) -> Iterator[Any]:
-    for kind, table in (
-        ("node pre-hook", "prehooks"),
-        ("node hook", "posthooks"),
-        ("post-accumulate hook", "post_accumulate"),
-    ):
-        hooks = getattr(node, table, None) or {}
-        yield from [HookNote(kind, hook) for hook in hooks.values()]
 
 
 def recorded_program(roots: Sequence[Node]) -> Jaxpr:

@@ -14,10 +14,11 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.autograd.hooks import RemovableHandle, add_hook
+from functrans.autograd.hooks import RemovableHandle, add_hook, annotate, changing
 from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.listing import drawn_as_dot, recorded_program
 from functrans.autograd.pictures import drawn_as_html
@@ -40,6 +41,7 @@ from functrans.autograd.saved_values import (
     saved_names,
 )
 from functrans.autograd.tensors import Tensor
+from functrans.ir.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, Annotation
 from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import Primitive, linear
 from functrans.passes.nodes import LinearProgram, Node
@@ -70,28 +72,15 @@ running = Running()
 
 
 class Hooked:
-    """What nodes have for their user: hooks, metadata, printouts.
+    """What nodes have for their user: hooks, metadata, printouts."""
 
-    Hooks are class attributes until the first one is added.
-
-    Attributes:
-      is_watched: whether there ever was a hook or a retained gradient.
-      tensor_hooks: on the gradient of the one result, by number.
-      output_hooks: the same of a node with several results, by number of the result.
-      retains: weak reference to the tensor that keeps its gradient, or ``None``.
-      output_retains: the same of a node with several results, by number of the result.
-      prehooks: on the gradients of the results, before the node runs.
-      posthooks: on the gradients of the operands, after it ran.
-    """
-
-    is_watched = False
-    tensor_hooks: dict[int, Any] | None = None
-    output_hooks: dict[int, dict[int, Any]] | None = None
-    retains: Any = None
-    output_retains: dict[int, Any] | None = None
-    prehooks: dict[int, Any] | None = None
-    posthooks: dict[int, Any] | None = None
+    annotations: tuple[Annotation, ...]
     _metadata: dict[str, Any] | None = None
+
+    def discard(self, number: int) -> None:
+        """Remove a hook; nothing happens if it is gone."""
+        with changing:
+            self.annotations = tuple([n for n in self.annotations if n.number != number])
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -110,8 +99,7 @@ class Hooked:
         Returns:
           A handle, whose ``remove()`` ends it.
         """
-        handle: RemovableHandle = add_hook(self, "posthooks", hook)
-        return handle
+        return add_hook(self, POST_HOOK, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a function with the gradients of the results before the node runs.
@@ -122,8 +110,7 @@ class Hooked:
         Returns:
           A handle, whose ``remove()`` ends it.
         """
-        handle: RemovableHandle = add_hook(self, "prehooks", hook)
-        return handle
+        return add_hook(self, PRE_HOOK, hook)
 
     def _sequence_nr(self) -> int:
         """A number that increases with creation: nodes run latest first."""
@@ -164,9 +151,7 @@ class GraphNode(Node, Hooked):
       guards: one per residual that lies in the memory of a tensor.
       primals: operands, where residuals are not operands or results (``linearize`` rules).
       primal_guards: of those that are tensors, for derivatives of derivatives.
-      forward_stack: where it was recorded, in anomaly mode.
       is_freed: whether its residuals were given up.
-      is_packed: whether pack hooks have taken some of them.
       takes_none: whether it runs also where no gradient has come.
     """
 
@@ -174,9 +159,7 @@ class GraphNode(Node, Hooked):
     guards: Sequence[Guard | None] = ()
     primals: Sequence[Any] | None = None
     primal_guards: Sequence[Guard] = ()
-    forward_stack: str | None = None
     is_freed = False
-    is_packed = False
     takes_none = False
 
     def name(self) -> str:
@@ -192,6 +175,15 @@ class GraphNode(Node, Hooked):
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Node and number of the result that each operand came from."""
         return tuple(map(edge_of, self.parents))
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether pack hooks have taken some of its residuals."""
+        return any([note.kind is SAVED_VALUE_HOOK for note in self.annotations])  # noqa: C419  # faster
+
+    def note_packed(self, pack: Callable[[Any], Any]) -> None:
+        """Note that a pack hook has taken residuals."""
+        annotate(self, Annotation(SAVED_VALUE_HOOK, pack))
 
     def residuals(self) -> Any:
         """What the pullback reads, checked.
@@ -244,7 +236,7 @@ class GraphNode(Node, Hooked):
           A cotangent or ``None`` per parent.
         """
         saved = self.residuals()
-        if records or self.is_packed:
+        if records or (self.annotations and self.is_packed):
             return pull(self.with_saved(unpacked(self, saved, records)), ct, size)
         try:
             return pull(self, ct, size)
@@ -299,7 +291,7 @@ class GraphNode(Node, Hooked):
                 self.primals = list(map(one, self.primals))
         elif saved is not None:
             self.saved = map_residuals(saved, one, self)
-        self.is_packed = True
+        self.note_packed(pack)
         self.guards = self.primal_guards = ()
 
     def with_saved(self, saved: Any) -> Node:
@@ -316,11 +308,9 @@ class LeafNode(Node, Hooked):
 
     Attributes:
       owner: weak reference to the leaf.
-      post_accumulate: hooks that run after the gradient was accumulated.
     """
 
     label = "AccumulateGrad"
-    post_accumulate: dict[int, Any] | None = None
 
     def __init__(self, owner: Any, shape: Any, dtype: Any) -> None:
         super().__init__(None, {}, None, (), shape, dtype, None)
@@ -353,9 +343,11 @@ def leaf_like(leaf: LeafNode, value: Tensor) -> LeafNode:
       value: of the new shape and dtype.
     """
     new = LeafNode(leaf.owner, value.shape, value.dtype)
-    for name in ("is_watched", "tensor_hooks", "post_accumulate"):
-        if name in leaf.__dict__:
-            setattr(new, name, leaf.__dict__[name])
+    new.annotations = tuple([note for note in leaf.annotations if note.kind.stays])
+    for note in new.annotations:
+        handle = note.handle()
+        if handle is not None:
+            handle.holders.append(weakref.ref(new))
     return new
 
 

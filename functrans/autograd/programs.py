@@ -378,7 +378,7 @@ class ProgramNode(CompositeNode):
 
         self.saved = list(map(one, self.saved))
         self.operands = [known.get(id(value), value) for value in self.operands]
-        self.is_packed = True
+        self.note_packed(pack)
         self.guards = ()
 
     def read(self) -> Sequence[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.hooks import move_retain
+from functrans.autograd.hooks import annotate, move_retain
 from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
@@ -27,6 +27,7 @@ from functrans.autograd.residuals import Guard, lies_in, map_residuals
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.errors import ShapeError, TensorShapeError
+from functrans.ir.annotations import ANOMALY_ORIGIN, Annotation
 from functrans.ir.avals import PYTHON_SCALARS, is_differentiable_dtype
 from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.source import capture
@@ -545,7 +546,7 @@ def note_node(node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) 
         while stack and stack[-1].filename.startswith(_PACKAGE):
             stack.pop()
         lines = node.metadata["traceback_"] = stack.format()
-        node.forward_stack = "".join(lines)
+        annotate(node, Annotation(ANOMALY_ORIGIN, "".join(lines)))
         if running.node is not None:
             node.metadata["parent_"] = edge_of(running.node)[0]
     if modes.packers:

@@ -212,5 +212,5 @@ class SavedTensor:
                 break
         packed = pack_tensor(tensor, pack, unpack, node.name(), node.source)
         node.saved = _with_residual(node.saved, self.place, packed)
-        node.is_packed = True
+        node.note_packed(pack)
         node.guards = guards

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import JaxprTypeError
+from functrans.ir.annotations import Annotation
 from functrans.ir.avals import ShapedArray, aval_of_plain
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.parameters import parameters_problem
@@ -88,6 +89,10 @@ def _check_program(jaxpr: Jaxpr, where: str) -> None:
                     f"{prefix}: annotation {values!r} is attached to {key!r}, which is not a "
                     "variable or an equation of the program"
                 )
+            notes = [] if isinstance(key, Var) else values
+            for note in notes:
+                if isinstance(note, Annotation) and note.kind.place == "result":
+                    raise JaxprTypeError(f"{prefix}: {note} is attached to {key!r}, no result")
 
 
 def _check_consts(jaxpr: Jaxpr, prefix: str) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.ir.annotations import Annotation
 from functrans.ir.avals import dtype_name
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.source import Captured, SourceLine
@@ -151,6 +152,8 @@ def annotation_text(values: Sequence[Any]) -> str:
 
 
 def _annotation_item(value: Any) -> str:
+    if isinstance(value, Annotation):
+        return str(value)
     if callable(value):
         return str(getattr(value, "__name__", None) or type(value).__name__)
     return param_text(value)

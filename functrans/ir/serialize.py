@@ -40,6 +40,7 @@ from typing import IO, Any
 import numpy as np
 
 from functrans.errors import CacheFormatError, FunctransError
+from functrans.ir.annotations import KINDS, Annotation
 from functrans.ir.check import check_jaxpr
 from functrans.ir.encoding import (
     decode_aval,
@@ -374,7 +375,13 @@ class _Reader:
     def _annotation(self, encoded: Any) -> Any:
         if isinstance(encoded, dict) and "hook" in encoded:
             return SavedHook(encoded["hook"])
+        if isinstance(encoded, dict) and "note" in encoded:
+            name, text = encoded["note"]
+            return Annotation(_KINDS[name], text)
         return decode_value(encoded, self.program, self.stray)
+
+
+_KINDS = {kind.name: kind for kind in KINDS}
 
 
 # hash -------------------------------------------------------------------------------------------

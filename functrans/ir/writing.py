@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.errors import JaxprTypeError, UnsupportedOperationError
+from functrans.ir.annotations import Annotation
 from functrans.ir.avals import aval_of_plain
 from functrans.ir.encoding import Unencodable, encode_aval, encode_value
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -133,6 +134,9 @@ class Writer:
     def _annotation(self, value: Any) -> Any:
         if isinstance(value, SavedHook):
             return {"hook": value.name}
+        if isinstance(value, Annotation):
+            is_text = isinstance(value.value, str)
+            return {"note": [value.kind.name, value.value]} if is_text else {"hook": str(value)}
         try:
             return encode_value(value, self.subprogram)
         except Unencodable:

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import NonDifferentiableError
+from functrans.ir.annotations import Annotation
 from functrans.ir.avals import (
     PYTHON_SCALARS,
     Aval,
@@ -83,9 +84,11 @@ class Node:
       dtype: dtype of the result.
       number: increases with creation; the order of the backward pass.
       source: the user's line.
+      annotations: what is attached to it.
     """
 
     __slots__ = ("dtype", "number", "params", "parents", "primitive", "saved", "shape", "source")
+    annotations: tuple[Annotation, ...] = ()  # only subclasses that have some hold others
 
     def __init__(
         self,

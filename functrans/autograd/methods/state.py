@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans.autograd import api
 from functrans.autograd.composites import named
-from functrans.autograd.hooks import RemovableHandle, add_hook, add_tensor_hook, retain
+from functrans.autograd.hooks import RemovableHandle, add_hook, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import modes
@@ -29,6 +29,7 @@ from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
 from functrans.errors import ConcretizationError
+from functrans.ir.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.ir.avals import is_differentiable_dtype
 from functrans.ir.source import here
 from functrans.primitives.structural import copy_p
@@ -239,7 +240,7 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     node = node_of(self)
     if node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    return add_tensor_hook(node, hook)
+    return add_hook(node, TENSOR_HOOK, hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
@@ -253,8 +254,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any])
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if node.primitive is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    handle: RemovableHandle = add_hook(node, "post_accumulate", hook)
-    return handle
+    return add_hook(node, POST_ACCUMULATE_HOOK, hook)
 
 
 # values ------------------------------------------------------------------------------------------

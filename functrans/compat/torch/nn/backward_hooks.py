@@ -18,6 +18,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
+from functrans.ir.annotations import POST_HOOK, PRE_HOOK
 from functrans.ir.avals import ShapedArray
 from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT
@@ -94,7 +95,7 @@ class BackwardHooks:
             return args
         self.has_inputs = True
         node, passed = _passed(tensors)
-        add_hook(node, "posthooks", self._on_inputs)
+        add_hook(node, POST_HOOK, self._on_inputs)
         result = list(args)
         for i, x in zip(self.places, passed, strict=True):
             result[i] = x
@@ -109,7 +110,7 @@ class BackwardHooks:
             if not any(node_of(x) is not None for x in tensors):
                 return tensors
             node, passed = _passed(tensors)
-            add_hook(node, "prehooks", self._on_outputs)
+            add_hook(node, PRE_HOOK, self._on_outputs)
             return passed
 
         return _replaced(result, behind)

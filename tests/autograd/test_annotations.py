@@ -1,0 +1,123 @@
+"""Annotations of recorded graphs: one table of kinds, met by the backward pass in its order."""
+
+import gc
+import warnings
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from functrans.autograd import tensor
+from functrans.autograd.anomaly import set_detect_anomaly
+from functrans.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
+from functrans.autograd.hooks import add_hook
+from functrans.errors import JaxprTypeError
+from functrans.ir.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation, Kind, When
+from functrans.ir.check import check_jaxpr
+from functrans.ir.jaxpr import Jaxpr
+
+X = np.array([1.0, 2.0])
+
+
+def leaf(values: Any = X) -> Any:
+    return tensor(values, requires_grad=True)
+
+
+def double(gradient: Any) -> Any:
+    return gradient * 2
+
+
+def double_all(gradients: Any) -> Any:
+    return tuple([g * 2 for g in gradients])
+
+
+def test_kinds_are_told_apart_by_name() -> None:
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    assert {kind.place for kind in KINDS} == {"result", "equation", "saved values"}
+
+
+@pytest.mark.parametrize(
+    ("when", "hook"), [(When.GRADIENT, double), (When.KEPT, double), (When.BEFORE, double_all)]
+)
+def test_a_new_kind_is_a_row(when: When, hook: Any) -> None:
+    place = "equation" if when is When.BEFORE else "result"
+    kind = Kind("scale", place, when)
+    x = leaf()
+    y = x * 3
+    handle = add_hook(y.grad_fn, kind, hook)
+    assert f"scale {hook.__name__}" in str(y.grad_fn.jaxpr())
+    y.sum().backward(retain_graph=True)
+    assert_allclose(x.grad, [6.0, 6.0])
+    handle.remove()
+    y.sum().backward()
+    assert_allclose(x.grad, [9.0, 9.0])
+
+
+def test_graphs_show_hooks_of_several_tensors_pack_hooks_and_origins() -> None:
+    x = leaf()
+    with saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = x * x
+    handle = register_multi_grad_hook((x, y), print)
+    text = str(y.grad_fn.jaxpr())
+    assert "a:f64[2]{multi-grad hook print}" in text
+    assert "b:f64[2]{multi-grad hook print}" in text
+    assert "{MulBackward0, saved-value hook <lambda>}" in text
+    handle.remove()
+    assert "multi-grad" not in str(y.grad_fn.jaxpr())
+    with warnings.catch_warnings(), set_detect_anomaly(True):
+        warnings.simplefilter("ignore")
+        assert "{ExpBackward0, anomaly origin}" in str(x.exp().grad_fn.jaxpr())
+
+
+def test_a_hook_on_a_leaf_goes_along_to_memory_of_another_shape_and_is_removed_there() -> None:
+    x = leaf()
+    before = (x * x).sum()
+    handle = x.register_hook(double)
+    x.data = tensor([1.0, 2.0, 3.0])
+    x.sum().backward()
+    assert_allclose(x.grad, [2.0, 2.0, 2.0])
+    handle.remove()
+    x.grad = None
+    x.sum().backward()
+    assert_allclose(x.grad, [1.0, 1.0, 1.0])
+    assert "hook" not in str(before.grad_fn.jaxpr())
+
+
+def test_hooks_on_several_results_run_result_by_result() -> None:
+    a, b = leaf().unbind()
+    seen: list[str] = []
+    for name, x in (("b1", b), ("a1", a), ("b2", b), ("a2", a)):
+        x.register_hook(lambda g, name=name: seen.append(name))
+    (a * b).backward()
+    assert seen == ["b1", "b2", "a1", "a2"]
+
+
+def test_an_annotation_refers_to_no_handle() -> None:
+    y = leaf() * 2
+    handle = y.register_hook(double)
+    gone = weakref.ref(handle)
+    del handle
+    gc.collect()
+    assert gone() is None
+    assert len(y.grad_fn.annotations) == 1
+
+
+def test_annotations_go_through_files_as_text(tmp_path: Any) -> None:
+    y = leaf() * 2
+    y.register_hook(double)
+    jaxpr = y.grad_fn.jaxpr()
+    jaxpr.save(tmp_path / "graph.jaxpr")
+    loaded = Jaxpr.load(tmp_path / "graph.jaxpr")
+    assert str(loaded) == str(jaxpr)
+    (note,) = loaded.annotations[loaded.eqns[0]]
+    assert note.kind is NODE_NAME
+    assert loaded.structurally_equal(jaxpr)
+
+
+def test_what_belongs_to_a_result_is_refused_elsewhere() -> None:
+    jaxpr = (leaf() * 2).grad_fn.jaxpr()
+    jaxpr.annotations[jaxpr.eqns[0]] = (Annotation(TENSOR_HOOK, double),)
+    with pytest.raises(JaxprTypeError, match=r"tensor hook double is attached to .*, no result"):
+        check_jaxpr(jaxpr)
