@@ -32,13 +32,15 @@ from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import running
+from functrans.autograd.quiet import quietly
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.ir.annotations import When
 from functrans.ir.avals import Zero
 from functrans.numpy.joining import stack
-from functrans.passes.cotangents import add_cotangents, materialize
-from functrans.passes.nodes import OUTPUT, Node
+from functrans.passes.cotangents import materialize
+from functrans.passes.nodes import Node, ordered_nodes
+from functrans.passes.pullback import add, walk
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import copy_p
 from functrans.trace import Tracer, bind
@@ -48,42 +50,39 @@ _number = attrgetter("number")
 
 
 class Pass:
-    """One backward pass.
+    """One backward pass: what ``passes.pullback.walk`` meets on its way.
 
     Attributes:
       records: whether it is recorded itself (``create_graph``).
       keeps: whether residuals stay for another pass.
       size: extent of a leading batch axis of all gradients, or ``None``.
       trace: the trace of the tensors.
-      cts: cotangents that have come so far, by node; a list for a node with several results.
-      order: nodes to run, the last one first.
-      leaves: by node, the leaves that run after it.
       captures: by node, number of the result and position of a gradient that was asked for.
       captured: those gradients.
       stops: nodes that are not run, since nothing below them was asked for.
+      special: all nodes whose gradients were asked for, and those that run without any.
       scheduled: all nodes whose gradient is computed.
+      is_quiet: whether nobody looks at what single nodes do.
       is_for_all: whether it goes to all leaves, and not to chosen inputs.
     """
-
-    is_for_all = True
 
     def __init__(self, records: bool, keeps: bool, size: int | None, trace: Any) -> None:
         self.records = records
         self.keeps = keeps
         self.size = size
         self.trace = trace
-        self.cts: dict[Node, Any] = {}
-        self.order: list[Any] = []
-        self.leaves: dict[Node, list[Any]] = {}
         self.captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured: list[Any] = []
         self.stops: set[Node] = set()
+        self.special: set[Node] = set()
         self.scheduled: set[Node] = set()
+        self.is_quiet = not (modes.observers or modes.anomaly or _log.isEnabledFor(logging.DEBUG))
+        self.is_for_all = True
 
     def schedule(
         self, roots: Sequence[Node], wanted: Sequence[Node] | None, accumulate: bool
-    ) -> None:
-        """Find the nodes to run.
+    ) -> list[Any]:
+        """The nodes to run, the last one first.
 
         Args:
           roots: nodes of the results.
@@ -92,16 +91,9 @@ class Pass:
         """
         # Nodes are older than what is computed from them: nothing below the oldest is needed.
         goals = {edge_of(node)[0] for node in wanted} if wanted is not None else None
-        oldest = min(map(_number, goals)) if goals else -1
-        seen = set(roots)
-        pending = list(seen)
-        while pending:
-            for parent in pending.pop().parents:
-                if parent is not None and parent not in seen and parent.number >= oldest:
-                    seen.add(parent)
-                    pending.append(parent)
-        order = sorted(seen, key=_number)
+        order: list[Any] = ordered_nodes(roots, min(map(_number, goals)) if goals else -1)
         if wanted is not None and goals is not None:
+            self.is_for_all = False
             leading: set[Node | None] = set()
             for node in order:
                 for parent in node.parents:
@@ -114,10 +106,21 @@ class Pass:
                 self.captured = [None] * len(wanted)
                 for position, (node, index) in enumerate(map(edge_of, wanted)):
                     self.captures.setdefault(node, []).append((index, position))
+                self.special = goals
         self.scheduled = set(order)
-        placed = set()
+        lone = {node for node in roots if node.primitive is None}  # leaves that nothing reads
+        if lone:
+            lone.difference_update(*[node.parents for node in order])
+        placed: set[Node] = set()
+        found: list[Any] = []
         for node in order:
-            for parent in node.parents:
+            if node.primitive is None:
+                if node in lone:
+                    found.append(node)
+                continue
+            if node.takes_none:
+                self.special.add(node)
+            for parent in reversed(node.parents):
                 if (
                     parent is not None
                     and parent.primitive is None
@@ -125,8 +128,9 @@ class Pass:
                     and parent in self.scheduled
                 ):
                     placed.add(parent)
-                    self.leaves.setdefault(node, []).append(parent)
-        self.order = [node for node in order if node not in placed]
+                    found.append(parent)
+            found.append(node)
+        return found
 
     # gradients and cotangents
 
@@ -154,55 +158,11 @@ class Pass:
         value = gradient if self.records else gradient._value
         return conjugate(value) if gradient.dtype.kind == "c" else value
 
-    def add(self, node: Node, ct: Any) -> None:
-        """Add a contribution to a node's cotangent."""
-        have = self.cts.get(node)
-        self.cts[node] = ct if have is None else add_cotangents(have, ct)
+    # what the walk calls
 
-    # the pass
-
-    def run(self) -> None:
-        """Run all nodes."""
-        order = self.order
-        while order:
-            running.node = node = order.pop()
-            if node.primitive is None:
-                self.run_leaf(node)
-            else:
-                self.run_node(node)
-
-    def run_node(self, node: Any) -> None:
-        """Pull the gradients of a node's results back, and hand them on."""
-        ct = self.cts.pop(node, None)
-        if node.primitive is OUTPUT:
-            if ct is not None:
-                (main,) = node.parents
-                slots = self.cts.get(main)
-                if slots is None:
-                    slots = self.cts[main] = [None] * len(main.dtype)
-                i = node.params["index"]  # derivatives of the node have result nodes of their own
-                slots[i] = ct if slots[i] is None else add_cotangents(slots[i], ct)
-            return
-        if node.annotations or node in self.captures or node in self.stops:
-            pulled = self._run_watched(node, ct)
-        elif ct is not None:
-            pulled = self._pulled(node, ct)
-        elif getattr(node, "takes_none", False):
-            pulled = self._pulled(
-                node, None if node.shape is not None else [None] * len(node.dtype)
-            )
-        else:
-            pulled = ()
-        if pulled:
-            for parent, value in zip(node.parents, pulled):  # noqa: B905  # same by construction
-                if parent is not None and value is not None and type(value) is not Zero:
-                    self.add(parent, value)
-        for leaf in self.leaves.get(node, ()):
-            running.node = leaf
-            self.run_leaf(leaf)
-
-    def _pulled(self, node: Any, ct: Any) -> Sequence[Any]:
+    def pull(self, node: Any, ct: Any, _: int | None = None) -> Sequence[Any]:
         """The pullback, and what watches it."""
+        running.node = node
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("Executing: %r with grad_outputs: %s", node, _described(node, ct))
         if modes.observers:
@@ -226,15 +186,18 @@ class Pass:
             node.free()
         return pulled  # type: ignore[no-any-return]  # of a node's method
 
-    def _run_watched(self, node: Any, ct: Any) -> Sequence[Any]:
-        """Run a node that has hooks, or whose gradient was asked for.
+    def meet(self, node: Any, ct: Any) -> Sequence[Any]:
+        """Run a node that has annotations, whose gradient was asked for, or that takes ``None``.
 
         Returns:
           Cotangents of the operands; nothing if it has none or is not to run.
         """
+        running.node = node
         is_one = node.shape is not None
         results = [node] if is_one else list(node.dtype)
         cts = [ct] if is_one else (ct or [None] * len(results))
+        if not (_is_met(node) or node in self.captures or node in self.stops):
+            return self._pulled(node, cts)
         gradients = [
             None if c is None else self.gradient(c, r) for c, r in zip(cts, results, strict=True)
         ]
@@ -246,9 +209,7 @@ class Pass:
         for hook in _met(node, When.BEFORE):
             gradients = self._replaced_many(hook, hook(tuple(gradients)), gradients)
         cts = [None if g is None else self.cotangent(g) for g in gradients]
-        pulled: Sequence[Any] = ()
-        if node.takes_none or any(c is not None for c in cts):
-            pulled = self._pulled(node, cts[0] if is_one else cts)
+        pulled = self._pulled(node, cts)
         hooks = _met(node, When.AFTER)
         if not hooks:
             return pulled
@@ -261,9 +222,15 @@ class Pass:
             inputs = self._replaced_many(hook, hook(tuple(inputs), given), inputs)
         return [None if g is None else self.cotangent(g) for g in inputs]
 
-    def run_leaf(self, leaf: Any) -> None:
+    def _pulled(self, node: Any, cts: Sequence[Any]) -> Sequence[Any]:
+        """The pullback of cotangents, of which some may be ``None``."""
+        if not node.takes_none and all([c is None for c in cts]):  # noqa: C419  # a list is faster
+            return ()
+        return self.pull(node, cts[0] if node.shape is not None else cts)
+
+    def arrive(self, leaf: Any, ct: Any) -> None:
         """Hand a leaf its gradient."""
-        ct = self.cts.pop(leaf, None)
+        running.node = leaf
         if ct is None and not leaf.annotations:
             return
         gradients = [None if ct is None else self.gradient(ct, leaf)]
@@ -274,7 +241,7 @@ class Pass:
             self.captured[position] = gradient
         if leaf in self.stops:
             return
-        for hook in _met(leaf, When.BEFORE):
+        for hook in _met(leaf, When.BEFORE) if leaf.annotations else ():
             (gradient,) = self._replaced_many(hook, hook((gradient,)), [gradient])
         owner = leaf.owner()
         if owner is None:
@@ -287,6 +254,8 @@ class Pass:
                     "a copy (x = x.detach().clone())."
                 )
             accumulate_grad(owner, gradient, self.records)
+        if not leaf.annotations:
+            return
         for hook in _met(leaf, When.ACCUMULATED):
             if hook(owner) is not None:
                 raise RuntimeError(
@@ -374,20 +343,19 @@ def run_backward(
       Gradients of ``wanted``, ``None`` where nothing came; nothing if they are accumulated.
     """
     run = Pass(records, keeps, size, trace)
-    run.is_for_all = wanted is None
-    run.schedule([node for node, _ in roots], wanted, accumulate)
+    order = run.schedule([node for node, _ in roots], wanted, accumulate)
     if size and any(map(_is_met, run.scheduled)):
         return _one_by_one(roots, wanted or (), keeps, records, size, trace)
     before = modes.grad, running.backward, running.node
     modes.grad = records
     running.backward = run
+    cts: dict[Node, Any] = {}
     try:
-        with np.errstate(all="ignore"):
-            for node, gradient in roots:
-                if node in run.scheduled:
-                    ct = run.cotangent(gradient)
-                    run.add(node, ct if node.shape is not None else [ct])
-            run.run()
+        for node, gradient in roots:
+            if node in run.scheduled:
+                ct = run.cotangent(gradient)
+                quietly(add, cts, node, ct if node.shape is not None else [ct])
+        walk(order, cts, run.pull, size, run)
     except Exception as error:
         explain(running.node, error)
         raise

@@ -152,7 +152,6 @@ class GraphNode(Node, Hooked):
       primals: operands, where residuals are not operands or results (``linearize`` rules).
       primal_guards: of those that are tensors, for derivatives of derivatives.
       is_freed: whether its residuals were given up.
-      takes_none: whether it runs also where no gradient has come.
     """
 
     label = ""
@@ -160,7 +159,6 @@ class GraphNode(Node, Hooked):
     primals: Sequence[Any] | None = None
     primal_guards: Sequence[Guard] = ()
     is_freed = False
-    takes_none = False
 
     def name(self) -> str:
         """Torch's name of the node: ``MulBackward0``."""

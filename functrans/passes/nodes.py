@@ -85,10 +85,12 @@ class Node:
       number: increases with creation; the order of the backward pass.
       source: the user's line.
       annotations: what is attached to it.
+      takes_none: whether its pullback runs also where no cotangent has come.
     """
 
     __slots__ = ("dtype", "number", "params", "parents", "primitive", "saved", "shape", "source")
-    annotations: tuple[Annotation, ...] = ()  # only subclasses that have some hold others
+    annotations: tuple[Annotation, ...] = ()  # class attributes: subclasses have others
+    takes_none = False
 
     def __init__(
         self,
@@ -348,13 +350,18 @@ def jvp_rule(node: Node) -> Any:
 _number_of = attrgetter("number")
 
 
-def ordered_nodes(roots: Sequence[Node]) -> list[Node]:
-    """All nodes that roots depend on, in order of creation; iterative, for deep graphs."""
+def ordered_nodes(roots: Sequence[Node], oldest: int = -1) -> list[Node]:
+    """All nodes that roots depend on, in order of creation; iterative, for deep graphs.
+
+    Args:
+      roots: nodes.
+      oldest: the number of the first one that counts, besides roots.
+    """
     seen = set(roots)
     pending = list(seen)
     while pending:
         for parent in pending.pop().parents:
-            if parent is not None and parent not in seen:
+            if parent is not None and parent not in seen and parent.number >= oldest:
                 seen.add(parent)
                 pending.append(parent)
     return sorted(seen, key=_number_of)

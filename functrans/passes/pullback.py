@@ -10,7 +10,7 @@ Layer: ``passes``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -384,8 +384,8 @@ def transpose_linear(
     ct_of: dict[Node, Any] = {}
     for node, ct in zip(outs, cts, strict=True):
         if node is not None and type(ct) is not Zero:
-            _add(ct_of, node, ct)
-    _walk(nodes, ct_of, pull, None)
+            add(ct_of, node, ct)
+    walk(nodes, ct_of, pull, None)
     results: list[Any] = []
     for var, node in zip(jaxpr.invars[k:], inputs[k:], strict=True):
         assert node is not None
@@ -420,67 +420,102 @@ def pull_back(
     """
     cts: dict[Node, Any] = {}
     for node, ct in outputs:
-        _add(cts, node, ct)
+        add(cts, node, ct)
     nodes = ordered_nodes([node for node, _ in outputs])
     if not keep:
         outputs.clear()
     node = ct = None  # type: ignore[assignment]  # not to be kept
     watch = current_config.get().nan_watch
-    _walk(nodes, cts, pull if watch is None else watch.pull, size)
+    walk(nodes, cts, pull if watch is None else watch.pull, size)
     lead = () if size is None else (size,)
     return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 
 
-def _add(cts: dict[Node, Any], node: Node, ct: Any) -> None:
+def add(cts: dict[Node, Any], node: Node, ct: Any) -> None:
+    """Add a contribution to the cotangent of a node."""
     have = cts.get(node)
     cts[node] = ct if have is None else add_cotangents(have, ct)
 
 
-def _walk(
-    nodes: list[Node],
+class Visitor(Protocol):
+    """What a walk meets besides pullbacks: that of ``Tensor.backward``.
+
+    Attributes:
+      special: nodes to meet though they carry no annotation.
+      is_quiet: whether nobody looks at what single nodes do.
+    """
+
+    special: set[Node]
+    is_quiet: bool
+
+    def meet(self, node: Any, ct: Any) -> Sequence[Any]:
+        """Pull back through a node that is special or carries annotations; ``ct`` may be none."""
+
+    def arrive(self, leaf: Any, ct: Any) -> None:
+        """Take the cotangent of an input, or ``None``."""
+
+
+def walk(
+    nodes: list[Any],
     cts: dict[Node, Any],
     pull_one: Callable[[Node, Any, int | None], Sequence[Any]],
     size: int | None,
+    visitor: Visitor | None = None,
 ) -> None:
     """Go through nodes, the last first, and add the cotangents of their parents.
 
     Args:
-      nodes: in order of creation; emptied.
-      cts: cotangents of results; those of inputs are left in it.
+      nodes: in order of creation, or inputs later; emptied.
+      cts: cotangents of results; those of inputs are left in it if there is no visitor.
       pull_one: the pullback of a node.
       size: extent of a leading batch axis of the cotangents, or ``None``.
+      visitor: meets annotations, and takes what arrives at inputs.
     """
     own: set[Node] = set()
     ct = have = value = None
     with np.errstate(all="ignore"), replaying() as replay:
+        replays = replay.is_on and visitor is None
         while nodes:
             node = nodes.pop()
             primitive = node.primitive
-            if primitive is None:
+            is_met: Any = False
+            if visitor is not None:
+                if primitive is None:
+                    visitor.arrive(node, cts.pop(node, None))
+                    continue
+                is_met = node.annotations or node in visitor.special
+            elif primitive is None:
                 continue
             ct = cts.pop(node, None)
-            if ct is None:
+            if ct is None and not is_met:
                 continue
-            if replay.is_on:
+            if replays:
                 saved = node.saved
                 scope = saved.scope if type(saved) is LinearEquation else name_scope.get()
                 replay.at(node.source, scope)
             if primitive is OUTPUT:
                 main = node.parents[0]
-                assert main is not None
                 slots = cts.get(main)
                 if slots is None:
                     slots = cts[main] = [None] * len(main.dtype)
-                slots[node.params["index"]] = ct
+                i = node.params["index"]  # derivatives of a node have result nodes of their own
+                slots[i] = ct if slots[i] is None else add_cotangents(slots[i], ct)
                 continue
-            if primitive is slice_p or primitive is slice_update_p:
-                is_own = node in own
+            if is_met:
                 own.discard(node)
-                if _pull_slice_in_place(node, ct, is_own, cts, own, size):
-                    continue
-            elif own:
-                own.discard(node)
-            for parent, value in zip(node.parents, pull_one(node, ct, size)):  # noqa: B905  # same by construction
+                pulled = visitor.meet(node, ct)  # type: ignore[union-attr]  # it is met by one
+            else:
+                if primitive is slice_p or primitive is slice_update_p:
+                    is_own = node in own
+                    own.discard(node)
+                    if (
+                        visitor is None or (visitor.is_quiet and primitive is slice_p)
+                    ) and _pull_slice_in_place(node, ct, is_own, cts, own, size):
+                        continue
+                elif own:
+                    own.discard(node)
+                pulled = pull_one(node, ct, size)
+            for parent, value in zip(node.parents, pulled):  # noqa: B905  # same by construction
                 if parent is not None and value is not None and type(value) is not Zero:
                     have = cts.get(parent)
                     cts[parent] = value if have is None else add_cotangents(have, value)
