@@ -40,6 +40,7 @@ class StagingTrace(Trace):
     """Collects equations.
 
     Attributes:
+      annotations: of the program.
       axes: named axes of ``vmap`` being traced, name to size.
       const_of: by ``id`` of a captured object its position among the constants.
       contents: by position of a captured array that may change, its elements when it was captured.
@@ -51,8 +52,8 @@ class StagingTrace(Trace):
     """
 
     __slots__ = (
-        "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns", "is_branch",
-        "lanes", "var_names",
+        "annotations", "answers", "axes", "const_of", "consts", "constvars", "contents", "eqns",
+        "is_branch", "lanes", "var_names",
     )  # fmt: skip
     is_staging = True
 
@@ -61,6 +62,7 @@ class StagingTrace(Trace):
     ) -> None:
         super().__init__(label)
         self.is_branch = is_branch
+        self.annotations: dict[Any, tuple[Any, ...]] = {}
         self.eqns: list[Equation] = []
         self.consts: list[Any] = []
         self.constvars: list[Var] = []
@@ -144,6 +146,14 @@ class StagingTrace(Trace):
         self.eqns.append(Equation(primitive, inputs, params, outputs, source, scope))
         return tuple([StagingTracer(self, var) for var in outputs])
 
+    def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
+        """Attach an annotation to a variable, or to the equation that it comes from."""
+        place = var = tracer._var
+        if not is_result:
+            place = next((eqn for eqn in reversed(self.eqns) if var in eqn.outputs), None)
+        if place is not None:
+            self.annotations[place] = (*self.annotations.get(place, ()), note)
+
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Append an equation with one result."""
         return self.process(primitive, operands, {})[0]
@@ -171,6 +181,7 @@ class StagingTrace(Trace):
             outvars,
             name,
             tuple(arg_names),
+            self.annotations,
         )
 
 

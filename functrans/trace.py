@@ -82,6 +82,12 @@ class Trace:
     def enter(self, tracer: Any) -> None:
         """Called when a tracer of this trace becomes a constant of a program that is staged."""
 
+    def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
+        """Attach an annotation to a value of this trace, or to the equation that made it.
+
+        Traces that keep no equations forget it.
+        """
+
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Apply an elementwise primitive without parameters; the one result, not a tuple."""
         raise NotImplementedError
@@ -354,6 +360,25 @@ class within:  # noqa: N801  # used like ``tracing``
 
     def __exit__(self, *_: object) -> None:
         open_traces.reset(self.token)
+
+
+def pass_on(
+    notes: Mapping[Any, tuple[Any, ...]], places: Sequence[Any], values: Sequence[Any], eqn: Any
+) -> None:
+    """Attach to values what a program attaches to the variables that they stand for.
+
+    Args:
+      notes: annotations of the program.
+      places: variables.
+      values: their values.
+      eqn: the equation that they come from, or ``None``.
+    """
+    traced = [(place, x) for place, x in zip(places, values, strict=True) if isinstance(x, Tracer)]
+    for place, x in traced:
+        for note in notes.get(place, ()):
+            x._trace.annotate(x, note)
+    for note in notes.get(eqn, ()) if traced else ():
+        x._trace.annotate(x, note, False)
 
 
 class replaying:  # noqa: N801  # used like ``tracing``

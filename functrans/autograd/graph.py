@@ -25,7 +25,6 @@ import numpy as np
 from functrans.autograd.api import GradientEdge as GradientEdge
 from functrans.autograd.api import get_gradient_edge as get_gradient_edge
 from functrans.autograd.hooks import MultiHandle, RemovableHandle, add_hook
-from functrans.autograd.labels import edge_of
 from functrans.autograd.listing import drawn_as_dot
 from functrans.autograd.modes import Scope, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, running
@@ -171,6 +170,53 @@ class _Collected:
         self.missing = missing
 
 
+class _MultiGradHook:
+    """A hook on several tensors."""
+
+    def __init__(self, fn: Callable[[Any], Any], n: int, waits: bool) -> None:
+        self.fn = fn
+        self.n = n
+        self.waits = waits
+        self.passes: weakref.WeakKeyDictionary[Any, _Collected] = weakref.WeakKeyDictionary()
+        self.lock = threading.Lock()
+
+    def collect(self, i: int, gradient: Any) -> None:
+        """Take the gradient of a tensor, and call the function when it is time."""
+        run = running.backward
+        assert run is not None
+        with self.lock:
+            found = self.passes.get(run)
+            is_first = found is None
+            if found is None:
+                due = self._due(run) if self.waits else 1
+                found = self.passes[run] = _Collected(self.n, due)
+            found.gradients[i] = gradient
+            found.missing -= 1
+            is_last = not found.missing
+        if not self.waits:
+            if is_first:
+                self.fn(gradient)
+        elif is_last:
+            self.fn(found.gradients)
+
+    def _due(self, run: Any) -> int:
+        """How many gradients a pass will bring."""
+        notes = [note for node in run.scheduled for note in node.annotations]
+        return sum(n.kind is MULTI_GRAD_HOOK and n.value.whole is self for n in notes)
+
+
+class _MultiGradPart:
+    """What stands on one of the tensors."""
+
+    def __init__(self, whole: _MultiGradHook, i: int) -> None:
+        self.whole = whole
+        self.i = i
+        self.__name__ = getattr(whole.fn, "__name__", None) or type(whole.fn).__name__
+
+    def __call__(self, gradient: Any) -> None:
+        self.whole.collect(self.i, gradient)
+
+
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[[Any], Any], *, mode: str = "all"
 ) -> MultiHandle:
@@ -208,39 +254,11 @@ def register_multi_grad_hook(
         node = node_of(tensor)
         if node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        nodes.append(weakref.ref(edge_of(node)[0]))
-    passes: weakref.WeakKeyDictionary[Any, _Collected] = weakref.WeakKeyDictionary()
-    lock = threading.Lock()
-
-    def collect(i: int, gradient: Any) -> None:
-        run = running.backward
-        assert run is not None
-        with lock:
-            found = passes.get(run)
-            is_first = found is None
-            if found is None:
-                due = 1
-                if mode == "all":
-                    due = sum(ref() in run.scheduled for ref in nodes)
-                found = passes[run] = _Collected(len(nodes), due)
-            found.gradients[i] = gradient
-            found.missing -= 1
-            is_last = not found.missing
-        if mode == "any":
-            if is_first:
-                fn(gradient)
-        elif is_last:
-            fn(found.gradients)
-
-    def hook_of(i: int) -> Callable[[Any], None]:
-        def hook(gradient: Any) -> None:
-            collect(i, gradient)
-
-        hook.__name__ = getattr(fn, "__name__", None) or type(fn).__name__
-        return hook
-
+        nodes.append(node)
+    whole = _MultiGradHook(fn, len(nodes), mode == "all")
+    parts = [_MultiGradPart(whole, i) for i in range(len(nodes))]
     return MultiHandle(
-        [add_hook(node_of(x), MULTI_GRAD_HOOK, hook_of(i)) for i, x in enumerate(tensors)]
+        [add_hook(node, MULTI_GRAD_HOOK, part) for node, part in zip(nodes, parts, strict=True)]
     )
 
 

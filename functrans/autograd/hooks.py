@@ -16,12 +16,13 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from functrans.autograd.labels import edge_of
 from functrans.autograd.tensors import Tensor
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.annotations import RETAINED, Annotation, Kind
+from functrans.ir.annotations import NODE_NAME, RETAINED, Annotation, Kind, When
 from functrans.passes.nodes import ordered_nodes
 
 _numbers = itertools.count()
@@ -54,6 +55,10 @@ class RemovableHandle:
     def __init__(self, holder: Any) -> None:
         self.holders: list[Any] = [weakref.ref(holder)]
         self.id = next(_numbers)
+
+    def hold(self, holder: Any) -> None:
+        """Note that the hook hangs on another object, too."""
+        self.holders = [ref for ref in self.holders if ref() is not None] + [weakref.ref(holder)]
 
     def remove(self) -> None:
         """Remove the hook; nothing happens if it is gone."""
@@ -153,6 +158,18 @@ def add_hook(node: Any, kind: Kind, hook: Callable[..., Any]) -> RemovableHandle
     registered.newest = handle.id
     annotate(node, Annotation(kind, hook, result, handle.id, weakref.ref(handle)))
     return handle
+
+
+def carry(node: Any, note: Annotation) -> None:
+    """Attach to a node what the equation carries that it was made by, unless it has it."""
+    node, result = edge_of(node)
+    if note.kind is NODE_NAME:
+        node.label = note.value
+    elif note.kind.when is not When.READ and note not in node.annotations:
+        annotate(node, note if note.result == result else replace(note, result=result))
+        handle = note.handle and note.handle()
+        if handle is not None:
+            handle.hold(node)
 
 
 class _Retained:

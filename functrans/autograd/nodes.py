@@ -14,7 +14,6 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -345,7 +344,7 @@ def leaf_like(leaf: LeafNode, value: Tensor) -> LeafNode:
     for note in new.annotations:
         handle = note.handle()
         if handle is not None:
-            handle.holders.append(weakref.ref(new))
+            handle.hold(new)
     return new
 
 

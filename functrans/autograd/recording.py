@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.hooks import annotate, move_retain
+from functrans.autograd.hooks import annotate, carry, move_retain
 from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
@@ -77,6 +77,12 @@ class ImperativeTrace(Trace):
     def enter(self, tensor: Any) -> None:
         """A tensor becomes a constant of a program that is being staged."""
         enter_session(tensor)
+
+    def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
+        """Attach an annotation of a program that runs on tensors to the graph."""
+        node = node_of(tracer)
+        if node is not None and isinstance(note, Annotation):
+            carry(node, note)
 
     def lift(self, value: Any) -> Tensor:
         """A tensor for a constant."""

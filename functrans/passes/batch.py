@@ -17,7 +17,7 @@ from functrans.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from functrans.passes.evaluate import last_uses
 from functrans.staging import source_text
 from functrans.state import batch_axis
-from functrans.trace import bind, replaying
+from functrans.trace import bind, pass_on, replaying
 
 
 def evaluate_batched(
@@ -68,6 +68,8 @@ def evaluate_batched(
                 else:
                     outs, out_dims = primitive.batch(size, operands, own_dims, **eqn.params)
                 env.update(zip(eqn.outputs, zip(outs, out_dims, strict=True), strict=True))
+                if jaxpr.annotations:
+                    pass_on(jaxpr.annotations, eqn.outputs, outs, eqn)
                 for var in dying:
                     del env[var]
     finally:

@@ -27,7 +27,7 @@ from functrans.ir.avals import ShapedArray
 from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.source import resolve
 from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
-from functrans.trace import Tracer, bind, elementwise, innermost_staging, replaying
+from functrans.trace import Tracer, bind, elementwise, innermost_staging, pass_on, replaying
 
 
 @analysis
@@ -87,6 +87,9 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
     """Run a program equation by equation, under the traces that its operands belong to."""
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
+    notes = jaxpr.annotations
+    if notes:
+        pass_on(notes, jaxpr.invars, args, None)
     with replaying() as replay:
         for eqn, dying in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
             if replay.is_on:
@@ -98,6 +101,8 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
             else:
                 outs = bind(primitive, *operands, **eqn.params)
                 env.update(zip(eqn.outputs, outs, strict=True))
+            if notes:
+                pass_on(notes, eqn.outputs, [env[var] for var in eqn.outputs], eqn)
             del operands
             for var in dying:
                 del env[var]

@@ -150,19 +150,15 @@ class LinearProgram:
     residuals: tuple[Any, ...]
 
 
-class LinearEquation:
-    """What the node of an equation of a linear program keeps, which was not evaluated.
+class LinearNode(Node):
+    """An equation of a linear program, which was not evaluated: it keeps what is not linear.
 
     Attributes:
-      operands: as ``transpose`` rules take them.
       scope: name scope of the equation.
     """
 
-    __slots__ = ("operands", "scope")
-
-    def __init__(self, operands: list[Any], scope: str) -> None:
-        self.operands = operands
-        self.scope = scope
+    __slots__ = ("scope",)
+    scope: str
 
 
 def input_node(value: Any) -> Node:

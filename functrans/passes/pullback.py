@@ -21,7 +21,6 @@ from functrans.ir.jaxpr import Jaxpr
 from functrans.ir.primitive import (
     LinearOperand,
     Primitive,
-    is_linear,
     multilinear,
 )
 from functrans.passes.batch import evaluate_batched
@@ -39,7 +38,7 @@ from functrans.passes.cotangents import (
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import (
     OUTPUT,
-    LinearEquation,
+    LinearNode,
     LinearProgram,
     Node,
     batch_first,
@@ -65,14 +64,6 @@ from functrans.state import current_config, name_scope
 from functrans.trace import Tracer, aval_of, dtype_of, replaying, shape_of
 
 
-def _linear_operands(node: Node, targets: Sequence[bool]) -> list[Any]:
-    """Operands for a ``transpose`` rule: those in ``targets`` as linear, the others saved."""
-    return [
-        LinearOperand(parent.aval) if is_target else value  # type: ignore[union-attr]  # a target has a node
-        for parent, is_target, value in zip(node.parents, targets, node.saved, strict=True)
-    ]
-
-
 def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     """Pull the cotangent of a node's result back to its parents.
 
@@ -86,10 +77,12 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     """
     primitive = node.primitive
     assert primitive is not None
-    if type(node.saved) is LinearEquation:
-        return _pull_linear(node, ct)
-    if primitive.elementwise is not None:
-        *operands, out = node.saved
+    saved = node.saved
+    is_listed = type(node) is LinearNode
+    if primitive.elementwise is not None and not node.params:
+        if is_listed:
+            check_linear(node)
+        *operands, out = saved
         return pull_elementwise(primitive, ct, operands, out, node.shape, node.parents, size)
     if primitive is reduce_sum_p:
         return (_pull_sum(node, ct, size),)
@@ -98,60 +91,39 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     given = ct if node.shape is None else [ct]
     avals = node.dtype if node.shape is None else [node]
     cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
-    if primitive.moves and any(type(c) is Masked for c in cts):
-        operands = _linear_operands(node, [parent is not None for parent in node.parents])
-        return pull_masked(_transpose(node), cts, avals, operands, node.params)
-    if isinstance(node.saved, LinearProgram):
-        program = node.saved
-        pulled = transpose_linear(program.jaxpr, program.residuals, cts, keep_masks=True)
-        return _spread(node, program.targets, pulled)
-    if is_jointly_linear(primitive):
+    if isinstance(saved, LinearProgram):
+        pulled = transpose_linear(saved.jaxpr, saved.residuals, cts, keep_masks=True)
+        return _spread(node, saved.targets, pulled)
+    rule = primitive.jvp
+    if not is_listed and rule is not multilinear and not is_jointly_linear(primitive):
+        return _pull_derived(node, cts, avals)
+    transpose = _transpose(node)
+    wanted = _wanted(node)
+    if rule is multilinear and len(wanted) > 1:
+        if is_listed:
+            raise NonDifferentiableError(
+                f"transpose: {primitive.name} is not linear jointly in operands {wanted}"
+                f"{line_of(node)}"
+            )
         cts = unmasked(cts, avals)
-        targets = [parent is not None for parent in node.parents]
-        return _transpose(node)(cts, _linear_operands(node, targets), **node.params)  # type: ignore[no-any-return]  # a list
-    if primitive.jvp is multilinear:
-        cts = unmasked(cts, avals)
-        results: list[Any] = [None] * len(node.parents)
-        for i in _wanted(node):
-            targets = [j == i for j in range(len(node.parents))]
-            operands = _linear_operands(node, targets)
-            results[i] = _transpose(node)(cts, operands, **node.params)[i]
-        return results
-    return _pull_derived(node, cts, avals)
-
-
-def _pull_linear(node: Node, ct: Any) -> Sequence[Any]:
-    """Pull the cotangent of an equation of a linear program back."""
-    primitive = node.primitive
-    assert primitive is not None
-    operands = node.saved.operands
-    if primitive.elementwise is not None and not node.params:
-        check_linear(node)
-        values = [None if is_linear(x) else x for x in operands]
-        return pull_elementwise(primitive, ct, values, None, node.shape, node.parents)
-    if primitive is reduce_sum_p:
-        return (_pull_sum(node, ct, None),)
-    if primitive.transpose is None:
-        raise NonDifferentiableError(
-            f"transpose: primitive {primitive.name} has no transpose rule{line_of(node)}; only "
-            "linear functions can be transposed"
-        )
-    linear = _wanted(node)
-    if primitive.jvp is multilinear and len(linear) > 1:
-        raise NonDifferentiableError(
-            f"transpose: {primitive.name} is not linear jointly in operands {linear}{line_of(node)}"
-        )
-    given = ct if node.shape is None else [ct]
-    avals = node.dtype if node.shape is None else [node]
-    cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
+        pairs = [(i, transpose(cts, _operands(node, [i]), **node.params)[i]) for i in wanted]
+        return _spread(node, *zip(*pairs, strict=True))
+    operands = _operands(node, wanted)
     if any(type(c) is Masked for c in cts):
         if primitive.moves:
-            return pull_masked(primitive.transpose, cts, avals, operands, node.params)
+            return pull_masked(transpose, cts, avals, operands, node.params)
         if primitive.takes_masks:
-            shapes = [aval.shape for aval in avals]
-            cts = tuple(map(with_full_mask, cts, shapes))
-            return primitive.transpose(cts, operands, **node.params)  # type: ignore[no-any-return]  # a sequence
-    return primitive.transpose(unmasked(cts, avals), operands, **node.params)  # type: ignore[no-any-return]  # a sequence
+            cts = tuple([with_full_mask(c, aval.shape) for c, aval in zip(cts, avals, strict=True)])
+            return transpose(cts, operands, **node.params)  # type: ignore[no-any-return]  # a list
+    return transpose(unmasked(cts, avals), operands, **node.params)  # type: ignore[no-any-return]  # a list
+
+
+def _operands(node: Node, targets: Sequence[int]) -> list[Any]:
+    """Operands for a ``transpose`` rule: those at ``targets`` as linear, the others saved."""
+    operands = list(node.saved)
+    for i in targets:
+        operands[i] = LinearOperand(node.parents[i].aval)  # type: ignore[union-attr]  # a target has a node
+    return operands
 
 
 def _transpose(node: Node) -> Any:
@@ -162,13 +134,18 @@ def _transpose(node: Node) -> Any:
     """
     primitive = node.primitive
     assert primitive is not None
-    if primitive.transpose is None:
+    if primitive.transpose is not None:
+        return primitive.transpose
+    if type(node) is LinearNode:
         raise NonDifferentiableError(
-            f"primitive {primitive.name} has no transpose rule (field transpose is None)"
-            f"{line_of(node)}, so that there is no reverse mode through it; use "
-            "ft.jvp, or give it a custom rule (ft.custom_vjp)"
+            f"transpose: primitive {primitive.name} has no transpose rule{line_of(node)}; only "
+            "linear functions can be transposed"
         )
-    return primitive.transpose
+    raise NonDifferentiableError(
+        f"primitive {primitive.name} has no transpose rule (field transpose is None)"
+        f"{line_of(node)}, so that there is no reverse mode through it; use "
+        "ft.jvp, or give it a custom rule (ft.custom_vjp)"
+    )
 
 
 def _wanted(node: Node) -> list[int]:
@@ -490,9 +467,8 @@ def walk(
             if ct is None and not is_met:
                 continue
             if replays:
-                saved = node.saved
-                scope = saved.scope if type(saved) is LinearEquation else name_scope.get()
-                replay.at(node.source, scope)
+                is_listed = type(node) is LinearNode
+                replay.at(node.source, node.scope if is_listed else name_scope.get())
             if primitive is OUTPUT:
                 main = node.parents[0]
                 slots = cts.get(main)

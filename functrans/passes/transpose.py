@@ -17,8 +17,8 @@ from typing import Any
 from functrans.errors import NonDifferentiableError
 from functrans.ir.analyses import analysis
 from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import LinearOperand, Primitive, is_linear
-from functrans.passes.nodes import OUTPUT, LinearEquation, Node, line_of
+from functrans.ir.primitive import Primitive, is_linear
+from functrans.passes.nodes import OUTPUT, LinearNode, Node, line_of
 from functrans.passes.simplify import prune_equation
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
 from functrans.trace import bind, elementwise, replaying
@@ -67,21 +67,17 @@ def _nodes_of(
     eqn: Equation, values: list[Any], parents: tuple[Node | None, ...], node_of: dict[Any, Node]
 ) -> list[Node]:
     """The node of a linear equation, and those of its results if it has several."""
-    operands = [
-        value if parent is None else LinearOperand(atom.aval)
-        for atom, value, parent in zip(eqn.inputs, values, parents, strict=True)
-    ]
-    saved = LinearEquation(operands, eqn.scope)
-    if len(eqn.outputs) == 1:
-        (var,) = eqn.outputs
-        node = Node(
-            eqn.primitive, eqn.params, saved, parents, var.aval.shape, var.aval.dtype, eqn.source
-        )
-        node_of[var] = node
-        return [node]
     avals = tuple([var.aval for var in eqn.outputs])
-    main = Node(eqn.primitive, eqn.params, saved, parents, None, avals, eqn.source)
-    nodes = [main]
+    is_one = len(avals) == 1
+    shape, dtype = (avals[0].shape, avals[0].dtype) if is_one else (None, avals)
+    if eqn.primitive.elementwise is not None and not eqn.params:
+        values.append(None)  # the result, which no partial reads
+    main = LinearNode(eqn.primitive, eqn.params, values, parents, shape, dtype, eqn.source)
+    main.scope = eqn.scope
+    nodes: list[Node] = [main]
+    if is_one:
+        node_of[eqn.outputs[0]] = main
+        return nodes
     for i, (var, aval) in enumerate(zip(eqn.outputs, avals, strict=True)):
         node = Node(OUTPUT, {"index": i}, None, (main,), aval.shape, aval.dtype, eqn.source)
         node_of[var] = node

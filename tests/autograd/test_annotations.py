@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import functrans.numpy as fnp
 from functrans.autograd import tensor
 from functrans.autograd.anomaly import set_detect_anomaly
 from functrans.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
@@ -17,6 +18,7 @@ from functrans.errors import JaxprTypeError
 from functrans.ir.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation, Kind, When
 from functrans.ir.check import check_jaxpr
 from functrans.ir.jaxpr import Jaxpr
+from functrans.passes.evaluate import evaluate
 
 X = np.array([1.0, 2.0])
 
@@ -114,6 +116,61 @@ def test_annotations_go_through_files_as_text(tmp_path: Any) -> None:
     (note,) = loaded.annotations[loaded.eqns[0]]
     assert note.kind is NODE_NAME
     assert loaded.structurally_equal(jaxpr)
+
+
+def hooked(x: Any, seen: list[Any]) -> Any:
+    """A result of several operations, with hooks of all kinds that note what they get."""
+
+    def note(name: str) -> Any:
+        return lambda *given: seen.append((name, str(given)))
+
+    x.register_hook(note("leaf"))
+    x.register_post_accumulate_grad_hook(note("accumulated"))
+    y = x.sin() * x[0]
+    y.register_hook(lambda g: g * 2)
+    y.grad_fn.register_prehook(note("pre"))
+    y.grad_fn.register_hook(note("post"))
+    a, b = y.unbind()
+    b.register_hook(note("second"))
+    a.register_hook(lambda g: g + 1)
+    register_multi_grad_hook((x, y, b), note("all"))
+    return fnp.logaddexp(a, b) * y.softmax(0).sum()
+
+
+def test_a_listed_graph_runs_and_goes_back_with_the_calls_of_its_hooks() -> None:
+    seen: list[Any] = []
+    x = leaf()
+    y = hooked(x, seen)
+    jaxpr = y.grad_fn.jaxpr()
+    check_jaxpr(jaxpr)
+    y.backward()
+    expected, seen[:] = list(seen), []
+    gradient, x.grad = x.grad, None
+    given = iter([x])
+    args = [next(given) if not n else np.ones(v.aval.shape) for v, n in named(jaxpr)]
+    (again,) = evaluate(jaxpr, args)
+    assert_allclose(again.detach(), y.detach())
+    assert str(again.grad_fn.jaxpr()) == str(jaxpr)
+    again.backward()
+    assert seen == expected
+    assert_allclose(x.grad, gradient)
+
+
+def named(jaxpr: Any) -> Any:
+    return list(zip(jaxpr.invars, jaxpr.arg_names, strict=True))
+
+
+def test_a_handle_removes_a_hook_from_graphs_that_were_made_of_the_program() -> None:
+    x = leaf()
+    y = x * 3
+    handle = y.register_hook(double)
+    jaxpr = y.grad_fn.jaxpr()
+    runs = [evaluate(jaxpr, [x])[0] for _ in range(3)]
+    runs[0].sum().backward()
+    assert_allclose(x.grad, [6.0, 6.0])
+    handle.remove()
+    runs[1].sum().backward()
+    assert_allclose(x.grad, [9.0, 9.0])
 
 
 def test_what_belongs_to_a_result_is_refused_elsewhere() -> None:
