@@ -24,7 +24,7 @@ import numpy as np
 
 from functrans.autograd.api import GradientEdge as GradientEdge
 from functrans.autograd.api import get_gradient_edge as get_gradient_edge
-from functrans.autograd.hooks import MultiHandle, RemovableHandle, add_hook
+from functrans.autograd.hooks import MultiHandle, RemovableHandle, add_tensor_hook
 from functrans.autograd.listing import drawn_as_dot
 from functrans.autograd.modes import Scope, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, running
@@ -256,9 +256,11 @@ def register_multi_grad_hook(
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         nodes.append(node)
     whole = _MultiGradHook(fn, len(nodes), mode == "all")
-    parts = [_MultiGradPart(whole, i) for i in range(len(nodes))]
     return MultiHandle(
-        [add_hook(node, MULTI_GRAD_HOOK, part) for node, part in zip(nodes, parts, strict=True)]
+        [
+            add_tensor_hook(tensor, node, MULTI_GRAD_HOOK, _MultiGradPart(whole, i))
+            for i, (tensor, node) in enumerate(zip(tensors, nodes, strict=True))
+        ]
     )
 
 

@@ -22,8 +22,9 @@ from typing import Any
 from functrans.autograd.labels import edge_of
 from functrans.autograd.tensors import Tensor
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.annotations import NODE_NAME, RETAINED, Annotation, Kind, When
+from functrans.ir.annotations import NODE_NAME, RETAINED, TRACED_HOOK, Annotation, Kind, When
 from functrans.passes.nodes import ordered_nodes
+from functrans.trace import Tracer
 
 _numbers = itertools.count()
 changing = threading.RLock()
@@ -165,11 +166,29 @@ def carry(node: Any, note: Annotation) -> None:
     node, result = edge_of(node)
     if note.kind is NODE_NAME:
         node.label = note.value
-    elif note.kind.when is not When.READ and note not in node.annotations:
+    elif note.kind.when not in (When.NEVER, When.READ) and note not in node.annotations:
         annotate(node, note if note.result == result else replace(note, result=result))
         handle = note.handle and note.handle()
         if handle is not None:
             handle.hold(node)
+
+
+def add_tensor_hook(
+    tensor: Tensor, node: Any, kind: Kind, hook: Callable[..., Any]
+) -> RemovableHandle:
+    """Add a hook to the node of a tensor; the program that is being traced says so, too."""
+    handle = add_hook(node, kind, hook)
+    say(tensor, Annotation(kind, hook))
+    return handle
+
+
+def say(tensor: Tensor, note: Any, is_result: bool = True) -> None:
+    """Note in the program that the value of a tensor belongs to what it carries."""
+    value = tensor._value
+    if isinstance(value, Tracer):
+        if isinstance(note, Annotation) and note.kind.when is not When.NEVER:
+            note = Annotation(TRACED_HOOK, str(note))
+        value._trace.annotate(value, note, is_result)
 
 
 class _Retained:
@@ -190,7 +209,9 @@ def retain(node: Any, tensor: Tensor) -> None:
     """Keep the gradient of a result in ``.grad`` of its tensor."""
     node, result = edge_of(node)
     _drop(node, [n for n in node.annotations if n.kind is RETAINED and n.result == result])
-    annotate(node, Annotation(RETAINED, _Retained(tensor), result))
+    note = Annotation(RETAINED, _Retained(tensor), result)
+    annotate(node, note)
+    say(tensor, note)
 
 
 def move_retain(tensor: Tensor, old: Any, new: Any) -> None:

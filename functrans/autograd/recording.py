@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.hooks import annotate, carry, move_retain
+from functrans.autograd.hooks import annotate, carry, move_retain, say
 from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
@@ -83,6 +83,7 @@ class ImperativeTrace(Trace):
         node = node_of(tracer)
         if node is not None and isinstance(note, Annotation):
             carry(node, note)
+        say(tracer, note, is_result)
 
     def lift(self, value: Any) -> Tensor:
         """A tensor for a constant."""

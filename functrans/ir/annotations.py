@@ -66,10 +66,12 @@ POST_ACCUMULATE_HOOK = Kind("post-accumulate hook", "result", When.ACCUMULATED, 
 POST_HOOK = Kind("node hook", "equation", When.AFTER)
 ANOMALY_ORIGIN = Kind("anomaly origin", "equation", When.FAILED, text="{kind}")
 NODE_NAME = Kind("node name", "equation", When.NEVER, text="{value}")
+TRACED_HOOK = Kind("traced hook", "result", When.NEVER, text="{value}")
+"""What a hook was, in a program that holds what it does as equations."""
 
 KINDS = (
     TENSOR_HOOK, MULTI_GRAD_HOOK, RETAINED, PRE_HOOK, SAVED_VALUE_HOOK, POST_ACCUMULATE_HOOK,
-    POST_HOOK, ANOMALY_ORIGIN, NODE_NAME,
+    POST_HOOK, ANOMALY_ORIGIN, NODE_NAME, TRACED_HOOK,
 )  # fmt: skip
 
 

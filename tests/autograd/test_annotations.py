@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import functrans as ft
+import functrans.control.reroll as reroll_module
 import functrans.numpy as fnp
-from functrans.autograd import tensor
+import functrans.passes.batch as batch_module
+import functrans.passes.simplify as simplify_module
+from functrans.autograd import closing, func, tensor
 from functrans.autograd.anomaly import set_detect_anomaly
 from functrans.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from functrans.autograd.hooks import add_hook
@@ -19,6 +23,7 @@ from functrans.ir.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation, 
 from functrans.ir.check import check_jaxpr
 from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
+from functrans.passes.simplify import has_annotations
 
 X = np.array([1.0, 2.0])
 
@@ -178,3 +183,82 @@ def test_what_belongs_to_a_result_is_refused_elsewhere() -> None:
     jaxpr.annotations[jaxpr.eqns[0]] = (Annotation(TENSOR_HOOK, double),)
     with pytest.raises(JaxprTypeError, match=r"tensor hook double is attached to .*, no result"):
         check_jaxpr(jaxpr)
+
+
+# jitted steps ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def annotated(monkeypatch: Any) -> dict[str, list[Any]]:
+    """The annotated programs that each pass was given."""
+    given: dict[str, list[Any]] = {"simplify": [], "inline": [], "reroll": [], "batch": []}
+
+    def counted(module: Any, name: str, key: str) -> None:
+        function = getattr(module, name)
+
+        def count(*args: Any) -> Any:
+            program = next((x for x in args if isinstance(x, Jaxpr)), None)
+            if program is None or has_annotations(program):
+                given[key].append(program)
+            return function(*args)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(simplify_module, "drop_dead", "simplify")
+    pipeline = [getattr(simplify_module, p.__name__) for p in simplify_module.PIPELINE]
+    monkeypatch.setattr(simplify_module, "PIPELINE", tuple(pipeline))
+    counted(closing, "inline_calls", "inline")
+    counted(reroll_module, "_roll_once", "reroll")
+    counted(batch_module, "pass_on", "batch")
+    return given
+
+
+def test_a_jitted_step_takes_its_hooks_through_inlining_simplification_and_rerolling(
+    annotated: Any,
+) -> None:
+    x = leaf(0.5)
+
+    @ft.jit
+    def inner(a: Any) -> Any:
+        return np.tanh(a) * 1.0
+
+    def step(v: Any, a: Any) -> Any:
+        x.grad = None
+        y = x * v
+        y.register_hook(double)
+        z = tensor(0.0)
+        for _ in range(100):
+            y = y.sin() * 0.5 + 0.1
+            z = z + y.exp()
+        y.retain_grad()
+        z.backward()
+        return z.detach(), x.grad, inner(a)
+
+    jitted = ft.jit(step)
+    given = tensor(0.3), np.ones(2)
+    for got, expected in zip(jitted(*given), step(*given), strict=True):
+        assert_allclose(got, expected)
+    assert annotated["inline"]
+    assert annotated["simplify"]
+    assert annotated["reroll"]
+    text = jitted.lower(*given).as_text()
+    assert "{tensor hook double}" in text
+    assert "{retain_grad}" in text
+    assert "tanh" in text
+    assert "jit[" not in text
+
+
+def test_a_batch_of_a_function_with_hooks_takes_them_along(annotated: Any) -> None:
+    def one(v: Any) -> Any:
+        x = v.detach().requires_grad_()
+        y = x.exp()
+        y.register_hook(double)
+        (y * y).backward()
+        return y.detach(), x.grad
+
+    values = tensor([0.1, 0.2, 0.3])
+    run = ft.jit(func.vmap(one))
+    for got, expected in zip(run(values), zip(*map(one, values), strict=True), strict=True):
+        assert_allclose(got, [x.numpy() for x in expected])
+    assert annotated["batch"]
+    assert "{tensor hook double}" in run.lower(values).as_text()

@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans.autograd import api
 from functrans.autograd.composites import named
-from functrans.autograd.hooks import RemovableHandle, add_hook, retain
+from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import modes
@@ -240,7 +240,7 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     node = node_of(self)
     if node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    return add_hook(node, TENSOR_HOOK, hook)
+    return add_tensor_hook(self, node, TENSOR_HOOK, hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
@@ -254,7 +254,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any])
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if node.primitive is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    return add_hook(node, POST_ACCUMULATE_HOOK, hook)
+    return add_tensor_hook(self, node, POST_ACCUMULATE_HOOK, hook)
 
 
 # values ------------------------------------------------------------------------------------------
