@@ -154,10 +154,6 @@ class StagingTrace(Trace):
         if place is not None:
             self.annotations[place] = (*self.annotations.get(place, ()), note)
 
-    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
-        """Append an equation with one result."""
-        return self.process(primitive, operands, {})[0]
-
     def lift(self, value: Any) -> StagingTracer:
         """A tracer of this trace for a constant."""
         if type(value) is StagingTracer and value._trace is self:

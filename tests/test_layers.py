@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent / "functrans"
 LINES = """
 namespaces
 deferred
-caching errors state conventions
+caching errors quiet state conventions
 tree
 ir
 kernels
@@ -151,7 +151,7 @@ inspect reference
 interop
 """,
     "autograd": """
-listing modes overlaps profiler_events quiet sizes
+listing modes overlaps profiler_events sizes
 labels pictures random tensors
 held hooks profiler residuals
 saved_values

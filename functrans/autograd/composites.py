@@ -20,7 +20,6 @@ from functrans.autograd.kinks import PIECEWISE_LINEAR
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.promotion import with_default
-from functrans.autograd.quiet import quietly
 from functrans.autograd.recording import (
     PERMANENT,
     enter_session,
@@ -49,6 +48,7 @@ from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, kept
 from functrans.passes.pullback import pull_back, read_by
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import copy_p
+from functrans.quiet import quietly
 from functrans.staging import stage
 from functrans.trace import Tracer, bind, owner, shape_of, tracing
 from functrans.traces.recording import RecordingTrace, RecordingTracer

@@ -32,7 +32,6 @@ from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import running
-from functrans.autograd.quiet import quietly
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.ir.annotations import When
@@ -43,6 +42,7 @@ from functrans.passes.nodes import Node, ordered_nodes
 from functrans.passes.pullback import add, walk
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import copy_p
+from functrans.quiet import quietly
 from functrans.trace import Tracer, bind
 
 _log = logging.getLogger("functrans.autograd.graph")
@@ -355,7 +355,7 @@ def run_backward(
             if node in run.scheduled:
                 ct = run.cotangent(gradient)
                 quietly(add, cts, node, ct if node.shape is not None else [ct])
-        walk(order, cts, run.pull, size, run)
+        quietly(walk, order, cts, run.pull, size, run)
     except Exception as error:
         explain(running.node, error)
         raise

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.custom_functions import backward_on_traced
-from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import GraphNode
 from functrans.autograd.recording import guard_of, node_of
@@ -300,11 +299,6 @@ class FunctionNode(GraphNode):
         if name.startswith("__") or name == "ctx":
             raise AttributeError(name)
         return getattr(self.ctx, name)
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Node and number of the result that each tensor argument came from."""
-        return tuple(map(edge_of, self.parents))
 
     def pack_residuals(self, *_: Any) -> None:
         """Nothing: tensors were handed to hooks when they were saved."""

@@ -12,6 +12,7 @@ Layer: ``autograd``. Reference: PyTorch's ``torch.autograd.graph``.
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import threading
@@ -155,29 +156,23 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 # hooks on several tensors ------------------------------------------------------------------------
 
 
-class _Collected:
-    """The gradients that one backward pass has found for a hook on several tensors.
+class _MultiGradHook:
+    """A hook on several tensors.
 
     Attributes:
-      gradients: per tensor, ``None`` where none has come.
-      missing: how many are still to come.
+      fn: the function.
+      n: how many tensors.
+      waits: whether it is called when the last gradient has come, not when the first has.
+      passes: by backward pass, the gradients so far, and how many are still to come.
     """
-
-    __slots__ = ("gradients", "missing")
-
-    def __init__(self, n: int, missing: int) -> None:
-        self.gradients: list[Any] = [None] * n
-        self.missing = missing
-
-
-class _MultiGradHook:
-    """A hook on several tensors."""
 
     def __init__(self, fn: Callable[[Any], Any], n: int, waits: bool) -> None:
         self.fn = fn
         self.n = n
         self.waits = waits
-        self.passes: weakref.WeakKeyDictionary[Any, _Collected] = weakref.WeakKeyDictionary()
+        self.passes: weakref.WeakKeyDictionary[Any, tuple[list[Any], list[int]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self.lock = threading.Lock()
 
     def collect(self, i: int, gradient: Any) -> None:
@@ -185,36 +180,20 @@ class _MultiGradHook:
         run = running.backward
         assert run is not None
         with self.lock:
-            found = self.passes.get(run)
-            is_first = found is None
-            if found is None:
-                due = self._due(run) if self.waits else 1
-                found = self.passes[run] = _Collected(self.n, due)
-            found.gradients[i] = gradient
-            found.missing -= 1
-            is_last = not found.missing
-        if not self.waits:
+            is_first = run not in self.passes
             if is_first:
-                self.fn(gradient)
-        elif is_last:
-            self.fn(found.gradients)
+                self.passes[run] = [None] * self.n, [self._due(run)]
+            gradients, missing = self.passes[run]
+            gradients[i] = gradient
+            missing[0] -= 1
+            is_due = not missing[0] if self.waits else is_first
+        if is_due:
+            self.fn(gradients if self.waits else gradient)
 
     def _due(self, run: Any) -> int:
         """How many gradients a pass will bring."""
         notes = [note for node in run.scheduled for note in node.annotations]
-        return sum(n.kind is MULTI_GRAD_HOOK and n.value.whole is self for n in notes)
-
-
-class _MultiGradPart:
-    """What stands on one of the tensors."""
-
-    def __init__(self, whole: _MultiGradHook, i: int) -> None:
-        self.whole = whole
-        self.i = i
-        self.__name__ = getattr(whole.fn, "__name__", None) or type(whole.fn).__name__
-
-    def __call__(self, gradient: Any) -> None:
-        self.whole.collect(self.i, gradient)
+        return sum(n.kind is MULTI_GRAD_HOOK and n.value.func == self.collect for n in notes)
 
 
 def register_multi_grad_hook(
@@ -256,12 +235,12 @@ def register_multi_grad_hook(
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         nodes.append(node)
     whole = _MultiGradHook(fn, len(nodes), mode == "all")
-    return MultiHandle(
-        [
-            add_tensor_hook(tensor, node, MULTI_GRAD_HOOK, _MultiGradPart(whole, i))
-            for i, (tensor, node) in enumerate(zip(tensors, nodes, strict=True))
-        ]
-    )
+    handles = []
+    for i, (tensor, node) in enumerate(zip(tensors, nodes, strict=True)):
+        hook: Any = functools.partial(whole.collect, i)
+        hook.__name__ = getattr(fn, "__name__", None) or type(fn).__name__
+        handles.append(add_tensor_hook(tensor, node, MULTI_GRAD_HOOK, hook))
+    return MultiHandle(handles)
 
 
 # hooks on saved tensors --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from functrans.autograd.labels import edge_of
 from functrans.autograd.tensors import Tensor
@@ -41,7 +41,21 @@ class Hooks(dict[int, Callable[..., Any]]):
         self.pop(number, None)
 
 
-class RemovableHandle:
+class _Removable:
+    """Something that ``remove()`` or the end of a ``with`` block ends."""
+
+    def remove(self) -> None:
+        """End it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class RemovableHandle(_Removable):
     """What removes a hook; also at the end of a ``with`` block.
 
     A pickled handle refers to nothing.
@@ -68,13 +82,6 @@ class RemovableHandle:
             if holder is not None:
                 holder.discard(self.id)
 
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the hook."""
-        self.remove()
-
     def __getstate__(self) -> int:
         return self.id
 
@@ -83,7 +90,7 @@ class RemovableHandle:
         self.holders = []
 
 
-class MultiHandle:
+class MultiHandle(_Removable):
     """What removes one hook from several tensors."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
@@ -93,13 +100,6 @@ class MultiHandle:
         """Remove the hook from all of them."""
         for handle in self.handles:
             handle.remove()
-
-    def __enter__(self) -> MultiHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the hook."""
-        self.remove()
 
 
 class _Registered(threading.local):

@@ -88,6 +88,15 @@ class Hooked:
             self._metadata = {}
         return self._metadata
 
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Node and number of the result that each operand came from."""
+        return tuple(map(edge_of, self.parents))  # type: ignore[attr-defined]  # of Node
+
+    def __repr__(self) -> str:
+        """``<MulBackward0 object at 0x...>``, as torch prints nodes."""
+        return f"<{self.name()} object at {id(self):#x}>"  # type: ignore[attr-defined]  # nodes have it
+
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a function with the gradients of operands and results after the node ran.
 
@@ -142,7 +151,7 @@ class Hooked:
         return drawn_as_html([self])  # type: ignore[list-item]  # a Node
 
 
-class GraphNode(Node, Hooked):
+class GraphNode(Hooked, Node):
     """A recorded equation.
 
     Attributes:
@@ -163,15 +172,6 @@ class GraphNode(Node, Hooked):
         """Torch's name of the node: ``MulBackward0``."""
         label = self.label or label_of(self.primitive)
         return label if "Backward" in label else f"{label}Backward0"
-
-    def __repr__(self) -> str:
-        """``<MulBackward0 object at 0x...>``, as torch prints nodes."""
-        return f"<{self.name()} object at {id(self):#x}>"
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Node and number of the result that each operand came from."""
-        return tuple(map(edge_of, self.parents))
 
     @property
     def is_packed(self) -> bool:
@@ -300,7 +300,7 @@ class GraphNode(Node, Hooked):
         return copy
 
 
-class LeafNode(Node, Hooked):
+class LeafNode(Hooked, Node):
     """Where the gradient of a leaf is accumulated.
 
     Attributes:
@@ -321,15 +321,6 @@ class LeafNode(Node, Hooked):
     def name(self) -> str:
         """``AccumulateGrad``."""
         return "AccumulateGrad"
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Nothing comes before a leaf."""
-        return ()
-
-    def __repr__(self) -> str:
-        """``<AccumulateGrad object at 0x...>``."""
-        return f"<AccumulateGrad object at {id(self):#x}>"
 
 
 def leaf_like(leaf: LeafNode, value: Tensor) -> LeafNode:

@@ -23,7 +23,6 @@ import numpy as np
 from functrans.autograd.composites import CompositeNode, composite
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
-from functrans.autograd.quiet import quietly
 from functrans.autograd.recording import (
     PERMANENT,
     guard_of,
@@ -46,6 +45,7 @@ from functrans.passes.cotangents import materialize
 from functrans.passes.evaluate import evaluate, executable
 from functrans.passes.nodes import OUTPUT, batch_first, kept
 from functrans.passes.simplify import simplify
+from functrans.quiet import quietly
 from functrans.staging import stage
 from functrans.trace import Tracer
 

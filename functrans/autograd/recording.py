@@ -22,7 +22,6 @@ from functrans.autograd.hooks import annotate, carry, move_retain, say
 from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
-from functrans.autograd.quiet import quietly
 from functrans.autograd.residuals import Guard, lies_in, map_residuals
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
@@ -34,6 +33,7 @@ from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
 from functrans.primitives.structural import overwritten_p, stop_gradient_p, unrecorded_p
 from functrans.primitives.torch_elementwise import with_slope
+from functrans.quiet import quietly
 from functrans.state import open_traces
 from functrans.trace import Trace, Tracer, bind, elementwise
 from functrans.traces.common import explained

@@ -51,7 +51,6 @@ from functrans.control.programs import (
     jvp_jaxpr,
     select,
     split,
-    split_recorded,
     spread,
 )
 from functrans.errors import NonDifferentiableError
@@ -156,10 +155,7 @@ def _closure_tangents(
             for value, t in zip(closed, tangents[n_extra:n], strict=True)
         ]
         results = call.primal(tracers, list(map(guarded, args)))
-    return [
-        out._tangent if type(out) is PushingTracer and out._trace is trace else None
-        for out in results
-    ]
+    return trace.taken_apart(results)[1]
 
 
 def _closure_nodes(
@@ -181,7 +177,7 @@ def _closure_nodes(
             outs = evaluate(jaxpr, [*tracers, *operands[n:]])
         else:
             outs = call.primal(tracers[n_extra:], list(map(guarded, operands[n:])))
-    _, nodes = split_recorded(trace, outs)
+    _, nodes = trace.taken_apart(outs)
     return [node for node in inputs if node is not None], nodes
 
 

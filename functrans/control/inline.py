@@ -27,17 +27,18 @@ def inline_calls(jaxpr: Jaxpr, primitive: Primitive) -> Jaxpr:
     """
     if not any(eqn.primitive is primitive for eqn in jaxpr.eqns):
         return jaxpr
-    consts: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
-    inlined = _Inlined(primitive, consts)
+    eqns: list[Equation] = []
     env: dict[Var, Atom] = {}
-    inlined.emit(jaxpr, env)
+    consts: dict[Var, Any] = dict(zip(jaxpr.constvars, jaxpr.consts, strict=True))
+    notes: dict[Any, tuple[Any, ...]] = {}
+    _emit(jaxpr, primitive, env, eqns, consts, notes)
     return replace(
         jaxpr,
         constvars=tuple(consts),
         consts=tuple(consts.values()),
-        eqns=tuple(inlined.eqns),
+        eqns=tuple(eqns),
         outvars=tuple([_renamed(atom, env) for atom in jaxpr.outvars]),
-        annotations=inlined.notes,
+        annotations=notes,
         cache={},
     )
 
@@ -46,56 +47,42 @@ def _renamed(atom: Atom, env: dict[Var, Atom]) -> Atom:
     return env.get(atom, atom) if isinstance(atom, Var) else atom
 
 
-class _Inlined:
-    """A program that is put together from those that it calls.
+def _emit(
+    jaxpr: Jaxpr,
+    primitive: Primitive,
+    env: dict[Var, Atom],
+    eqns: list[Equation],
+    consts: dict[Var, Any],
+    notes: dict[Any, tuple[Any, ...]],
+    is_inner: bool = False,
+) -> None:
+    """Append what a program and those that it calls have: equations, constants, annotations.
 
-    Attributes:
-      primitive: of the calls.
-      consts: constants of all programs.
-      eqns: equations.
-      notes: annotations.
+    ``env`` tells what its variables are called outside. An inner program may be called twice, so
+    that its variables get new names.
     """
-
-    def __init__(self, primitive: Primitive, consts: dict[Var, Any]) -> None:
-        self.primitive = primitive
-        self.consts = consts
-        self.eqns: list[Equation] = []
-        self.notes: dict[Any, tuple[Any, ...]] = {}
-
-    def emit(self, jaxpr: Jaxpr, env: dict[Var, Atom], is_inner: bool = False) -> None:
-        """Append the equations of a program and the constants of the programs that it calls.
-
-        ``env`` tells what its variables are called outside. An inner program may be called twice,
-        so that its variables get new names.
-        """
-        renewed: dict[Any, Equation] = {}
-        for eqn in jaxpr.eqns:
-            inputs = tuple([_renamed(atom, env) for atom in eqn.inputs])
-            if eqn.primitive is self.primitive and not _is_annotated(eqn, jaxpr):
-                inner: Jaxpr = eqn.params["jaxpr"]
-                own: dict[Var, Atom] = dict(zip(inner.invars, inputs, strict=True))
-                for var, const in zip(inner.constvars, inner.consts, strict=True):
-                    own[var] = moved = Var(var.aval)
-                    self.consts[moved] = const
-                self.emit(inner, own, is_inner=True)
-                outs = [_renamed(atom, own) for atom in inner.outvars]
-                env.update(zip(eqn.outputs, outs, strict=True))
-                continue
-            made = eqn
-            if is_inner:
-                outputs = tuple([Var(var.aval) for var in eqn.outputs])
-                env.update(zip(eqn.outputs, outputs, strict=True))
-                made = replace(eqn, inputs=inputs, outputs=outputs)
-            elif inputs != eqn.inputs:
-                made = replace(eqn, inputs=inputs)
-            renewed[eqn] = made
-            self.eqns.append(made)
-        for key, notes in jaxpr.annotations.items():
-            place = _renamed(key, env) if isinstance(key, Var) else renewed[key]
-            if not isinstance(place, Literal):
-                self.notes[place] = (*self.notes.get(place, ()), *notes)
-
-
-def _is_annotated(eqn: Equation, jaxpr: Jaxpr) -> bool:
-    notes = jaxpr.annotations
-    return bool(notes) and (eqn in notes or any(var in notes for var in eqn.outputs))
+    own_notes = jaxpr.annotations
+    renewed: dict[Any, Equation] = {}
+    for eqn in jaxpr.eqns:
+        inputs = tuple([_renamed(atom, env) for atom in eqn.inputs])
+        is_annotated = own_notes and any(place in own_notes for place in (eqn, *eqn.outputs))
+        if eqn.primitive is primitive and not is_annotated:
+            inner: Jaxpr = eqn.params["jaxpr"]
+            own: dict[Var, Atom] = dict(zip(inner.invars, inputs, strict=True))
+            for var, const in zip(inner.constvars, inner.consts, strict=True):
+                own[var] = moved = Var(var.aval)
+                consts[moved] = const
+            _emit(inner, primitive, own, eqns, consts, notes, is_inner=True)
+            outs = [_renamed(atom, own) for atom in inner.outvars]
+            env.update(zip(eqn.outputs, outs, strict=True))
+            continue
+        made = eqn if inputs == eqn.inputs else replace(eqn, inputs=inputs)
+        if is_inner:
+            made = replace(made, outputs=tuple([Var(var.aval) for var in eqn.outputs]))
+            env.update(zip(eqn.outputs, made.outputs, strict=True))
+        renewed[eqn] = made
+        eqns.append(made)
+    for key, values in own_notes.items():
+        place = _renamed(key, env) if isinstance(key, Var) else renewed[key]
+        if not isinstance(place, Literal):
+            notes[place] = (*notes.get(place, ()), *values)

@@ -255,11 +255,9 @@ def jvp_jaxpr(
                 for value, flag in zip(args[:n], nonzero, strict=True)
             ]
             outs = evaluate(jaxpr, tracers)
-        values, out_tangents = [], []
-        for out, flag, aval in zip(outs, flags, jaxpr.out_avals, strict=True):
-            own = type(out) is PushingTracer and out._trace is trace
-            values.append(out._value if own else out)
-            tangent = out._tangent if own else None
+        values, found = trace.taken_apart(outs)
+        out_tangents = []
+        for tangent, flag, aval in zip(found, flags, jaxpr.out_avals, strict=True):
             if tangent is None and flag:
                 tangent = zeros(aval.strong())
             out_nonzero.append(tangent is not None)
@@ -327,7 +325,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
                 for argument, node in zip(arguments, nodes, strict=True)
             ]
             outs = evaluate(jaxpr, tracers)
-        values, out_nodes = split_recorded(recording, outs)
+        values, out_nodes = recording.taken_apart(outs)
         ordered = ordered_nodes([node for node in out_nodes if node is not None])
         residuals: dict[Var, Any] = {}
 
@@ -393,16 +391,6 @@ def _without_idle_residuals(primal: Jaxpr, linear: Jaxpr, k: int, out_nonzero: F
         linear = permute(linear, [*kept, *range(k, len(linear.invars))])
         primal = permute(primal, None, [*range(n_outs), *(n_outs + i for i in kept)])
     return Linearized(simplify(primal), linear, len(kept), out_nonzero)
-
-
-def split_recorded(trace: RecordingTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Values and nodes of the results of a recorded function."""
-    values, nodes = [], []
-    for out in outs:
-        own = type(out) is RecordingTracer and out._trace is trace
-        values.append(out._value if own else out)
-        nodes.append(out._node if own else None)
-    return values, nodes
 
 
 def map_saved(saved: Any, function: Callable[[Any], Any]) -> Any:

@@ -59,6 +59,7 @@ from functrans.primitives.structural import (
     reshape,
     sum_to_shape,
 )
+from functrans.quiet import quietly
 from functrans.staging import stage
 from functrans.state import current_config, name_scope
 from functrans.trace import Tracer, aval_of, dtype_of, replaying, shape_of
@@ -93,7 +94,7 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
     cts = tuple([Zero(aval) if c is None else c for c, aval in zip(given, avals, strict=True)])
     if isinstance(saved, LinearProgram):
         pulled = transpose_linear(saved.jaxpr, saved.residuals, cts, keep_masks=True)
-        return _spread(node, saved.targets, pulled)
+        return fill(len(node.parents), saved.targets, pulled)
     rule = primitive.jvp
     if not is_listed and rule is not multilinear and not is_jointly_linear(primitive):
         return _pull_derived(node, cts, avals)
@@ -107,7 +108,7 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
             )
         cts = unmasked(cts, avals)
         pairs = [(i, transpose(cts, _operands(node, [i]), **node.params)[i]) for i in wanted]
-        return _spread(node, *zip(*pairs, strict=True))
+        return fill(len(node.parents), *zip(*pairs, strict=True))
     operands = _operands(node, wanted)
     if any(type(c) is Masked for c in cts):
         if primitive.moves:
@@ -153,14 +154,6 @@ def _wanted(node: Node) -> list[int]:
     return [i for i, parent in enumerate(node.parents) if parent is not None]
 
 
-def _spread(node: Node, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    """Values at positions among the parents, ``None`` elsewhere."""
-    results: list[Any] = [None] * len(node.parents)
-    for position, value in zip(positions, values, strict=True):
-        results[position] = value
-    return results
-
-
 def _pull_sum(node: Node, ct: Any, size: int | None) -> Any:
     """The cotangent of a sum for its operand, not yet broadcast."""
     if type(ct) is Masked:
@@ -199,7 +192,7 @@ def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
         args.append(with_batch(given[i].mask, size, aval))
     values, dims = evaluate_batched(jaxpr, size, args, [0] * len(args))
     outs = [batch_first(out, dim, size) for out, dim in zip(values, dims, strict=True)]
-    results = _spread(node, found, outs[: len(found)])
+    results = fill(len(node.parents), found, outs[: len(found)])
     for i, mask in zip(found_masked, outs[len(found) :], strict=True):
         results[i] = Masked(results[i], mask)
     return results
@@ -216,7 +209,7 @@ def _pull_derived(node: Node, cts: tuple[Any, ...], avals: Sequence[Any]) -> lis
     values = evaluate(jaxpr, [*primals, *outs, *given, *masks])
     wanted = _wanted(node)
     n = len(found)
-    results = _spread(node, [wanted[i] for i in found], values[:n])
+    results = fill(len(node.parents), [wanted[i] for i in found], values[:n])
     for i, mask in zip(found_masked, values[n:], strict=True):
         results[wanted[i]] = Masked(results[wanted[i]], mask)
     return results
@@ -362,7 +355,7 @@ def transpose_linear(
     for node, ct in zip(outs, cts, strict=True):
         if node is not None and type(ct) is not Zero:
             add(ct_of, node, ct)
-    walk(nodes, ct_of, pull, None)
+    quietly(walk, nodes, ct_of, pull, None)
     results: list[Any] = []
     for var, node in zip(jaxpr.invars[k:], inputs[k:], strict=True):
         assert node is not None
@@ -403,7 +396,7 @@ def pull_back(
         outputs.clear()
     node = ct = None  # type: ignore[assignment]  # not to be kept
     watch = current_config.get().nan_watch
-    walk(nodes, cts, pull if watch is None else watch.pull, size)
+    quietly(walk, nodes, cts, pull if watch is None else watch.pull, size)
     lead = () if size is None else (size,)
     return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 
@@ -439,7 +432,7 @@ def walk(
     size: int | None,
     visitor: Visitor | None = None,
 ) -> None:
-    """Go through nodes, the last first, and add the cotangents of their parents.
+    """Go through nodes, the last first, and add the cotangents of their parents (``quietly``).
 
     Args:
       nodes: in order of creation, or inputs later; emptied.
@@ -450,7 +443,7 @@ def walk(
     """
     own: set[Node] = set()
     ct = have = value = None
-    with np.errstate(all="ignore"), replaying() as replay:
+    with replaying() as replay:
         replays = replay.is_on and visitor is None
         while nodes:
             node = nodes.pop()

@@ -8,20 +8,18 @@ Layer: ``passes``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import Zero
-from functrans.ir.primitive import (
-    multilinear,
-)
+from functrans.errors import NonDifferentiableError
+from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
+from functrans.ir.primitive import Primitive, linear, multilinear
+from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched
-from functrans.passes.cotangents import (
-    zeros,
-)
+from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import (
     OUTPUT,
@@ -36,14 +34,10 @@ from functrans.passes.nodes import (
     jvp_rule,
 )
 from functrans.primitives.slicing import slice_p, slice_update_p
-from functrans.primitives.structural import (
-    broadcast_to,
-    cast,
-    reshape,
-)
+from functrans.primitives.structural import broadcast_to, cast, reshape
 from functrans.staging import stage
 from functrans.state import current_config, name_scope
-from functrans.trace import Tracer, aval_of, bind, replaying, shape_of
+from functrans.trace import Tracer, aval_of, bind, dtype_of, replaying, shape_of
 
 
 def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
@@ -77,21 +71,62 @@ def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:
         outs = list(bind(primitive, *operands, **node.params))
         if primitive is slice_p:
             outs = [detached(outs[0], operands[0])]
-    elif primitive.jvp is multilinear:
-        outs = []
+    else:
+        if primitive.jvp is not multilinear:
+            jvp_rule(node)  # which is refused if it is none, with the line of the node
+        values, results = (node.saved, ()) if primitive.jvp is multilinear else node.saved
+        outs = list(push_tangents(primitive, values, tangents, results, node.params))
+    return outs if node.shape is None else outs[0]
+
+
+def symbolic(values: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Tangents with ``Zero`` in place of ``None``."""
+    return tuple(
+        [
+            Zero(aval_of(value)) if tangent is None else tangent
+            for value, tangent in zip(values, tangents, strict=True)
+        ]
+    )
+
+
+def push_tangents(
+    primitive: Primitive,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    outs: Sequence[Any],
+    params: Mapping[str, Any],
+) -> Sequence[Any]:
+    """Tangents of the results of an equation; ``None`` stands for zero on both sides."""
+    rule = primitive.jvp
+    if rule is linear:
+        operands = [
+            value if not is_differentiable_dtype(dtype_of(value))
+            else _filled(value) if tangent is None else tangent
+            for value, tangent in zip(values, tangents, strict=True)
+        ]  # fmt: skip
+        return bind(primitive, *operands, **params)
+    if rule is multilinear:
+        total: tuple[Any, ...] = ()
         for i, tangent in enumerate(tangents):
             if tangent is not None:
-                operands = [tangent if j == i else v for j, v in enumerate(node.saved)]
-                term = bind(primitive, *operands, **node.params)
-                outs = [a + b for a, b in zip(outs, term, strict=True)] if outs else list(term)
-    else:
-        primals, results = node.saved
-        filled = tuple(
-            Zero(aval_of(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)
+                operands = [tangent if j == i else value for j, value in enumerate(values)]
+                term = bind(primitive, *operands, **params)
+                total = tuple(a + b for a, b in zip(total, term, strict=True)) if total else term
+        return total
+    if not callable(rule):
+        raise NonDifferentiableError(
+            f"primitive {primitive.name} has no derivative rule (field jvp is None){here()}; use "
+            "ft.stop_gradient or give a custom rule (ft.custom_jvp)"
         )
-        outs = list(jvp_rule(node)(primals, filled, results, **node.params))
-        outs = [None if type(t) is Zero else t for t in outs]
-    return outs if node.shape is None else outs[0]
+    results = rule(tuple(values), symbolic(values, tangents), outs, **params)
+    return tuple(None if type(t) is Zero else t for t in results)
+
+
+def _filled(value: Any) -> Any:
+    """A zero tangent as an array; of a Python number, which is weak, as a Python number."""
+    if type(value) in PYTHON_SCALARS:
+        return type(value)(0)
+    return zeros(ShapedArray(shape_of(value), dtype_of(value)))
 
 
 def _push_elementwise(node: Node, tangents: Sequence[Any], size: int | None) -> Any:

@@ -1,11 +1,11 @@
-"""What tracers that have values share: Python values from them, and clearer errors.
+"""What tracers that have values share: their class, Python values from them, clearer errors.
 
 Layer: ``traces`` (below the traces that have values).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ from functrans.errors import (
     ShapeError,
     UnsupportedOperationError,
 )
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.ir.avals import ShapedArray, is_differentiable_dtype
 from functrans.ir.primitive import Primitive
 from functrans.ir.source import here
 from functrans.staging import located
-from functrans.trace import Tracer, aval_of, dtype_of
+from functrans.trace import Trace, Tracer, aval_of, dtype_of
 
 
 def explained(
@@ -44,6 +44,18 @@ def explained(
     if type(error) is IndexError and " (at " not in str(error):
         return IndexError(f"{error}{here()}")
     return None
+
+
+def raise_clearer(
+    primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], error: Exception
+) -> None:
+    """Raise the clearer error for an operation that failed, if there is one."""
+    clearer = explained(primitive, tuple(operands), params, error)
+    if clearer is not None:
+        try:
+            raise clearer from error
+        finally:
+            del clearer
 
 
 OBJECT = np.dtype(object)
@@ -139,3 +151,99 @@ def concrete_value(tracer: Tracer, value: Any, what: str) -> Any:
             "where no derivative is wanted."
         )
     return value._concrete(what) if isinstance(value, Tracer) else value
+
+
+class ValueTrace(Trace):
+    """A trace whose tracers have values (abstract).
+
+    Attributes:
+      tracer: the class of its tracers.
+    """
+
+    __slots__ = ()
+    tracer: type[ValueTracer]
+
+    def lift(self, value: Any) -> Any:
+        """A tracer of this trace for a constant."""
+        if type(value) is self.tracer and value._trace is self:
+            return value
+        return self.tracer(self, value, None)
+
+    def taken_apart(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Values of operands, and what is kept beside them; ``None`` beside constants."""
+        tracer = self.tracer
+        values, beside = [], []
+        for operand in operands:
+            if type(operand) is tracer and operand._trace is self:
+                values.append(operand._value)
+                beside.append(operand._beside)
+            else:
+                values.append(operand)
+                beside.append(None)
+        return values, beside
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """The value of an operand and what is kept beside it; ``None`` beside a constant."""
+        return (x._value, x._beside) if type(x) is self.tracer and x._trace is self else (x, None)
+
+    def wrap(self, outs: Sequence[Any], beside: Sequence[Any]) -> tuple[Any, ...]:
+        """Tracers of floating results; others as they are."""
+        tracer = self.tracer
+        return tuple(
+            [
+                tracer(self, out, own) if is_floating(out) else out
+                for out, own in zip(outs, beside, strict=True)
+            ]
+        )
+
+
+class ValueTracer(Tracer):
+    """Stand-in for an array that has its value and what a trace keeps beside it (abstract).
+
+    Subclasses say what that is, by the name under which they know the slot.
+    """
+
+    __slots__ = ("_beside", "_value")
+
+    def __init__(self, trace: Any, value: Any, beside: Any) -> None:
+        self._trace = trace
+        self._value = value
+        self._beside = beside
+        self._alias = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        return aval_of(self._value)  # type: ignore[return-value]  # a tape only inside loops
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        try:
+            return self._value.shape  # type: ignore[no-any-return]  # extents
+        except AttributeError:
+            return ()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype."""
+        value = self._value
+        return value.dtype if type(value) is np.ndarray else dtype_of(value)
+
+    def _rebind(self, other: Any) -> None:
+        self._value = laid_out(other._value, self._value)
+        self._beside = other._beside
+
+    def _twin(self) -> Any:
+        return type(self)(self._trace, self._value, self._beside)
+
+    def _describe(self) -> str:
+        return f"a traced value of type {self.aval}"
+
+    def _concrete(self, what: str) -> Any:
+        """The value, for Python control flow; conversions that lose the derivative raise."""
+        return concrete_value(self, self._value, what)
+
+    def __repr__(self) -> str:
+        """``Traced<f64[3]>([1. 2. 3.])``."""
+        return f"Traced<{self.aval}>({self._value!r})"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,18 +26,29 @@ from functrans.passes.nodes import SOLE_REFERENCES, Node, detached, is_writable,
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.staging import may_change
 from functrans.state import replayed
-from functrans.trace import Trace, Tracer, aval_of, dtype_of, elementwise
+from functrans.trace import Tracer, elementwise
 from functrans.traces.common import (
     OBJECT,
-    concrete_value,
-    explained,
+    ValueTrace,
+    ValueTracer,
     is_floating,
-    laid_out,
     object_array,
+    raise_clearer,
 )
 
 
-class RecordingTrace(Trace):
+class RecordingTracer(ValueTracer):
+    """Stand-in for an array that has its value and the node of its derivative."""
+
+    __slots__ = ()
+    _trace: RecordingTrace
+    if TYPE_CHECKING:
+        _node: Node | None
+    else:
+        _node = ValueTracer._beside
+
+
+class RecordingTrace(ValueTrace):
     """Evaluates every operation and keeps what its derivative needs.
 
     Attributes:
@@ -48,6 +59,7 @@ class RecordingTrace(Trace):
     """
 
     __slots__ = ("copies", "lifts")
+    tracer = RecordingTracer
 
     def __init__(self, label: str, lifts: bool = True) -> None:
         super().__init__(label)
@@ -107,13 +119,8 @@ class RecordingTrace(Trace):
             else:
                 out = elementwise(primitive, *values)
         except (ValueError, TypeError) as error:
-            clearer = explained(primitive, tuple(values), {}, error)
-            if clearer is None:
-                raise
-            try:
-                raise clearer from error
-            finally:
-                del clearer
+            raise_clearer(primitive, values, {}, error)
+            raise
         if primitive.jvp is nondifferentiable:
             return out
         if not has_parent:
@@ -150,12 +157,6 @@ class RecordingTrace(Trace):
             self, out, Node(primitive, _NO_PARAMS, saved, tuple(parents), shape, dtype, source)
         )
 
-    def lift(self, value: Any) -> RecordingTracer:
-        """A tracer of this trace for a constant."""
-        if type(value) is RecordingTracer and value._trace is self:
-            return value
-        return RecordingTracer(self, value, None)
-
     def update_in_place(self, x: RecordingTracer, v: Any, index: BasicIndex) -> bool:
         """Write into the array of a tracer if nothing else can see it; whether it was done.
 
@@ -181,7 +182,7 @@ class RecordingTrace(Trace):
                 None if x._node is not None else zeros(ShapedArray(value.shape, value.dtype)),
                 None if v_node is not None else value.dtype.type(0),
             )
-            x._node = Node(
+            x._node = Node(  # type: ignore[misc]  # another name of a slot
                 slice_update_p, {"index": index}, saved, (x._node, v_node),
                 value.shape, value.dtype, self._source(),
             )  # fmt: skip
@@ -193,15 +194,7 @@ class RecordingTrace(Trace):
         """Evaluate an operation and record it."""
         if primitive.elementwise is not None and not params:
             return (self.elementwise(primitive, operands),)
-        values = []
-        parents = []
-        for operand in operands:
-            if type(operand) is RecordingTracer and operand._trace is self:
-                values.append(operand._value)
-                parents.append(operand._node)
-            else:
-                values.append(operand)
-                parents.append(None)
+        values, parents = self.taken_apart(operands)
         try:
             outs, nodes = record(
                 primitive,
@@ -213,13 +206,8 @@ class RecordingTrace(Trace):
                 self.keep,
             )
         except (ValueError, TypeError, IndexError) as error:
-            clearer = explained(primitive, tuple(values), params, error)
-            if clearer is None:
-                raise
-            try:
-                raise clearer from error
-            finally:
-                del clearer
+            raise_clearer(primitive, values, params, error)
+            raise
         if primitive is slice_p:
             outs = (detached(outs[0], values[0]),)
         if len(outs) == 1:
@@ -253,53 +241,3 @@ def has_same_bits(first: Any, second: Any) -> bool:
 _SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
 _FLOAT = WEAK_DTYPES[float]
 _NO_PARAMS: Mapping[str, Any] = {}
-
-
-class RecordingTracer(Tracer):
-    """Stand-in for an array that has its value and the node of its derivative."""
-
-    __slots__ = ("_node", "_value")
-    _trace: RecordingTrace
-
-    def __init__(self, trace: RecordingTrace, value: Any, node: Node | None) -> None:
-        self._trace = trace
-        self._value = value
-        self._node = node
-        self._alias = None
-
-    @property
-    def aval(self) -> ShapedArray:
-        """Shape and dtype."""
-        return aval_of(self._value)  # type: ignore[return-value]  # a tape only inside loops
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents."""
-        try:
-            return self._value.shape  # type: ignore[no-any-return]  # extents
-        except AttributeError:
-            return ()
-
-    @property
-    def dtype(self) -> np.dtype:
-        """NumPy dtype."""
-        value = self._value
-        return value.dtype if type(value) is np.ndarray else dtype_of(value)
-
-    def _rebind(self, other: RecordingTracer) -> None:
-        self._value = laid_out(other._value, self._value)
-        self._node = other._node
-
-    def _twin(self) -> RecordingTracer:
-        return RecordingTracer(self._trace, self._value, self._node)
-
-    def _describe(self) -> str:
-        return f"a traced value of type {self.aval}"
-
-    def _concrete(self, what: str) -> Any:
-        """The value, for Python control flow; conversions that lose the derivative raise."""
-        return concrete_value(self, self._value, what)
-
-    def __repr__(self) -> str:
-        """``Traced<f64[3]>([1. 2. 3.])``."""
-        return f"Traced<{self.aval}>({self._value!r})"

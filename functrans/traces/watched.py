@@ -13,8 +13,8 @@ from typing import Any
 
 from functrans.ir.primitive import Primitive
 from functrans.state import current_config
-from functrans.traces.pushing import PushingTrace, PushingTracer
-from functrans.traces.recording import RecordingTrace, RecordingTracer
+from functrans.traces.pushing import PushingTrace
+from functrans.traces.recording import RecordingTrace
 
 
 class _WatchedRecording(RecordingTrace):
@@ -46,8 +46,8 @@ class _WatchedRecording(RecordingTrace):
     ) -> None:
         watch = current_config.get().nan_watch
         if watch is not None:
-            values = [x._value if _is_own(x, self) else x for x in operands]
-            results = [x._value if _is_own(x, self) else x for x in outs]
+            values, _ = self.taken_apart(operands)
+            results, _ = self.taken_apart(outs)
             watch.operation(primitive, values, params, results)
 
 
@@ -63,17 +63,11 @@ class _WatchedPushing(PushingTrace):
         outs = super().process(primitive, operands, params)
         watch = current_config.get().nan_watch
         if watch is not None:
-            values = [x._value if _is_own(x, self) else x for x in operands]
-            dots = [x._tangent if _is_own(x, self) else None for x in operands]
-            results = [x._value if _is_own(x, self) else x for x in outs]
+            values, dots = self.taken_apart(operands)
+            results, out_dots = self.taken_apart(outs)
             watch.operation(primitive, values, params, results)
-            out_dots = [x._tangent if _is_own(x, self) else None for x in outs]
             watch.tangents(primitive, values, dots, params, out_dots)
         return outs
-
-
-def _is_own(value: Any, trace: Any) -> bool:
-    return type(value) in (RecordingTracer, PushingTracer) and value._trace is trace
 
 
 def recording_trace(label: str) -> RecordingTrace:

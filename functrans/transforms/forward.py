@@ -124,11 +124,9 @@ def push_call(
         out_tangents: list[Any] = []
         constants: list[Any] = []  # which may be the caller's arrays
         for i, out in enumerate(map(standing, outs)):
-            if type(out) is PushingTracer and out._trace is trace:
-                value, tangent = out._value, out._tangent
-            else:
+            value, tangent = trace.split(out)
+            if value is out:
                 value = result_leaf(out, label, result, i)
-                tangent = None
             out_values.append(value)
             if tangent is None:
                 constants.append(value)

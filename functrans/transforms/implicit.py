@@ -352,10 +352,8 @@ class _ImplicitCall(JvpCall):
         with tracing(trace, [*values, *(t for t in tangents if t is not None)]):
             outs = fun([PushingTracer(trace, x, t) for x, t in zip(values, tangents, strict=True)])
         return [
-            out._tangent
-            if type(out) is PushingTracer and out._trace is trace and out._tangent is not None
-            else np.zeros(shape_of(out), dtype_of(out))
-            for out in outs
+            np.zeros(shape_of(out), dtype_of(out)) if tangent is None else tangent
+            for out, tangent in zip(outs, trace.taken_apart(outs)[1], strict=True)
         ]
 
     def _check_real(self, i: int, leaf: Any) -> None:

@@ -388,9 +388,9 @@ def _laplacian_program(
                 value if tower is None else TowerTracer(trace, value, tower)
                 for value, tower in zip(args[:n], towers, strict=True)
             ]
-            pairs = [trace.split(out) for out in evaluate(jaxpr, tracers)]
-        out_kinds.extend(_kind(tower) for _, tower in pairs)
-        return [value for value, _ in pairs] + [p for _, tower in pairs for p in _parts(tower)]
+            values, towers = trace.taken_apart(evaluate(jaxpr, tracers))
+        out_kinds.extend(map(_kind, towers))
+        return values + [part for tower in towers for part in _parts(tower)]
 
     avals: list[Any] = list(jaxpr.in_avals)
     avals.extend(aval_of(w) for w in weights if w is not None)
@@ -435,9 +435,7 @@ class _SecondDerivatives:
             if slope is not None:
                 out = PushingTracer(trace, out, slope)
             result = self.partials[i](1.0, *operands, out)
-            if type(result) is not PushingTracer or result._trace is not trace:
-                return None
-            return result._tangent
+            return trace.split(result)[1]
 
     def _partial(self, j: int) -> Any:
         """The first derivative by an operand, of the shape of the result."""

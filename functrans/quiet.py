@@ -1,12 +1,12 @@
-"""Floating-point conditions without NumPy's warnings: torch reports none of them.
+"""Floating-point conditions without NumPy's warnings.
 
-Here: ``quietly``, with which imperative operations are evaluated. Not here: the backward pass,
-which is one block of ``np.errstate`` (``autograd.engine``).
+Here: ``quietly``, with which derivatives are evaluated, and all imperative operations, since torch
+reports no condition.
 
 NumPy keeps its error state in a context variable. ``np.errstate`` builds a new state at every
 entry, which takes as long as a small operation; here one state is built once and set by token.
 
-Layer: ``autograd``. Reference: NumPy 2 release notes, floating-point error handling.
+Layer: ``quiet``. Reference: NumPy 2 release notes, floating-point error handling.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _error_state() -> tuple[contextvars.ContextVar[Any], Any] | None:
 _FOUND = _error_state()
 
 
-def _by_errstate(function: Callable[..., Any], *args: Any) -> Any:
+def _by_errstate(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with np.errstate(all="ignore"):
-        return function(*args)
+        return function(*args, **kwargs)
 
 
-def _by_token(function: Callable[..., Any], *args: Any) -> Any:
+def _by_token(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A function of arguments, evaluated without NumPy's warnings.
 
     Example:
@@ -45,7 +45,7 @@ def _by_token(function: Callable[..., Any], *args: Any) -> Any:
     """
     token = _set(_STATE)
     try:
-        return function(*args)
+        return function(*args, **kwargs)
     finally:
         _reset(token)
 
