@@ -14,7 +14,7 @@ import functrans.control.reroll as reroll_module
 import functrans.numpy as fnp
 import functrans.passes.batch as batch_module
 import functrans.passes.simplify as simplify_module
-from functrans.autograd import closing, func, tensor
+from functrans.autograd import closing, func, grad, tensor
 from functrans.autograd.anomaly import set_detect_anomaly
 from functrans.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from functrans.autograd.hooks import add_hook
@@ -262,3 +262,25 @@ def test_a_batch_of_a_function_with_hooks_takes_them_along(annotated: Any) -> No
         assert_allclose(got, [x.numpy() for x in expected])
     assert annotated["batch"]
     assert "{tensor hook double}" in run.lower(values).as_text()
+
+
+# slices that are pulled back in place ------------------------------------------------------------
+
+
+def test_gradients_that_hooks_and_retain_grad_keep_are_not_written_to_later() -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    y = x * 2
+    y.retain_grad()
+    kept: list[Any] = []
+    y.register_hook(lambda g: kept.append((g, g.clone())))
+    z = y * 1
+    z[0] = y[1] * y[2]
+    (captured,) = grad(sum(z[i] * y[i] for i in range(3)), z, retain_graph=True)
+    before = captured.clone()
+    sum(z[i] * y[i] for i in range(3)).backward()
+    (gradient, copy) = kept[-1]
+    assert_allclose(gradient, copy)
+    assert_allclose(captured, before)
+    assert_allclose(y.grad, gradient)
+    assert_allclose(x.grad, y.grad * 2)
+    assert_allclose(y.grad, [4.0 * 6.0, 2 * 4.0 + 2.0 * 6.0, 2.0 * 4.0 + 2 * 6.0])
