@@ -20,7 +20,7 @@ _PLACES = {
     "jaxpr_methods": ("functrans.tables", "jaxpr_methods"),
     "needs_twin": ("functrans.plain.decide", "needs_twin"),
     "operator_table": ("functrans.operators", "operator_table"),
-    "primitives": ("functrans.tables", "PRIMITIVES"),
+    "primitives": ("functrans.tables", "BY_NAME"),
     "records": ("functrans.tables", "RECORDS"),
     "scan": ("functrans.control.scanning", "scan"),
     "scipy_names": ("functrans.plain", "scipy_names"),

@@ -19,7 +19,7 @@ from functrans.passes.pages import to_html
 from functrans.primitives import table as first_order
 from functrans.primitives.slicing import BasicIndex
 
-PRIMITIVES = {p.name: p for p in (*first_order.PRIMITIVES, *control.PRIMITIVES)}
+BY_NAME = {p.name: p for p in (*first_order.PRIMITIVES, *control.PRIMITIVES)}
 """All primitives by name, as files and hashes know them; no two have one name."""
 
 RECORDS = {record.__name__: record for record in (BasicIndex,)}

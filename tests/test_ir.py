@@ -60,7 +60,7 @@ opaque_p = Primitive(
 @pytest.fixture
 def _known_primitives(monkeypatch):
     for primitive in (call_p, opaque_p):
-        monkeypatch.setitem(tables.PRIMITIVES, primitive.name, primitive)
+        monkeypatch.setitem(tables.BY_NAME, primitive.name, primitive)
 
 
 def staged(fun, *avals, **options):
@@ -244,8 +244,8 @@ def test_dot_has_a_node_per_equation_and_a_cluster_per_subprogram():
 
 def test_primitives_have_names_of_their_own():
     found = [*first_order.PRIMITIVES, *control.PRIMITIVES]
-    assert len(tables.PRIMITIVES) == len(found)
-    assert all(tables.PRIMITIVES[p.name] is p for p in found)
+    assert len(tables.BY_NAME) == len(found)
+    assert all(tables.BY_NAME[p.name] is p for p in found)
 
 
 def test_check_accepts_staged_programs():

@@ -446,19 +446,15 @@ def _tanh_slope(x: Any, y: Any) -> Any:
 sin_p: Primitive = unary("sin", np.sin, lambda t, x, y: t * cos(x), "x", cost=15)
 cos_p: Primitive = unary("cos", np.cos, lambda t, x, y: -t * sin(x), "x", cost=15)
 tan_p: Primitive = unary("tan", np.tan, lambda t, x, y: t * (1 + y * y), "y", cost=15)
-arcsin_p: Primitive = unary(
-    "arcsin", np.arcsin, lambda t, x, y: mul_strong_zero(t, 1 / _circle_root(x)), "x", cost=15
-)
-arccos_p: Primitive = unary(
-    "arccos", np.arccos, lambda t, x, y: mul_strong_zero(t, -1 / _circle_root(x)), "x", cost=15
-)
+arcsin_p: Primitive = unary("arcsin", np.arcsin, lambda t, x, y: t / _circle_root(x), "x", cost=15)
+arccos_p: Primitive = unary("arccos", np.arccos, lambda t, x, y: -t / _circle_root(x), "x", cost=15)
 arctan_p: Primitive = unary("arctan", np.arctan, lambda t, x, y: t / (1 + x * x), "x", cost=15)
 sinh_p: Primitive = unary("sinh", np.sinh, lambda t, x, y: t * cosh(x), "x", cost=15)
 cosh_p: Primitive = unary("cosh", np.cosh, lambda t, x, y: t * sinh(x), "x", cost=15)
 tanh_p: Primitive = unary("tanh", np.tanh, lambda t, x, y: t * _tanh_slope(x, y), "xy", cost=15)
 arcsinh_p: Primitive = unary("arcsinh", np.arcsinh, lambda t, x, y: t / _sum_root(x), "x", cost=15)
 arccosh_p: Primitive = unary(
-    "arccosh", np.arccosh, lambda t, x, y: mul_strong_zero(t, 1 / _difference_root(x)), "x", cost=15
+    "arccosh", np.arccosh, lambda t, x, y: t / _difference_root(x), "x", cost=15
 )
 arctanh_p: Primitive = unary(
     "arctanh", np.arctanh, lambda t, x, y: t / circle_square(x), "x", cost=15
