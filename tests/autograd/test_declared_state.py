@@ -301,6 +301,18 @@ def _calls(jitted: Scene, eager: Scene, step: Any, count: int) -> None:
         _assert_same(jitted, eager)
 
 
+def _assert_counts(
+    jitted: Scene, eager: Scene, step: Any, change: str | None, calls_before: int
+) -> None:
+    """The calls after a change of both scenes do the same, by few programs."""
+    _calls(jitted, eager, step, calls_before)
+    for each in (jitted, eager):
+        if change is not None:
+            each.changes[change]()
+    _calls(jitted, eager, step, 3)
+    assert step.cache_size <= 5
+
+
 @pytest.mark.parametrize("calls_before", [0, 1, 3])
 @pytest.mark.parametrize(("scene", "change"), CASES)
 def test_what_changes_counts_in_the_next_call(
@@ -308,12 +320,7 @@ def test_what_changes_counts_in_the_next_call(
 ) -> None:
     jitted, eager = scene(), scene()
     step = ft.jit(jitted.step, state=jitted.state)
-    _calls(jitted, eager, step, calls_before)
-    for each in (jitted, eager):
-        if change is not None:
-            each.changes[change]()
-    _calls(jitted, eager, step, 3)
-    assert step.cache_size <= 5
+    _assert_counts(jitted, eager, step, change, calls_before)
 
 
 @pytest.mark.parametrize("calls_before", [0, 1, 3])
@@ -326,12 +333,7 @@ def test_what_changes_in_modules_and_optimizers_counts_without_a_declaration(
     monkeypatch.setattr(Scaled, "counts", False)
     jitted, eager = scene(), scene()
     step = ft.jit(jitted.step)
-    _calls(jitted, eager, step, calls_before)
-    for each in (jitted, eager):
-        if change is not None:
-            each.changes[change]()
-    _calls(jitted, eager, step, 3)
-    assert step.cache_size <= 5
+    _assert_counts(jitted, eager, step, change, calls_before)
 
 
 @pytest.mark.parametrize("calls_before", [0, 1, 3])
