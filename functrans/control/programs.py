@@ -67,12 +67,8 @@ def derivation(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concate
 
     @wraps(function)
     def known(jaxpr: Jaxpr, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        table = _derived(jaxpr)
-        key = (function, current_config.get().safe_where, args, *kwargs.items())
-        value: Any = table.get(key, table)
-        if value is table:
-            value = table[key] = function(jaxpr, *args, **kwargs)
-        return value  # type: ignore[no-any-return]  # it is what was made
+        key = (function, args, *kwargs.items())
+        return derived(jaxpr, key, lambda: function(jaxpr, *args, **kwargs))
 
     return known
 
