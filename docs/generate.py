@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from functrans.compat.torch import not_offered as torch_names
-from functrans.control import table as control
 from functrans.conventions import KINKS
-from functrans.emitter.math import BOUNDS
-from functrans.ir.lowering import (
+from functrans.core.lowering import (
     Expansion,
     IndexMap,
     Pointwise,
@@ -27,8 +25,10 @@ from functrans.ir.lowering import (
     Routine,
     Structured,
 )
-from functrans.ir.primitive import Marker, Primitive
+from functrans.core.primitive import Marker, Primitive
+from functrans.emitter.math import BOUNDS
 from functrans.primitives import table as first_order
+from functrans.tables import HIGHER_ORDER
 
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "functrans"
@@ -126,20 +126,18 @@ def _lowering(primitive: Primitive) -> str:
     return ", ".join(parts)
 
 
-def _files(packages: Sequence[str]) -> dict[str, str]:
-    """Primitive name to the file that defines its record, first package first."""
-    found: dict[str, str] = {}
-    for package in packages:
-        for path in sorted((PACKAGE / package).glob("*.py")):
-            for name in _RECORD.findall(path.read_text(encoding="utf-8")):
-                local = path.name if package == packages[0] else f"../{package}/{path.name}"
-                found.setdefault(name, local)
-    return found
+def _files(root: Path) -> dict[str, str]:
+    """Primitive name to the file that defines its record, relative to a folder."""
+    return {
+        name: path.relative_to(root).as_posix()
+        for path in sorted(root.rglob("*.py"))
+        for name in _RECORD.findall(path.read_text(encoding="utf-8"))
+    }
 
 
-def _table_of(primitives: Sequence[Primitive], *packages: str) -> list[str]:
+def _table_of(primitives: Sequence[Primitive], root: Path) -> list[str]:
     """One row per primitive, by name."""
-    files = _files(packages)
+    files = _files(root)
     lines = [
         "| primitive | file | derivative | transpose | compiled as | notes |",
         "|---|---|---|---|---|---|",
@@ -169,12 +167,12 @@ def primitives_page() -> str:
         "[the page on the compiler](compiler.md) explains; cost is counted in additions. What is",
         "not compiled is evaluated by NumPy between two native parts of the program.",
         "",
-        *_table_of(first_order.PRIMITIVES, "primitives"),
+        *_table_of(first_order.PRIMITIVES, PACKAGE / "primitives"),
         "",
-        "Primitives whose rules run a pass: control flow, calls, callbacks, collectives. Their",
-        "records are in `functrans/control/`.",
+        "Primitives whose rules run a pass: control flow, calls, callbacks, collectives, solvers;",
+        "files are relative to `functrans/`.",
         "",
-        *_table_of(control.PRIMITIVES, "control", "passes"),
+        *_table_of(HIGHER_ORDER, PACKAGE),
         "",
     ]
     return "\n".join(lines)

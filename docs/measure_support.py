@@ -29,11 +29,11 @@ TESTS = DOCS.parent / "tests"
 sys.path[:0] = [str(DOCS.parent), str(TESTS), str(TESTS / "numpy"), str(TESTS / "scipy")]
 
 import functrans as ft  # noqa: E402  # beside the tests, found through the line above
-from functrans.ir.jaxpr import Jaxpr, subjaxprs  # noqa: E402
-from functrans.ir.lowering import Routine  # noqa: E402
+from functrans.core.dispatch import Tracer  # noqa: E402
+from functrans.core.jaxpr import Jaxpr, subjaxprs  # noqa: E402
+from functrans.core.lowering import Routine  # noqa: E402
 from functrans.numpy.tables import MODULES  # noqa: E402
 from functrans.numpy.ufuncs import UFUNCS  # noqa: E402
-from functrans.trace import Tracer  # noqa: E402
 
 NUMPY = (
     "numpy",

@@ -36,42 +36,46 @@ if TYPE_CHECKING:
     from functrans.autograd import tensor as tensor
     from functrans.compiler.threads import get_num_threads as get_num_threads
     from functrans.compiler.threads import set_num_threads as set_num_threads
-    from functrans.control.caches import cache_statistics as cache_statistics
-    from functrans.control.caches import clear_caches as clear_caches
     from functrans.control.callbacks import io_callback as io_callback
     from functrans.control.callbacks import pure_callback as pure_callback
     from functrans.control.checkpoint import checkpoint as checkpoint
     from functrans.control.checkpoint import checkpoint_name as checkpoint_name
     from functrans.control.checkpoint import checkpoint_policies as checkpoint_policies
     from functrans.control.checkpoint import remat as remat
-    from functrans.control.custom_root import custom_root as custom_root
     from functrans.control.custom_rules import custom_gradient as custom_gradient
     from functrans.control.custom_rules import custom_jvp as custom_jvp
     from functrans.control.custom_rules import custom_vjp as custom_vjp
     from functrans.control.custom_rules import stop_gradient as stop_gradient
-    from functrans.control.external import external as external
-    from functrans.control.jit import disable_jit as disable_jit
-    from functrans.control.jit import jit as jit
-    from functrans.control.linear_solve import custom_linear_solve as custom_linear_solve
-    from functrans.control.watching import debug_nans as debug_nans
+    from functrans.core.arguments import ShapeDtypeStruct as ShapeDtypeStruct
+    from functrans.core.jaxpr import Jaxpr as Jaxpr
+    from functrans.core.state import config as config
+    from functrans.core.state import named_scope as named_scope
+    from functrans.debugging.watching import debug_nans as debug_nans
+    from functrans.higher.gauss_newton import ggn as ggn
+    from functrans.higher.jet import jet as jet
+    from functrans.higher.jet import nth_derivative as nth_derivative
+    from functrans.higher.laplacian import forward_laplacian as forward_laplacian
+    from functrans.higher.laplacian import laplacian as laplacian
+    from functrans.higher.operators import hessian_operator as hessian_operator
+    from functrans.higher.operators import jacobian_operator as jacobian_operator
     from functrans.ir.check import check_jaxpr as check_jaxpr
-    from functrans.ir.jaxpr import Jaxpr as Jaxpr
+    from functrans.jitted.caches import cache_statistics as cache_statistics
+    from functrans.jitted.caches import clear_caches as clear_caches
+    from functrans.jitted.jit import disable_jit as disable_jit
+    from functrans.jitted.jit import jit as jit
     from functrans.plain.explain import explain_names as explain_names
+    from functrans.solvers.custom_root import custom_root as custom_root
+    from functrans.solvers.external import external as external
+    from functrans.solvers.implicit import fixed_point as fixed_point
+    from functrans.solvers.implicit import implicit_diff as implicit_diff
+    from functrans.solvers.linear_solve import custom_linear_solve as custom_linear_solve
     from functrans.sparse.api import sparse_hessian as sparse_hessian
     from functrans.sparse.api import sparse_jacobian as sparse_jacobian
     from functrans.sparse.pattern import sparsity_pattern as sparsity_pattern
-    from functrans.state import config as config
-    from functrans.state import named_scope as named_scope
     from functrans.testing import check_grads as check_grads
-    from functrans.transforms.arguments import ShapeDtypeStruct as ShapeDtypeStruct
     from functrans.transforms.forward import jvp as jvp
     from functrans.transforms.forward import linear_transpose as linear_transpose
     from functrans.transforms.forward import linearize as linearize
-    from functrans.transforms.gauss_newton import ggn as ggn
-    from functrans.transforms.higher import hessian_operator as hessian_operator
-    from functrans.transforms.higher import jacobian_operator as jacobian_operator
-    from functrans.transforms.implicit import fixed_point as fixed_point
-    from functrans.transforms.implicit import implicit_diff as implicit_diff
     from functrans.transforms.inspect import eval_jaxpr as eval_jaxpr
     from functrans.transforms.inspect import eval_shape as eval_shape
     from functrans.transforms.inspect import make_jaxpr as make_jaxpr
@@ -80,16 +84,12 @@ if TYPE_CHECKING:
     from functrans.transforms.jacobian import jacfwd as jacfwd
     from functrans.transforms.jacobian import jacobian as jacobian
     from functrans.transforms.jacobian import jacrev as jacrev
-    from functrans.transforms.laplacian import forward_laplacian as forward_laplacian
-    from functrans.transforms.laplacian import laplacian as laplacian
     from functrans.transforms.products import hvp as hvp
     from functrans.transforms.products import vhp as vhp
     from functrans.transforms.residuals import residuals as residuals
     from functrans.transforms.reverse import grad as grad
     from functrans.transforms.reverse import value_and_grad as value_and_grad
     from functrans.transforms.reverse import vjp as vjp
-    from functrans.transforms.taylor import jet as jet
-    from functrans.transforms.taylor import nth_derivative as nth_derivative
     from functrans.transforms.vectorize import vmap as vmap
     from functrans.tree import FLOAT0 as float0  # noqa: F401, N811  # JAX's name
 

@@ -2,7 +2,7 @@
 
 Here: the error of ``Tracer.__array__``. It looks at the call that asked: of a function of SciPy it
 names the one of ``functrans.scipy``, of a function of NumPy the recipe that fits. Not here: when it
-is raised (``operators``), NumPy functions that dispatch and are refused (``numpy.tables``).
+is raised (``arrays.operators``), NumPy functions that dispatch and are refused (``numpy.tables``).
 ``deferred`` imports this module when the error is raised.
 
 Layer: last.
@@ -20,8 +20,8 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from functrans import scipy as traced_scipy
+from functrans.core.source import here
 from functrans.errors import ConcretizationError
-from functrans.ir.source import here
 
 _FOREIGN = (
     "make it one operation with ft.external(f, out_like), which takes a derivative rule or finite "

@@ -3,7 +3,7 @@
 Here: records of primitives with their families and kinds of lowering, programs and their parts,
 ``bind``, and the passes as functions of programs: ``stage``, ``evaluate``, ``simplify``,
 ``jvp_jaxpr``, ``linearize_jaxpr``, ``transpose_jaxpr``, ``batch_jaxpr``. Not here: what they are
-(``ir``, ``primitives.family``, ``control.programs``), and the transforms of functions.
+(``ir``, ``primitives.family``, ``passes.programs``), and the transforms of functions.
 
 A program comes from ``functrans.make_jaxpr(f)(*args)`` or from ``stage``. A pass takes one and
 returns another of the kind that ``functrans.check_jaxpr`` accepts, so that passes compose. Programs
@@ -18,35 +18,37 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans import staging
-from functrans.control import programs
+from functrans.core.arguments import check_argnums, check_callable, name_of, result_leaf
+from functrans.core.avals import ShapedArray as ShapedArray
+from functrans.core.avals import Zero as Zero
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import aval_of as aval_of
+from functrans.core.dispatch import bind as bind
+from functrans.core.jaxpr import Atom as Atom
+from functrans.core.jaxpr import Equation as Equation
+from functrans.core.jaxpr import Jaxpr as Jaxpr
+from functrans.core.jaxpr import Literal as Literal
+from functrans.core.jaxpr import Var as Var
+from functrans.core.jaxpr import subjaxprs as subjaxprs
+from functrans.core.lowering import Expansion as Expansion
+from functrans.core.lowering import IndexMap as IndexMap
+from functrans.core.lowering import Pointwise as Pointwise
+from functrans.core.lowering import Read as Read
+from functrans.core.lowering import Reduction as Reduction
+from functrans.core.lowering import Routine as Routine
+from functrans.core.lowering import Structured as Structured
+from functrans.core.primitive import Joint as Joint
+from functrans.core.primitive import LinearOperand as LinearOperand
+from functrans.core.primitive import Primitive as Primitive
+from functrans.core.primitive import Work as Work
+from functrans.core.primitive import is_linear as is_linear
+from functrans.core.primitive import linear as linear
+from functrans.core.primitive import multilinear as multilinear
+from functrans.core.primitive import nondifferentiable as nondifferentiable
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import ShapedArray as ShapedArray
-from functrans.ir.avals import Zero as Zero
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.jaxpr import Atom as Atom
-from functrans.ir.jaxpr import Equation as Equation
-from functrans.ir.jaxpr import Jaxpr as Jaxpr
-from functrans.ir.jaxpr import Literal as Literal
-from functrans.ir.jaxpr import Var as Var
-from functrans.ir.jaxpr import subjaxprs as subjaxprs
-from functrans.ir.lowering import Expansion as Expansion
-from functrans.ir.lowering import IndexMap as IndexMap
-from functrans.ir.lowering import Pointwise as Pointwise
-from functrans.ir.lowering import Read as Read
-from functrans.ir.lowering import Reduction as Reduction
-from functrans.ir.lowering import Routine as Routine
-from functrans.ir.lowering import Structured as Structured
-from functrans.ir.primitive import Joint as Joint
-from functrans.ir.primitive import LinearOperand as LinearOperand
-from functrans.ir.primitive import Primitive as Primitive
-from functrans.ir.primitive import Work as Work
-from functrans.ir.primitive import is_linear as is_linear
-from functrans.ir.primitive import linear as linear
-from functrans.ir.primitive import multilinear as multilinear
-from functrans.ir.primitive import nondifferentiable as nondifferentiable
 from functrans.namespaces import listing as _listing
 from functrans.passes import evaluate as evaluation
+from functrans.passes import programs, staging
 from functrans.passes import simplify as simplification
 from functrans.passes.cotangents import zeros
 from functrans.passes.nodes import LinearProgram as LinearProgram
@@ -57,9 +59,6 @@ from functrans.primitives.family import elementwise_primitive as elementwise_pri
 from functrans.primitives.family import ternary as ternary
 from functrans.primitives.family import unary as unary
 from functrans.primitives.family import user_function as user_function
-from functrans.trace import aval_of as aval_of
-from functrans.trace import bind as bind
-from functrans.transforms.arguments import check_argnums, check_callable, name_of, result_leaf
 from functrans.transforms.inspect import run_program
 
 Positions = int | Sequence[int] | None

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.core.arguments import canonical, leaf_description, own_array
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
-from functrans.trace import Tracer, dtype_of, shape_of
-from functrans.transforms.arguments import canonical, leaf_description, own_array
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:

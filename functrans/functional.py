@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import NonDifferentiableError, ShapeError
-from functrans.ir.source import here
-from functrans.namespaces import listing as _listing
-from functrans.passes.nodes import Node
-from functrans.passes.pullback import pull_back
-from functrans.trace import aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     check_callable,
     differentiable_leaf,
     name_of,
     own_array,
     own_arrays,
 )
+from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.source import here
+from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.namespaces import listing as _listing
+from functrans.passes.nodes import Node
+from functrans.passes.pullback import pull_back
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.forward import push_call

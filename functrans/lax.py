@@ -15,9 +15,7 @@ from functrans.control.collectives import pmax as pmax
 from functrans.control.collectives import pmean as pmean
 from functrans.control.collectives import pmin as pmin
 from functrans.control.collectives import psum as psum
-from functrans.control.custom_root import custom_root as custom_root
 from functrans.control.custom_rules import stop_gradient as stop_gradient
-from functrans.control.linear_solve import custom_linear_solve as custom_linear_solve
 from functrans.control.scanning import associative_scan as associative_scan
 from functrans.control.scanning import fori_loop as fori_loop
 from functrans.control.scanning import map as map
@@ -28,6 +26,8 @@ from functrans.namespaces import listing as _listing
 from functrans.primitives.dynamic_slicing import dynamic_slice as dynamic_slice
 from functrans.primitives.dynamic_slicing import dynamic_update_slice as dynamic_update_slice
 from functrans.primitives.sorting import top_k as top_k
+from functrans.solvers.custom_root import custom_root as custom_root
+from functrans.solvers.linear_solve import custom_linear_solve as custom_linear_solve
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)

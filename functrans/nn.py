@@ -2,8 +2,8 @@
 
 Here: activation functions, ``softmax`` and ``log_softmax``, ``standardize``, ``one_hot``. They take
 what the functions of ``functrans.numpy`` take: traced and plain arrays, lists, numbers. Not here:
-formulas that other namespaces share (``primitives.activations``, ``primitives.special``), layers
-with weights (``functrans.compat.torch.nn``).
+formulas that other namespaces share (``primitives.activations``, ``primitives.special.functions``),
+layers with weights (``functrans.compat.torch.nn``).
 
 Integers become float64, except where NumPy keeps them (``relu``, ``relu6``, ``hard_tanh``: they
 select and limit). Values and derivatives are accurate far out, where the textbook's formulas cancel
@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.numpy import means
 from functrans.numpy.common import as_array, as_operand, axes_of, axis_of, inexact
 from functrans.primitives import activations, complex_parts, movement
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
+from functrans.primitives.special import functions as sf
 from functrans.primitives.structural import cast, moveaxis
 from functrans.primitives.torch_elementwise import expm1_below
 from functrans.scipy.special import logsumexp as logsumexp
 from functrans.scipy.special_common import as_floating
-from functrans.trace import dtype_of, shape_of
 
 _SELU_ALPHA = 1.6732632423543772848
 _SELU_SCALE = 1.0507009873554804934

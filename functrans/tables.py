@@ -11,15 +11,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from functrans.control import table as control
+from functrans.control import (
+    branches,
+    callbacks,
+    checkpoint,
+    collectives,
+    custom_calls,
+    loops,
+    native,
+    revolve,
+    while_loop,
+)
+from functrans.debugging.costs import program_cost
+from functrans.debugging.pages import to_html
 from functrans.ir.printing import pretty, to_dot
 from functrans.ir.serialize import load, reduce, save, structural_hash
-from functrans.passes.costs import program_cost
-from functrans.passes.pages import to_html
+from functrans.jitted import guards
+from functrans.passes import remat
 from functrans.primitives import table as first_order
 from functrans.primitives.slicing import BasicIndex
+from functrans.solvers import external, linear_solve
 
-BY_NAME = {p.name: p for p in (*first_order.PRIMITIVES, *control.PRIMITIVES)}
+HIGHER_ORDER = (
+    *native.PRIMITIVES,
+    *branches.PRIMITIVES,
+    *loops.PRIMITIVES,
+    *while_loop.PRIMITIVES,
+    *revolve.PRIMITIVES,
+    *custom_calls.PRIMITIVES,
+    *linear_solve.PRIMITIVES,
+    *remat.PRIMITIVES,
+    *checkpoint.PRIMITIVES,
+    *callbacks.PRIMITIVES,
+    *external.PRIMITIVES,
+    *collectives.PRIMITIVES,
+    *guards.PRIMITIVES,
+)
+"""All primitives whose rules run a pass; the others are listed in ``primitives.table``."""
+
+BY_NAME = {p.name: p for p in (*first_order.PRIMITIVES, *HIGHER_ORDER)}
 """All primitives by name, as files and hashes know them; no two have one name."""
 
 RECORDS = {record.__name__: record for record in (BasicIndex,)}

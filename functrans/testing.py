@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.core.arguments import name_of, traced_form
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import is_differentiable_dtype
 from functrans.namespaces import listing as _listing
-from functrans.trace import aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import name_of, traced_form
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import vjp
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from functrans import state
+from functrans.core import state
 
 Test = Callable[..., None]
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, settings
 
 import cases
 import functrans as ft
-from functrans import state
+from functrans.core import state
 
 settings.register_profile(
     "functrans",

@@ -8,10 +8,10 @@ import pytest
 
 import functrans as ft
 from cases import each
+from functrans.core.dispatch import aval_of, bind
+from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.errors import FunctransError
 from functrans.ir.check import check_jaxpr
-from functrans.ir.jaxpr import Equation, Jaxpr, Var
-from functrans.trace import aval_of, bind
 from helpers import evaluated
 from samples import ROWS, Refused, Row, each_sample
 

@@ -17,6 +17,10 @@ import pytest
 
 import functrans as ft
 from functrans import functional
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import bind
+from functrans.core.primitive import Primitive, linear
+from functrans.core.state import open_traces
 from functrans.errors import (
     AliasedWriteError,
     ConcretizationError,
@@ -27,10 +31,6 @@ from functrans.errors import (
     TreeMismatchError,
     UnsupportedOperationError,
 )
-from functrans.ir.avals import ShapedArray
-from functrans.ir.primitive import Primitive, linear
-from functrans.state import open_traces
-from functrans.trace import bind
 
 X = np.array([0.5, -1.0, 2.0])
 BUFFER = np.zeros(3)

@@ -10,8 +10,8 @@ import pytest
 
 import functrans
 from cases import each
+from functrans.core.primitive import Marker, Primitive, linear, multilinear, nondifferentiable
 from functrans.ir.encoding import primitive_named
-from functrans.ir.primitive import Marker, Primitive, linear, multilinear, nondifferentiable
 from samples import NOT_SAMPLED, ROWS
 
 # Markers of passes and of imperative nodes: never bound by a user's function, so that they need no
@@ -64,7 +64,7 @@ def test_every_record_is_listed_by_its_family() -> None:
 
 
 def test_the_tables_list_every_record_once() -> None:
-    listed = (*functrans.primitives.table.PRIMITIVES, *functrans.control.table.PRIMITIVES)
+    listed = (*functrans.primitives.table.PRIMITIVES, *functrans.tables.HIGHER_ORDER)
     assert len(set(map(id, listed))) == len(listed)
     assert {p.name for p in listed} == {p.name for p in ALL}
 

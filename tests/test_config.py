@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.state import Config, current_config
+from functrans.core.state import Config, current_config
 
 X = np.array([0.5, -1.0, 2.0])
 

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.trace import aval_of
+from functrans.core.dispatch import aval_of
 from samples import Row, each_sample
 
 M = np.ones((4, 3))

@@ -14,14 +14,14 @@ import functrans as ft
 from cases import each
 from functrans import functional
 from functrans.compat import torch
+from functrans.core.state import open_traces
 from functrans.errors import NestingError, NonDifferentiableError
 from functrans.passes import pullback
 from functrans.passes.pullback import _derived_pullback, _Params
+from functrans.passes.recording import RecordingTracer
 from functrans.primitives import elementwise as ew
 from functrans.scipy.integrate import odeint
-from functrans.state import open_traces
 from functrans.testing import random_like
-from functrans.traces.recording import RecordingTracer
 from samples import Row, each_sample
 
 X = np.array([0.5, -1.0, 2.0])

@@ -8,7 +8,7 @@ import pytest
 
 import functrans as ft
 from cases import each
-from functrans.ir.jaxpr import Jaxpr, subjaxprs
+from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.testing import random_like
 from samples import Row, Sample, each_row, each_sample
 from samples.row import HALVED, as_dtype

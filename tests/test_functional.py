@@ -8,8 +8,8 @@ import pytest
 
 import functrans as ft
 from functrans import functional
+from functrans.core.state import open_traces
 from functrans.errors import NonDifferentiableError, ShapeError
-from functrans.state import open_traces
 
 X = np.array([0.5, -1.0, 2.0])
 Y = np.array([1.5, 0.25])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cases import each
+from functrans.core.dispatch import aval_of
 from functrans.passes.apart import axis_maps
-from functrans.trace import aval_of
 from helpers import ROUNDING, evaluated
 from samples import ROWS, Row, each_sample
 

@@ -15,27 +15,27 @@ import pytest
 import functrans as ft
 from cases import each
 from functrans import eval_jaxpr, lax, make_jaxpr, tables
-from functrans.control import table as control
+from functrans.core.avals import ShapedArray, Tape
+from functrans.core.dispatch import bind
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.source import SourceLine, resolve
+from functrans.core.state import name_scope
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
 from functrans.ir import parameters
-from functrans.ir.avals import ShapedArray, Tape
 from functrans.ir.check import check_jaxpr, check_same_signature
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.ir.printing import equation_text, letters, line_resolver, pretty, to_dot
 from functrans.ir.serialize import load, save, structural_hash
-from functrans.ir.source import SourceLine, resolve
 from functrans.ir.writing import SavedHook
 from functrans.passes.evaluate import evaluate
+from functrans.passes.staging import stage
 from functrans.primitives import elementwise as ew
 from functrans.primitives import table as first_order
 from functrans.primitives.block_gather import gather_blocks_p
 from functrans.primitives.complex_parts import complex_of
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reduce_sum_p, reshape
-from functrans.staging import stage
-from functrans.state import name_scope
-from functrans.trace import bind
+from functrans.tables import HIGHER_ORDER
 from samples import each_row
 
 F64 = np.dtype(np.float64)
@@ -243,7 +243,7 @@ def test_dot_has_a_node_per_equation_and_a_cluster_per_subprogram():
 
 
 def test_primitives_have_names_of_their_own():
-    found = [*first_order.PRIMITIVES, *control.PRIMITIVES]
+    found = [*first_order.PRIMITIVES, *HIGHER_ORDER]
     assert len(tables.BY_NAME) == len(found)
     assert all(tables.BY_NAME[p.name] is p for p in found)
 

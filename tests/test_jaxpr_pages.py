@@ -9,7 +9,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.ir.jaxpr import subjaxprs
+from functrans.core.jaxpr import subjaxprs
 
 VOID = {"meta", "input", "br"}
 

@@ -13,14 +13,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans as ft
+from functrans.core.jaxpr import subjaxprs
+from functrans.core.source import resolve
 from functrans.errors import (
     ConcretizationError,
     EscapedTracerError,
     ShapeError,
     UnsupportedOperationError,
 )
-from functrans.ir.jaxpr import subjaxprs
-from functrans.ir.source import resolve
 
 X = np.linspace(0.0, 1.0, 5)
 

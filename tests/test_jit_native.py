@@ -581,7 +581,7 @@ def test_methods_of_tracers_may_be_looked_up_by_two_threads_at_once() -> None:
         """
         import numpy as np
         import functrans as ft
-        from functrans.trace import Tracer
+        from functrans.core.dispatch import Tracer
         early = {name: getattr(Tracer, name) for name in ("__array_ufunc__", "__array_function__")}
         load = Tracer.__getattr__
         def f(x):

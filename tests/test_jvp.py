@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 from cases import each
-from functrans.ir.primitive import nondifferentiable
+from functrans.core.primitive import nondifferentiable
 from functrans.testing import central_difference, tolerance_of
 from helpers import assert_close, derivative_tolerance
 from samples import Row, Sample, each_row, each_sample

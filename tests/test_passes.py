@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import bind
+from functrans.core.jaxpr import Jaxpr, Literal
+from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.state import config
 from functrans.errors import FunctransError, JaxprTypeError
-from functrans.ir.avals import ShapedArray
 from functrans.ir.check import check_jaxpr
-from functrans.ir.jaxpr import Jaxpr, Literal
-from functrans.ir.primitive import Primitive, nondifferentiable
 from functrans.passes import simplify as simplify_module
 from functrans.passes.algebra import is_exact_cast
 from functrans.passes.evaluate import evaluate
@@ -26,6 +28,7 @@ from functrans.passes.simplify import (
     simplify_subprograms,
     walk_forward,
 )
+from functrans.passes.staging import stage
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, complex_of, conjugate, imag_p, real, real_p
 from functrans.primitives.movement import reverse
@@ -40,9 +43,6 @@ from functrans.primitives.structural import (
     transpose,
     transpose_p,
 )
-from functrans.staging import stage
-from functrans.state import config
-from functrans.trace import bind
 
 F64 = np.dtype(np.float64)
 VECTOR = ShapedArray((3,), F64)

@@ -10,14 +10,14 @@ import pytest
 import functrans as ft
 from cases import each
 from functrans.control.loops import scan_p
-from functrans.control.reroll import reroll
-from functrans.ir.avals import ShapedArray, aval_of_plain
+from functrans.core.avals import ShapedArray, aval_of_plain
+from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.ir.check import check_jaxpr, check_same_signature
-from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.passes.evaluate import evaluate
-from functrans.passes.periods import encode, find_stretches
 from functrans.passes.simplify import simplify
 from functrans.primitives.elementwise import add_p, multiply_p, sin_p, subtract_p
+from functrans.rerolling.periods import encode, find_stretches
+from functrans.rerolling.rewrite import reroll
 
 Function = Callable[..., Any]
 

@@ -12,8 +12,8 @@ import pytest
 import functrans as ft
 from cases import each
 from functrans import lax
+from functrans.core.dispatch import bind
 from functrans.passes.cotangents import Masked, add_cotangents
-from functrans.trace import bind
 from samples import Row, Sample, each_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the untaken branch computes NaN

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 from cases import each
-from functrans.ir.primitive import linear
+from functrans.core.primitive import linear
 from functrans.testing import central_difference, inner, random_like, tolerance_of
 from helpers import assert_close, derivative_tolerance, rounding_of
 from samples import Row, Sample, each_row, each_sample

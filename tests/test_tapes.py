@@ -8,9 +8,10 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.primitive import LinearOperand
-from functrans.ir.tapes import TapeValue
+from functrans.core.avals import ShapedArray, Tape
+from functrans.core.dispatch import bind
+from functrans.core.primitive import LinearOperand
+from functrans.core.tapes import TapeValue
 from functrans.primitives.tapes import (
     PRIMITIVES,
     empty_tape_p,
@@ -19,7 +20,6 @@ from functrans.primitives.tapes import (
     tape_reshape_p,
     tape_sum_to_p,
 )
-from functrans.trace import bind
 
 
 def _tape(shape: tuple[int, ...], entries: list[Any], is_nested: bool = False) -> TapeValue:

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.core.dispatch import Tracer, tracing
+from functrans.core.state import open_traces
 from functrans.errors import (
     AliasedWriteError,
     ConcretizationError,
@@ -21,10 +23,8 @@ from functrans.errors import (
     ShapeError,
     UnsupportedOperationError,
 )
-from functrans.state import open_traces
-from functrans.trace import Tracer, tracing
-from functrans.traces.common import copy_in_layout
-from functrans.traces.recording import RecordingTrace
+from functrans.passes.recording import RecordingTrace
+from functrans.passes.value_tracers import copy_in_layout
 
 X = np.array([0.5, -1.0, 2.0])
 

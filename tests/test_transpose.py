@@ -13,10 +13,10 @@ import pytest
 import functrans as ft
 from cases import each
 from functrans import lax
-from functrans.ir.avals import Zero, is_differentiable_dtype
-from functrans.ir.primitive import LinearOperand, linear, multilinear
+from functrans.core.avals import Zero, is_differentiable_dtype
+from functrans.core.dispatch import aval_of
+from functrans.core.primitive import LinearOperand, linear, multilinear
 from functrans.testing import inner, random_like
-from functrans.trace import aval_of
 from helpers import rounding_of
 from samples import Row, Sample, each_row, each_sample
 

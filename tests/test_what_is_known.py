@@ -16,13 +16,13 @@ import functrans.autograd as ag
 import functrans.numpy as fnp
 from functrans.autograd import func
 from functrans.compiler.execution import Execution, execution_of
-from functrans.control.caches import counted
-from functrans.control.guards import check_all_paths
-from functrans.control.programs import derived
+from functrans.core.analyses import analysis, remember
+from functrans.debugging.costs import program_cost
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.analyses import analysis, remember
-from functrans.passes.costs import program_cost
+from functrans.jitted.caches import counted
+from functrans.jitted.guards import check_all_paths
 from functrans.passes.evaluate import evaluate, executable, last_uses
+from functrans.passes.programs import derived
 from functrans.passes.simplify import dce, simplify
 
 X = np.arange(1.0, 4.0)

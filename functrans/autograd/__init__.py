@@ -37,7 +37,7 @@ from functrans.autograd.modes import (
     is_multithreading_enabled as is_multithreading_enabled, no_grad as no_grad,
     set_grad_enabled as set_grad_enabled, set_multithreading_enabled as set_multithreading_enabled,
 )  # fmt: skip
-from functrans.autograd.staged import IMPERATIVE as IMPERATIVE
+from functrans.autograd.jitted.staged import IMPERATIVE as IMPERATIVE
 from functrans.autograd.tensors import Tensor as Tensor
 
 # isort: on

@@ -24,16 +24,16 @@ from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import Scope, modes
 from functrans.autograd.nodes import GraphNode
 from functrans.control.callbacks import debug_callback
-from functrans.ir.annotations import ANOMALY_ORIGIN
-from functrans.ir.avals import Zero
-from functrans.ir.source import resolve
+from functrans.core.annotations import ANOMALY_ORIGIN
+from functrans.core.avals import Zero
+from functrans.core.dispatch import Tracer
+from functrans.core.source import resolve
+from functrans.core.state import config, current_config
 from functrans.passes.cotangents import plain
 from functrans.passes.nodes import Node
 from functrans.passes.pullback import pull
 from functrans.passes.pushforward import push
-from functrans.staging import StagingTracer
-from functrans.state import config, current_config
-from functrans.trace import Tracer
+from functrans.passes.staging import StagingTracer
 
 
 class _Anomaly(Scope):

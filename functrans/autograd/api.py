@@ -22,7 +22,7 @@ from functrans.autograd.labels import edge_of
 from functrans.autograd.nodes import GraphNode, LeafNode
 from functrans.autograd.recording import PERMANENT, mark_origin, namespaces, node_of
 from functrans.autograd.tensors import Tensor
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.core.avals import is_differentiable_dtype
 from functrans.passes.nodes import OUTPUT
 from functrans.primitives.structural import cast
 

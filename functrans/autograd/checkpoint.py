@@ -31,8 +31,8 @@ from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.residuals import Guard, modified
 from functrans.autograd.tensors import Tensor
 from functrans.control.checkpoint import checkpoint as checkpoint_values
-from functrans.ir.source import capture
-from functrans.trace import owner
+from functrans.core.dispatch import owner
+from functrans.core.source import capture
 
 
 class CheckpointError(RuntimeError):

@@ -39,19 +39,19 @@ from functrans.autograd.residuals import (
     pack_tensor,
 )
 from functrans.autograd.tensors import Tensor
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.dispatch import Tracer, bind, owner, shape_of, tracing
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.quiet import quietly
+from functrans.core.source import capture
 from functrans.errors import ConcretizationError
-from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.source import capture
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, kept, ordered_nodes
 from functrans.passes.pullback import pull_back, read_by
+from functrans.passes.recording import RecordingTrace, RecordingTracer
+from functrans.passes.staging import stage
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import copy_p
-from functrans.quiet import quietly
-from functrans.staging import stage
-from functrans.trace import Tracer, bind, owner, shape_of, tracing
-from functrans.traces.recording import RecordingTrace, RecordingTracer
 
 
 class CompositeNode(GraphNode):

@@ -26,12 +26,12 @@ import numpy as np
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_jvp, custom_vjp
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.core.arguments import tangent_dtype
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
 from functrans.passes.cotangents import zeros
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import cast, stop_gradient_p
-from functrans.trace import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
-from functrans.transforms.arguments import tangent_dtype
 from functrans.transforms.vectorize import vmap
 
 

@@ -34,16 +34,16 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import running
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
-from functrans.ir.annotations import When
-from functrans.ir.avals import Zero
+from functrans.core.annotations import When
+from functrans.core.avals import Zero
+from functrans.core.dispatch import Tracer, bind
+from functrans.core.quiet import quietly
 from functrans.numpy.joining import stack
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import Node, ordered_nodes
 from functrans.passes.pullback import add, walk
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import copy_p
-from functrans.quiet import quietly
-from functrans.trace import Tracer, bind
 
 _log = logging.getLogger("functrans.autograd.graph")
 _number = attrgetter("number")

@@ -22,12 +22,12 @@ from functrans.autograd.promotion import default_dtype, torch_kind
 from functrans.autograd.random import Generator, stream
 from functrans.autograd.recording import ImperativeTrace
 from functrans.autograd.tensors import Tensor, called
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer
+from functrans.core.source import here
+from functrans.core.state import open_traces
 from functrans.errors import ConcretizationError, UnsupportedOperationError
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.source import here
-from functrans.staging import StagingTracer
-from functrans.state import open_traces
-from functrans.trace import Tracer
+from functrans.passes.staging import StagingTracer
 
 _INT64 = np.dtype(np.int64)
 

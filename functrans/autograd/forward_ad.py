@@ -1,7 +1,7 @@
 """Forward mode on tensors: dual numbers (``torch.autograd.forward_ad``).
 
 Here: dual levels, ``make_dual``, ``unpack_dual``. Not here: how tangents are pushed forward
-(``traces.pushing``).
+(``passes.pushing``).
 
 A level is a pushing trace with an imperative trace inside. A dual tensor belongs to the latter; its
 value is a pushing tracer of primal and tangent, which may themselves be recorded tensors. So an
@@ -24,12 +24,12 @@ from functrans.autograd.composites import AliasNode
 from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
 from functrans.autograd.tensors import Tensor
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.source import capture
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer
+from functrans.core.source import capture
+from functrans.core.state import open_traces
+from functrans.passes.pushing import PushingTrace, PushingTracer
 from functrans.primitives.structural import cast
-from functrans.state import open_traces
-from functrans.trace import Tracer
-from functrans.traces.pushing import PushingTrace, PushingTracer
 
 
 class UnpackedDualTensor(NamedTuple):

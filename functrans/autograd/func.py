@@ -37,8 +37,8 @@ from functrans.autograd.on_values import (
 )
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
-from functrans.trace import Tracer
-from functrans.traces.pushing import PushingTracer
+from functrans.core.dispatch import Tracer
+from functrans.passes.pushing import PushingTracer
 from functrans.transforms import forward, jacobian, reverse
 
 # gradients ---------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import check_chunk, check_randomness, transformed
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
-from functrans.trace import Tracer, shape_of
+from functrans.core.arguments import name_of
+from functrans.core.dispatch import Tracer, shape_of
 from functrans.transforms import vectorize
-from functrans.transforms.arguments import name_of
 
 
 def vmap(

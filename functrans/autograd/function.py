@@ -28,9 +28,9 @@ from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import PERMANENT, enter_session, node_of, note_node
 from functrans.autograd.tensors import Tensor, View
 from functrans.autograd.writes import CopySlices, check_view, note_own, write
-from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.source import capture
-from functrans.trace import owner
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.dispatch import owner
+from functrans.core.source import capture
 
 # calls -------------------------------------------------------------------------------------------
 

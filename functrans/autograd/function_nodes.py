@@ -25,13 +25,13 @@ from functrans.autograd.nodes import GraphNode
 from functrans.autograd.recording import guard_of, node_of
 from functrans.autograd.residuals import FREED, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
-from functrans.ir.avals import Zero
-from functrans.ir.source import capture
+from functrans.core.avals import Zero
+from functrans.core.dispatch import Tracer
+from functrans.core.source import capture
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT
 from functrans.primitives.complex_parts import conjugate, real
 from functrans.primitives.structural import cast, sum_to_shape
-from functrans.trace import Tracer
 
 # saved tensors -----------------------------------------------------------------------------------
 

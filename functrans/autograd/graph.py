@@ -32,8 +32,8 @@ from functrans.autograd.nodes import GraphNode, LeafNode, running
 from functrans.autograd.pictures import drawn_as_html
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
-from functrans.ir.annotations import MULTI_GRAD_HOOK
-from functrans.ir.source import capture
+from functrans.core.annotations import MULTI_GRAD_HOOK
+from functrans.core.source import capture
 
 # nodes -------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Hooks and their handles.
 
 Here: ``RemovableHandle``, ``annotate``, ``add_hook``, ``retain``. Not here: the kinds of
-annotations (``ir.annotations``), when hooks run (``autograd.engine``).
+annotations (``core.annotations``), when hooks run (``autograd.engine``).
 
 Hooks on a tensor belong to the gradient that it has when they are added: they stay with its node.
 ``retain_grad`` follows the tensor to its next node when it is written to. A node with several
@@ -21,10 +21,10 @@ from typing import Any, Self
 
 from functrans.autograd.labels import edge_of
 from functrans.autograd.tensors import Tensor
+from functrans.core.annotations import NODE_NAME, RETAINED, TRACED_HOOK, Annotation, Kind, When
+from functrans.core.dispatch import Tracer
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.annotations import NODE_NAME, RETAINED, TRACED_HOOK, Annotation, Kind, When
 from functrans.passes.nodes import ordered_nodes
-from functrans.trace import Tracer
 
 _numbers = itertools.count()
 changing = threading.RLock()

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from functrans.control.native import jit_p
-from functrans.ir.annotations import NODE_NAME, Annotation
-from functrans.ir.avals import PYTHON_SCALARS, Aval, ShapedArray
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import multilinear
+from functrans.core.annotations import NODE_NAME, Annotation
+from functrans.core.avals import PYTHON_SCALARS, Aval, ShapedArray
+from functrans.core.dispatch import Tracer, aval_of
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import multilinear
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, ordered_nodes
-from functrans.trace import Tracer, aval_of
 
 
 class _Recorded:

@@ -37,7 +37,7 @@ class Modes(threading.local):
       observers: called with ``(name, operands)`` around every operation; see
         ``autograd.profiler``.
       batches: levels of ``vmap``, outermost first, which say how random numbers are drawn.
-      session: the tracing of a step by ``jit`` that this thread is in; see ``autograd.staged``.
+      session: the tracing of a step by ``jit`` that this thread is in (``autograd.jitted``).
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
       overwritten: the storage that an in-place operation is about to write to, where hooks for

@@ -40,9 +40,9 @@ from functrans.autograd.saved_values import (
     saved_names,
 )
 from functrans.autograd.tensors import Tensor
-from functrans.ir.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, Annotation
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.primitive import Primitive, linear
+from functrans.core.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, Annotation
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import Primitive, linear
 from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull, read_by
 

@@ -33,11 +33,11 @@ from functrans.autograd.recording import (
     node_of,
 )
 from functrans.autograd.tensors import Tensor
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.core.arguments import name_of
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer, tracing
+from functrans.core.state import open_traces
 from functrans.primitives.complex_parts import conjugate
-from functrans.state import open_traces
-from functrans.trace import Tracer, tracing
-from functrans.transforms.arguments import name_of
 
 
 def as_given(x: Any) -> Any:

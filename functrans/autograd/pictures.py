@@ -21,8 +21,8 @@ from typing import Any
 
 from functrans.autograd.listing import recorded_program
 from functrans.control.native import jit_p
-from functrans.ir.annotations import NODE_NAME
-from functrans.ir.jaxpr import Equation, Jaxpr
+from functrans.core.annotations import NODE_NAME
+from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.ir.printing import annotation_text, atom_text, equation_line, variable_names
 from functrans.passes.nodes import Node
 

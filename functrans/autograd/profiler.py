@@ -34,9 +34,9 @@ from functrans.autograd.profiler_events import FunctionEvent as FunctionEvent
 from functrans.autograd.profiler_events import FunctionEventAvg as FunctionEventAvg
 from functrans.autograd.profiler_events import torch_name
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import Tracer
 from functrans.passes.nodes import Node
 from functrans.passes.nodes import _next_number as next_number
-from functrans.trace import Tracer
 
 _clock = time.perf_counter_ns
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep

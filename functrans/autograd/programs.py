@@ -35,19 +35,19 @@ from functrans.autograd.recording import (
 )
 from functrans.autograd.residuals import Packed, lies_in, pack_tensor
 from functrans.autograd.tensors import Tensor
-from functrans.caching import Recent, listed
-from functrans.control.programs import linearize_jaxpr, transpose_jaxpr
-from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.jaxpr import Jaxpr, Var
-from functrans.ir.source import capture
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.caching import Recent, listed
+from functrans.core.dispatch import Tracer
+from functrans.core.jaxpr import Jaxpr, Var
+from functrans.core.quiet import quietly
+from functrans.core.source import capture
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import materialize
 from functrans.passes.evaluate import evaluate, executable
 from functrans.passes.nodes import OUTPUT, batch_first, kept
+from functrans.passes.programs import linearize_jaxpr, transpose_jaxpr
 from functrans.passes.simplify import simplify
-from functrans.quiet import quietly
-from functrans.staging import stage
-from functrans.trace import Tracer
+from functrans.passes.staging import stage
 
 _MAX_PLANS = 128
 

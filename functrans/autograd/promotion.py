@@ -18,9 +18,9 @@ from functrans.autograd.modes import modes
 from functrans.autograd.modes import torch_defaults as torch_defaults
 from functrans.autograd.recording import follows, mark_origin, namespaces
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import Tracer, inner_trace, shape_of
 from functrans.passes.nodes import kept
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer, inner_trace, shape_of
 
 default_dtype = np.dtype(np.float64)
 """Of Python floats; ``functrans.compat.torch`` has its own."""

@@ -25,20 +25,20 @@ from functrans.autograd.nodes import GraphNode, running
 from functrans.autograd.residuals import Guard, lies_in, map_residuals
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.annotations import ANOMALY_ORIGIN, Annotation
+from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
+from functrans.core.dispatch import Trace, Tracer, bind, elementwise
+from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.quiet import quietly
+from functrans.core.source import capture
+from functrans.core.state import open_traces
 from functrans.errors import ShapeError, TensorShapeError
-from functrans.ir.annotations import ANOMALY_ORIGIN, Annotation
-from functrans.ir.avals import PYTHON_SCALARS, is_differentiable_dtype
-from functrans.ir.primitive import Primitive, nondifferentiable
-from functrans.ir.source import capture
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
+from functrans.passes.pushing import PushingTracer
+from functrans.passes.recording import RecordingTracer
+from functrans.passes.value_tracers import explained
 from functrans.primitives.structural import overwritten_p, stop_gradient_p, unrecorded_p
 from functrans.primitives.torch_elementwise import with_slope
-from functrans.quiet import quietly
-from functrans.state import open_traces
-from functrans.trace import Trace, Tracer, bind, elementwise
-from functrans.traces.common import explained
-from functrans.traces.pushing import PushingTracer
-from functrans.traces.recording import RecordingTracer
 
 _PACKAGE = __file__.rpartition("autograd")[0]
 _NO_PARAMS: Mapping[str, Any] = {}

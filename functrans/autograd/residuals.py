@@ -20,7 +20,7 @@ import numpy as np
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Storage, Tensor
-from functrans.ir.source import resolve
+from functrans.core.source import resolve
 from functrans.passes.nodes import OUTPUT, Node
 
 

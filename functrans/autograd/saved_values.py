@@ -16,9 +16,9 @@ import numpy as np
 from functrans.autograd.labels import label_of
 from functrans.autograd.residuals import FREED, Packed, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
-from functrans.ir.primitive import multilinear
+from functrans.core.dispatch import Tracer
+from functrans.core.primitive import multilinear
 from functrans.passes.nodes import LinearProgram, is_jointly_linear
-from functrans.trace import Tracer
 
 PREFIXES = ("_", "_raw_")
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.modes import modes
-from functrans.ir.avals import ShapedArray
-from functrans.state import current_config
-from functrans.trace import Tracer, aval_of
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import Tracer, aval_of
+from functrans.core.state import current_config
 
 
 class Storage:

@@ -18,7 +18,7 @@ from functrans.autograd.composites import alias, named, several
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import enter_session, follow, node_of, with_only
 from functrans.autograd.tensors import Tensor, View
-from functrans.trace import Tracer
+from functrans.core.dispatch import Tracer
 
 
 def view(

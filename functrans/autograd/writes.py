@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.hooks import move_retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import RECORDING, entered, modes
@@ -27,18 +28,17 @@ from functrans.autograd.overlaps import check_memory, check_places
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
-from functrans.indexing import index_value, updated
-from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.source import capture
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.dispatch import Tracer, bind, dtype_of, inner_trace, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import capture
 from functrans.passes.cotangents import materialize
+from functrans.passes.pushing import PushingTracer
+from functrans.passes.staging import stage
 from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
 from functrans.primitives.elementwise import where
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import broadcast_to, overwritten_p, reshape
-from functrans.staging import stage
-from functrans.trace import Tracer, bind, dtype_of, inner_trace, shape_of
-from functrans.traces.pushing import PushingTracer
 from functrans.transforms.vectorize import vmap
 
 # nodes of what was written to --------------------------------------------------------------------

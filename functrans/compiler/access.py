@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from functrans.compiler.storage import Stored
+from functrans.core.affine import Affine, constant
 from functrans.emitter.casts import float_bits, float_from_bits, is_half
 from functrans.emitter.numbers import Number
 from functrans.emitter.types import Value
-from functrans.ir.affine import Affine, constant
 
 if TYPE_CHECKING:
     from functrans.compiler.nests import NestWriter

@@ -26,11 +26,11 @@ from functrans.compiler.reductions import (
     level_count,
 )
 from functrans.compiler.schedule import Root, vector_axis
+from functrans.core.affine import Affine, constant, variable
+from functrans.core.lowering import Reduction
 from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value
-from functrans.ir.affine import Affine, constant, variable
-from functrans.ir.lowering import Reduction
 
 if TYPE_CHECKING:
     from functrans.compiler.nests import NestWriter

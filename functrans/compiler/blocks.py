@@ -1,6 +1,6 @@
 """Control flow as instructions: loops and branches with programs in them.
 
-Here: ``write_scan``, ``write_while``, ``write_cond``, one per kind of ``ir.lowering.Structured``
+Here: ``write_scan``, ``write_while``, ``write_cond``, one per kind of ``core.lowering.Structured``
 (``compiler.programs`` has the table). Values that a loop carries live in registers when they are
 small, else in two places in turn, so that no round copies them, or in one place where the body
 reads each element before it writes it; entries of scanned operands and results are read and written
@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from functrans.compiler.bodies import BodyWriter, is_small
 from functrans.compiler.prepare import prepare
 from functrans.compiler.storage import Stored
+from functrans.core.avals import Tape
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.emitter.types import I64, POINTER, Value
-from functrans.ir.avals import Tape
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.passes.work import program_work
 
 WORK_PER_POLL = 1e7

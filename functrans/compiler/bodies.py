@@ -31,12 +31,12 @@ from functrans.compiler.schedule import (
     schedule,
 )
 from functrans.compiler.storage import Stored
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.core.lowering import Structured
 from functrans.emitter.dtypes import loop_dtypes
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Array, Routines
 from functrans.emitter.types import Value
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
-from functrans.ir.lowering import Structured
 
 if TYPE_CHECKING:
     from functrans.compiler.parallel import ChunkFunction

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.jaxpr import Equation, Jaxpr, Var
+from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.primitives.block_gather import find_blocks, gather_blocks_p
 from functrans.primitives.gather_scatter import gather_p
 

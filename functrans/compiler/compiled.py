@@ -2,7 +2,7 @@
 
 Here: ``Compiled``, a program as native functions and NumPy calls in order, ``compiled``, which
 makes it (from the cache on disk where it can), and the errors that native code ends with. Not here:
-when a program is compiled and when it is interpreted (``control.jit``).
+when a program is compiled and when it is interpreted (``jitted.jit``).
 
 Layer: ``compiler``.
 """
@@ -39,12 +39,12 @@ from functrans.compiler.prepare import known_values, prepare
 from functrans.compiler.programs import FIRST_ERROR, NO_MEMORY, ProgramText, write_program
 from functrans.compiler.support import HostCall, NativePart, Part, partition
 from functrans.compiler.symbols import address
+from functrans.core.analyses import analysis
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Jaxpr, Literal, Var, subjaxprs
+from functrans.core.source import resolve
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
-from functrans.ir.analyses import analysis
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr, Literal, Var, subjaxprs
-from functrans.ir.source import resolve
 
 _VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2

@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
 from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import ProgramWriter
 from functrans.compiler.schedule import loop_axes, unrolled
 from functrans.compiler.support import obstacle
+from functrans.core.caching import remembered
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, subjaxprs
+from functrans.core.lowering import IndexMap, Pointwise, Reduction
+from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Module
 from functrans.emitter.dtypes import loop_dtypes
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, subjaxprs
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction
-from functrans.ir.primitive import Primitive
 
 LONG_PROGRAM_LINES = 2500
 """Lines from which a program is compiled with hardly any optimisation."""

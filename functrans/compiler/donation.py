@@ -2,7 +2,7 @@
 
 Here: ``find_donations``, from a planned program and the positions of such arguments to pairs of a
 result and an argument. Not here: how an array changes hands (``compiler.entry``), which arguments
-are given away (``control.jit``).
+are given away (``jitted.jit``).
 
 A program reads arguments at any index while it writes results, so memory may be shared only where
 every read of an element comes before the write of that element:
@@ -11,7 +11,7 @@ every read of an element comes before the write of that element:
 - that item does not read it at all, or it is a loop nest in which every round reads those elements
   only that the same round writes (a round writes after it has read, and no two rounds write the
   same element), or straight-line code that has read them all, or a routine whose result takes over
-  an operand's memory by its contract (``ir.lowering.Routine.in_place``), or a loop that carries the
+  an operand's memory by its contract (``Routine.in_place``), or a loop that carries the
   argument in one place.
 
 The same is asked of variables that are in the result's memory before it.
@@ -32,11 +32,11 @@ from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import ProgramWriter
 from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View, routine_of
 from functrans.compiler.storage import Stored
+from functrans.core.affine import Affine, constant
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.lowering import IndexMap, Pointwise, Structured
 from functrans.emitter.builder import Module
 from functrans.emitter.types import POINTER, Value
-from functrans.ir.affine import Affine, constant
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Structured
 
 Index = tuple[Affine, ...]
 

@@ -1,7 +1,7 @@
 """What ``jit`` and the compiler know of a program: the record ``Execution``.
 
 Here: the record, and how one comes to that of a program. Not here: whoever fills it in: staging
-(``control.captured``, ``control.jit``), running and compiling (``control.native``).
+(``jitted.captured``, ``jitted.jit``), running and compiling (``control.native``).
 
 Layer: ``compiler``.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from functrans.ir.analyses import Record, analysis
-from functrans.ir.jaxpr import Jaxpr, Var
+from functrans.core.analyses import Record, analysis
+from functrans.core.jaxpr import Jaxpr, Var
 
 if TYPE_CHECKING:
     from functrans.compiler.compiled import Compiled

@@ -2,7 +2,7 @@
 
 Here: ``plan``, the schedule of a program with its NumPy calls, ``llvm_text`` and ``assembly_text``.
 Not here: the schedule itself (``compiler.schedule``), the code (``compiler.programs``), why a
-function was staged again (``control.explanations``).
+function was staged again (``jitted.explanations``).
 
 The text of a plan depends on the program alone: it is the same in every run and on every machine.
 Variables have the names that the printed program gives them.
@@ -24,10 +24,10 @@ from functrans.compiler.prepare import prepare
 from functrans.compiler.programs import write_program
 from functrans.compiler.schedule import Item, Nest, View
 from functrans.compiler.support import HostCall, NativePart
-from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
-from functrans.ir.lowering import Structured
+from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from functrans.core.lowering import Structured
+from functrans.core.source import resolve
 from functrans.ir.printing import atom_text, equation_line, param_text, variable_names
-from functrans.ir.source import resolve
 
 _INDENT = "    "
 _KINDS = {"scan": "loop", "while": "loop without a known end", "cond": "branches"}

@@ -31,11 +31,11 @@ from functrans.compiler.engine import compile_object, load_object
 from functrans.compiler.entry import INTERRUPTED, ArraySpec, Entry, ScalarSpec, Spec
 from functrans.compiler.inspect import host_call_text
 from functrans.compiler.support import HostCall
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Jaxpr
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import F32, F64, I8, I16, I32, I64, POINTER, Type, Value
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr
 
 _TYPES: dict[str, tuple[Type, Any, str]] = {
     "float64": (F64, ctypes.c_double, "double"),

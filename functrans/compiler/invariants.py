@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from functrans.ir.analyses import remember
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise
+from functrans.core.analyses import remember
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.lowering import IndexMap, Pointwise
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.structural import transpose_p
 

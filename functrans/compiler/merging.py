@@ -26,9 +26,9 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.compiler.schedule import loop_axes, vector_axis
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction, same_place
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.core.lowering import IndexMap, Pointwise, Reduction, same_place
 from functrans.primitives.structural import broadcast_to_p, reshape_p, transpose_p, view_p
 
 Shape = tuple[int, ...]

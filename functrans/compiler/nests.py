@@ -30,12 +30,12 @@ from functrans.compiler.accumulators import Accumulator, end_round
 from functrans.compiler.reductions import fold, fold_lanes
 from functrans.compiler.schedule import Nest, Root, pointwise_cost, vector_axis
 from functrans.compiler.storage import Stored
+from functrans.core.affine import Affine, as_affine, constant, variable
+from functrans.core.jaxpr import Atom, Equation, Literal, Var
+from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction
 from functrans.emitter.builder import Section
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import I64, Value, float_text, parameter
-from functrans.ir.affine import Affine, as_affine, constant, variable
-from functrans.ir.jaxpr import Atom, Equation, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Read, Reduction
 from functrans.passes.simplify import exact_key
 from functrans.primitives.elementwise import multiply_p
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from functrans.compiler.reductions import LANES
 from functrans.compiler.storage import Frame, Stored
+from functrans.core.jaxpr import Equation, Var
+from functrans.core.lowering import Pointwise
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.chunks import run_chunks
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I64, POINTER, Value
-from functrans.ir.jaxpr import Equation, Var
-from functrans.ir.lowering import Pointwise
 
 if TYPE_CHECKING:
     from functrans.compiler.bodies import BodyWriter

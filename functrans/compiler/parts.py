@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from functrans.compiler.schedule import FULLY_UNROLLED
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.primitives.elementwise import add_p
 from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
 

@@ -23,13 +23,13 @@ from functrans.compiler.execution import execution_of
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
 from functrans.compiler.parts import with_parts_in_place
-from functrans.ir.analyses import analysis
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import Expansion, Reduction, Structured
+from functrans.core.analyses import analysis
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.lowering import Expansion, Reduction, Structured
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives.structural import cast, cast_p, copy_p
-from functrans.staging import stage
 
 _SMALL = 64
 """Elements of a constant array up to which machine code may contain it."""

@@ -27,10 +27,10 @@ from functrans.compiler.entry import INTERRUPTED
 from functrans.compiler.prepare import known_values
 from functrans.compiler.storage import TAPE_BYTES, Frame, Stored, TapeSlots
 from functrans.compiler.symbols import symbol_name
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 
 _BLOCKS = {
     "scan": write_scan,

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
 from functrans.compiler.compiled import Compiled, compiled
 from functrans.compiler.engine import compile_object, load_object
 from functrans.compiler.nests import check_integer
@@ -28,16 +27,24 @@ from functrans.compiler.prepare import prepare
 from functrans.compiler.reductions import empty_value, identity_value, is_ordered
 from functrans.compiler.support import HostCall, partition
 from functrans.compiler.symbols import address, symbol_name
+from functrans.core.avals import ShapedArray, Tape
+from functrans.core.caching import remembered
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.lowering import (
+    IndexMap,
+    Pointwise,
+    Reduction,
+    Routine,
+    Structured,
+    branch_number,
+)
+from functrans.core.primitive import Primitive
+from functrans.core.tapes import TapeValue
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.dtypes import loop_dtypes
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
-from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured, branch_number
-from functrans.ir.primitive import Primitive
-from functrans.ir.tapes import TapeValue
 from functrans.passes.simplify import exact_key
 
 _MAX_KERNELS = 1024
@@ -251,7 +258,7 @@ def reduce_in_order(kind: str, x: np.ndarray, axis: int) -> np.ndarray:
     """Reduce along one axis in the order that ``compiler.reductions`` documents.
 
     Args:
-      kind: that of ``ir.lowering.Reduction``.
+      kind: that of ``core.lowering.Reduction``.
       x: elements, of the dtype of the result.
       axis: which axis.
     """

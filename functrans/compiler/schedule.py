@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.affine import variable
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine
+from functrans.core.affine import variable
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine
 from functrans.primitives.elementwise import power_p
 
 FULLY_UNROLLED = 16

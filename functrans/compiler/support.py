@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare
-from functrans.ir.analyses import analysis
-from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
+from functrans.core.analyses import analysis
+from functrans.core.avals import ShapedArray, Tape
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
 from functrans.primitives.tapes import entry_aval
 
 

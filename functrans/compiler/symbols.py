@@ -13,7 +13,7 @@ SciPy is imported then.
 NumPy's library takes 64-bit integers in most builds and SciPy's 32-bit ones. Emitted code serves
 both: integers are passed by address in slots of 64 bits, whose lower half a 32-bit routine reads
 (machines are little-endian), and arrays of integers are given 8 bytes per entry; see
-``functrans.primitives.fortran``.
+``functrans.primitives.native.fortran``.
 
 Layer: ``compiler``.
 """

@@ -1,4 +1,7 @@
-"""Higher-order primitives: staging, control flow, custom rules, checkpoint, callbacks, collectives.
+"""Higher-order primitives: conditions, loops, calls with rules, callbacks, collectives.
+
+Here: equations whose parameters hold programs, and the running of programs. Not here: ``jit``
+(``jitted``), solvers (``solvers``).
 
 Layer: ``control``.
 """

@@ -2,7 +2,7 @@
 
 Here: ``stage_body`` (a function of pytrees becomes a Jaxpr without constants), and the checks that
 two results have the same types, with key paths in messages. Not here: what is done with the
-programs (``control.programs`` and one file per primitive).
+programs (``passes.programs`` and one file per primitive).
 
 Layer: ``control``.
 """
@@ -19,16 +19,16 @@ import numpy as np
 from functrans import tree
 from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p
-from functrans.control.programs import hoist, intern
+from functrans.core.arguments import canonical, leaf_description, own_arrays, result_leaf
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import aval_of, bind
+from functrans.core.jaxpr import Jaxpr
 from functrans.errors import ShapeError, TreeMismatchError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
+from functrans.passes.programs import hoist, intern
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives.structural import cast_p
-from functrans.staging import stage
-from functrans.trace import aval_of, bind
-from functrans.transforms.arguments import canonical, leaf_description, own_arrays, result_leaf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

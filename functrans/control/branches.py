@@ -51,7 +51,21 @@ from functrans.control.lanes import (
     unflatten_lanes,
 )
 from functrans.control.native import jit_p, run
-from functrans.control.programs import (
+from functrans.core.arguments import canonical, traced_form
+from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
+from functrans.core.jaxpr import Jaxpr, Var
+from functrans.core.lowering import Structured, branch_number
+from functrans.core.primitive import Joint, Primitive, is_linear
+from functrans.core.source import here
+from functrans.core.state import batch_axis, current_config
+from functrans.errors import ShapeError, UnsupportedOperationError
+from functrans.ir.parameters import check_fits, check_number
+from functrans.passes.batch import evaluate_batched, named_axes
+from functrans.passes.cotangents import plain, zeros
+from functrans.passes.evaluate import evaluate
+from functrans.passes.nodes import LinearProgram
+from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
     batched_aval,
@@ -65,24 +79,10 @@ from functrans.control.programs import (
     transpose_jaxpr_with_masks,
     with_arguments,
 )
-from functrans.control.programs import select as chosen
-from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
-from functrans.ir.jaxpr import Jaxpr, Var
-from functrans.ir.lowering import Structured, branch_number
-from functrans.ir.parameters import check_fits, check_number
-from functrans.ir.primitive import Joint, Primitive, is_linear
-from functrans.ir.source import here
-from functrans.passes.batch import evaluate_batched, named_axes
-from functrans.passes.cotangents import plain, zeros
-from functrans.passes.evaluate import evaluate
-from functrans.passes.nodes import LinearProgram
+from functrans.passes.programs import select as chosen
+from functrans.passes.staging import stage
 from functrans.primitives.elementwise import clip, where
 from functrans.primitives.structural import broadcast_to, cast
-from functrans.staging import stage
-from functrans.state import batch_axis, current_config
-from functrans.trace import Tracer, aval_of, bind, shape_of
-from functrans.transforms.arguments import canonical, traced_form
 
 Branches = tuple[Jaxpr, ...]
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.control.calls import to_front
-from functrans.control.programs import Flags, select, split, spread, with_batch_axis
+from functrans.core.dispatch import aval_of, owner
+from functrans.core.state import open_traces
 from functrans.passes.batch import evaluate_batched
+from functrans.passes.programs import Flags, select, split, spread, with_batch_axis
+from functrans.passes.staging import stage
 from functrans.primitives.structural import reduce_sum
-from functrans.staging import stage
-from functrans.state import open_traces
-from functrans.trace import aval_of, owner
 
 
 class Call:

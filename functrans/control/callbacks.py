@@ -24,13 +24,13 @@ from functrans import tree
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
+from functrans.core.arguments import canonical, check_callable, leaf_description, name_of
+from functrans.core.avals import Aval, ShapedArray, aval_of_plain
+from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
+from functrans.core.primitive import Primitive, Rule, nondifferentiable
+from functrans.core.source import SourceLine, capture, here, resolve
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, aval_of_plain
-from functrans.ir.primitive import Primitive, Rule, nondifferentiable
-from functrans.ir.source import SourceLine, capture, here, resolve
 from functrans.primitives.structural import broadcast_to, reshape
-from functrans.trace import Tracer, aval_of, bind, shape_of
-from functrans.transforms.arguments import canonical, check_callable, leaf_description, name_of
 
 
 class Callback:

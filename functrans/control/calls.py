@@ -2,7 +2,7 @@
 
 Here: jvp, linearization, transposition and batching of an equation with one program, written once
 and given the function that binds the primitive with another program. Not here: the primitives
-(``jit``, ``checkpoint``, ``custom_rules``).
+(``jitted.jit``, ``checkpoint``, ``custom_rules``).
 
 Layer: ``control``.
 """
@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.control.programs import (
+from functrans.core.avals import Tape, Zero
+from functrans.core.dispatch import Tracer, aval_of, bind, innermost_staging
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import Primitive, is_linear
+from functrans.core.state import batch_axis
+from functrans.passes.cotangents import Masked, plain, zeros
+from functrans.passes.nodes import LinearProgram, kept
+from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
     derived,
@@ -28,14 +35,7 @@ from functrans.control.programs import (
     with_arguments,
     with_batch_axis,
 )
-from functrans.ir.avals import Tape, Zero
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.primitive import Primitive, is_linear
-from functrans.passes.cotangents import Masked, plain, zeros
-from functrans.passes.nodes import LinearProgram, kept
-from functrans.staging import may_change, stage
-from functrans.state import batch_axis
-from functrans.trace import Tracer, aval_of, bind, innermost_staging
+from functrans.passes.staging import may_change, stage
 
 
 @dataclass(frozen=True, slots=True)

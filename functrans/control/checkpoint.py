@@ -28,22 +28,22 @@ from functrans.control.calls import (
     kept_residuals,
 )
 from functrans.control.native import run
-from functrans.control.programs import Flags, derivation, derived, linearize_jaxpr, spread
 from functrans.control.revolve import bind_loops
-from functrans.ir.avals import Aval
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.lowering import Structured
-from functrans.ir.primitive import Joint, Primitive
+from functrans.core.arguments import name_of, named, traced_form
+from functrans.core.avals import Aval
+from functrans.core.dispatch import Tracer, aval_of, bind
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Joint, Primitive
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
+from functrans.passes.programs import Flags, derivation, derived, linearize_jaxpr, spread
 from functrans.passes.remat import Policy, name_p, split_residuals
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives.convolution import conv_general_p
 from functrans.primitives.dot import dot_general_p
-from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, bind
-from functrans.transforms.arguments import name_of, named, traced_form
 
 # policies ---------------------------------------------------------------------------------------
 

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.control.jit import JitFunction
+from functrans.core.dispatch import Tracer
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
-from functrans.trace import Tracer
 
 
 class Hole:
@@ -81,8 +80,6 @@ def _children(value: Any, objects: bool = False) -> list[Any]:
         return [value.__func__, value.__self__]
     if isinstance(value, Wrapper):
         return list(value.parts())
-    if cls is JitFunction:
-        return [value.function]
     leaves = tree.leaves(value)
     if len(leaves) != 1 or leaves[0] is not value:
         return leaves
@@ -145,8 +142,6 @@ class _Exchange:
             new = MethodType(self(value.__func__), self(value.__self__))
         elif isinstance(value, Wrapper):
             new = value.with_parts(lambda: tuple(map(self, value.parts())))
-        elif cls is JitFunction:
-            new = value.with_function(self(value.function))
         elif tree.structure(value) is tree.LEAF:
             return self._object(value)
         else:

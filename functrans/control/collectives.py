@@ -18,10 +18,13 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.core.arguments import canonical
+from functrans.core.avals import Aval, ShapedArray, Zero
+from functrans.core.dispatch import Tracer, aval_of, bind, innermost_staging, shape_of
+from functrans.core.primitive import Primitive, linear, nondifferentiable
+from functrans.core.source import here
+from functrans.core.state import batch_axis, open_traces
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, Zero
-from functrans.ir.primitive import Primitive, linear, nondifferentiable
-from functrans.ir.source import here
 from functrans.primitives.dynamic_slicing import dynamic_slice
 from functrans.primitives.reduction import reduce_max, reduce_min
 from functrans.primitives.structural import (
@@ -32,9 +35,6 @@ from functrans.primitives.structural import (
     reduce_sum,
     reshape,
 )
-from functrans.state import batch_axis, open_traces
-from functrans.trace import Tracer, aval_of, bind, innermost_staging, shape_of
-from functrans.transforms.arguments import canonical
 
 # named axes -------------------------------------------------------------------------------------
 

@@ -44,7 +44,18 @@ from functrans.control.calls import (
 )
 from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p, run
-from functrans.control.programs import (
+from functrans.core.avals import Aval, Zero, is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, bind, tracing
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Joint, Primitive, is_linear
+from functrans.core.source import here
+from functrans.core.state import batch_axis
+from functrans.errors import NonDifferentiableError
+from functrans.passes.cotangents import add_cotangents, instantiate, zeros
+from functrans.passes.evaluate import evaluate
+from functrans.passes.nodes import LinearProgram, input_node, ordered_nodes
+from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
     hoist,
@@ -53,23 +64,12 @@ from functrans.control.programs import (
     split,
     spread,
 )
-from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import Aval, Zero, is_differentiable_dtype
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.lowering import Structured
-from functrans.ir.primitive import Joint, Primitive, is_linear
-from functrans.ir.source import here
-from functrans.passes.cotangents import add_cotangents, instantiate, zeros
-from functrans.passes.evaluate import evaluate
-from functrans.passes.nodes import LinearProgram, input_node, ordered_nodes
 from functrans.passes.pullback import transpose_linear
 from functrans.passes.pushforward import push_forward
+from functrans.passes.pushing import PushingTrace, PushingTracer
+from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.simplify import simplify
-from functrans.staging import stage
-from functrans.state import batch_axis
-from functrans.trace import Tracer, aval_of, bind, tracing
-from functrans.traces.pushing import PushingTrace, PushingTracer
-from functrans.traces.recording import RecordingTrace, RecordingTracer
+from functrans.passes.staging import stage
 
 _CALL = Binder(jit_p, (("name", "custom"),))
 

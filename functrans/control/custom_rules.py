@@ -24,16 +24,7 @@ from functrans.control.bodies import check_structure
 from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
 from functrans.control.closures import Template, Wrapper, make_template
 from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
-from functrans.control.programs import hoist
-from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
-from functrans.ir.avals import Aval, aval_of_plain, is_differentiable_dtype
-from functrans.ir.primitive import Primitive
-from functrans.passes.evaluate import evaluate
-from functrans.primitives.structural import cast, stop_gradient_p
-from functrans.staging import stage
-from functrans.state import open_traces
-from functrans.trace import Trace, Tracer, aval_of, bind, inner_trace, tracing
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     call_traced,
     canonical,
     check_argnums,
@@ -43,6 +34,15 @@ from functrans.transforms.arguments import (
     take_over,
     traced_form,
 )
+from functrans.core.avals import Aval, aval_of_plain, is_differentiable_dtype
+from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
+from functrans.core.primitive import Primitive
+from functrans.core.state import open_traces
+from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
+from functrans.passes.evaluate import evaluate
+from functrans.passes.programs import hoist
+from functrans.passes.staging import stage
+from functrans.primitives.structural import cast, stop_gradient_p
 
 # checks -----------------------------------------------------------------------------------------
 

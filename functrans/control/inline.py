@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import Primitive
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import Primitive
 
 
 def inline_calls(jaxpr: Jaxpr, primitive: Primitive) -> Jaxpr:

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from functrans.control.programs import batched_aval
-from functrans.ir.avals import Aval, ShapedArray, Tape
-from functrans.ir.tapes import TapeValue, zero_entry
+from functrans.core.avals import Aval, ShapedArray, Tape
+from functrans.core.dispatch import aval_of, bind, shape_of
+from functrans.core.tapes import TapeValue, zero_entry
 from functrans.passes.cotangents import Masked
+from functrans.passes.programs import batched_aval
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to, tape_reshape_p, tape_sum_to
-from functrans.trace import aval_of, bind, shape_of
 
 # plain values -----------------------------------------------------------------------------------
 

@@ -28,7 +28,21 @@ import numpy as np
 from functrans.control.branches import cond_lanes_p
 from functrans.control.calls import are_masked, is_nonzero, kept_residuals, to_front, with_masks
 from functrans.control.native import jit_p
-from functrans.control.programs import (
+from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.dispatch import aval_of, bind
+from functrans.core.jaxpr import Jaxpr, Literal, Var
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Joint, Primitive, is_linear
+from functrans.core.source import here
+from functrans.core.state import batch_axis
+from functrans.core.tapes import TapeValue
+from functrans.errors import UnsupportedOperationError
+from functrans.ir.parameters import check_fits, check_number
+from functrans.passes.batch import named_axes
+from functrans.passes.cotangents import add_cotangents, instantiate, mask_of, zeros
+from functrans.passes.evaluate import evaluate, loop_executable
+from functrans.passes.nodes import LinearProgram
+from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
     batched_aval,
@@ -47,25 +61,11 @@ from functrans.control.programs import (
     with_arguments,
     with_batch_axis,
 )
-from functrans.errors import UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
-from functrans.ir.jaxpr import Jaxpr, Literal, Var
-from functrans.ir.lowering import Structured
-from functrans.ir.parameters import check_fits, check_number
-from functrans.ir.primitive import Joint, Primitive, is_linear
-from functrans.ir.source import here
-from functrans.ir.tapes import TapeValue
-from functrans.passes.batch import named_axes
-from functrans.passes.cotangents import add_cotangents, instantiate, mask_of, zeros
-from functrans.passes.evaluate import evaluate, loop_executable
-from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives.elementwise import logical_or
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import cast, moveaxis, weaken
-from functrans.staging import stage
-from functrans.state import batch_axis
-from functrans.trace import aval_of, bind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Running programs: machine code or the interpreter, and the primitive that is a program.
 
 Here: ``run``, ``native_program`` (when a program is compiled), ``call_program``, the primitive
-``jit``. Not here: staging and the cache of programs (``control.jit``), evaluation
+``jit``. Not here: staging and the cache of programs (``jitted.jit``), evaluation
 (``passes.evaluate``), the compiler (``compiler.compiled``).
 
 Layer: ``control``.
@@ -27,16 +27,16 @@ from functrans.control.calls import (
     call_prune,
     call_transpose,
 )
-from functrans.control.programs import Flags
-from functrans.ir.avals import Aval
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.lowering import Structured
-from functrans.ir.primitive import Joint, Primitive
+from functrans.core.arguments import own_arrays
+from functrans.core.avals import Aval
+from functrans.core.dispatch import Tracer, bind
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Joint, Primitive
+from functrans.core.state import current_config
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
-from functrans.state import current_config
-from functrans.trace import Tracer, bind
-from functrans.transforms.arguments import own_arrays
+from functrans.passes.programs import Flags
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:

@@ -25,7 +25,13 @@ import numpy as np
 
 from functrans.control.binomial import first_positions, online_stores
 from functrans.control.loops import Shape, fixpoint
-from functrans.control.programs import (
+from functrans.control.while_loop import bind_while
+from functrans.core.avals import Aval, ShapedArray
+from functrans.core.dispatch import aval_of, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.passes.cotangents import add_cotangents, zeros
+from functrans.passes.evaluate import evaluate
+from functrans.passes.programs import (
     Flags,
     derivation,
     hoist,
@@ -36,18 +42,12 @@ from functrans.control.programs import (
     transpose_jaxpr,
     value_part,
 )
-from functrans.control.while_loop import bind_while
-from functrans.ir.avals import Aval, ShapedArray
-from functrans.ir.jaxpr import Jaxpr
-from functrans.passes.cotangents import add_cotangents, zeros
-from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape, weaken
-from functrans.staging import stage
-from functrans.trace import aval_of, shape_of
 
 _INT = np.dtype(np.int64)
 

@@ -28,7 +28,24 @@ from functrans.control.calls import (
 )
 from functrans.control.loops import Shape, jvp_body, scan_p, scan_shape
 from functrans.control.native import jit_p, run
-from functrans.control.programs import (
+from functrans.control.reversal import (
+    forward_scan,
+    forward_while,
+    pull_back_loop,
+    read_row,
+    reversal,
+)
+from functrans.control.while_loop import bind_while, while_p
+from functrans.core.avals import Aval, Tape, Zero
+from functrans.core.dispatch import Tracer, aval_of, bind
+from functrans.core.jaxpr import Equation, Jaxpr, Literal
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Joint, Primitive, is_linear
+from functrans.core.state import batch_axis
+from functrans.passes.cotangents import zeros
+from functrans.passes.evaluate import evaluate
+from functrans.passes.nodes import LinearProgram
+from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
     derivation,
@@ -40,26 +57,9 @@ from functrans.control.programs import (
     spread,
     with_batch_axis,
 )
-from functrans.control.reversal import (
-    forward_scan,
-    forward_while,
-    pull_back_loop,
-    read_row,
-    reversal,
-)
-from functrans.control.while_loop import bind_while, while_p
-from functrans.ir.avals import Aval, Tape, Zero
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal
-from functrans.ir.lowering import Structured
-from functrans.ir.primitive import Joint, Primitive, is_linear
-from functrans.passes.cotangents import zeros
-from functrans.passes.evaluate import evaluate
-from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives import elementwise as ew
-from functrans.staging import stage
-from functrans.state import batch_axis
-from functrans.trace import Tracer, aval_of, bind
 
 # the primitive of the linear part ---------------------------------------------------------------
 

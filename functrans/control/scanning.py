@@ -30,20 +30,20 @@ from functrans.control.bodies import (
     stage_body,
 )
 from functrans.control.loops import Shape
-from functrans.control.programs import batch_jaxpr, split
 from functrans.control.revolve import bind_loops
 from functrans.control.while_loop import bind_while
+from functrans.core.arguments import canonical, leaf_type, name_of, traced_form
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import here
+from functrans.core.state import current_config
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.source import here
+from functrans.passes.programs import batch_jaxpr, split
+from functrans.passes.staging import stage
 from functrans.primitives.movement import concatenate, pad, reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast_p, normalize_axis, reshape
-from functrans.staging import stage
-from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, bind, shape_of
-from functrans.transforms.arguments import canonical, leaf_type, name_of, traced_form
 
 _MAX_ATTEMPTS = 8
 

@@ -34,7 +34,21 @@ from functrans.control.loops import (
     split_body,
 )
 from functrans.control.native import jit_p
-from functrans.control.programs import (
+from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.dispatch import aval_of, bind
+from functrans.core.jaxpr import Jaxpr, Var
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Joint, Primitive, is_linear
+from functrans.core.source import here
+from functrans.core.state import batch_axis
+from functrans.core.tapes import TapeValue
+from functrans.errors import NonDifferentiableError, UnsupportedOperationError
+from functrans.ir.parameters import check_fits
+from functrans.passes.batch import named_axes
+from functrans.passes.cotangents import zeros
+from functrans.passes.evaluate import evaluate, executable
+from functrans.passes.nodes import LinearProgram
+from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
     batched_aval,
@@ -50,24 +64,10 @@ from functrans.control.programs import (
     with_arguments,
     with_batch_axis,
 )
-from functrans.errors import NonDifferentiableError, UnsupportedOperationError
-from functrans.ir.avals import Aval, ShapedArray, Tape, Zero
-from functrans.ir.jaxpr import Jaxpr, Var
-from functrans.ir.lowering import Structured
-from functrans.ir.parameters import check_fits
-from functrans.ir.primitive import Joint, Primitive, is_linear
-from functrans.ir.source import here
-from functrans.ir.tapes import TapeValue
-from functrans.passes.batch import named_axes
-from functrans.passes.cotangents import zeros
-from functrans.passes.evaluate import evaluate, executable
-from functrans.passes.nodes import LinearProgram
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.primitives.reduction import reduce_any
 from functrans.primitives.structural import cast
-from functrans.staging import stage
-from functrans.state import batch_axis
-from functrans.trace import aval_of, bind
 
 _NUMBER = ShapedArray((), np.dtype(np.int64))
 _FLAG = ShapedArray((), np.dtype(np.bool_))

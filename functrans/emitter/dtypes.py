@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
-from functrans.ir.avals import ShapedArray
-from functrans.ir.primitive import Primitive
+from functrans.core.avals import ShapedArray
+from functrans.core.caching import remembered
+from functrans.core.primitive import Primitive
 
 _PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
 _COMPARISONS = frozenset(

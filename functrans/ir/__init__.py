@@ -1,4 +1,6 @@
-"""The intermediate representation: avals, primitives, programs, their text and their files.
+"""Programs as text, files and hashes: printing, checking, saving, loading.
+
+Not here: the records they are made of (``core``).
 
 Layer: ``ir``.
 """

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.annotations import Annotation
+from functrans.core.avals import ShapedArray, aval_of_plain
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.errors import JaxprTypeError
-from functrans.ir.annotations import Annotation
-from functrans.ir.avals import ShapedArray, aval_of_plain
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.ir.parameters import parameters_problem
 from functrans.ir.printing import equation_text
 

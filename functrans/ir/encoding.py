@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.deferred import deferred
+from functrans.core.avals import ShapedArray, Tape
+from functrans.core.deferred import deferred
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import Primitive
 from functrans.errors import CacheFormatError, UnsupportedOperationError
-from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.primitive import Primitive
 
 _LARGEST_PLAIN_INT = 1 << 63
 

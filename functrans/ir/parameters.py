@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Equation, Jaxpr
-from functrans.ir.lowering import Structured
-from functrans.ir.primitive import Primitive
+from functrans.core.avals import ShapedArray
+from functrans.core.caching import remembered
+from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.core.lowering import Structured
+from functrans.core.primitive import Primitive
 
 Kind = Callable[[Any, Equation], str]
 """What is wrong with the value of a parameter of an equation; empty when nothing is."""

@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.annotations import Annotation
-from functrans.ir.avals import dtype_name
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
-from functrans.ir.source import Captured, SourceLine
+from functrans.core.annotations import Annotation
+from functrans.core.avals import dtype_name
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.source import Captured, SourceLine
 
 _WIDTH = 100
 _INDENT = "    "

@@ -39,8 +39,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from functrans.core.annotations import KINDS, Annotation
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.source import SourceLine
 from functrans.errors import CacheFormatError, FunctransError
-from functrans.ir.annotations import KINDS, Annotation
 from functrans.ir.check import check_jaxpr
 from functrans.ir.encoding import (
     decode_aval,
@@ -53,9 +55,7 @@ from functrans.ir.encoding import (
     primitive_name,
     primitive_named,
 )
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.ir.printing import line_resolver
-from functrans.ir.source import SourceLine
 from functrans.ir.writing import SavedHook, Table, Writer, require_plain
 
 FORMAT = "functrans-jaxpr"

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from functrans.core.annotations import Annotation
+from functrans.core.avals import aval_of_plain
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.source import resolve
 from functrans.errors import JaxprTypeError, UnsupportedOperationError
-from functrans.ir.annotations import Annotation
-from functrans.ir.avals import aval_of_plain
 from functrans.ir.encoding import Unencodable, encode_aval, encode_value
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.ir.printing import callable_text
-from functrans.ir.source import resolve
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import shape_of
 from functrans.numpy.common import (
     Axes,
     as_array,
@@ -28,7 +29,6 @@ from functrans.numpy.shaping import reshape_view, transposed
 from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import normalize_axis
-from functrans.trace import shape_of
 
 # broadcasting -----------------------------------------------------------------------------------
 

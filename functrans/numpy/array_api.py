@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from functrans.core.dispatch import shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy import arranging, sorting
 from functrans.numpy.common import as_array
 from functrans.primitives.structural import normalize_axis
-from functrans.trace import shape_of
 
 VERSION = "2024.12"
 """The version of the standard that the namespace follows."""

@@ -1,7 +1,7 @@
 """Functional updates: ``x.at[index].set(value)`` and its siblings.
 
 Here: the ``at`` property of traced arrays, in JAX's words. Not here: in-place syntax
-(``operators``), the taking apart of an index (``functrans.indexing``).
+(``operators``), the taking apart of an index (``functrans.arrays.indexing``).
 
 Layer: ``numpy``.
 """
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.indexing import as_value, index_value, is_mask, updated
 from functrans.control.scanning import fori_loop
-from functrans.indexing import as_value, index_value, is_mask, updated
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives.cumulative import cummax
 from functrans.primitives.indexing import gather, scatter
@@ -23,7 +24,6 @@ from functrans.primitives.movement import concatenate
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import cast, reshape
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _MODES = {
     None: "raise", "raise": "raise", "promise_in_bounds": "promise", "clip": "clip", "drop": "drop",

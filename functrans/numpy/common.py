@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
+from functrans.arrays.indexing import plain_array as plain_array
+from functrans.arrays.operators import fresh as fresh
+from functrans.arrays.operators import register_view
+from functrans.core.avals import PYTHON_SCALARS
+from functrans.core.caching import remembered
+from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
+from functrans.core.source import here
 from functrans.errors import ConcretizationError, UnsupportedOperationError
-from functrans.indexing import plain_array as plain_array
-from functrans.ir.avals import PYTHON_SCALARS
-from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, store
 from functrans.numpy.dispatch import lifted as lifted
-from functrans.operators import fresh as fresh
-from functrans.operators import register_view
+from functrans.passes.staging import has_answer
+from functrans.passes.value_tracers import plain_value
 from functrans.primitives import elementwise as ew
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape
-from functrans.staging import has_answer
-from functrans.trace import Tracer, dtype_of, shape_of, standing
-from functrans.traces.common import plain_value
 
 NO_VALUE: Any = np._NoValue
 """NumPy's mark of an option that was not given."""

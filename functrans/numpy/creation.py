@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
 from functrans.numpy.arranging import broadcast_to as broadcast_view
 from functrans.numpy.common import (
     as_array,
@@ -34,7 +35,6 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives.movement import common_dtype
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import Tracer, dtype_of, shape_of, standing
 
 # array ------------------------------------------------------------------------------------------
 

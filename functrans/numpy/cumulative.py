@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.source import here
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -33,7 +34,6 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis, reduce_sum
-from functrans.trace import dtype_of, shape_of
 
 # running sums and products ----------------------------------------------------------------------
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.operators import assign
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy.common import as_array, read_only_view, refuse_plain_target, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import widened
 from functrans.numpy.selection import is_empty, repeated
-from functrans.operators import assign
 from functrans.primitives import creation, structural
 from functrans.primitives.slicing import BasicIndex, slice_update
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 
 @implements(np.diagonal)

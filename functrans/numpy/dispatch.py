@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans.masked import MaskedSelection
-from functrans.operators import reject_out, write
-from functrans.state import open_traces
-from functrans.trace import Tracer, written
+from functrans.arrays.masked import MaskedSelection
+from functrans.arrays.operators import reject_out, write
+from functrans.core.dispatch import Tracer, written
+from functrans.core.state import open_traces
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
+from functrans.core.caching import remembered
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.numpy.common import as_array, stored, view
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
@@ -32,7 +33,6 @@ from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.dot import dot_general
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import cast, inverse_permutation
-from functrans.trace import dtype_of, shape_of
 
 Labels = tuple[Any, ...]
 Shape = tuple[int, ...]

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.indexing import updated
+from functrans.arrays.operators import assign, getitem
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.errors import ShapeError
-from functrans.indexing import updated
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -31,13 +33,11 @@ from functrans.numpy.common import (
 )
 from functrans.numpy.cumulative import part
 from functrans.numpy.dispatch import implements
-from functrans.operators import assign, getitem
 from functrans.primitives import complex_parts, movement, sorting, structural
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer, dtype_of, shape_of
 
 # clip, round ------------------------------------------------------------------------------------
 

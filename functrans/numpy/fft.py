@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.namespaces import listing as _listing
 from functrans.numpy.array_api_fft import fftfreq as fftfreq
 from functrans.numpy.array_api_fft import rfftfreq as rfftfreq
@@ -29,7 +30,6 @@ from functrans.primitives import fft as dft
 from functrans.primitives.complex_parts import complex_dtype, conjugate, real_dtype
 from functrans.primitives.movement import pad, roll
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import dtype_of, shape_of
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 

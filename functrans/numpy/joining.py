@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import (
     as_array,
     axis_of,
@@ -34,7 +35,6 @@ from functrans.primitives import movement, structural
 from functrans.primitives.cumulative import cumsum
 from functrans.primitives.indexing import accumulate, gather
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import dtype_of, shape_of
 
 # joining ----------------------------------------------------------------------------------------
 

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from functrans.control.forks import forked
-from functrans.ir.avals import ShapedArray
-from functrans.ir.source import here
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
+from functrans.jitted.forks import forked
 from functrans.numpy.common import as_array, as_tuple, axis_of, is_known
 from functrans.numpy.dispatch import has_tracer, implements
 from functrans.passes.batch import evaluate_batched
+from functrans.passes.staging import stage
 from functrans.primitives import movement, structural
 from functrans.primitives.structural import moveaxis, normalize_axis
-from functrans.staging import stage
-from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def mapped(

@@ -2,7 +2,7 @@
 
 Here: systems, inverses, least squares, determinants, factorizations, eigen- and singular values.
 Not here: norms, rank and condition (``linalg_norms``) and products (``linalg_products``), which are
-exported from here too; rules of differentiation (``primitives.linalg``).
+exported from here too; rules of differentiation (``primitives.linalg.functions``).
 
 Where the kind of a result depends on values, it is NumPy's if values are known (recording, pushing)
 and the general case in staging (``jit``, ``vmap``): ``eig`` and ``eigvals`` of real matrices are
@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
 
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, layout_of, lifted
 from functrans.numpy.dispatch import implements
@@ -52,12 +53,11 @@ from functrans.numpy.linalg_products import trace as trace
 from functrans.numpy.linalg_products import vecdot as vecdot
 from functrans.primitives import dot as products
 from functrans.primitives import elementwise as ew
-from functrans.primitives import linalg
 from functrans.primitives.complex_parts import absolute, real
+from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.movement import reverse
 from functrans.primitives.sorting import argsort, select_along
 from functrans.primitives.structural import broadcast_to, reduce_sum, reshape, transpose
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _ONE = np.ones((1, 1))
 EigResult = type(np.linalg.eig(_ONE))

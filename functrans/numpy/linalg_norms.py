@@ -17,13 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.source import here
+from functrans.core.dispatch import Tracer, dtype_of, innermost_staging, shape_of
+from functrans.core.source import here
 from functrans.numpy.common import as_array, axes_of, inexact
 from functrans.numpy.dispatch import implements
+from functrans.passes.staging import may_change
 from functrans.primitives import elementwise as ew
-from functrans.primitives import linalg
 from functrans.primitives.complex_parts import absolute, imag, real, real_dtype
 from functrans.primitives.dot import dot
+from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.movement import reverse
 from functrans.primitives.reduction import reduce_any, reduce_max, reduce_min
 from functrans.primitives.sorting import sort
@@ -35,8 +37,6 @@ from functrans.primitives.structural import (
     reduced_shape,
     reshape,
 )
-from functrans.staging import may_change
-from functrans.trace import Tracer, dtype_of, innermost_staging, shape_of
 
 # operands ---------------------------------------------------------------------------------------
 

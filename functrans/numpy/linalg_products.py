@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
 
-from functrans.ir.source import here
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.numpy.common import as_array, read_only_view
 from functrans.numpy.dispatch import implements
 from functrans.numpy.linalg_norms import check_stacked
@@ -29,7 +30,6 @@ from functrans.primitives import dot as products
 from functrans.primitives.movement import stack
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, moveaxis, normalize_axis, reduce_sum, reshape
-from functrans.trace import dtype_of, shape_of
 
 # products ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.numpy.common import (
     as_array,
     as_operand,
@@ -26,7 +27,6 @@ from functrans.numpy.dispatch import implements
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives.reduction import reduce_all
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
 
 
 def _truth(x: Any) -> Any:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.numpy.common import NO_VALUE, Shape, as_array, axes_of, count_of, flag, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import ALL_AXES, is_plain
 from functrans.primitives import complex_parts, structural
 from functrans.primitives import elementwise as ew
-from functrans.primitives.linalg_lstsq import norm_sqrt
+from functrans.primitives.linalg.lstsq import norm_sqrt
 from functrans.primitives.structural import cast, reduce_sum_p
-from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 
 def _mean_input(x: Any, dtype: Any) -> tuple[Any, Any]:

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.indexing import index_value
+from functrans.arrays.operators import assign, is_plain_code, nested_elements, write
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.indexing import index_value
-from functrans.ir.source import here
 from functrans.numpy import (
     array_api,
     cumulative,
@@ -34,10 +36,8 @@ from functrans.numpy import (
 )
 from functrans.numpy.at import At
 from functrans.numpy.common import as_operand, fresh, view
-from functrans.operators import assign, is_plain_code, nested_elements, write
 from functrans.primitives import complex_parts, structural
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 
 def _traced(function: Any) -> Callable[..., Any]:

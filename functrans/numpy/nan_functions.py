@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of
 from functrans.numpy import means, reductions
 from functrans.numpy.common import NO_VALUE, as_array, is_known, stored, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
-from functrans.trace import dtype_of
 
 _sum: Callable[..., Any] = reductions.sum.traced  # type: ignore[attr-defined]  # set by implements
 _all: Callable[..., Any] = reductions.all.traced  # type: ignore[attr-defined]  # set by implements

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy import means, reductions
 from functrans.numpy.common import as_array, fresh, lifted
 from functrans.numpy.cumulative import part
@@ -25,7 +26,6 @@ from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_update
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 Widths = tuple[tuple[int, int], ...]
 

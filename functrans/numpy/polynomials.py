@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, as_operand, inexact, is_known, value_of
 from functrans.numpy.creation import vander
@@ -26,7 +27,6 @@ from functrans.primitives.creation import diagonal_matrix
 from functrans.primitives.dot import matmul
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 
 def _coefficients(p: Any) -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.source import here
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.numpy.common import as_array, stored
 from functrans.numpy.dispatch import implements
 from functrans.primitives import convolution, movement, structural
@@ -22,7 +23,6 @@ from functrans.primitives import dot as prim
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import dtype_of, shape_of
 
 
 @implements(np.dot)

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
-from functrans.deferred import deferred
+from functrans.arrays.operators import as_operand, is_foreign, reject_out
+from functrans.core.caching import remembered
+from functrans.core.deferred import deferred
+from functrans.core.dispatch import Tracer, written
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.dispatch import has_tracer, lifted, store
 from functrans.numpy.methods import method_table
 from functrans.numpy.tables import MODULES, REPLACEMENTS
 from functrans.numpy.ufunc_methods import UFUNC_METHODS
 from functrans.numpy.ufuncs import UFUNCS
-from functrans.operators import as_operand, is_foreign, reject_out
-from functrans.trace import Tracer, written
 
 
 @functools.cache

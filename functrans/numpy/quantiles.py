@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -35,7 +36,6 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import sorting, structural
 from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.structural import cast
-from functrans.trace import aval_of, dtype_of, shape_of
 
 _PARAMETERS = {
     "interpolated_inverted_cdf": (0.0, 1.0),

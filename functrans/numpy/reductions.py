@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.source import here
+from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -33,7 +34,6 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import reduction as red
 from functrans.primitives import structural
 from functrans.primitives.structural import cast, reduce_sum_p
-from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
 _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}

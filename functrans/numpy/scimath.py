@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.lib import scimath
 
+from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_array, inexact, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of
 
 Test = Callable[[Any], Any]
 

@@ -2,7 +2,7 @@
 
 Here: NumPy's functions about indices. Functions that write (``put``, ``place``, ``putmask``,
 ``copyto``, ``put_along_axis``) write to traced arrays only: a plain array would lose the trace.
-Not here: ``x[index]`` (``functrans.indexing``), diagonals (``diagonals``).
+Not here: ``x[index]`` (``functrans.arrays.indexing``), diagonals (``diagonals``).
 
 Where the shape of a result depends on values (``nonzero``), values are needed: recording has them,
 staging takes ``size=``.
@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.indexing import fitted
-from functrans.ir.source import here
+from functrans.arrays.indexing import fitted
+from functrans.arrays.operators import assign, write
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.numpy.common import (
     as_array,
     as_operand,
@@ -32,12 +34,10 @@ from functrans.numpy.common import (
     value_of,
 )
 from functrans.numpy.dispatch import implements
-from functrans.operators import assign, write
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives import indexing, movement, structural
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import dtype_of, shape_of
 
 
 def flat(x: Any) -> Any:

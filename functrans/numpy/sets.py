@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import as_array, is_known, is_readable, needs_size, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import elementwise as ew
@@ -26,7 +27,6 @@ from functrans.primitives.indexing import accumulate, gather, scatter
 from functrans.primitives.reduction import reduce_any
 from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 
 def _flat(a: Any) -> Any:

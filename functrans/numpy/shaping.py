@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import (
     Axes,
     Shape,
@@ -39,7 +40,6 @@ from functrans.numpy.common import (
 from functrans.numpy.dispatch import implements
 from functrans.primitives import structural
 from functrans.primitives.structural import inverse_permutation, normalize_axis
-from functrans.trace import Tracer, shape_of
 
 # reshape ----------------------------------------------------------------------------------------
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy.common import as_array, axis_of, fresh, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import sorting as prim
 from functrans.primitives import structural
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable", "q", "m", "h", "s")
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import shape_of
 from functrans.numpy.common import as_array, moved_axis, value_of, view
 from functrans.numpy.dispatch import implements
 from functrans.primitives import movement
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import normalize_axis
-from functrans.trace import shape_of
 
 
 def _slice_view(x: Any, part: Any, index: BasicIndex) -> Any:

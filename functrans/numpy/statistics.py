@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.source import here
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.numpy import means, reductions
 from functrans.numpy.common import (
     NO_VALUE,
@@ -38,7 +39,6 @@ from functrans.primitives.creation import diagonal
 from functrans.primitives.dot import matmul
 from functrans.primitives.indexing import accumulate, gather
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 # averages ---------------------------------------------------------------------------------------
 

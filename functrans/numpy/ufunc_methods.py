@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
+from functrans.arrays.indexing import index_value, updated
+from functrans.arrays.operators import assign
+from functrans.core.caching import remembered
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.indexing import index_value, updated
-from functrans.ir.source import here
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -35,7 +37,6 @@ from functrans.numpy.reductions import prod as reduce_prod
 from functrans.numpy.reductions import reduced, without_identity
 from functrans.numpy.reductions import sum as reduce_sum
 from functrans.numpy.ufuncs import UFUNCS
-from functrans.operators import assign
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
@@ -43,7 +44,6 @@ from functrans.primitives import reduction as red
 from functrans.primitives.indexing import accumulate as scatter_zeros
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.trace import dtype_of, shape_of
 
 
 def _function(ufunc: np.ufunc) -> Callable[..., Any]:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import PYTHON_SCALARS
+from functrans.core.avals import PYTHON_SCALARS
+from functrans.core.dispatch import Tracer, bind, dtype_of
 from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_operand
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import cast, cast_p
-from functrans.trace import Tracer, bind, dtype_of
 
 # ufuncs made of others --------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from functrans.ir.jaxpr import Atom, Equation, Literal, Var
-from functrans.ir.primitive import Primitive
+from functrans.core.jaxpr import Atom, Equation, Literal, Var
+from functrans.core.primitive import Primitive
 from functrans.primitives.complex_parts import complex_p, conjugate_p, imag_p, real_p
 from functrans.primitives.elementwise import (
     add_p,

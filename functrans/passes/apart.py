@@ -1,7 +1,7 @@
 """The axes along which an operation acts on each element apart.
 
 Here: ``axis_maps``, from the field ``axis_map`` of the primitive, else from how it is lowered. Not
-here: the rules of families (``ir.axes``), what is made of them (``passes.curvature``,
+here: the rules of families (``core.axes``), what is made of them (``higher.curvature``,
 ``sparse.rules``).
 
 Layer: ``passes``.
@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from functrans.ir.affine import as_affine, variable
-from functrans.ir.avals import ShapedArray
-from functrans.ir.axes import AxisMap, of_broadcast, over_axes
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction
-from functrans.ir.primitive import Primitive
+from functrans.core.affine import as_affine, variable
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import AxisMap, of_broadcast, over_axes
+from functrans.core.lowering import IndexMap, Pointwise, Reduction
+from functrans.core.primitive import Primitive
 
 
 def axis_maps(

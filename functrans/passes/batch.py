@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from functrans.core.analyses import analysis
+from functrans.core.dispatch import bind, pass_on, replaying
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, subjaxprs
+from functrans.core.state import batch_axis
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.analyses import analysis
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from functrans.passes.evaluate import last_uses
-from functrans.staging import source_text
-from functrans.state import batch_axis
-from functrans.trace import bind, pass_on, replaying
+from functrans.passes.staging import source_text
 
 
 def evaluate_batched(

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import Tape, Zero
-from functrans.ir.primitive import Primitive
-from functrans.ir.tapes import zero_entry
+from functrans.core.avals import Tape, Zero
+from functrans.core.dispatch import Tracer, dtype_of
+from functrans.core.primitive import Primitive
+from functrans.core.state import current_config
+from functrans.core.tapes import zero_entry
 from functrans.primitives.elementwise import logical_and, logical_not, logical_or, where, where_p
 from functrans.primitives.structural import broadcast_to, cast, reshape, sum_to_shape
 from functrans.primitives.tapes import tape_add
-from functrans.state import current_config
-from functrans.trace import Tracer, dtype_of
 
 
 class Masked:

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.analyses import analysis
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.ir.source import resolve
+from functrans.core.analyses import analysis
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import Tracer, bind, elementwise, innermost_staging, pass_on, replaying
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.source import resolve
 from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
-from functrans.trace import Tracer, bind, elementwise, innermost_staging, pass_on, replaying
 
 
 @analysis

@@ -3,7 +3,7 @@
 Here: ``Node``, ``record`` (evaluate an equation and make its nodes), what is saved of a constant
 operand, and the order of nodes. Not here: going through the nodes, backward (``pullback``) or
 forward (``pushforward``); the trace that makes them while the user's function runs
-(``traces.recording``).
+(``passes.recording``).
 
 Nodes point from result to operands; nothing points back, so that what no result needs is freed at
 once. A node keeps only what its derivative reads:
@@ -35,35 +35,35 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import NonDifferentiableError
-from functrans.ir.annotations import Annotation
-from functrans.ir.avals import (
+from functrans.core.annotations import Annotation
+from functrans.core.avals import (
     PYTHON_SCALARS,
     Aval,
     ShapedArray,
     Tape,
     is_differentiable_dtype,
 )
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.primitive import (
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import (
     Primitive,
     linear,
     multilinear,
     nondifferentiable,
 )
-from functrans.ir.source import Captured, SourceLine, resolve
+from functrans.core.source import Captured, SourceLine, resolve
+from functrans.core.state import current_config
+from functrans.errors import NonDifferentiableError
 from functrans.passes.cotangents import (
     zeros,
 )
+from functrans.passes.staging import may_change
 from functrans.primitives.structural import (
     broadcast_to,
     cast_p,
     moveaxis,
 )
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to
-from functrans.staging import may_change
-from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
 
 _numbers = count()
 _next_number = _numbers.__next__

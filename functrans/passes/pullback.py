@@ -14,15 +14,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from functrans.caching import remembered
-from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import ShapedArray, Tape, Zero, is_differentiable_dtype
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.primitive import (
+from functrans.core.avals import ShapedArray, Tape, Zero, is_differentiable_dtype
+from functrans.core.caching import remembered
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, replaying, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.primitive import (
     LinearOperand,
     Primitive,
     multilinear,
 )
+from functrans.core.quiet import quietly
+from functrans.core.state import current_config, name_scope
+from functrans.errors import NonDifferentiableError
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import (
     Masked,
@@ -50,6 +53,7 @@ from functrans.passes.nodes import (
     with_batch,
 )
 from functrans.passes.simplify import exact_key, simplify
+from functrans.passes.staging import stage
 from functrans.passes.transpose import check_linear, linear_nodes
 from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import (
@@ -59,10 +63,6 @@ from functrans.primitives.structural import (
     reshape,
     sum_to_shape,
 )
-from functrans.quiet import quietly
-from functrans.staging import stage
-from functrans.state import current_config, name_scope
-from functrans.trace import Tracer, aval_of, dtype_of, replaying, shape_of
 
 
 def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, replaying, shape_of
+from functrans.core.primitive import Primitive, linear, multilinear
+from functrans.core.source import here
+from functrans.core.state import current_config, name_scope
 from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
-from functrans.ir.primitive import Primitive, linear, multilinear
-from functrans.ir.source import here
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
@@ -33,11 +35,9 @@ from functrans.passes.nodes import (
     is_writable,
     jvp_rule,
 )
+from functrans.passes.staging import stage
 from functrans.primitives.slicing import slice_p, slice_update_p
 from functrans.primitives.structural import broadcast_to, cast, reshape
-from functrans.staging import stage
-from functrans.state import current_config, name_scope
-from functrans.trace import Tracer, aval_of, bind, dtype_of, replaying, shape_of
 
 
 def push(node: Node, tangents: Sequence[Any], size: int | None = None) -> Any:

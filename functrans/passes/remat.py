@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from functrans.ir.avals import Aval
-from functrans.ir.jaxpr import Equation, Jaxpr, Var
-from functrans.ir.lowering import IndexMap, same_place
-from functrans.ir.primitive import Primitive, linear
-from functrans.trace import bind
+from functrans.core.avals import Aval
+from functrans.core.dispatch import bind
+from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.lowering import IndexMap, same_place
+from functrans.core.primitive import Primitive, linear
 
 Policy = Callable[..., bool]
 """``(primitive, *avals of the operands, **params)``: whether the results are kept."""

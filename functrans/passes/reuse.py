@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Equation, Jaxpr, Var
-from functrans.ir.primitive import Primitive
+from functrans.core.avals import ShapedArray
+from functrans.core.jaxpr import Equation, Jaxpr, Var
+from functrans.core.primitive import Primitive
 
 _PART = 8
 """A part that is this many times smaller than its array is copied rather than kept as a view."""

@@ -30,13 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.analyses import analysis, remember
-from functrans.ir.avals import ShapedArray, aval_of_plain
+from functrans.core.analyses import analysis, remember
+from functrans.core.avals import ShapedArray, aval_of_plain
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.state import current_config
 from functrans.ir.check import check_jaxpr, check_same_signature
-from functrans.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.passes.algebra import rewrite_exactly
 from functrans.primitives.elementwise import power_p
-from functrans.state import current_config
 
 _LARGEST_INT = np.iinfo(np.int64).max
 

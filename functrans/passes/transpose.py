@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from functrans.core.analyses import analysis
+from functrans.core.dispatch import bind, elementwise, replaying
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.primitive import Primitive, is_linear
 from functrans.errors import NonDifferentiableError
-from functrans.ir.analyses import analysis
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.ir.primitive import Primitive, is_linear
 from functrans.passes.nodes import OUTPUT, LinearNode, Node, line_of
 from functrans.passes.simplify import prune_equation
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
-from functrans.trace import bind, elementwise, replaying
 
 
 def linear_nodes(

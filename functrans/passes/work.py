@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.analyses import analysis
-from functrans.ir.avals import Aval, ShapedArray
-from functrans.ir.jaxpr import Equation, Jaxpr, Var, subjaxprs
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction, Structured
-from functrans.ir.primitive import Primitive, Work, multilinear
+from functrans.core.analyses import analysis
+from functrans.core.avals import Aval, ShapedArray
+from functrans.core.dispatch import aval_of
+from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from functrans.core.lowering import IndexMap, Pointwise, Reduction, Structured
+from functrans.core.primitive import Primitive, Work, multilinear
 from functrans.passes.evaluate import last_uses
 from functrans.passes.nodes import LinearProgram, Node
-from functrans.trace import aval_of
 
 _FLOPS_PER_UNIT = 8
 _FUNCTION_WORK = 15

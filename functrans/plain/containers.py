@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from functrans.core.dispatch import Tracer
 from functrans.plain.memory import Buffer, settled, with_items
 from functrans.plain.memos import memo
 from functrans.plain.twin_classes import change_attributes
@@ -29,7 +30,6 @@ from functrans.plain.twins import (
     plain_number,
     twin,
 )
-from functrans.trace import Tracer
 
 
 def _twin_list(value: Any) -> Any:

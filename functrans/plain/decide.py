@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import listed
+from functrans.core.caching import listed
+from functrans.core.dispatch import Tracer
 from functrans.plain.users import is_user_function, is_user_module
-from functrans.trace import Tracer
 
 _BUILTINS = frozenset(
     {"getattr", "globals", "hasattr", "isinstance", "issubclass", "map", "max", "min", "repr"}

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans import tree
+from functrans.core.arguments import name_of
+from functrans.core.state import open_traces
+from functrans.passes.staging import StagingTrace
 from functrans.plain import libraries, numbers, twins
 from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
@@ -27,9 +30,6 @@ from functrans.plain.twin_classes import (
 from functrans.plain.twins import all_views, given_back
 from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
-from functrans.staging import StagingTrace
-from functrans.state import open_traces
-from functrans.transforms.arguments import name_of
 
 libraries.install()
 numbers.install()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.arguments import check_callable, name_of
 from functrans.plain.decide import (
     MAKES_ARRAYS,
     MISSING,
@@ -25,7 +26,6 @@ from functrans.plain.libraries import ScalarType
 from functrans.plain.numbers import has_twin
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_module
-from functrans.transforms.arguments import check_callable, name_of
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans.control.guards import stage_path, unmarked
+from functrans.core.dispatch import Tracer, aval_of, shape_of
+from functrans.core.source import here
+from functrans.core.state import open_traces
 from functrans.errors import ConcretizationError, FunctransError
-from functrans.ir.source import here
+from functrans.higher.towers import TowerTrace
+from functrans.jitted.guards import stage_path, unmarked
 from functrans.passes.evaluate import evaluate
+from functrans.passes.value_tracers import plain_value as value_behind
 from functrans.plain.memory import as_read, given, holds_tracer, settled
-from functrans.plain.sparse import TracedSparse
-from functrans.plain.sparse_dense import TracedDense, array_of
-from functrans.plain.sparse_parts import scipy_class
-from functrans.state import open_traces
-from functrans.trace import Tracer, aval_of, shape_of
-from functrans.traces.common import plain_value as value_behind
-from functrans.traces.towers import TowerTrace
+from functrans.plain.sparse.dense import TracedDense, array_of
+from functrans.plain.sparse.matrices import TracedSparse
+from functrans.plain.sparse.parts import scipy_class
 from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad
 

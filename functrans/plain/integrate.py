@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.core.dispatch import Tracer
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
+from functrans.passes.value_tracers import plain_value
 from functrans.plain.memory import given, settled
 from functrans.scipy.integrate import odes
-from functrans.trace import Tracer
-from functrans.traces.common import plain_value
 
 
 def odeint(

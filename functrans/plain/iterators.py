@@ -19,17 +19,17 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 import functrans.numpy as fnp
+from functrans.core.dispatch import Tracer
+from functrans.core.jaxpr import Equation, Var
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.jaxpr import Equation, Var
-from functrans.ir.source import here
+from functrans.passes.staging import StagingTracer
+from functrans.passes.value_tracers import plain_value
 from functrans.plain.memory import Buffer, holds_tracer, settled
 from functrans.plain.views import view_of_places
 from functrans.primitives.gather_scatter import gather_p
 from functrans.primitives.slicing import BasicIndex
 from functrans.primitives.structural import transpose_p
-from functrans.staging import StagingTracer
-from functrans.trace import Tracer
-from functrans.traces.common import plain_value
 
 
 def _operand(value: Any) -> Any:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.masked import MaskedSelection
+from functrans.arrays.masked import MaskedSelection
+from functrans.core.dispatch import Tracer
 from functrans.plain.memory import Buffer
 from functrans.plain.standins import install_exemplar
-from functrans.trace import Tracer
 
 
 def exemplar(value: Any) -> Any:

@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans.deferred import deferred
-from functrans.operators import fresh
+from functrans.arrays.operators import fresh
+from functrans.core.deferred import deferred
+from functrans.core.dispatch import Tracer
 from functrans.plain import iterators, series
 from functrans.plain.kinds import exemplar
 from functrans.plain.memory import (
@@ -41,10 +42,9 @@ from functrans.plain.memory import (
     write_by,
 )
 from functrans.plain.readers import stand_in
-from functrans.plain.sparse_dense import TracedDense
+from functrans.plain.sparse.dense import TracedDense
 from functrans.plain.twins import makers, makers_by_name, original_of, register, registered, twin
 from functrans.plain.users import is_user_function, is_user_module
-from functrans.trace import Tracer
 
 PROXIED = ("numpy", "scipy", "functrans")
 """Libraries whose modules are proxied. Others get arrays as they are."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
+from functrans.core.caching import remembered
 from functrans.plain.standins import StandIn
 
 CALLED_TYPES = (

@@ -22,16 +22,16 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.masked import MaskedSelection
+from functrans.arrays.operators import element, nested_elements
+from functrans.core.dispatch import Alias, Tracer, aval_of, bind, standing, within
+from functrans.core.source import here
+from functrans.core.state import open_traces
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
-from functrans.ir.source import here
-from functrans.masked import MaskedSelection
-from functrans.operators import element, nested_elements
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.unreadable import mark, unmark, unmarked
 from functrans.plain.views import memory_address, view_of
 from functrans.primitives.structural import cast_p
-from functrans.state import open_traces
-from functrans.trace import Alias, Tracer, aval_of, bind, standing, within
 
 PLAIN_KINDS = "fciub"
 """Kinds of dtypes of arrays that may hold numbers."""

@@ -25,11 +25,20 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans.deferred import deferred
+from functrans.arrays.masked import MaskedSelection
+from functrans.arrays.operators import (
+    is_plain_code,
+    is_python_number,
+    made_python_number,
+    python_number,
+)
+from functrans.core.deferred import deferred
+from functrans.core.dispatch import Tracer, standing
+from functrans.core.source import here
 from functrans.errors import ConcretizationError
-from functrans.ir.source import here
-from functrans.masked import MaskedSelection
-from functrans.operators import is_plain_code, is_python_number, made_python_number, python_number
+from functrans.passes.recording import RecordingTracer
+from functrans.passes.staging import has_answer
+from functrans.passes.value_tracers import plain_value
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
 from functrans.plain.marked import CALLED_TYPES, called
@@ -47,10 +56,6 @@ from functrans.plain.twins import (
     registered,
     twin,
 )
-from functrans.staging import has_answer
-from functrans.trace import Tracer, standing
-from functrans.traces.common import plain_value
-from functrans.traces.recording import RecordingTracer
 
 
 def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,8 +25,9 @@ import numpy as np
 import functrans.numpy as fnp
 import functrans.scipy.linalg
 import functrans.scipy.optimize as own
+from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.source import here
 from functrans.errors import ConcretizationError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.plain.implicit import (
     bounds_class,
     bounds_of,
@@ -39,10 +40,9 @@ from functrans.plain.implicit import (
 )
 from functrans.plain.memory import given, settled
 from functrans.plain.solvers_later import solved_later
-from functrans.plain.sparse_dense import array_of
-from functrans.plain.sparse_names import plain_or, refuser
-from functrans.trace import Tracer, shape_of
-from functrans.transforms.implicit import fixed_point as traced_fixed_point
+from functrans.plain.sparse.dense import array_of
+from functrans.plain.sparse.names import plain_or, refuser
+from functrans.solvers.implicit import fixed_point as traced_fixed_point
 from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad
 

@@ -2,7 +2,7 @@
 
 Loaded when the first name of SciPy is met, since it imports all of ``functrans.scipy``.
 
-Here: the namespace, the tables of names and objects. Not here: matrices (``plain.sparse_names``)
+Here: the namespace, the tables of names and objects. Not here: matrices (``plain.sparse.names``)
 and solvers (``plain.optimize``), how names are looked up (``plain.libraries``).
 
 Layer: ``plain``.
@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import functrans.scipy as namespace
-from functrans.plain import integrate, optimize, sparse_names
-from functrans.plain.sparse_in_twins import in_twins
+from functrans.plain import integrate, optimize
+from functrans.plain.sparse import names as sparse_names
+from functrans.plain.sparse.in_twins import in_twins
 
 __all__ = ["NAMES", "namespace", "of_matrix", "of_superlu"]
 

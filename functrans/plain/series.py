@@ -19,8 +19,8 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Hermite, HermiteE, Laguerre, Legendre, Polynomial
 
 import functrans.numpy as fnp
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.plain.memory import as_read, holds_tracer, settled
 
 

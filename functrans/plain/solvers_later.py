@@ -5,7 +5,7 @@ is done where values are known (``plain.implicit``).
 
 Functions that the solver calls become programs of the unknowns and of all that they refer to. The
 solver gets them, with numbers for what they refer to, in a callback; derivatives of what it finds
-are those of its condition (``control.custom_root``).
+are those of its condition (``solvers.custom_root``).
 
 Layer: ``plain``.
 """
@@ -22,13 +22,13 @@ import functrans.numpy as fnp
 from functrans import tree
 from functrans.control.bodies import stage_body
 from functrans.control.callbacks import pure_callback
-from functrans.control.custom_root import custom_root
-from functrans.control.forks import forked
-from functrans.ir.jaxpr import Jaxpr
+from functrans.core.arguments import ShapeDtypeStruct
+from functrans.core.dispatch import aval_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.jitted.forks import forked
 from functrans.passes.evaluate import evaluate
 from functrans.plain.memory import settled
-from functrans.trace import aval_of
-from functrans.transforms.arguments import ShapeDtypeStruct
+from functrans.solvers.custom_root import custom_root
 from functrans.transforms.jacobian import jacfwd
 
 Functions = Mapping[str, Callable[[Any], Any]]

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import Recent, listed
+from functrans.core.caching import Recent, listed
+from functrans.core.dispatch import Tracer
 from functrans.plain.decide import is_single_dispatch
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.marked import (
@@ -42,7 +43,6 @@ from functrans.plain.memory import BUFFER_KINDS, PLAIN_KINDS, Buffer, holds_trac
 from functrans.plain.memos import Memo, memo, memo_of_call
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module
-from functrans.trace import Tracer
 
 # globals ----------------------------------------------------------------------------------------
 

@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.jaxpr import Equation, Literal, subjaxprs
+from functrans.core.source import Captured, capture, resolve
 from functrans.errors import (
     ConcretizationError,
     FunctransError,
     UnsupportedOperationError,
     shape_text,
 )
-from functrans.ir.jaxpr import Equation, Literal, subjaxprs
-from functrans.ir.source import Captured, capture, resolve
-from functrans.staging import StagingTrace
-from functrans.traces.common import plain_value
+from functrans.passes.staging import StagingTrace
+from functrans.passes.value_tracers import plain_value
 
 Note = tuple[Captured | None, tuple[int, ...], np.dtype]
 """The user's line that wrote the first traced value to an array, its shape and its dtype."""

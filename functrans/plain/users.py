@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from functrans.caching import remembered
+from functrans.core.caching import remembered
 
 LIBRARIES = frozenset(
     {

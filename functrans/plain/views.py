@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.operators import register_view
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
-from functrans.operators import register_view
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.movement import concatenate
 from functrans.primitives.structural import reshape

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from functrans.core.dispatch import bind, shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import kept_shape, reduce_sum, reshape, stop_gradient_p
 from functrans.primitives.torch_elementwise import expm1_below
-from functrans.trace import bind, shape_of
 
 
 def leaky_relu(x: Any, slope: Any) -> Any:

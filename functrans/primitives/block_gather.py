@@ -21,15 +21,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import bind, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, linear
 from functrans.primitives.gather_scatter import accumulate_p, gather_p
 from functrans.primitives.index_arrays import read_at
-from functrans.primitives.index_lowering import read_index
-from functrans.primitives.routine_loops import copy_run, load_run, most_lanes, plus, store_run
-from functrans.trace import bind, shape_of
+from functrans.primitives.native.index import read_index
+from functrans.primitives.native.routine_loops import (
+    copy_run,
+    load_run,
+    most_lanes,
+    plus,
+    store_run,
+)
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number

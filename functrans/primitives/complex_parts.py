@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.primitive import Primitive, is_linear, linear
+from functrans.core.avals import ShapedArray, Zero
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.primitive import Primitive, is_linear, linear
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import (
     broadcast_shapes,
@@ -26,7 +27,6 @@ from functrans.primitives.family import (
     user_function,
 )
 from functrans.primitives.structural import cast, unbroadcast
-from functrans.trace import bind, dtype_of, shape_of
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

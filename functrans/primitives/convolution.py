@@ -35,17 +35,17 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import aval_of, bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, Work, is_linear, multilinear
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, Work, is_linear, multilinear
-from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
-from functrans.primitives.convolution_lowering import conv_general_lower, meets_zeros
 from functrans.primitives.family import promoted_dtype
 from functrans.primitives.movement import reverse
+from functrans.primitives.native.convolution import conv_general_lower, meets_zeros
 from functrans.primitives.structural import cast, moveaxis, reshape, transpose
-from functrans.trace import aval_of, bind, dtype_of, shape_of
 
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import normalize_axis, reshape, transpose
-from functrans.trace import dtype_of, shape_of
 
 Shape = tuple[int, ...]
 

@@ -34,24 +34,24 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray, Zero
+from functrans.core.axes import along_axis
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Marker, Primitive, Work, is_linear, linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.axes import along_axis
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Marker, Primitive, Work, is_linear, linear
 from functrans.kernels import table as kernels
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import is_complex, real
-from functrans.primitives.cumulative_lowering import (
+from functrans.primitives.family import add_tangents, once_each
+from functrans.primitives.native.cumulative import (
     cumlogsumexp_lower,
     cumulative_lower,
     linear_recurrence_lower,
     running_extremum_lower,
 )
-from functrans.primitives.family import add_tangents, once_each
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
 from functrans.primitives.structural import cast, normalize_axis, to_front, zeros_like_aval
-from functrans.trace import bind, dtype_of, shape_of
 
 _FEW_LANES = 16
 _NUMBER_S, _ROW_S = 1e-7, 1.5e-6

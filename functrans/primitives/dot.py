@@ -26,16 +26,17 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import AxisMap
+from functrans.core.caching import remembered
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, Work, is_linear, multilinear
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.axes import AxisMap
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, Work, is_linear, multilinear
-from functrans.ir.source import here
 from functrans.primitives.complex_parts import conjugate
-from functrans.primitives.dot_lowering import dot_supports, write_dot
 from functrans.primitives.family import promoted_dtype
+from functrans.primitives.native.dot import dot_supports, write_dot
 from functrans.primitives.structural import (
     cast,
     inverse_permutation,
@@ -44,7 +45,6 @@ from functrans.primitives.structural import (
     reshape,
     transpose,
 )
-from functrans.trace import bind, dtype_of, shape_of
 
 Shape = tuple[int, ...]
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import AxisMap, of_broadcast
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, is_linear, linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.axes import AxisMap, of_broadcast
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives import elementwise as ew
 from functrans.primitives.gather_scatter import accumulate_p, gather_p, scatter_set_p
-from functrans.primitives.routine_loops import (
+from functrans.primitives.native.routine_loops import (
     contiguous,
     copy_run,
     fill_run,
@@ -49,7 +50,6 @@ from functrans.primitives.structural import (
     transpose,
     without_axis,
 )
-from functrans.trace import bind, dtype_of, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.routine import Array, Routines

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
-from functrans.ir.lowering import Expansion
-from functrans.ir.primitive import Primitive, nondifferentiable
-from functrans.ir.source import may_be_caught
+from functrans.core.avals import PYTHON_SCALARS, ShapedArray, Zero
+from functrans.core.dispatch import aval_of, dtype_of
+from functrans.core.lowering import Expansion
+from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.source import may_be_caught
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
@@ -36,7 +37,6 @@ from functrans.primitives.family import (
     user_function,
 )
 from functrans.primitives.structural import cast
-from functrans.trace import aval_of, dtype_of
 
 ArrayFunction = Callable[..., Any]
 

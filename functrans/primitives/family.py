@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from functrans.caching import remembered
-from functrans.errors import ShapeError
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
-from functrans.ir.lowering import Pointwise
-from functrans.ir.primitive import (
+from functrans.core.avals import PYTHON_SCALARS, ShapedArray, Zero
+from functrans.core.caching import remembered
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, elementwise, shape_of
+from functrans.core.lowering import Pointwise
+from functrans.core.primitive import (
     Elementwise,
     Lowering,
     Marker,
@@ -33,6 +33,7 @@ from functrans.ir.primitive import (
     is_linear,
     nondifferentiable,
 )
+from functrans.errors import ShapeError
 from functrans.primitives.structural import (
     broadcast_to,
     cast,
@@ -41,7 +42,6 @@ from functrans.primitives.structural import (
     unbroadcast,
     weaken,
 )
-from functrans.trace import Tracer, aval_of, dtype_of, elementwise, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number, Numbers

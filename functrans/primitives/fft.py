@@ -33,13 +33,13 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import along_axes
+from functrans.core.dispatch import bind, dtype_of
+from functrans.core.primitive import Primitive, Work, linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.axes import along_axes
-from functrans.ir.primitive import Primitive, Work, linear
 from functrans.primitives.complex_parts import complex_dtype, conjugate, real_dtype
 from functrans.primitives.structural import cast
-from functrans.trace import bind, dtype_of
 
 Axes = tuple[int, ...]
 

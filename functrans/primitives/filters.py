@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray, Zero
+from functrans.core.axes import AxisMap
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, is_linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.axes import AxisMap
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear
-from functrans.primitives.linalg_common import check_dtype
+from functrans.primitives.linalg.common import check_dtype
 from functrans.primitives.movement import pad, reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import (
@@ -30,7 +31,6 @@ from functrans.primitives.structural import (
     to_front,
     zeros_like_aval,
 )
-from functrans.trace import bind, dtype_of, shape_of
 
 if TYPE_CHECKING:
     from functrans.emitter.routine import Array, Routines

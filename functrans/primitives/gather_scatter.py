@@ -27,11 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray
+from functrans.core.axes import AxisMap
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray
-from functrans.ir.axes import AxisMap
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import move_batch_axes, once_each
 from functrans.primitives.index_arrays import (
@@ -49,7 +50,7 @@ from functrans.primitives.index_arrays import (
     write_set,
     write_with,
 )
-from functrans.primitives.index_lowering import (
+from functrans.primitives.native.index import (
     accumulate_lower,
     gather_lower,
     is_last_write_lower,
@@ -63,7 +64,6 @@ from functrans.primitives.structural import (
     reshape,
     without_axis,
 )
-from functrans.trace import bind, dtype_of, shape_of
 
 
 def _check(name: str, shape: Shape, indices: Sequence[ShapedArray], axes: Axes) -> Shape:

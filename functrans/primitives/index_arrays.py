@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.kernels import table as kernels
 
 Indices = tuple[Any, ...]

@@ -3,7 +3,7 @@
 Here: ``gather``, ``scatter``, ``accumulate``, ``take_along_axis``, ``put_along_axis``. Not here:
 the records they apply (``gather_scatter``, ``block_gather``, ``scatter_reduce``), basic indexing
 (``slicing``), windows whose start is traced (``dynamic_slicing``), how ``x[...]`` is taken apart
-(``functrans.indexing``).
+(``functrans.arrays.indexing``).
 
 Layer: ``primitives``.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.errors import ShapeError
 from functrans.primitives import block_gather, gather_scatter, scatter_reduce
 from functrans.primitives import elementwise as ew
@@ -29,7 +30,6 @@ from functrans.primitives.gather_scatter import (
 from functrans.primitives.index_arrays import Axes, Shape, index_shape, rest_shape
 from functrans.primitives.scatter_reduce import UFUNCS, scatter_reduce_p
 from functrans.primitives.structural import broadcast_to, cast, normalize_axis, reshape
-from functrans.trace import bind, dtype_of, shape_of
 
 _MODES = {
     "raise": "raise", "promise": "raise", "clip": "clip", "wrap": "wrap", "fill": "drop",

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import PYTHON_SCALARS, ShapedArray, Zero
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import IndexMap, Read, Routine
+from functrans.core.primitive import Primitive, is_linear, linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray, Zero
-from functrans.ir.lowering import IndexMap, Read, Routine
-from functrans.ir.primitive import Primitive, is_linear, linear
-from functrans.primitives.fortran import move
+from functrans.primitives.native.fortran import move
 from functrans.primitives.slicing import BasicIndex, basic_places, embed, slice_index, slice_update
 from functrans.primitives.structural import (
     broadcast_to,
@@ -34,7 +35,6 @@ from functrans.primitives.structural import (
     reshape,
     to_front,
 )
-from functrans.trace import bind, dtype_of, shape_of
 
 PadConfig = tuple[tuple[int, int, int], ...]
 

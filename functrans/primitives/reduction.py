@@ -24,15 +24,16 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray, Zero
+from functrans.core.axes import over_axes
+from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.lowering import Expansion, Reduction, Routine
+from functrans.core.primitive import Marker, Primitive, Work, nondifferentiable
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.axes import over_axes
-from functrans.ir.lowering import Expansion, Reduction, Routine
-from functrans.ir.primitive import Marker, Primitive, Work, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
 from functrans.primitives.cumulative import cumprod, shift
-from functrans.primitives.sorting_lowering import argextremum_lower
+from functrans.primitives.native.sorting import argextremum_lower
 from functrans.primitives.structural import (
     batched_axes,
     cast,
@@ -46,7 +47,6 @@ from functrans.primitives.structural import (
     transpose,
     zeros_like_aval,
 )
-from functrans.trace import bind, dtype_of, shape_of
 
 
 def _reduction(

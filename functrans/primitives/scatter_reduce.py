@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.core.avals import ShapedArray, Zero
+from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import add_tangents, once_each
 from functrans.primitives.gather_scatter import (
@@ -39,9 +40,8 @@ from functrans.primitives.index_arrays import (
     rest_shape,
     write_with,
 )
-from functrans.primitives.index_lowering import neighbour_writes_lower, scatter_reduce_lower
+from functrans.primitives.native.index import neighbour_writes_lower, scatter_reduce_lower
 from functrans.primitives.structural import broadcast_to, cast, reshape
-from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 UFUNCS = {"multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 

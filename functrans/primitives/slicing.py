@@ -1,7 +1,7 @@
 """Basic indexing primitives: integers, slices, ``None`` and ``...``, all static.
 
 Here: ``slice`` (NumPy's basic indexing), ``embed`` (its transpose) and ``slice_update``. Not here:
-index arrays (``indexing``), or how ``x[...]`` is taken apart (``functrans.indexing``).
+index arrays (``indexing``), or how ``x[...]`` is taken apart (``functrans.arrays.indexing``).
 
 Layer: ``primitives``.
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import PYTHON_SCALARS, ShapedArray
+from functrans.core.dispatch import bind, shape_of
+from functrans.core.lowering import IndexMap, Read, Routine
+from functrans.core.primitive import Primitive, is_linear, linear
 from functrans.errors import ShapeError
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
-from functrans.ir.lowering import IndexMap, Read, Routine
-from functrans.ir.primitive import Primitive, is_linear, linear
 from functrans.primitives.structural import front, moveaxis, reshape, sum_to_shape
-from functrans.trace import bind, shape_of
 
 
 class BasicIndex:

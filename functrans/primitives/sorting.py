@@ -20,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import ShapedArray, Zero
+from functrans.core.axes import along_axis, without
+from functrans.core.dispatch import bind, shape_of
+from functrans.core.lowering import Routine
+from functrans.core.primitive import Primitive, Work, is_linear, linear, nondifferentiable
 from functrans.errors import ShapeError
-from functrans.ir.avals import ShapedArray, Zero
-from functrans.ir.axes import along_axis, without
-from functrans.ir.lowering import Routine
-from functrans.ir.primitive import Primitive, Work, is_linear, linear, nondifferentiable
 from functrans.primitives.index_arrays import check_integers
-from functrans.primitives.index_lowering import place_along_lower, select_along_lower
-from functrans.primitives.sorting_lowering import (
+from functrans.primitives.native.index import place_along_lower, select_along_lower
+from functrans.primitives.native.sorting import (
     argsort_lower,
     lexsort_lower,
     searchsorted_lower,
@@ -35,7 +36,6 @@ from functrans.primitives.sorting_lowering import (
     top_k_lower,
 )
 from functrans.primitives.structural import moveaxis, normalize_axis, to_front, zeros_like_aval
-from functrans.trace import bind, shape_of
 
 _INT64 = np.dtype(np.int64)
 _NOT_LINEAR = (("transpose", "not linear"),)

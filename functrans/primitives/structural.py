@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from functrans.errors import ShapeError
-from functrans.ir.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
-from functrans.ir.axes import AxisMap
-from functrans.ir.lowering import (
+from functrans.core.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.axes import AxisMap
+from functrans.core.dispatch import aval_of, bind, dtype_of, shape_of
+from functrans.core.lowering import (
     Expansion,
     IndexMap,
     Pointwise,
@@ -28,9 +28,9 @@ from functrans.ir.lowering import (
     Routine,
     same_place,
 )
-from functrans.ir.primitive import Primitive, linear, nondifferentiable
-from functrans.primitives.fortran import write_transpose
-from functrans.trace import aval_of, bind, dtype_of, shape_of
+from functrans.core.primitive import Primitive, linear, nondifferentiable
+from functrans.errors import ShapeError
+from functrans.primitives.native.fortran import write_transpose
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number, Numbers

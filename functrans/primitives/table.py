@@ -16,26 +16,26 @@ from functrans.primitives import (
     fft,
     filters,
     indexing,
-    linalg,
     movement,
     reduction,
     slicing,
     sorting,
-    sparse_products,
-    sparse_solve,
-    special,
-    special_bessel,
-    special_cylinder,
-    special_distributions,
-    special_elementary,
-    special_gamma,
-    special_hypergeometric,
-    special_polynomials,
     structural,
     tapes,
     threefry,
     torch_elementwise,
 )
+from functrans.primitives.linalg import functions as linalg
+from functrans.primitives.sparse import products as sparse_products
+from functrans.primitives.sparse import solve as sparse_solve
+from functrans.primitives.special import bessel as special_bessel
+from functrans.primitives.special import cylinder as special_cylinder
+from functrans.primitives.special import distributions as special_distributions
+from functrans.primitives.special import elementary as special_elementary
+from functrans.primitives.special import functions as special
+from functrans.primitives.special import gamma as special_gamma
+from functrans.primitives.special import hypergeometric as special_hypergeometric
+from functrans.primitives.special import polynomials as special_polynomials
 
 PRIMITIVES = (
     *structural.PRIMITIVES, *elementwise.PRIMITIVES, *complex_parts.PRIMITIVES, *special.PRIMITIVES,

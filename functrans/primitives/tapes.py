@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import Aval, ShapedArray, Tape
-from functrans.ir.primitive import Primitive, is_linear, linear, nondifferentiable
-from functrans.ir.tapes import TapeValue
+from functrans.core.avals import Aval, ShapedArray, Tape
+from functrans.core.dispatch import aval_of, bind
+from functrans.core.primitive import Primitive, is_linear, linear, nondifferentiable
+from functrans.core.tapes import TapeValue
 from functrans.primitives.structural import sum_to_shape
-from functrans.trace import aval_of, bind
 
 
 def entry_aval(aval: Aval) -> ShapedArray:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from functrans.ir.avals import ShapedArray
-from functrans.ir.lowering import Pointwise
-from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import elementwise
+from functrans.core.lowering import Pointwise
+from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.primitives.family import broadcast_shapes, elementwise_primitive
-from functrans.trace import elementwise
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number, Numbers

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import PYTHON_SCALARS, ShapedArray
-from functrans.ir.lowering import Expansion
-from functrans.ir.primitive import Primitive
+from functrans.core.avals import PYTHON_SCALARS, ShapedArray
+from functrans.core.dispatch import dtype_of
+from functrans.core.lowering import Expansion
+from functrans.core.primitive import Primitive
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
 from functrans.primitives.family import (
     arithmetic,
     binary,
@@ -34,8 +34,8 @@ from functrans.primitives.family import (
     unary,
     user_function,
 )
-from functrans.primitives.special_family import floating
-from functrans.trace import dtype_of
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special.family import floating
 
 ArrayFunction = Callable[..., Any]
 

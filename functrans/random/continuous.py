@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.primitives import special as sf
-from functrans.primitives import special_elementary as el
 from functrans.primitives.elementwise import logaddexp
+from functrans.primitives.special import elementary as el
+from functrans.primitives.special import functions as sf
 from functrans.primitives.structural import cast
 from functrans.random.keys import (
     checked,

@@ -18,9 +18,10 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.control.scanning import while_loop
+from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
-from functrans.primitives.special import lgamma
+from functrans.primitives.special.functions import lgamma
 from functrans.primitives.structural import broadcast_to, cast, normalize_axis
 from functrans.random.continuous import gumbel
 from functrans.random.keys import (
@@ -33,7 +34,6 @@ from functrans.random.keys import (
 )
 from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, unit
-from functrans.trace import Tracer, shape_of
 
 _WIDE = np.dtype(np.float64)
 _SMALL_MEAN = 10.0

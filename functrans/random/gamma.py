@@ -18,17 +18,17 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.control.custom_rules import custom_jvp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.primitives.elementwise import logaddexp
-from functrans.primitives.special import digamma, gammainc_a
-from functrans.primitives.special_distributions import gamma_density
+from functrans.primitives.special.distributions import gamma_density
+from functrans.primitives.special.functions import digamma, gammainc_a
 from functrans.primitives.structural import cast
 from functrans.random.continuous import signs
 from functrans.random.keys import parameters, sampler, split, without_derivative
 from functrans.random.rejection import until_taken
 from functrans.random.uniform import open_unit, standard_normal
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _TINY = 1e-8
 

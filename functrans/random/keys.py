@@ -22,13 +22,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.caching import remembered
+from functrans.core.caching import remembered
+from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
-from functrans.primitives.special_family import common_dtype
+from functrans.primitives.special.family import common_dtype
 from functrans.primitives.structural import broadcast_to, cast, stop_gradient_p
 from functrans.primitives.threefry import threefry2x32
-from functrans.trace import Tracer, bind, dtype_of, shape_of
 
 Shape = tuple[int, ...]
 

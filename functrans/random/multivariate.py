@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
-from functrans.primitives.special_family import common_dtype
+from functrans.primitives.special.family import common_dtype
 from functrans.primitives.structural import cast
 from functrans.random.continuous import exponential
 from functrans.random.gamma import generalized_normal
 from functrans.random.keys import checked, checked_float, checked_key, checked_shape, split
 from functrans.random.uniform import normal, standard_normal
-from functrans.trace import Tracer, shape_of
 
 
 def multivariate_normal(

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.primitives.sorting import argsort, top_k
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.random.continuous import gumbel
 from functrans.random.keys import blocks, checked_key, checked_shape, without_derivative
 from functrans.random.uniform import randint, unit
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _WIDE = np.dtype(np.float64)
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.random.keys import (
     Shape,
@@ -28,7 +29,6 @@ from functrans.random.keys import (
     raw_bits,
     split,
 )
-from functrans.trace import Tracer, shape_of
 
 _CENTRE = (
     (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives.elementwise import rint
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -24,7 +24,8 @@ from numpy.fft import fftfreq as fftfreq
 from numpy.fft import rfftfreq as rfftfreq
 
 from functrans import numpy as fnp
-from functrans.ir.source import here
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing
 from functrans.numpy import fft as dft
@@ -32,7 +33,6 @@ from functrans.numpy.common import as_array, listed_axes
 from functrans.primitives.complex_parts import complex_of, imag, is_complex, real
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements, plain
-from functrans.trace import dtype_of, shape_of
 
 
 def __getattr__(name: str) -> Any:

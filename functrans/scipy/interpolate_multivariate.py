@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import layout_of
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast
@@ -28,7 +29,6 @@ from functrans.scipy.dispatch import floats
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, to_axis
 from functrans.scipy.interpolate_splines import basis, make_interp_spline, span
 from functrans.scipy.reprs import of_fields
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _STATIC = {"static": True}
 

@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import layout_of
-from functrans.primitives import linalg
 from functrans.primitives.indexing import scatter
+from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import common_floating, floats
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, periodic, to_axis
 from functrans.scipy.reprs import of_fields
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _STATIC = {"static": True}
 

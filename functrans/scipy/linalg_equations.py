@@ -1,6 +1,6 @@
 """Equations between matrices under SciPy's names: Sylvester's, Lyapunov's, Riccati's.
 
-Not here: their records (``primitives.linalg_equations``).
+Not here: their records (``primitives.linalg.equations``).
 
 Layer: ``scipy``.
 """
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy.linalg_norms import check_square, floating
-from functrans.primitives import linalg
+from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import broadcast_to
 from functrans.scipy.dispatch import implements
-from functrans.trace import dtype_of, shape_of
 
 
 @implements("linalg.solve_sylvester")

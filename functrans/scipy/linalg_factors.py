@@ -2,7 +2,7 @@
 
 Here: Cholesky, LU, QR, singular values, eigenvalues, polar form, pseudo-inverses, bases of range
 and null space; Schur's and Hessenberg's forms, which have values only. Not here: their records and
-rules (``primitives.linalg``).
+rules (``primitives.linalg.functions``).
 
 Layer: ``scipy``.
 """
@@ -17,17 +17,17 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp, stop_gradient
+from functrans.core.arguments import ShapeDtypeStruct
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import NonDifferentiableError, ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import layout_of, value_of
 from functrans.numpy.linalg_norms import check_square, check_stacked, floating
-from functrans.primitives import linalg
 from functrans.primitives.complex_parts import complex_dtype, is_complex, real, real_dtype
+from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import implements, plain
 from functrans.scipy.linalg_systems import as_columns, as_given, fitted_stacks
-from functrans.trace import dtype_of, shape_of
-from functrans.transforms.arguments import ShapeDtypeStruct
 
 # Cholesky ---------------------------------------------------------------------------------------
 

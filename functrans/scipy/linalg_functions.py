@@ -2,7 +2,7 @@
 
 Here: exponential, logarithm, roots and powers, trigonometric functions, and functions given by a
 function of numbers. Not here: their record, which says how they are differentiated
-(``primitives.linalg_matrix_functions``).
+(``primitives.linalg.matrix_functions``).
 
 Real matrices may have complex logarithms and roots. If values are known (recording, pushing), the
 result is real where SciPy's is; in staging (``jit``, ``vmap``) it is complex, unless ``real=True``
@@ -21,18 +21,18 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.control.closures import make_template
+from functrans.core.arguments import name_of
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.state import open_traces
+from functrans.higher.jet import jet
 from functrans.numpy.common import layout_of
 from functrans.numpy.linalg_norms import check_square, floating
-from functrans.primitives import linalg
 from functrans.primitives.complex_parts import complex_dtype, imag, is_complex, real
-from functrans.primitives.linalg_parlett import NumberFunction
+from functrans.primitives.linalg import functions as linalg
+from functrans.primitives.linalg.parlett import NumberFunction
 from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_factors import realized
-from functrans.state import open_traces
-from functrans.trace import dtype_of, shape_of
-from functrans.transforms.arguments import name_of
-from functrans.transforms.taylor import jet
 
 
 def _square(name: str, a: Any) -> Any:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.numpy.common import as_array
 from functrans.scipy.dispatch import floats, implements
-from functrans.trace import dtype_of, shape_of
 
 
 def _vectors(name: str, *operands: Any, least: int = 1) -> list[Any]:

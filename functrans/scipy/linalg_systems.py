@@ -1,7 +1,8 @@
 """Systems of linear equations under SciPy's names.
 
 Here: dense, triangular, banded, Toeplitz and circulant systems, inverses, determinants, least
-squares. Not here: factorizations (``linalg_factors``) and the records (``primitives.linalg``).
+squares. Not here: factorizations (``linalg_factors``) and the records
+(``primitives.linalg.functions``).
 
 Layer: ``scipy``.
 """
@@ -13,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.numpy.common import is_known, value_of
 from functrans.numpy.linalg_norms import check_square, floating
-from functrans.primitives import linalg
+from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import broadcast_to, normalize_axis, reshape
 from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_structured import circulant_product, toeplitz
-from functrans.trace import dtype_of, shape_of
 
 _TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 

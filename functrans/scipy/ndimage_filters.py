@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import as_array, layout_of, listed_axes, value_of
 from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import common_floating, floats, implements
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _PAD_MODES = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge",

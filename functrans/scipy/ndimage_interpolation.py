@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.numpy.common import is_known, layout_of, value_of
 from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.filters import recursive_filter
@@ -32,7 +33,6 @@ from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements
 from functrans.scipy.ndimage_filters import as_image, extended, in_dtype, per_axis
-from functrans.trace import Tracer, dtype_of, shape_of
 
 _POLES: dict[int, tuple[float, ...]] = {
     2: (math.sqrt(8) - 3,),

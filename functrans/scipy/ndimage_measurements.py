@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import as_array
 from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import floats, implements
-from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def _masks(name: str, x: Any, labels: Any, index: Any) -> tuple[np.ndarray, bool]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.trace import Tracer, aval_of, shape_of
+from functrans.core.dispatch import Tracer, aval_of, shape_of
 
 
 def _short(value: Any) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import listed_axes
 from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
@@ -23,7 +24,6 @@ from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import common_floating, floats, implements, plain, whole
 from functrans.scipy.ndimage_filters import slide
-from functrans.trace import dtype_of, shape_of
 
 _MODES = ("full", "same", "valid")
 

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import common_floating, floats, implements, plain, whole
 from functrans.scipy.ndimage_filters import median_filter, rank_filter
 from functrans.scipy.signal_convolution import convolve, correlate, fir, resample_poly
-from functrans.trace import dtype_of, shape_of
 
 
 def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:

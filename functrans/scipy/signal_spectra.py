@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy import fft as dft
 from functrans.primitives.complex_parts import is_complex, real_dtype
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import common_floating, floats, implements, plain
 from functrans.scipy.signal_filters import detrended
-from functrans.trace import dtype_of, shape_of
 
 
 @dataclass(frozen=True, slots=True)

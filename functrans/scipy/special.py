@@ -1,7 +1,8 @@
 """``functrans.scipy.special``: the namespace of ``scipy.special`` for plain and traced arrays.
 
 Not here: the functions (``special_gamma``, ``special_bessel``, ``special_statistics``,
-``special_sums``), the primitives behind them (``primitives.special`` and the modules beside it).
+``special_sums``), the primitives behind them (``primitives.special.functions`` and the modules
+beside it).
 
 Layer: ``numpy``, ``scipy``.
 """

@@ -1,7 +1,7 @@
 """Bessel functions and relatives, elliptic and hypergeometric functions with SciPy's names.
 
 Here: functions of elements that are primitives or composed of them. Not here: the primitives
-(``primitives.special_bessel``, ``special_hypergeometric``, ``special_polynomials``).
+(``primitives.special.bessel``, ``special_hypergeometric``, ``special_polynomials``).
 
 Layer: ``numpy``, ``scipy``.
 """
@@ -12,18 +12,18 @@ import math
 import operator
 from typing import Any
 
+from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_bessel as be
-from functrans.primitives import special_hypergeometric as hy
-from functrans.primitives import special_polynomials as po
 from functrans.primitives.complex_parts import complex_dtype, complex_of
-from functrans.primitives.special_family import common_dtype
-from functrans.primitives.special_gamma import binom
+from functrans.primitives.special import bessel as be
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import hypergeometric as hy
+from functrans.primitives.special import polynomials as po
+from functrans.primitives.special.family import common_dtype
+from functrans.primitives.special.gamma import binom
 from functrans.primitives.structural import cast
 from functrans.scipy.special_common import ArrayFunction, as_complex, as_floating, public, several
-from functrans.trace import dtype_of
 
 # Bessel functions --------------------------------------------------------------------------------
 

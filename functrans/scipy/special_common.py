@@ -12,11 +12,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_operand
-from functrans.primitives.special_family import common_dtype
+from functrans.primitives.special.family import common_dtype
 from functrans.primitives.structural import cast
 from functrans.scipy.special_records import RECORDS
-from functrans.trace import dtype_of
 
 ArrayFunction = Callable[..., Any]
 

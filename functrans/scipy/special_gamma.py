@@ -1,7 +1,7 @@
 """Gamma, beta and zeta functions, error functions, logarithms and powers with SciPy's names.
 
 Here: functions of elements that are primitives or composed of them. Not here: the primitives
-(``primitives.special_gamma``, ``primitives.special_elementary``), sums over axes (``special``).
+(``primitives.special.gamma``, ``primitives.special.elementary``), sums over axes (``special``).
 
 Layer: ``numpy``, ``scipy``.
 """
@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from functrans.control.custom_rules import custom_jvp
+from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_operand
 from functrans.numpy.elements import sinc as sinc
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_distributions as di
-from functrans.primitives import special_elementary as el
-from functrans.primitives import special_gamma as ga
 from functrans.primitives.complex_parts import absolute, complex_of, real
+from functrans.primitives.special import distributions as di
+from functrans.primitives.special import elementary as el
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import gamma as ga
 from functrans.primitives.structural import cast
 from functrans.scipy.special_common import (
     as_complex,
@@ -32,7 +33,6 @@ from functrans.scipy.special_common import (
     public,
     several,
 )
-from functrans.trace import dtype_of
 
 # gamma -------------------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ import math
 from typing import Any
 
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_distributions as di
-from functrans.primitives import special_gamma as ga
-from functrans.primitives import special_polynomials as po
+from functrans.primitives.special import distributions as di
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import gamma as ga
+from functrans.primitives.special import polynomials as po
 from functrans.scipy.special_common import ArrayFunction, as_floating, public
 
 # binomial: counts are rounded down, as SciPy does, and have no derivative ------------------------

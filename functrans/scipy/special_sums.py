@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import is_differentiable_dtype
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy.common import as_array, axes_of
 from functrans.primitives import activations, reduction
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, sign
 from functrans.primitives.structural import broadcast_to, cast, kept_shape, reshape
-from functrans.trace import dtype_of, shape_of
 
 
 def _floating(a: Any) -> Any:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from functrans.primitives import special as sf
-from functrans.primitives.special_gamma import riemann_zeta
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special.gamma import riemann_zeta
 from functrans.scipy import special
 
 _PUBLIC = (

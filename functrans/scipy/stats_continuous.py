@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_elementary as el
-from functrans.primitives import special_gamma as ga
-from functrans.primitives import special_polynomials as po
 from functrans.primitives.complex_parts import absolute
+from functrans.primitives.special import elementary as el
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import gamma as ga
+from functrans.primitives.special import polynomials as po
 from functrans.scipy.stats_families import (
     Continuous,
     Power,

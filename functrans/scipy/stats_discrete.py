@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_gamma as ga
 from functrans.primitives.complex_parts import absolute
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import gamma as ga
 from functrans.scipy.stats_families import Discrete, Power
 
 

@@ -21,13 +21,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from functrans.core.dispatch import dtype_of
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special_elementary as el
+from functrans.primitives.special import elementary as el
 from functrans.primitives.structural import cast
 from functrans.scipy.special_common import as_floating
-from functrans.trace import dtype_of
 
 Function = Callable[..., Any]
 

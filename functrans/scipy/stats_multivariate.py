@@ -12,16 +12,16 @@ import math
 from typing import Any
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import shape_of
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_operand
 from functrans.numpy.linalg import cholesky, solve
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_elementary as el
 from functrans.primitives.reduction import logsumexp
+from functrans.primitives.special import elementary as el
+from functrans.primitives.special import functions as sf
 from functrans.scipy.special_common import as_floating
 from functrans.scipy.special_gamma import multigammaln
-from functrans.trace import shape_of
 
 
 def _log_det_and_distance(x: Any, mean: Any, scale: Any) -> tuple[Any, Any, int]:

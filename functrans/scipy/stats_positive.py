@@ -13,9 +13,9 @@ import math
 from typing import Any
 
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
-from functrans.primitives import special_elementary as el
-from functrans.primitives import special_gamma as ga
+from functrans.primitives.special import elementary as el
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import gamma as ga
 from functrans.scipy.special_statistics import (
     f_distribution,
     f_quantile,

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.numpy.common import as_array
 from functrans.numpy.dispatch import has_tracer
 from functrans.scipy.special import stdtr
 from functrans.scipy.special_common import as_floating
-from functrans.trace import shape_of
 
 
 class _Line(NamedTuple):

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import shape_of
 from functrans.numpy.common import as_array
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special_elementary as el
+from functrans.primitives.special import elementary as el
 from functrans.scipy.special_common import as_floating
-from functrans.trace import shape_of
 
 
 def _sample(a: Any, axis: Any) -> tuple[Any, Any, int]:

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import Recent, listed
-from functrans.control.jit import jit
+from functrans.core.arguments import ShapeDtypeStruct, check_argnums, traced_form
+from functrans.core.caching import Recent, listed
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
+from functrans.jitted.jit import jit
 from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric
 from functrans.sparse.compression import entries_program
 from functrans.sparse.pattern import Call, Found, call_of, find_pattern, is_fixed
 from functrans.sparse.picture import draw
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import ShapeDtypeStruct, check_argnums, traced_form
 from functrans.transforms.forward import jvp
 
 _MAX_PLANS = 32

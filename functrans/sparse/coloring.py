@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.kernels import colorings as loops
 from functrans.kernels import table as kernels
 

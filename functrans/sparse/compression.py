@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from functrans.control.scanning import map as loop_map
+from functrans.core.dispatch import aval_of, dtype_of, innermost_staging, shape_of
+from functrans.core.source import here
 from functrans.errors import NonDifferentiableError, ShapeError
-from functrans.ir.source import here
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
 from functrans.primitives.movement import concatenate
@@ -31,7 +32,6 @@ from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, reshape
 from functrans.sparse.coloring import Coloring, sources
 from functrans.sparse.pattern import Call
-from functrans.trace import aval_of, dtype_of, innermost_staging, shape_of
 from functrans.transforms.forward import jvp, linearize
 from functrans.transforms.reverse import vjp
 from functrans.transforms.vectorize import vmap

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.state import current_config
 from functrans.primitives.structural import kept_shape
-from functrans.state import current_config
 
 INDEX = np.dtype(np.int32)
 """Dtype of places and columns."""

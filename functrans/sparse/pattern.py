@@ -25,16 +25,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.errors import ConcretizationError, NonDifferentiableError, ShapeError
-from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.source import here
-from functrans.passes.simplify import simplify
-from functrans.sparse.dependence import Sets
-from functrans.sparse.values import UNKNOWN, Value
-from functrans.sparse.walk import Walk
-from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     ShapeDtypeStruct,
     canonical,
     check_argnums,
@@ -44,6 +35,15 @@ from functrans.transforms.arguments import (
     result_leaf,
     traced_form,
 )
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.source import here
+from functrans.errors import ConcretizationError, NonDifferentiableError, ShapeError
+from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
+from functrans.sparse.dependence import Sets
+from functrans.sparse.values import UNKNOWN, Value
+from functrans.sparse.walk import Walk
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import grad
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.jaxpr import Equation
-from functrans.primitives.sparse_products import rows_of
+from functrans.core.jaxpr import Equation
+from functrans.primitives.sparse.products import rows_of
 from functrans.sparse.dependence import Dependence, Sets, Shape
 from functrans.sparse.values import Value, numbers
 

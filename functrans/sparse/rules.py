@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import ShapedArray, is_differentiable_dtype
-from functrans.ir.axes import AxisMap
-from functrans.ir.jaxpr import Equation
-from functrans.ir.lowering import IndexMap, Pointwise, Reduction
-from functrans.ir.primitive import linear, nondifferentiable
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.axes import AxisMap
+from functrans.core.jaxpr import Equation
+from functrans.core.lowering import IndexMap, Pointwise, Reduction
+from functrans.core.primitive import linear, nondifferentiable
 from functrans.passes.apart import axis_maps
 from functrans.primitives.index_arrays import read_at
 from functrans.sparse import products

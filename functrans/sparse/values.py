@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import Aval, ShapedArray, Tape
-from functrans.ir.jaxpr import Equation
+from functrans.core.avals import Aval, ShapedArray, Tape
+from functrans.core.jaxpr import Equation
 from functrans.sparse.dependence import Dependence, Shape
 
 _SMALL = 64

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 from functrans.control.loops import scan_shape
-from functrans.control.programs import batch_jaxpr, hoist
-from functrans.ir.analyses import analysis
-from functrans.ir.avals import ShapedArray, Tape
-from functrans.ir.jaxpr import Equation, Jaxpr, Literal
+from functrans.core.analyses import analysis
+from functrans.core.avals import ShapedArray, Tape
+from functrans.core.jaxpr import Equation, Jaxpr, Literal
+from functrans.passes.programs import batch_jaxpr, hoist
+from functrans.passes.staging import may_change, stage
 from functrans.sparse.dependence import Sets, is_equal
 from functrans.sparse.rules import dense, first_order
 from functrans.sparse.values import UNKNOWN, Captured, Value, numbers, results
-from functrans.staging import may_change, stage
 
 MAX_STEPS = 20_000
 """Equations of a loop up to which it is walked iteration by iteration."""

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.ir.source import here
-from functrans.state import current_config
+from functrans.core.source import here
+from functrans.core.state import current_config
 
 _ALLOCATOR = 4 / 3
 """Memory that the process takes per byte in arrays: free blocks are not all used again."""

@@ -22,22 +22,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.deferred import deferred
-from functrans.errors import NonDifferentiableError, UnsupportedOperationError
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.source import here
-from functrans.passes.nodes import Node, ordered_nodes
-from functrans.passes.pullback import pull_back
-from functrans.passes.pushforward import push_forward
-from functrans.passes.work import forward_bytes, residual_bytes, reverse_bytes
-from functrans.primitives.creation import diagonal
-from functrans.primitives.elementwise import equal
-from functrans.primitives.movement import concatenate
-from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import cast, reshape, transpose
-from functrans.state import current_config
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     argument_paths,
     differentiable_leaf,
     flatten_call,
@@ -47,6 +32,21 @@ from functrans.transforms.arguments import (
     split_leaves,
     unflatten_call,
 )
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.deferred import deferred
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.source import here
+from functrans.core.state import current_config
+from functrans.errors import NonDifferentiableError, UnsupportedOperationError
+from functrans.passes.nodes import Node, ordered_nodes
+from functrans.passes.pullback import pull_back
+from functrans.passes.pushforward import push_forward
+from functrans.passes.work import forward_bytes, residual_bytes, reverse_bytes
+from functrans.primitives.creation import diagonal
+from functrans.primitives.elementwise import equal
+from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.structural import cast, reshape, transpose
 from functrans.transforms.chunks import Chunking, Progress
 from functrans.transforms.directions import cheapest_passes, dependences, pass_work
 from functrans.transforms.reverse import Recorded

@@ -15,18 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.errors import NonDifferentiableError
-from functrans.ir.avals import ShapedArray, Zero, aval_of_plain
-from functrans.ir.source import here
-from functrans.passes.nodes import ordered_nodes
-from functrans.passes.pullback import transpose_linear
-from functrans.passes.pushforward import push_forward
-from functrans.primitives.structural import cast
-from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
-from functrans.traces.pushing import PushingTracer
-from functrans.traces.watched import pushing_trace
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     ShapeDtypeStruct,
     canonical,
     check_same_structure,
@@ -40,6 +29,17 @@ from functrans.transforms.arguments import (
     tangent_dtype,
     traced_form,
 )
+from functrans.core.avals import ShapedArray, Zero, aval_of_plain
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
+from functrans.core.source import here
+from functrans.debugging.watched import pushing_trace
+from functrans.errors import NonDifferentiableError
+from functrans.passes.nodes import ordered_nodes
+from functrans.passes.pullback import transpose_linear
+from functrans.passes.pushforward import push_forward
+from functrans.passes.pushing import PushingTracer
+from functrans.passes.staging import stage
+from functrans.primitives.structural import cast
 from functrans.transforms.reverse import fit_tangent, plain_leaf, private, record_primals, split_aux
 
 

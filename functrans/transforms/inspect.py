@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.errors import ShapeError
-from functrans.ir.jaxpr import Jaxpr
-from functrans.passes.evaluate import evaluate
-from functrans.primitives.structural import cast
-from functrans.staging import stage
-from functrans.trace import aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     ShapeDtypeStruct,
     canonical,
     name_of,
@@ -27,6 +21,12 @@ from functrans.transforms.arguments import (
     result_leaf,
     traced_form,
 )
+from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.errors import ShapeError
+from functrans.passes.evaluate import evaluate
+from functrans.passes.staging import stage
+from functrans.primitives.structural import cast
 from functrans.transforms.forward import leaf_aval
 
 

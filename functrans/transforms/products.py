@@ -1,7 +1,7 @@
 """Products of Hessians with vectors: ``hvp``, ``vhp``.
 
 Here: the products, and the choice between nestings of forward and reverse mode. Not here: Hessians
-(``transforms.jacobian``), operators (``transforms.higher``).
+(``transforms.jacobian``), operators (``higher.operators``).
 
 The Hessian is symmetric, so that there are three ways to a product: forward mode over the gradient,
 reverse mode over a directional derivative, reverse mode over the gradient. For straight programs
@@ -19,16 +19,16 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans import tree
+from functrans.core.arguments import name_of, part_of, traced_form
+from functrans.core.dispatch import Tracer, aval_of, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import here
 from functrans.errors import FunctransError
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.source import here
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
 from functrans.passes.work import program_work
 from functrans.primitives.structural import reduce_sum
-from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, shape_of
-from functrans.transforms.arguments import name_of, part_of, traced_form
 from functrans.transforms.forward import push_call
 from functrans.transforms.reverse import grad
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p
-from functrans.control.programs import linearize_jaxpr
-from functrans.ir.avals import ShapedArray, Tape, is_differentiable_dtype
-from functrans.ir.jaxpr import Jaxpr, Literal
-from functrans.ir.source import SourceLine, resolve
+from functrans.core.arguments import name_of, traced_form
+from functrans.core.avals import ShapedArray, Tape, is_differentiable_dtype
+from functrans.core.jaxpr import Jaxpr, Literal
+from functrans.core.source import SourceLine, resolve
+from functrans.passes.programs import linearize_jaxpr
 from functrans.passes.simplify import simplify
-from functrans.transforms.arguments import name_of, traced_form
 from functrans.transforms.inspect import make_jaxpr
 
 

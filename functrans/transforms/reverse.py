@@ -1,7 +1,7 @@
 """Reverse mode: ``vjp``, ``grad``, ``value_and_grad``.
 
 Here: the recording of a function and the backward pass behind JAX's interface. Not here: what is
-recorded (``traces.recording``), the backward pass (``passes.pullback``), Jacobians
+recorded (``passes.recording``), the backward pass (``passes.pullback``), Jacobians
 (``transforms.jacobian``).
 
 ``grad(f)(x)`` from call to result: the leaves of ``x`` become tracers of a ``RecordingTrace``;
@@ -20,19 +20,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.errors import NonDifferentiableError, ShapeError
-from functrans.ir.avals import PYTHON_SCALARS, is_differentiable_dtype
-from functrans.ir.source import here
-from functrans.passes.nodes import Node, input_node
-from functrans.passes.pullback import pull_back
-from functrans.primitives.structural import cast
-from functrans.staging import may_change
-from functrans.state import current_config
-from functrans.trace import Trace, Tracer, aval_of, dtype_of, escaped, shape_of, standing, tracing
-from functrans.traces.common import copy_in_layout
-from functrans.traces.recording import RecordingTracer
-from functrans.traces.watched import recording_trace
-from functrans.transforms.arguments import (
+from functrans.core.arguments import (
     canonical,
     check_argnums,
     check_same_structure,
@@ -51,6 +39,27 @@ from functrans.transforms.arguments import (
     traced_form,
     unflatten_call,
 )
+from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
+from functrans.core.dispatch import (
+    Trace,
+    Tracer,
+    aval_of,
+    dtype_of,
+    escaped,
+    shape_of,
+    standing,
+    tracing,
+)
+from functrans.core.source import here
+from functrans.core.state import current_config
+from functrans.debugging.watched import recording_trace
+from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.passes.nodes import Node, input_node
+from functrans.passes.pullback import pull_back
+from functrans.passes.recording import RecordingTracer
+from functrans.passes.staging import may_change
+from functrans.passes.value_tracers import copy_in_layout
+from functrans.primitives.structural import cast
 
 
 class Recorded:

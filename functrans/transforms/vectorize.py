@@ -16,21 +16,8 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
-from functrans.indexing import index_value
-from functrans.ir.avals import ShapedArray
-from functrans.ir.jaxpr import Jaxpr
-from functrans.ir.source import here
-from functrans.passes.batch import evaluate_batched
-from functrans.primitives.movement import concatenate
-from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import broadcast_to, moveaxis
-from functrans.staging import stage
-from functrans.state import current_config
-from functrans.trace import aval_of, shape_of
-from functrans.traces.answers import LaneAnswers, LanesDiffer
-from functrans.traces.common import plain_value
-from functrans.transforms.arguments import (
+from functrans.arrays.indexing import index_value
+from functrans.core.arguments import (
     canonical,
     leaf_type,
     name_of,
@@ -39,6 +26,19 @@ from functrans.transforms.arguments import (
     result_leaf,
     traced_form,
 )
+from functrans.core.avals import ShapedArray
+from functrans.core.dispatch import aval_of, shape_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import here
+from functrans.core.state import current_config
+from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
+from functrans.passes.answers import LaneAnswers, LanesDiffer
+from functrans.passes.batch import evaluate_batched
+from functrans.passes.staging import stage
+from functrans.passes.value_tracers import plain_value
+from functrans.primitives.movement import concatenate
+from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.structural import broadcast_to, moveaxis
 
 
 def vmap(

@@ -10,18 +10,19 @@ import pytest
 from numpy.testing import assert_allclose
 
 import functrans as ft
-import functrans.control.reroll as reroll_module
 import functrans.numpy as fnp
 import functrans.passes.batch as batch_module
 import functrans.passes.simplify as simplify_module
-from functrans.autograd import closing, func, grad, tensor
+import functrans.rerolling.rewrite as reroll_module
+from functrans.autograd import func, grad, tensor
 from functrans.autograd.anomaly import set_detect_anomaly
 from functrans.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from functrans.autograd.hooks import add_hook
+from functrans.autograd.jitted import closing
+from functrans.core.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation, Kind, When
+from functrans.core.jaxpr import Jaxpr
 from functrans.errors import JaxprTypeError
-from functrans.ir.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation, Kind, When
 from functrans.ir.check import check_jaxpr
-from functrans.ir.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import has_annotations
 

@@ -11,7 +11,7 @@ from cases import each
 from functrans.autograd import forward_ad as fw
 from functrans.autograd import from_numpy, func, grad, no_grad, tensor
 from functrans.autograd.function import Function
-from functrans.state import open_traces
+from functrans.core.state import open_traces
 
 X = np.array([0.5, 1.0, 2.0])
 T = np.array([1.0, -2.0, 3.0])

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 import functrans as ft
 from autograd.grad_mode_words import DATA, MODES, UNRECORDED, run, words
 from functrans.compat import torch
+from functrans.core.dispatch import bind
 from functrans.primitives.structural import unrecorded_p
-from functrans.trace import bind
 
 EXPECTED: dict[str, Any] = json.loads(DATA.read_text())
 WORDS = words()

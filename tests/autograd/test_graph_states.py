@@ -20,9 +20,9 @@ from numpy.testing import assert_allclose
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.arrays.indexing import updated
 from functrans.autograd import Tensor, grad, no_grad, tensor
 from functrans.autograd.graph import get_gradient_edge, register_multi_grad_hook
-from functrans.indexing import updated
 
 N = 3
 SLICES = [slice(0, 2), slice(1, 3), slice(0, 1), slice(None, None, 2)]

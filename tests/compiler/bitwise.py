@@ -13,7 +13,7 @@ import functrans as ft
 from functrans.compiler.compiled import plan_of
 from functrans.compiler.programs import write_program
 from functrans.compiler.support import NativePart
-from functrans.control.jit import jit
+from functrans.jitted.jit import jit
 
 
 def _parts(array: np.ndarray) -> list[np.ndarray]:

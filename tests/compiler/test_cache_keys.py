@@ -21,11 +21,11 @@ from functrans.compiler.compiled import NativePart, _key_of, entry_of, plan_of
 from functrans.compiler.entry import ArraySpec, Entry, ScalarSpec
 from functrans.compiler.execution import execution_of
 from functrans.compiler.programs import write_program
-from functrans.ir.jaxpr import Jaxpr, Literal
-from functrans.ir.lowering import Pointwise
-from functrans.ir.primitive import Primitive, nondifferentiable
+from functrans.core.dispatch import bind
+from functrans.core.jaxpr import Jaxpr, Literal
+from functrans.core.lowering import Pointwise
+from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.passes.simplify import simplify
-from functrans.trace import bind
 from samples import Row, each_sample
 
 X = np.arange(3.0)
@@ -74,9 +74,9 @@ def test_primitives_of_one_name_have_their_own_code() -> None:
 EDITED = """
 import numpy as np
 import functrans as ft
-from functrans.ir.lowering import Pointwise
-from functrans.ir.primitive import Primitive, nondifferentiable
-from functrans.trace import bind
+from functrans.core.lowering import Pointwise
+from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.dispatch import bind
 
 K = 1.0
 shift_p = Primitive(

@@ -10,8 +10,8 @@ import pytest
 from compiler.routine_harness import program, run
 from functrans.compiler import threads
 from functrans.emitter.types import Machine
-from functrans.primitives import dot_lowering
 from functrans.primitives.dot import dot_general_p
+from functrans.primitives.native import dot as dot_lowering
 from samples import ROWS
 
 PRODUCTS = next(row for row in ROWS if row.primitive is dot_general_p)

@@ -9,7 +9,7 @@ import pytest
 
 from cases import each, share
 from compiler.routine_harness import program, run, same_bits, serves
-from functrans.ir.lowering import Routine
+from functrans.core.lowering import Routine
 from functrans.primitives import convolution as cv
 from functrans.primitives import cumulative as cu
 from functrans.primitives import dynamic_slicing as ds

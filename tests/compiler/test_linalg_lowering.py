@@ -11,14 +11,14 @@ import pytest
 from cases import each
 from compiler.routine_harness import program, run
 from functrans.compiler import symbols
-from functrans.ir.lowering import Expansion, Routine
-from functrans.primitives import linalg
-from functrans.primitives import linalg_det as ld
-from functrans.primitives import linalg_factor as lf
-from functrans.primitives import linalg_lstsq as ls
-from functrans.primitives import linalg_solve as lv
-from functrans.primitives import linalg_spectral as sp
-from functrans.primitives import linalg_triangular as lt
+from functrans.core.lowering import Expansion, Routine
+from functrans.primitives.linalg import det as ld
+from functrans.primitives.linalg import factor as lf
+from functrans.primitives.linalg import functions as linalg
+from functrans.primitives.linalg import lstsq as ls
+from functrans.primitives.linalg import solve as lv
+from functrans.primitives.linalg import spectral as sp
+from functrans.primitives.linalg import triangular as lt
 from samples import ROWS, Row
 
 NATIVE = [

@@ -13,8 +13,8 @@ from functrans import lax
 from functrans.compiler.compiled import plan_of
 from functrans.compiler.support import HostCall, NativePart, program_obstacle
 from functrans.control.loops import Shape
-from functrans.ir.avals import ShapedArray, Tape
-from functrans.staging import stage
+from functrans.core.avals import ShapedArray, Tape
+from functrans.passes.staging import stage
 
 
 def newton(a: Any) -> Any:

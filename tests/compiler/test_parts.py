@@ -11,7 +11,7 @@ import functrans.numpy as fnp
 from functrans.compiler import bodies
 from functrans.compiler.inspect import plan
 from functrans.compiler.parts import with_parts_in_place
-from functrans.ir.jaxpr import Jaxpr
+from functrans.core.jaxpr import Jaxpr
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
 from functrans.primitives.slicing import BasicIndex, embed, slice_update

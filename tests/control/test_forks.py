@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 import functrans as ft
 import functrans.numpy as fnp
 from cases import each
-from functrans.control.forks import LIMIT, forked
 from functrans.errors import ConcretizationError, PathLimitError
+from functrans.jitted.forks import LIMIT, forked
 
 # functions of a number and a parameter: with choices of Python's, and without
 

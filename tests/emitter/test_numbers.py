@@ -20,13 +20,15 @@ from emitter.numbercheck import (
     ulp_errors,
     values,
 )
+from functrans.core.avals import ShapedArray
+from functrans.core.lowering import Expansion, Pointwise
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.casts import literal
 from functrans.emitter.dtypes import loop_dtypes
 from functrans.emitter.numbers import Numbers
-from functrans.ir.avals import ShapedArray
-from functrans.ir.lowering import Expansion, Pointwise
-from functrans.primitives import complex_parts, elementwise, linalg_lstsq, special, structural
+from functrans.primitives import complex_parts, elementwise, structural
+from functrans.primitives.linalg import lstsq as linalg_lstsq
+from functrans.primitives.special import functions as special
 
 BRAIN = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
 INTEGERS = [np.dtype(c) for c in "bBhHiIqQ"]

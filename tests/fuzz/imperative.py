@@ -26,9 +26,9 @@ import numpy as np
 
 import functrans as ft
 import functrans.compat.torch as torch
-from functrans import state
 from functrans.autograd.modes import Modes, modes
 from functrans.autograd.nodes import running
+from functrans.core import state
 from functrans.errors import FunctransError
 
 from .common import Case, Finding, Kind

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 import functrans as ft
+from functrans.core.dispatch import bind
+from functrans.core.jaxpr import subjaxprs
 from functrans.errors import CacheFormatError, FunctransError
-from functrans.ir.jaxpr import subjaxprs
-from functrans.trace import bind
 
 from .common import Case, Finding, Kind
 from .judging import same_bits

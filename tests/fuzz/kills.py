@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 import functrans as ft
-from functrans import state
 from functrans.autograd.modes import Modes, modes
 from functrans.compiler.cache import ObjectCache, default_directory
+from functrans.core import state
 
 from .common import Case, Finding, Kind, generator, judge, kind_named
 

@@ -153,7 +153,7 @@ def test_numba_is_not_imported_for_small_work() -> None:
     code = (
         "import sys, numpy as np, functrans\n"
         "from functrans.primitives.cumulative import linear_recurrence_p\n"
-        "from functrans.trace import bind\n"
+        "from functrans.core.dispatch import bind\n"
         "ones = np.ones((100, 30))\n"
         "bind(linear_recurrence_p, ones, ones, axis=0, reverse=False)\n"
         "assert 'numba' not in sys.modules\n"

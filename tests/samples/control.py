@@ -12,25 +12,16 @@ from typing import Any
 import numpy as np
 
 import functrans as ft
-from functrans.control import (
-    branches,
-    callbacks,
-    custom_calls,
-    external,
-    linear_solve,
-    loops,
-    native,
-    revolve,
-    while_loop,
-)
+from functrans.control import branches, callbacks, custom_calls, loops, native, revolve, while_loop
 from functrans.control import checkpoint as cp
 from functrans.control.scanning import fori_loop, scan
 from functrans.control.scanning import while_loop as run_while
-from functrans.ir.jaxpr import Literal
-from functrans.ir.primitive import Primitive
+from functrans.core.dispatch import bind
+from functrans.core.jaxpr import Literal
+from functrans.core.primitive import Primitive
 from functrans.passes import remat
 from functrans.primitives import structural
-from functrans.trace import bind
+from functrans.solvers import external, linear_solve
 from samples.row import Rng, Row, Sample, annulus, integers, uniform
 
 

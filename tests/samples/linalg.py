@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.dispatch import bind, dtype_of
 from functrans.errors import ShapeError
-from functrans.primitives import linalg as la
-from functrans.primitives import linalg_det as ld
-from functrans.primitives import linalg_factor as lf
-from functrans.primitives import linalg_lstsq as ls
-from functrans.primitives import linalg_solve as lv
-from functrans.primitives import linalg_spectral as sp
-from functrans.primitives import linalg_triangular as lt
 from functrans.primitives.dot import matmul
 from functrans.primitives.elementwise import sin
-from functrans.trace import bind, dtype_of
+from functrans.primitives.linalg import det as ld
+from functrans.primitives.linalg import factor as lf
+from functrans.primitives.linalg import functions as la
+from functrans.primitives.linalg import lstsq as ls
+from functrans.primitives.linalg import solve as lv
+from functrans.primitives.linalg import spectral as sp
+from functrans.primitives.linalg import triangular as lt
 from samples.elementwise import span, unary
 from samples.row import Refused, Rng, Row, Sample, annulus, uniform
 

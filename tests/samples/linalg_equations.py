@@ -7,10 +7,10 @@ import numpy as np
 
 from functrans.errors import ShapeError
 from functrans.primitives import filters
-from functrans.primitives import linalg as la
-from functrans.primitives import linalg_banded as lb
-from functrans.primitives import linalg_equations as le
-from functrans.primitives import linalg_matrix_functions as lm
+from functrans.primitives.linalg import banded as lb
+from functrans.primitives.linalg import equations as le
+from functrans.primitives.linalg import functions as la
+from functrans.primitives.linalg import matrix_functions as lm
 from samples.linalg import STACKS, general, positive
 from samples.row import Refused, Rng, Row, Sample, annulus, uniform
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.jaxpr import subjaxprs
-from functrans.ir.primitive import Primitive, linear, multilinear, nondifferentiable
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import bind, dtype_of
+from functrans.core.jaxpr import subjaxprs
+from functrans.core.primitive import Primitive, linear, multilinear, nondifferentiable
 from functrans.testing import random_like
-from functrans.trace import bind, dtype_of
 
 Rng = np.random.Generator
 

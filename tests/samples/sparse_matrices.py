@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from functrans.errors import ShapeError
-from functrans.primitives import sparse_products as sp
-from functrans.primitives import sparse_solve as ss
+from functrans.primitives.sparse import products as sp
+from functrans.primitives.sparse import solve as ss
 from samples.row import Refused, Rng, Row, Sample, annulus, integers, uniform
 
 Shape = tuple[int, ...]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.primitives import special as sf
+from functrans.primitives.special import functions as sf
 from samples.elementwise import binary, ints, signed, span, unary
 from samples.row import Refused, Row, annulus, integers
 

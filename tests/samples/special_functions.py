@@ -11,16 +11,16 @@ import mpmath as mp
 import numpy as np
 
 import functrans as ft
+from functrans.core.dispatch import elementwise
 from functrans.errors import NonDifferentiableError
-from functrans.primitives import special as sf
-from functrans.primitives import special_bessel as be
-from functrans.primitives import special_cylinder as cy
-from functrans.primitives import special_distributions as di
-from functrans.primitives import special_elementary as el
-from functrans.primitives import special_gamma as ga
-from functrans.primitives import special_hypergeometric as hy
-from functrans.primitives import special_polynomials as po
-from functrans.trace import elementwise
+from functrans.primitives.special import bessel as be
+from functrans.primitives.special import cylinder as cy
+from functrans.primitives.special import distributions as di
+from functrans.primitives.special import elementary as el
+from functrans.primitives.special import functions as sf
+from functrans.primitives.special import gamma as ga
+from functrans.primitives.special import hypergeometric as hy
+from functrans.primitives.special import polynomials as po
 from samples.elementwise import Draw, span
 from samples.row import Refused, Rng, Row, Sample, annulus, integers
 

@@ -11,8 +11,8 @@ import scipy.sparse.linalg as scipy_linalg
 import functrans as ft
 from functrans import autograd
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.primitives.sparse_products import csr_matmul
-from functrans.primitives.sparse_solve import Factor, Recent
+from functrans.primitives.sparse.products import csr_matmul
+from functrans.primitives.sparse.solve import Factor, Recent
 from functrans.scipy import sparse
 from functrans.scipy.sparse import linalg
 from functrans.testing import check_grads

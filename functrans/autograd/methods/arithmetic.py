@@ -28,11 +28,11 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
-from functrans.ir.primitive import Primitive
+from functrans.core.dispatch import Tracer, dtype_of, elementwise
+from functrans.core.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
-from functrans.trace import Tracer, dtype_of, elementwise
 
 _NUMBERS = (int, float, complex, bool)
 

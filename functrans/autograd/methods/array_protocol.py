@@ -17,7 +17,7 @@ import numpy as np
 from functrans.autograd.methods.state import clone, plain
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import check_write, write
-from functrans.trace import Tracer
+from functrans.core.dispatch import Tracer
 
 
 def copy(self: Tensor, order: Any = "C") -> Tensor:

@@ -28,10 +28,10 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import elementwise
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
-from functrans.trace import elementwise
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:  # torch's name

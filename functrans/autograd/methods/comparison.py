@@ -23,8 +23,8 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import elementwise
 from functrans.primitives import elementwise as ew
-from functrans.trace import elementwise
 
 
 def _comparison(name: str, primitive: Any) -> Callable[..., Any]:

@@ -23,11 +23,11 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.primitives import complex_parts, movement
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather
-from functrans.trace import dtype_of, shape_of
 
 
 def real(input: Tensor) -> Tensor:  # torch's name

@@ -15,7 +15,7 @@ from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import check_tensor, constant, documented, floating, refuse_out
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, called
-from functrans.trace import dtype_of
+from functrans.core.dispatch import dtype_of
 
 _NORMS = (None, "forward", "backward", "ortho")
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.blending import where
 from functrans.autograd.methods.indexing import plain_index
@@ -29,11 +30,10 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
-from functrans.indexing import index_value, updated
+from functrans.core.dispatch import Tracer, shape_of
 from functrans.passes.nodes import kept
 from functrans.primitives import cumulative, indexing, structural
 from functrans.primitives import elementwise as ew
-from functrans.trace import Tracer, shape_of
 
 
 def _index_array(name: str, index: Tensor) -> Any:

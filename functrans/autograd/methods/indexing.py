@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import overwrite
 from functrans.autograd.promotion import as_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
 from functrans.autograd.writes import check_write, write
-from functrans.indexing import index_value, updated
-from functrans.trace import Tracer
+from functrans.core.dispatch import Tracer
 
 _SEVERAL = (Tensor, Tracer, np.ndarray, slice, str, list, tuple, range)
 """What makes a tuple of a list that holds it."""

@@ -33,9 +33,9 @@ from functrans.autograd.methods.shaping import (
 )
 from functrans.autograd.promotion import result_dtype
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import shape_of
 from functrans.primitives import creation, movement, structural
 from functrans.primitives import elementwise as ew
-from functrans.trace import shape_of
 
 # joining -----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Linear algebra of tensors: the functions of ``torch.linalg``, and their names in ``torch``.
 
 Here: inverses, determinants, factorizations, norms of matrices, solutions. Not here: products
-(``products``), the derivatives of factorizations (``primitives.linalg``).
+(``products``), the derivatives of factorizations (``primitives.linalg.functions``).
 
 Layer: ``autograd``.
 """
@@ -35,11 +35,13 @@ from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp
+from functrans.core.arguments import ShapeDtypeStruct
+from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.numpy.linalg_norms import abs_squared
-from functrans.primitives import creation, linalg, linalg_triangular, reduction, structural
+from functrans.primitives import creation, reduction, structural
 from functrans.primitives import elementwise as ew
-from functrans.trace import bind, dtype_of, shape_of
-from functrans.transforms.arguments import ShapeDtypeStruct
+from functrans.primitives.linalg import functions as linalg
+from functrans.primitives.linalg import triangular as linalg_triangular
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):

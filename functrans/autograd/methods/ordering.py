@@ -32,11 +32,11 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.primitives import cumulative, reduction, sorting, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import take_along_axis
-from functrans.trace import bind, dtype_of, shape_of
 
 _PAIRS = {
     name: results(name, "values", "indices")

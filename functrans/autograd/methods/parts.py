@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.indexing import index_value
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.methods.shaping import Shape, axis_of, refuse_number
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
-from functrans.indexing import index_value
+from functrans.core.dispatch import shape_of
 from functrans.primitives import creation, structural
 from functrans.primitives.indexing import gather
-from functrans.trace import shape_of
 
 
 def part(self: Tensor, index: Any, label: str) -> Tensor:

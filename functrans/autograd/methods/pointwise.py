@@ -25,11 +25,11 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import dtype_of
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
-from functrans.primitives import special as sf
 from functrans.primitives import torch_elementwise as te
-from functrans.trace import dtype_of
+from functrans.primitives.special import functions as sf
 
 # how integers are taken
 TO_FLOAT = "float"  # as floating numbers

@@ -21,7 +21,7 @@ from functrans.autograd.labels import edge_of
 from functrans.autograd.promotion import default_dtype, torch_defaults
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
-from functrans.trace import Tracer
+from functrans.core.dispatch import Tracer
 
 _DEFAULTS: dict[str, Any] = {
     "precision": 4, "threshold": 1000, "edgeitems": None, "linewidth": None, "sci_mode": None,

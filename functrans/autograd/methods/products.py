@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans import numpy as fnp
+from functrans.arrays.sparse import is_sparse
+from functrans.arrays.sparse import matmul as sparse_matmul
 from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.rows import (
@@ -24,11 +26,9 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import as_tensor, result_dtype
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import shape_of
 from functrans.primitives import dot as dot_primitives
 from functrans.primitives import structural
-from functrans.sparse_arrays import is_sparse
-from functrans.sparse_arrays import matmul as sparse_matmul
-from functrans.trace import shape_of
 
 _C_NAMES = {
     "float64": "double", "float32": "float", "float16": "c10::Half", "int64": "int64_t",

@@ -29,12 +29,12 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.primitives import activations, complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.complex_parts import is_complex
-from functrans.primitives.linalg_lstsq import norm_sqrt
-from functrans.trace import bind, dtype_of, shape_of
+from functrans.primitives.linalg.lstsq import norm_sqrt
 
 Axes = tuple[int, ...]
 _INT64 = np.dtype(np.int64)

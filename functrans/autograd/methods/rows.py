@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.promotion import default_of, to_dtype, with_default
@@ -30,13 +31,12 @@ from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
-from functrans.masked import MaskedSelection
+from functrans.core.arguments import ShapeDtypeStruct
+from functrans.core.dispatch import Tracer, bind
 from functrans.numpy.common import is_known, value_of
 from functrans.passes.nodes import OUTPUT, kept
+from functrans.passes.staging import StagingTracer
 from functrans.primitives.structural import copy_p
-from functrans.staging import StagingTracer
-from functrans.trace import Tracer, bind
-from functrans.transforms.arguments import ShapeDtypeStruct
 
 
 @dataclass(frozen=True, slots=True)

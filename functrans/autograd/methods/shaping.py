@@ -18,8 +18,8 @@ from functrans.autograd.composites import named
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
+from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
-from functrans.trace import Tracer
 
 Shape = tuple[int, ...]
 

@@ -22,8 +22,8 @@ from functrans.autograd.methods.rows import (
     with_out,
 )
 from functrans.autograd.tensors import Tensor
-from functrans.primitives import special as sf
 from functrans.primitives import torch_elementwise as te
+from functrans.primitives.special import functions as sf
 
 
 def _of_order(n: int) -> Callable[..., Any]:

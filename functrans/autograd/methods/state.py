@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.sparse import answer_to_scipy
 from functrans.autograd import api
 from functrans.autograd.composites import named
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
@@ -28,13 +29,12 @@ from functrans.autograd.recording import enter_session, node_of, with_own_only
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
+from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer, bind
+from functrans.core.source import here
 from functrans.errors import ConcretizationError
-from functrans.ir.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.source import here
 from functrans.primitives.structural import copy_p
-from functrans.sparse_arrays import answer_to_scipy
-from functrans.trace import Tracer, bind
 
 # the graph ---------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.dtypes import DTYPES
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
-from functrans.trace import Tracer
+from functrans.core.dispatch import Tracer
 
 _STORED = (
     "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",

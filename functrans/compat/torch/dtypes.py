@@ -11,7 +11,7 @@ import numpy as np
 
 from functrans.autograd.methods.conversion import bfloat16_dtype
 from functrans.autograd.promotion import result_dtype, torch_defaults
-from functrans.trace import dtype_of
+from functrans.core.dispatch import dtype_of
 
 dtype = np.dtype
 

@@ -16,7 +16,7 @@ from functrans.autograd.overlaps import check_memory
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import write
-from functrans.trace import Tracer, inner_trace
+from functrans.core.dispatch import Tracer, inner_trace
 
 
 def value_of(x: Tensor) -> Any:

@@ -1,6 +1,6 @@
 """Warnings that point at the user's line.
 
-Here: ``warn_user``. Not here: the lines that errors name (``functrans.ir.source``).
+Here: ``warn_user``. Not here: the lines that errors name (``functrans.core.source``).
 
 Layer: ``compat``.
 """

@@ -15,6 +15,7 @@ from numpy.polynomial.polynomial import polyone as polyone
 from numpy.polynomial.polynomial import polyx as polyx
 from numpy.polynomial.polynomial import polyzero as polyzero
 
+from functrans.core.dispatch import shape_of
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import implements
@@ -22,7 +23,6 @@ from functrans.numpy.polynomial.series import NAMES, Basis, functions
 from functrans.numpy.reductions import prod
 from functrans.numpy.shaping import at_least
 from functrans.primitives import structural
-from functrans.trace import shape_of
 
 _BASIS = Basis("polynomial", "poly", lambda k: (1.0, 0.0, 0.0))
 

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.caching import remembered
+from functrans.core.caching import remembered
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, holds, inexact, is_known, value_of
 from functrans.numpy.cumulative import part
@@ -33,7 +34,6 @@ from functrans.primitives import complex_parts, convolution, movement, structura
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dot import tensordot
 from functrans.primitives.structural import cast
-from functrans.trace import dtype_of, shape_of
 
 
 @dataclass(frozen=True, slots=True)

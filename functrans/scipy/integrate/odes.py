@@ -25,14 +25,18 @@ import functrans.numpy as fnp
 from functrans import tree
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.custom_rules import stop_gradient
-from functrans.control.forks import forked
 from functrans.control.native import jit_p
-from functrans.control.programs import derived, hoist
+from functrans.core.arguments import name_of, traced_form
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.source import here
+from functrans.jitted.forks import forked
 from functrans.passes.evaluate import evaluate
+from functrans.passes.programs import derived, hoist
 from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
+from functrans.passes.value_tracers import plain_value
 from functrans.scipy.dispatch import plain
 from functrans.scipy.integrate.odes_adjoint import integrate_backsolve
 from functrans.scipy.integrate.odes_events import (
@@ -45,10 +49,6 @@ from functrans.scipy.integrate.odes_events import (
 from functrans.scipy.integrate.odes_loop import RUNNING, TOO_MANY, Options, integrate
 from functrans.scipy.integrate.odes_methods import Method, Tolerances, methods
 from functrans.scipy.integrate.odes_results import MESSAGES, OdeResult, OdeSolution, make_result
-from functrans.staging import stage
-from functrans.trace import Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.traces.common import plain_value
-from functrans.transforms.arguments import name_of, traced_form
 
 CHECKPOINTS = 32
 """States kept between two output times in reverse mode."""

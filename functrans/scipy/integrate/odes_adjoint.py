@@ -20,9 +20,9 @@ from typing import Any
 import functrans.numpy as fnp
 from functrans.control.custom_rules import custom_vjp
 from functrans.control.scanning import scan
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.scipy.integrate.odes_loop import Options, integrate
 from functrans.scipy.integrate.odes_methods import Method
-from functrans.trace import dtype_of, shape_of
 from functrans.transforms.reverse import vjp
 
 

@@ -23,14 +23,14 @@ import numpy as np
 
 import functrans.numpy as fnp
 from functrans import tree
-from functrans.control.forks import forked
+from functrans.core.arguments import name_of, own_array, traced_form
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
+from functrans.jitted.forks import forked
 from functrans.numpy.common import is_known, value_of
 from functrans.scipy.integrate.odes_results import OdeSolution
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import name_of, own_array, traced_form
-from functrans.transforms.implicit import implicit_diff
+from functrans.solvers.implicit import implicit_diff
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from functrans.control.branches import cond
 from functrans.control.checkpoint import checkpoint
 from functrans.control.custom_rules import custom_jvp, stop_gradient
 from functrans.control.scanning import scan, while_loop
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.scipy.integrate.odes_methods import (
     Method,
     Slope,
@@ -38,7 +39,6 @@ from functrans.scipy.integrate.odes_methods import (
     interpolate,
     mean_square,
 )
-from functrans.trace import dtype_of, shape_of
 from functrans.transforms.forward import linearize
 
 SAFETY, SMALLEST, LARGEST = 0.9, 0.2, 10.0

@@ -25,8 +25,8 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans.control.branches import cond
 from functrans.control.custom_rules import stop_gradient
-from functrans.primitives.linalg_solve import linear_solve, lu_factor
-from functrans.trace import dtype_of, shape_of
+from functrans.core.dispatch import dtype_of, shape_of
+from functrans.primitives.linalg.solve import linear_solve, lu_factor
 from functrans.transforms.forward import jvp
 from functrans.transforms.jacobian import jacfwd
 

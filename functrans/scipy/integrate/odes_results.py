@@ -14,11 +14,11 @@ import numpy as np
 
 import functrans.numpy as fnp
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError
-from functrans.ir.source import here
 from functrans.scipy.integrate.odes_methods import Method, interpolate
 from functrans.scipy.reprs import aligned, summary
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
 
 MESSAGES = {
     1: "A termination event occurred.",

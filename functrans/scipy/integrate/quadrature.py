@@ -27,14 +27,14 @@ import numpy as np
 from functrans import lax
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
-from functrans.control.forks import forked
+from functrans.core.arguments import further_arguments
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
+from functrans.jitted.forks import forked
 from functrans.numpy.common import layout_of
 from functrans.primitives.structural import cast, normalize_axis
 from functrans.scipy.dispatch import floats, implements, plain
-from functrans.trace import Tracer, dtype_of, shape_of
-from functrans.transforms.arguments import further_arguments
 from functrans.transforms.vectorize import vmap
 
 # rules on samples -------------------------------------------------------------------------------

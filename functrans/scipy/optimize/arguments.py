@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.core.arguments import check_callable, further_arguments
+from functrans.core.dispatch import Tracer
 from functrans.flatten_util import ravel_pytree
 from functrans.scipy.optimize.objective import ScipyFunction, as_vector
-from functrans.trace import Tracer
-from functrans.transforms.arguments import check_callable, further_arguments
 
 
 def flat_derivative(function: ScipyFunction, given: Callable[..., Any], args: Any) -> Any:

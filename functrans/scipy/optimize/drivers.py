@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.control.jit import jit as jitted
+from functrans.core.arguments import further_arguments, traced_form
+from functrans.jitted.jit import jit as jitted
 from functrans.scipy.optimize.arguments import (
     finished,
     flat_bounds,
@@ -24,7 +25,6 @@ from functrans.scipy.optimize.arguments import (
     warn_of,
 )
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
-from functrans.transforms.arguments import further_arguments, traced_form
 from functrans.transforms.reverse import grad
 
 _USES_JAC = frozenset(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.arguments import traced_form
 from functrans.scipy.optimize.arguments import (
     finished,
     flat_bounds,
@@ -19,7 +20,6 @@ from functrans.scipy.optimize.arguments import (
     matrix_of,
 )
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
-from functrans.transforms.arguments import traced_form
 
 
 def least_squares(

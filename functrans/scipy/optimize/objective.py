@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.caching import Recent
 from functrans.control.closures import make_template
-from functrans.control.jit import jit as jitted
+from functrans.core.arguments import further_arguments, name_of, traced_form
+from functrans.core.caching import Recent
+from functrans.core.dispatch import Tracer, aval_of
+from functrans.core.source import here
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.flatten_util import ravel_pytree
-from functrans.ir.source import here
+from functrans.jitted.jit import jit as jitted
 from functrans.sparse.api import sparse_hessian, sparse_jacobian
-from functrans.trace import Tracer, aval_of
-from functrans.transforms.arguments import further_arguments, name_of, traced_form
 from functrans.transforms.jacobian import hessian, jacobian
 from functrans.transforms.products import hvp
 from functrans.transforms.reverse import value_and_grad

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans import tree
-from functrans.control.forks import forked
-from functrans.control.krylov import Space
 from functrans.control.scanning import while_loop
+from functrans.core.arguments import further_arguments, name_of, own_array, traced_form
+from functrans.core.avals import is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ConvergenceError
-from functrans.ir.avals import is_differentiable_dtype
-from functrans.ir.source import here
-from functrans.trace import Tracer, aval_of, dtype_of, shape_of
-from functrans.transforms.arguments import further_arguments, name_of, own_array, traced_form
-from functrans.transforms.implicit import LinearSolver, implicit_diff
+from functrans.jitted.forks import forked
+from functrans.solvers.implicit import LinearSolver, implicit_diff
+from functrans.solvers.krylov import Space
 from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad, value_and_grad
 

@@ -1,6 +1,6 @@
 """Sparse matrices with traced entries, and products: ``csr_array``, ``csc_array``, ``matmul``.
 
-Here: the constructors, under SciPy's names. Not here: the class (``functrans.sparse_arrays``),
+Here: the constructors, under SciPy's names. Not here: the class (``functrans.arrays.sparse``),
 systems of equations (``scipy.sparse.direct``).
 
 Layer: ``scipy``.
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.sparse_arrays import SparseArray as SparseArray
-from functrans.sparse_arrays import compressed
-from functrans.sparse_arrays import matmul as matmul
+from functrans.arrays.sparse import SparseArray as SparseArray
+from functrans.arrays.sparse import compressed
+from functrans.arrays.sparse import matmul as matmul
 
 
 def csr_array(arrays: Any, shape: tuple[int, int] | None = None) -> SparseArray:

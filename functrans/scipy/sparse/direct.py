@@ -1,7 +1,7 @@
 """Direct solvers of sparse systems, under SciPy's names: ``spsolve``, ``splu``, ``factorized``.
 
-Here: the functions. Not here: the primitives and the factors (``primitives.sparse_solve``),
-iterative solvers (``control.krylov``).
+Here: the functions. Not here: the primitives and the factors (``primitives.sparse.solve``),
+iterative solvers (``solvers.krylov``).
 
 Layer: ``scipy``.
 """
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.sparse import SparseArray, as_sparse, is_sparse
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
-from functrans.primitives.sparse_products import FLIPPED
-from functrans.primitives.sparse_solve import Factor, csr_solve, factor_solve
+from functrans.primitives.sparse.products import FLIPPED
+from functrans.primitives.sparse.solve import Factor, csr_solve, factor_solve
 from functrans.primitives.structural import cast, reshape
-from functrans.sparse_arrays import SparseArray, as_sparse, is_sparse
-from functrans.trace import Tracer, dtype_of, shape_of
 
 
 def _square(name: str, matrix: Any) -> SparseArray:

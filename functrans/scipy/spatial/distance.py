@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.core.dispatch import shape_of
+from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.ir.source import here
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array
 from functrans.numpy.dispatch import has_tracer
 from functrans.scipy.special import rel_entr
 from functrans.scipy.special_common import as_floating
-from functrans.trace import shape_of
 
 # metrics: functions of arrays of vectors along the last axis -------------------------------------
 

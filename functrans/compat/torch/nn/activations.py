@@ -21,14 +21,14 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import shape_of
 from functrans.primitives import activations
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.special import erf, log_sigmoid
-from functrans.primitives.special import softplus as softplus_of
-from functrans.trace import shape_of
+from functrans.primitives.special.functions import erf, log_sigmoid
+from functrans.primitives.special.functions import softplus as softplus_of
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",

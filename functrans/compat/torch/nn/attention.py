@@ -17,9 +17,9 @@ from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import softmax
 from functrans.compat.torch.nn.layers import dropout, linear, pad
+from functrans.core.dispatch import shape_of
 from functrans.primitives import activations, dot, movement, structural
 from functrans.primitives import elementwise as ew
-from functrans.trace import shape_of
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 

@@ -18,9 +18,9 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
-from functrans.ir.annotations import POST_HOOK, PRE_HOOK
-from functrans.ir.avals import ShapedArray
-from functrans.ir.source import capture
+from functrans.core.annotations import POST_HOOK, PRE_HOOK
+from functrans.core.avals import ShapedArray
+from functrans.core.source import capture
 from functrans.passes.nodes import OUTPUT
 
 

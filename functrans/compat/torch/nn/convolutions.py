@@ -19,11 +19,11 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.layers import padded
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import shape_of
 from functrans.primitives import convolution, dot, movement, structural
 from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.reduction import argmax
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.trace import shape_of
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "conv1d", "conv2d",

@@ -26,11 +26,11 @@ from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.randomness import kept_elements
 from functrans.compat.torch.values import assign, value_of
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import Tracer, shape_of
 from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather
-from functrans.trace import Tracer, shape_of
 
 __all__ = [
     "batch_norm", "bilinear", "cosine_similarity", "dropout", "dropout1d", "dropout2d", "embedding",

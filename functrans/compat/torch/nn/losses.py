@@ -21,13 +21,13 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.module_texts import size_text
 from functrans.compat.torch.warned import warn_user
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.activations import log_softmax
 from functrans.primitives.indexing import gather, take_along_axis
-from functrans.primitives.special import softplus as softplus_of
-from functrans.trace import Tracer, dtype_of, shape_of
+from functrans.primitives.special.functions import softplus as softplus_of
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",

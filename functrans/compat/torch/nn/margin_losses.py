@@ -22,6 +22,7 @@ from functrans.autograd.promotion import to_dtype
 from functrans.autograd.tensors import Tensor, plain_of
 from functrans.compat.torch.nn.losses import reduction_of
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import shape_of
 from functrans.lax import scan
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
@@ -29,8 +30,7 @@ from functrans.primitives import torch_elementwise as te
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.indexing import take_along_axis
 from functrans.primitives.reduction import reduce_max
-from functrans.primitives.special import softplus
-from functrans.trace import shape_of
+from functrans.primitives.special.functions import softplus
 
 __all__ = [
     "cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "multi_margin_loss",

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.hooks import Hooks, RemovableHandle
+from functrans.autograd.jitted.staged import depends_on
 from functrans.autograd.modes import no_grad
-from functrans.autograd.staged import depends_on
 from functrans.compat.torch.values import assign
 
 

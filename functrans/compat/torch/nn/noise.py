@@ -29,10 +29,10 @@ from functrans.compat.torch.nn.activations import (
     threshold,
 )
 from functrans.compat.torch.nn.layers import _check_probability, _dropped, embedding
+from functrans.core.dispatch import shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives.indexing import accumulate, gather, scatter
-from functrans.trace import shape_of
 
 __all__ = [
     "alpha_dropout", "celu_", "dropout3d", "elu_", "embedding_bag", "feature_alpha_dropout",

@@ -29,11 +29,11 @@ from functrans.compat.torch.nn.convolutions import (
 )
 from functrans.compat.torch.nn.layers import _take, padded
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import Tracer, shape_of
 from functrans.primitives import structural
 from functrans.primitives.indexing import gather, put_along_axis, take_along_axis
 from functrans.primitives.reduction import argmax
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.trace import Tracer, shape_of
 
 __all__ = [
     "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",

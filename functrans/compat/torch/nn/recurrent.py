@@ -16,10 +16,10 @@ from typing import Any
 from functrans.autograd.programs import Operation
 from functrans.compat.torch.nn.activations import along
 from functrans.control.scanning import scan
+from functrans.core.dispatch import shape_of
 from functrans.primitives import dot
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
-from functrans.trace import shape_of
 
 
 def _product(x: Any, weight: Any, bias: Any) -> Any:

@@ -29,12 +29,12 @@ from functrans.compat.torch.nn.convolutions import (
 from functrans.compat.torch.nn.layers import padded
 from functrans.compat.torch.nn.pooling import adaptive_avg_pool3d
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import shape_of
 from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.indexing import take_along_axis
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.trace import shape_of
 
 __all__ = [
     "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pixel_shuffle",

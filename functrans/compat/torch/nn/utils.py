@@ -15,11 +15,11 @@ from functrans.autograd.composites import composite
 from functrans.autograd.modes import no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
+from functrans.core.dispatch import Tracer, shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.reduction import reduce_max
-from functrans.trace import Tracer, shape_of
 
 
 def _gradients(parameters: Any) -> list[Tensor]:

@@ -32,9 +32,9 @@ from functrans.compat.torch.optim.updates import (
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
+from functrans.core.dispatch import Tracer
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, sign
-from functrans.trace import Tracer
 
 
 class SGD(Optimizer):

@@ -32,9 +32,9 @@ from functrans.compat.torch.optim.updates import (
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
+from functrans.core.dispatch import Tracer, shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
-from functrans.trace import Tracer, shape_of
 
 
 class RAdam(Optimizer):

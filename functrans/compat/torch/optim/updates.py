@@ -17,9 +17,9 @@ import numpy as np
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
+from functrans.core.dispatch import Tracer
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import broadcast_to, cast
-from functrans.trace import Tracer
 
 # options -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,241 @@
+"""The tensors of a step that ``jit`` is tracing.
+
+Here: ``Session``, which makes the tensors that a function reaches arguments of its program while it
+is traced. Not here: closing the program (``autograd.jitted.staged``), running it
+(``autograd.jitted.steps``), the trace itself (``autograd.recording``).
+
+While a step is traced, every permanent tensor that an operation meets becomes a hidden argument:
+its value is a tracer until the trace ends, and so is every number that an object offers as one (an
+optimizer its learning rates). Modules, optimizers and the like say that they are used (``meet``);
+if the state of the step does not have them yet, it is traced anew with them.
+
+Layer: ``autograd.jitted``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functrans.autograd.hooks import registered
+from functrans.autograd.jitted.held import Part
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, is_stale, node_of, renew
+from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import Tracer, aval_of
+from functrans.core.source import here
+from functrans.errors import UnsupportedOperationError
+from functrans.passes.staging import StagingTrace, StagingTracer
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A permanent tensor that a step reached.
+
+    Attributes:
+      tensor: the tensor.
+      value: its array before the step.
+      node: its node before the step.
+      grad: its gradient before the step.
+      argument: what stands for the array in the trace; ``None`` if only the gradient was asked for.
+      version: of its storage before the step.
+      view: how it is a view of another tensor.
+    """
+
+    tensor: Tensor
+    value: Any
+    node: Any
+    grad: Any
+    argument: StagingTracer | None
+    version: int
+    view: Any
+
+
+class Meets(BaseException):
+    """A step that is being traced meets something that is no part of its state so far.
+
+    Attributes:
+      value: a module, an optimizer, a jitted function, or a tensor.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class StagedTrace(ImperativeTrace):
+    """The imperative trace of a step that is being staged.
+
+    Attributes:
+      session: what it belongs to.
+    """
+
+    __slots__ = ("session",)
+    session: Session
+
+    def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
+        self.session.take(operands)
+        return super()._taken_apart(operands)
+
+
+class Session:
+    """The tensors of a step that is being traced.
+
+    Attributes:
+      staging: the trace of values.
+      trace: the trace of tensors.
+      entries: permanent tensors that were reached, by identity.
+      born: tensors that were made while it is traced, by identity: constants of the program.
+      hooks_before: the number of the newest hook before.
+      known: objects that belong to its state, or were made while it is traced, by identity.
+      numbers: numbers that are arguments: where each stands, what it is, and what stands for it.
+    """
+
+    def __init__(
+        self, staging: StagingTrace, label: str, known: Mapping[int, Any], meets: bool = True
+    ) -> None:
+        self.staging = staging
+        self.hooks_before = registered.newest
+        self.trace = StagedTrace(label, is_plain=False)
+        self.trace.stops = True
+        self.trace.session = self
+        self.entries: dict[int, Entry] = {}
+        self.born: dict[int, Tensor] = {}
+        self.known = dict(known)
+        self._meets = meets
+        self.numbers: list[tuple[Part, Any, Any, StagingTracer]] = []
+
+    def meet(self, holder: Any) -> None:
+        """Note that an object with state is used.
+
+        Raises:
+          Meets: it is no part of the state so far.
+        """
+        if self._meets and id(holder) not in self.known:
+            raise Meets(holder)
+
+    def note_made(self, holder: Any) -> None:
+        """Note that an object with state was made by the step: what it holds goes with it."""
+        self.known[id(holder)] = holder
+
+    def take(self, operands: Sequence[Any]) -> StagedTrace:
+        """Adopt the permanent tensors among operands; the trace that they belong to now."""
+        for operand in operands:
+            if isinstance(operand, Tensor):
+                if operand._trace is PERMANENT:
+                    self.adopt(operand)
+                elif operand._view is not None and is_stale(operand):
+                    renew(operand)
+        return self.trace
+
+    def touch(self, tensor: Tensor) -> Entry:
+        """Note a permanent tensor whose gradient may change."""
+        entry = self.entries.get(id(tensor))
+        if entry is None:
+            entry = self.entries[id(tensor)] = Entry(
+                tensor,
+                tensor._value,
+                tensor._node,
+                tensor._grad,
+                None,
+                tensor._stored().version,
+                tensor._view,
+            )
+        return entry
+
+    def adopt(self, tensor: Tensor) -> None:
+        """Make a permanent tensor's value an argument.
+
+        Raises:
+          UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
+        """
+        node = node_of(tensor)
+        if node is not None and node.primitive is not None:
+            raise UnsupportedOperationError(
+                f"{self.staging.label}: a tensor that was computed outside of the jitted step "
+                f"requires a gradient{here()}; its graph is no part of the program. Compute it "
+                "inside, or pass tensor.detach()."
+            )
+        if tensor._view is not None:
+            self._adopt_view(tensor)
+            return
+        if id(tensor) in self.born and not isinstance(tensor._value, Tracer):
+            tensor._value = self.staging.lift(tensor._memory())
+            tensor._trace = self.trace
+            return
+        entry = self.touch(tensor)
+        if entry.argument is None:
+            value = tensor._memory()
+            entry.value = value
+            entry.argument = self.staging.argument(aval_of(value))
+            tensor._value = StagingTracer(self.staging, entry.argument._var)
+            tensor._trace = self.trace
+
+    def share(self, tensor: Tensor) -> None:
+        """Note that a new tensor lies in the memory of an array: it is no constant."""
+        self.born.pop(id(tensor), None)
+
+    def adopt_argument(self, leaf: Tensor, argument: StagingTracer) -> None:
+        """Let an argument of the function stand for the tensor that was given.
+
+        Raises:
+          UnsupportedOperationError: it was computed outside of the step, and gradients flow to it.
+        """
+        node = node_of(leaf)
+        if node is not None and node.primitive is not None:
+            raise UnsupportedOperationError(
+                f"{self.staging.label}: an argument is a tensor that was computed outside and "
+                f"requires a gradient{here()}; pass tensor.detach(), or compute it inside the step"
+            )
+        if id(leaf) in self.entries:  # it came before: the first argument stands for it
+            return
+        entry = self.touch(leaf)
+        entry.value = leaf._memory()
+        entry.argument = argument
+        leaf._view = None  # a write reaches its base through the memory
+        leaf._value = StagingTracer(self.staging, argument._var)
+        leaf._trace = self.trace
+
+    def adopt_number(self, part: Part, key: Any) -> bool:
+        """Make a number an argument, if it is one now; whether it is."""
+        value = part.now(key)
+        is_number = type(value) in (int, float)
+        if is_number:
+            argument = self.staging.argument(aval_of(value))
+            self.numbers.append((part, key, value, argument))
+            part.put(key, argument)
+        return is_number
+
+    def restore_numbers(self) -> None:
+        """Put the numbers back, where the step did not put others."""
+        for part, key, value, argument in self.numbers:
+            if part.now(key) is argument:
+                part.put(key, value)
+
+    def _adopt_view(self, tensor: Tensor) -> None:
+        """A view of a permanent tensor: the same view of what stands for its base."""
+        how = tensor._view
+        assert how is not None
+        entry = self.touch(tensor)
+        base = how.base
+        if base._trace is PERMANENT:
+            self.adopt(base)
+        current = base
+        for step in how.steps:
+            current = step(current)
+        entry.argument = None
+        tensor._value = current._value
+        tensor._trace = self.trace
+
+    def restore(self) -> None:
+        """Give all tensors their arrays back, and numbers their places; the session is over."""
+        del self.trace.session  # a cycle until here
+        self.restore_numbers()
+        for entry in self.entries.values():
+            tensor = entry.tensor
+            tensor._value = entry.value
+            tensor._node = entry.node
+            tensor._grad = entry.grad
+            tensor._view = entry.view
+            tensor.__dict__.pop("_trace", None)
+            if tensor._storage is not None:
+                tensor._storage.version = entry.version

@@ -1,0 +1,44 @@
+"""What lower layers ask of higher ones.
+
+Here: where it stands, each imported when it is first asked for. It is the one way up: that a loop
+of chunks in a Jacobian is ``lax.scan``, that tracers have operators, that a ``Jaxpr`` prints
+itself, that functions of plain code are rewritten. Beside the public names of ``functrans`` it is
+the only place where an import of functrans is deferred. Not here: the functions.
+
+Layer: ``core`` (it imports nothing else of functrans at once).
+"""
+
+from typing import Any
+
+from functrans.namespaces import imported
+
+_PLACES = {
+    "call_twin": ("functrans.plain.entry", "call_twin"),
+    "call_within": ("functrans.plain.entry", "call_within"),
+    "conversion_error": ("functrans.conversion", "conversion_error"),
+    "jacobian_of_sparsity": ("functrans.sparse.api", "jacobian_of_sparsity"),
+    "jaxpr_methods": ("functrans.tables", "jaxpr_methods"),
+    "needs_twin": ("functrans.plain.decide", "needs_twin"),
+    "operator_table": ("functrans.arrays.operators", "operator_table"),
+    "primitives": ("functrans.tables", "BY_NAME"),
+    "records": ("functrans.tables", "RECORDS"),
+    "scan": ("functrans.control.scanning", "scan"),
+    "scipy_names": ("functrans.plain", "scipy_names"),
+    "special_ufuncs": ("functrans.scipy.special_ufuncs", "TABLE"),
+    "tracer_methods": ("functrans.numpy.protocols", "tracer_methods"),
+}
+"""Module and name there, for every name that is asked for here."""
+
+
+class _Deferred:
+    """Its attributes are the names of ``_PLACES``; each is looked up once."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"nothing is deferred under the name {name!r}")
+        value = imported(*_PLACES[name])
+        setattr(self, name, value)
+        return value
+
+
+deferred = _Deferred()

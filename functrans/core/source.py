@@ -1,0 +1,121 @@
+"""Where in the user's code an operation came from.
+
+Here: a cheap capture of the innermost frame outside functrans and its description. Not here: the
+messages that use it. A captured source holds a code object and an instruction offset, never a
+frame, so that it keeps no local variable alive.
+
+Layer: ``core``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+import numpy as np
+
+# os.path and not pathlib, whose import takes 5 ms, a sixth of that of functrans.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120  # as above
+_SITE = os.path.dirname(os.path.dirname(np.__file__)) + os.sep  # noqa: PTH120  # as above
+_NUMPY = _SITE + "numpy" + os.sep  # a user's directory may be called numpy, too
+_SCIPY = _SITE + "scipy" + os.sep
+_SKIPPED_PARTS = (_NUMPY, _SCIPY, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
+_is_internal_file: dict[str, bool] = {}
+_MAX_FILES = 1 << 12
+
+Captured = tuple[CodeType, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the user's program: file, line number, function name."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """``model.py:12 (loss)``."""
+        name = os.path.basename(self.file)  # noqa: PTH119  # see _PACKAGE
+        return f"{name}:{self.line} ({self.function})"
+
+
+def _is_internal(file: str) -> bool:
+    """Whether frames of this file are left out when looking for the user's line."""
+    if len(_is_internal_file) >= _MAX_FILES:
+        _is_internal_file.clear()
+    known = file.startswith((_PACKAGE, "<__array_function__")) or any(
+        part in file for part in _SKIPPED_PARTS
+    )
+    _is_internal_file[file] = known
+    return known
+
+
+def capture(depth: int = 3) -> Captured | None:
+    """The innermost frame outside functrans, as a code object and an instruction offset.
+
+    Args:
+      depth: frames to skip without a look; from a trace's method at least three are ours.
+    """
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        is_internal = _is_internal_file.get(code.co_filename)
+        if is_internal is None:
+            is_internal = _is_internal(code.co_filename)
+        if not is_internal:
+            return (code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def resolve(captured: Captured | SourceLine | None) -> SourceLine | None:
+    """File, line and function of a captured source."""
+    if captured is None or isinstance(captured, SourceLine):
+        return captured
+    code, offset = captured
+    line = code.co_firstlineno
+    for start, end, candidate in code.co_lines():
+        if start <= offset < end and candidate is not None:
+            line = candidate
+            break
+    return SourceLine(code.co_filename, line, code.co_qualname)
+
+
+def here(depth: int = 2) -> str:
+    """Describe the user's line for a message; empty when there is none."""
+    source = resolve(capture(depth))
+    return f" (at {source})" if source is not None else ""
+
+
+_EVALUATION = frozenset(
+    {
+        "functrans.primitives.elementwise", "functrans.primitives.family",
+        "functrans.core.dispatch",
+        "functrans.passes.recording", "functrans.passes.pushing", "functrans.debugging.watched",
+    }
+)  # fmt: skip
+"""Modules between an operator of a traced value and the function that it applies to plain ones."""
+
+
+def may_be_caught() -> bool:
+    """Whether an operator in code of the user asks for what is evaluated, and a ``try`` is around.
+
+    No rule, pass or function of ours asks then, to which Python's errors would be none of its own.
+    Without a ``try`` or ``with`` nothing would follow but the end; NumPy's number says more. The
+    stack is looked at, since the answer matters only where Python raises.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _EVALUATION:
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__") != "functrans.arrays.operators":
+        return False
+    while frame is not None and frame.f_globals.get("__name__") == "functrans.arrays.operators":
+        frame = frame.f_back
+    while frame is not None and not _is_internal(frame.f_code.co_filename):
+        if frame.f_code.co_exceptiontable:
+            return True
+        frame = frame.f_back
+    return False

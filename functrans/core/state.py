@@ -1,0 +1,139 @@
+"""The whole global state of functrans: a short declared list of context variables.
+
+Here: the stack of open traces, the configuration, the name scope and the axis being batched. All
+are ``ContextVar`` objects, so that threads and asyncio tasks do not disturb each other. Not here:
+caches (they belong to the object they serve).
+
+Layer: ``core`` (imports nothing from functrans).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings that change what functrans does; see :func:`config`.
+
+    Attributes:
+      safe_where: the transpose of a selection keeps NaN and infinities of the branch that was not
+        taken out of the derivative.
+      copy_residuals: plain writable ndarrays that a derivative will need are copied when recorded,
+        so that later writes into them do no harm.
+      check_jaxprs: run ``check_jaxpr`` after every pass.
+      jit: ``False`` makes ``jit`` call the function as it is.
+      native: programs of ``jit`` are compiled to machine code; ``False`` interprets them.
+      compiler_math: programs of ``jit`` are interpreted with the mathematics of compiled ones, and
+        so give the same bits; for tests of the compiler.
+      compile_budget_s: a program whose compilation is predicted to take more seconds than this is
+        interpreted until it has run for as long.
+      jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
+        is evaluated in chunks, and what the result may occupy before it is refused.
+      plain: functions written for plain NumPy are traced by twins, in which the names of NumPy,
+        SciPy and Python's numbers stand for what traces; see ``functrans.plain``.
+      specialize: ``jit`` lets Python ask for values of traced arguments, as if each were called
+        with ``specialize=True``.
+      nan_watch: what looks for NaN; set by ``debug_nans``.
+    """
+
+    safe_where: bool = True
+    copy_residuals: bool = True
+    check_jaxprs: bool = False
+    jit: bool = True
+    jacobian_memory_bytes: int = 8 << 30
+    native: bool = True
+    compile_budget_s: float = 10.0
+    compiler_math: bool = False
+    plain: bool = True
+    specialize: bool = False
+    nan_watch: Any = None
+
+
+open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", default=())
+current_config: ContextVar[Config] = ContextVar("functrans_config", default=Config())  # noqa: B039  # frozen
+batch_axis: ContextVar[str | None] = ContextVar("functrans_batch_axis", default=None)
+name_scope: ContextVar[str] = ContextVar("functrans_name_scope", default="")
+replayed: ContextVar[tuple[Any, str] | None] = ContextVar("functrans_replayed", default=None)
+"""Source and name scope of the equation that a pass applies again, under another trace."""
+
+
+@contextmanager
+def config(**settings: Any) -> Iterator[Config]:
+    """Change settings for the duration of a ``with`` block, in this thread or task only.
+
+    Args:
+      **settings: fields of :class:`Config`.
+
+    Yields:
+      The configuration in force.
+
+    Raises:
+      TypeError: a setting does not exist; the message lists those that do. Or its value is of
+        another type than its default.
+      ValueError: an amount is negative or no number.
+
+    Example:
+      >>> with config(safe_where=False) as current:
+      ...     current.safe_where
+      False
+    """
+    known = [field.name for field in fields(Config)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(f"config: unknown setting {unknown[0]!r}; settings are {', '.join(known)}")
+    for name, value in settings.items():
+        _check_setting(name, value)
+    token = current_config.set(replace(current_config.get(), **settings))
+    try:
+        yield current_config.get()
+    finally:
+        current_config.reset(token)
+
+
+def _check_setting(name: str, value: Any) -> None:
+    """Refuse a value that a setting cannot have: ``"no"`` would be true."""
+    default = getattr(_DEFAULTS, name)
+    if isinstance(default, bool):
+        if type(value) is not bool:
+            raise TypeError(f"config: {name} must be True or False, got {value!r}")
+    elif isinstance(default, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"config: {name} must be a number, got {value!r}")
+        if not value >= 0:
+            raise ValueError(f"config: {name} must be at least 0, got {value!r}")
+
+
+_DEFAULTS = Config()
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Give the operations of a ``with`` block, or of a function, a name in printed programs.
+
+    Args:
+      name: the name; scopes in scopes are joined by slashes.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      TypeError: the name is no string.
+
+    Example:
+      >>> with named_scope("encoder"), named_scope("layer0"):
+      ...     name_scope.get()
+      'encoder/layer0'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope: expected a name, got {type(name).__name__}")
+    outer = name_scope.get()
+    token = name_scope.set(f"{outer}/{name}" if outer else name)
+    try:
+        yield
+    finally:
+        name_scope.reset(token)

@@ -1,0 +1,4 @@
+"""Derivatives of higher order in one pass: Taylor series, Laplacians, Gauss-Newton products.
+
+Layer: ``higher``.
+"""

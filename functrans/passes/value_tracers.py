@@ -1,0 +1,249 @@
+"""What tracers that have values share: their class, Python values from them, clearer errors.
+
+Layer: ``passes`` (below the traces that have values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.dispatch import Trace, Tracer, aval_of, dtype_of
+from functrans.core.primitive import Primitive
+from functrans.core.source import here
+from functrans.errors import (
+    ConcretizationError,
+    FunctransError,
+    ShapeError,
+    UnsupportedOperationError,
+)
+from functrans.passes.staging import located
+
+
+def explained(
+    primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], error: Exception
+) -> Exception | None:
+    """A clearer error for an operation that failed: its abstract evaluation's, with the line.
+
+    ``None`` where there is none; the original error goes on then. Whoever raises the clearer one
+    deletes the name, since a frame that an error went through must not refer to it.
+    """
+    if isinstance(error, FunctransError):
+        return None
+    try:
+        primitive.abstract_eval(*[aval_of(operand) for operand in operands], **params)
+    except ShapeError as clearer:
+        return located(clearer)
+    except FunctransError as clearer:  # an operand is no array of numbers
+        return clearer
+    except Exception:  # the original error is the better one then
+        pass
+    if type(error) is IndexError and " (at " not in str(error):
+        return IndexError(f"{error}{here()}")
+    return None
+
+
+def raise_clearer(
+    primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], error: Exception
+) -> None:
+    """Raise the clearer error for an operation that failed, if there is one."""
+    clearer = explained(primitive, tuple(operands), params, error)
+    if clearer is not None:
+        try:
+            raise clearer from error
+        finally:
+            del clearer
+
+
+OBJECT = np.dtype(object)
+
+
+def object_array(primitive: Primitive | None = None) -> UnsupportedOperationError:
+    """The error for an operand that is an array of Python objects."""
+    what = primitive.name if primitive is not None else "an operation"
+    return UnsupportedOperationError(
+        f"{what} was given an array of dtype object{here()}; a traced value cannot meet Python "
+        "objects one by one. Convert the array with .astype(float) first."
+    )
+
+
+def is_floating(value: Any) -> bool:
+    """Whether a value has a dtype with tangents.
+
+    Raises:
+      UnsupportedOperationError: it is an array of objects.
+    """
+    if dtype_of(value) is OBJECT:
+        raise object_array()
+    return is_differentiable_dtype(dtype_of(value))
+
+
+def copy_in_layout(value: Any, like: Any) -> Any:
+    """A copy of an array whose axes lie in memory as those of another array of its shape.
+
+    NumPy's reshape is a view or a copy according to the layout, so that in-place syntax must keep
+    it. Axes that follow one another without a gap do so in the copy; a gap is one element wide.
+    """
+    if like.flags.c_contiguous:
+        return value.copy()
+    copy = np.empty_like(like, value.dtype)
+    if copy.strides != like.strides:
+        strides = [0] * like.ndim
+        expected = end = value.itemsize  # strides of the next axis without a gap, in both arrays
+        low = 0
+        for axis in sorted(range(like.ndim), key=lambda axis: abs(like.strides[axis])):
+            stride, extent = like.strides[axis], like.shape[axis]
+            if extent > 1 and stride:
+                own = end if abs(stride) == expected else end + value.itemsize
+                strides[axis] = own if stride > 0 else -own
+                low += 0 if stride > 0 else own * (extent - 1)
+                expected, end = abs(stride) * extent, own * extent
+        buffer = np.empty(end, np.uint8)
+        copy = np.ndarray(like.shape, value.dtype, buffer, low, tuple(strides))
+    copy[...] = value
+    return copy
+
+
+def plain_value(x: Any) -> Any:
+    """The plain array behind a tracer; ``None`` where there is none (staging)."""
+    while isinstance(x, Tracer):
+        x = getattr(x, "_value", None)
+    return x
+
+
+def laid_out(value: Any, like: Any) -> Any:
+    """The value, copied if it is an array in another layout than an array that it replaces."""
+    like = plain_value(like)
+    if type(like) is not np.ndarray:
+        return value
+    if type(value) is np.ndarray:
+        if value.strides != like.strides and value.shape == like.shape:
+            return copy_in_layout(value, like)
+    elif isinstance(value, Tracer):
+        plain: Any = getattr(value, "_value", None)
+        moved = laid_out(plain, like)
+        if moved is not plain:
+            value = value._twin()
+            value._value = moved
+    return value
+
+
+CONTROL_FLOW = frozenset(
+    {"bool()", "int()", "index()", "format()", "comparison", "a value-dependent shape"}
+)
+
+
+def concrete_value(tracer: Tracer, value: Any, what: str) -> Any:
+    """The plain value behind a tracer that has one.
+
+    Raises:
+      ConcretizationError: the conversion would drop the derivative silently.
+    """
+    if what not in CONTROL_FLOW:
+        raise ConcretizationError(
+            f"{what} of {tracer._describe()} was asked{here()}, inside {tracer._trace.label}: the "
+            "plain number would silently lose the derivative. Use array operations on the traced "
+            "value itself (np.sin instead of math.sin; functrans.numpy.array for lists; a buffer "
+            "made with like=x, as np.zeros(n, like=x), for buffer[i] = x), or ft.stop_gradient(x) "
+            "where no derivative is wanted."
+        )
+    return value._concrete(what) if isinstance(value, Tracer) else value
+
+
+class ValueTrace(Trace):
+    """A trace whose tracers have values (abstract).
+
+    Attributes:
+      tracer: the class of its tracers.
+    """
+
+    __slots__ = ()
+    tracer: type[ValueTracer]
+
+    def lift(self, value: Any) -> Any:
+        """A tracer of this trace for a constant."""
+        if type(value) is self.tracer and value._trace is self:
+            return value
+        return self.tracer(self, value, None)
+
+    def taken_apart(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Values of operands, and what is kept beside them; ``None`` beside constants."""
+        tracer = self.tracer
+        values, beside = [], []
+        for operand in operands:
+            if type(operand) is tracer and operand._trace is self:
+                values.append(operand._value)
+                beside.append(operand._beside)
+            else:
+                values.append(operand)
+                beside.append(None)
+        return values, beside
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """The value of an operand and what is kept beside it; ``None`` beside a constant."""
+        return (x._value, x._beside) if type(x) is self.tracer and x._trace is self else (x, None)
+
+    def wrap(self, outs: Sequence[Any], beside: Sequence[Any]) -> tuple[Any, ...]:
+        """Tracers of floating results; others as they are."""
+        tracer = self.tracer
+        return tuple(
+            [
+                tracer(self, out, own) if is_floating(out) else out
+                for out, own in zip(outs, beside, strict=True)
+            ]
+        )
+
+
+class ValueTracer(Tracer):
+    """Stand-in for an array that has its value and what a trace keeps beside it (abstract).
+
+    Subclasses say what that is, by the name under which they know the slot.
+    """
+
+    __slots__ = ("_beside", "_value")
+
+    def __init__(self, trace: Any, value: Any, beside: Any) -> None:
+        self._trace = trace
+        self._value = value
+        self._beside = beside
+        self._alias = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Shape and dtype."""
+        return aval_of(self._value)  # type: ignore[return-value]  # a tape only inside loops
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        try:
+            return self._value.shape  # type: ignore[no-any-return]  # extents
+        except AttributeError:
+            return ()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype."""
+        value = self._value
+        return value.dtype if type(value) is np.ndarray else dtype_of(value)
+
+    def _rebind(self, other: Any) -> None:
+        self._value = laid_out(other._value, self._value)
+        self._beside = other._beside
+
+    def _twin(self) -> Any:
+        return type(self)(self._trace, self._value, self._beside)
+
+    def _describe(self) -> str:
+        return f"a traced value of type {self.aval}"
+
+    def _concrete(self, what: str) -> Any:
+        """The value, for Python control flow; conversions that lose the derivative raise."""
+        return concrete_value(self, self._value, what)
+
+    def __repr__(self) -> str:
+        """``Traced<f64[3]>([1. 2. 3.])``."""
+        return f"Traced<{self.aval}>({self._value!r})"

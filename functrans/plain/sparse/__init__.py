@@ -1,0 +1,4 @@
+"""Sparse matrices of plain code, with traced entries.
+
+Layer: ``plain.sparse``.
+"""

@@ -1,0 +1,4 @@
+"""Dense linear algebra: factors, systems, spectra, functions of matrices.
+
+Layer: ``primitives.linalg``.
+"""

@@ -1,0 +1,4 @@
+"""Native code of primitives that need loops of their own, and what such rules share.
+
+Layer: ``primitives.native``.
+"""

@@ -1,0 +1,4 @@
+"""Products and systems with sparse matrices.
+
+Layer: ``primitives.sparse``.
+"""

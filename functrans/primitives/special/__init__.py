@@ -1,0 +1,4 @@
+"""Special functions, by family.
+
+Layer: ``primitives.special``.
+"""

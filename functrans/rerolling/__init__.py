@@ -1,0 +1,6 @@
+"""Repeated straight-line code as loops again.
+
+Here: how repeats are found, checked and written as ``scan`` equations.
+
+Layer: ``rerolling``.
+"""

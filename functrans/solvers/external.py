@@ -1,0 +1,774 @@
+"""Any Python or compiled function as one differentiable operation: ``external``.
+
+Here: ``external``, and the linear operation that its rules on plain arrays become. Not here: how a
+Python function is called from a program (``control.callbacks``), custom rules of functions that
+can be traced (``control.custom_rules``).
+
+The function gets real arrays under every transform. What its derivative is, the caller says: by a
+rule that is itself a functrans function (``rules="traced"``: the other mode is its transpose, and
+it can be differentiated again), by rules on plain arrays (``rules="arrays"``, for adjoints that are
+compiled code), or by finite differences.
+
+Layer: ``solvers``. Reference: step sizes as in Press et al., Numerical Recipes, 3rd ed. (2007),
+sec. 5.7; the complex step as in Squire & Trapp, SIAM Review 40 (1998) 110.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from functrans import tree
+from functrans.control.callbacks import pure_callback, run_lanes
+from functrans.control.calls import to_front
+from functrans.control.custom_calls import guarded
+from functrans.control.custom_rules import custom_jvp, custom_vjp
+from functrans.core.arguments import ShapeDtypeStruct, check_callable, name_of, named
+from functrans.core.avals import Aval, ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
+from functrans.core.primitive import Primitive, is_linear
+from functrans.core.source import here
+from functrans.errors import NonDifferentiableError, ShapeError, TreeMismatchError
+from functrans.passes.cotangents import zeros
+
+_FD_METHODS = ("central", "forward", "complex")
+_FD_POWER = {"central": 1 / 3, "forward": 1 / 2}
+_COMPLEX_STEP = 1e-30
+
+# results ----------------------------------------------------------------------------------------
+
+
+def _announced(label: str, out_like: Any, args: Sequence[Any]) -> Any:
+    """The result's structure with ``ShapeDtypeStruct`` leaves."""
+    if callable(out_like) and not hasattr(out_like, "shape"):
+        out_like = out_like(*tree.map(_struct, tuple(args)))
+    leaves, treedef = tree.flatten(out_like)
+    found = []
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, (bool, int, float, complex)):
+            found.append(ShapeDtypeStruct((), np.asarray(leaf).dtype))
+            continue
+        shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+        if shape is None or dtype is None:
+            path = tree.key_paths(out_like, "out_like")[i]
+            raise TypeError(
+                f"{label}: {path} is a {type(leaf).__name__}, which has no shape and dtype"
+                f"{here()}; use ft.ShapeDtypeStruct(shape, dtype), an array like the result, or a "
+                "function of the arguments' shapes that returns them"
+            )
+        found.append(ShapeDtypeStruct(shape, dtype))
+    return tree.unflatten(treedef, found)
+
+
+def _struct(leaf: Any) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(shape_of(leaf), dtype_of(leaf))
+
+
+def _checked_leaves(
+    label: str, result: Any, expected: Any, announced_by: str, dtypes_widen: bool = False
+) -> list[np.ndarray]:
+    """Leaves of what came back, as arrays.
+
+    Args:
+      label: what was called, for messages.
+      result: what it returned.
+      expected: its structure with ``ShapeDtypeStruct`` leaves.
+      announced_by: where the expectation comes from, for messages.
+      dtypes_widen: whether a dtype of the same kind is converted.
+
+    Raises:
+      TreeMismatchError, ShapeError, TypeError: it is not what was announced.
+    """
+    wanted, treedef = tree.flatten(expected)
+    leaves, found = tree.flatten(result)
+    if found != treedef:
+        raise TreeMismatchError(
+            f"{label} returned {tree.describe(found)}, but {announced_by} has structure "
+            f"{tree.describe(treedef)}"
+        )
+    arrays = []
+    for i, (leaf, struct) in enumerate(zip(leaves, wanted, strict=True)):
+        value = np.asarray(leaf)
+        is_number = type(leaf) in (bool, int, float, complex)
+        fits = value.dtype == struct.dtype or (
+            (is_number or dtypes_widen) and np.can_cast(value.dtype, struct.dtype, "same_kind")
+        )
+        if value.shape != struct.shape or not fits:
+            kind = ShapeError if value.shape != struct.shape else TypeError
+            raise kind(
+                f"{label}: {tree.paths_of(treedef, 'result')[i]} is an array of shape "
+                f"{value.shape} and dtype {value.dtype}, but {announced_by} says {struct.aval}"
+            )
+        arrays.append(np.array(value, struct.dtype))
+    return arrays
+
+
+# the linear operation of rules on plain arrays --------------------------------------------------
+
+
+class _Map:
+    """A linear map that plain Python computes: ``(residuals, dots) -> results`` (abstract).
+
+    Attributes:
+      label: of the function whose derivative it is.
+      n: number of residuals.
+    """
+
+    __slots__ = ("label", "n")
+
+    def __init__(self, label: str, n: int) -> None:
+        self.label = label
+        self.n = n
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Apply it to ``(*residuals, *dots)``."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """The name of the function."""
+        return self.label
+
+
+class _UserMap(_Map):
+    """A rule given by the caller."""
+
+    __slots__ = ("call",)
+
+    def __init__(
+        self, label: str, n: int, call: Callable[[list[Any], list[Any]], list[Any]]
+    ) -> None:
+        super().__init__(label, n)
+        self.call = call
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Call the rule on arrays that it cannot write to."""
+        arrays = [guarded(np.asarray(operand)) for operand in operands]
+        return self.call(arrays[: self.n], arrays[self.n :])
+
+
+class _BasisMap(_Map):
+    """The transpose of a map, by applying that to every basis vector."""
+
+    __slots__ = ("avals", "inner", "inner_avals")
+
+    def __init__(
+        self, inner: _Map, inner_avals: tuple[ShapedArray, ...], avals: tuple[ShapedArray, ...]
+    ) -> None:
+        super().__init__(inner.label, inner.n)
+        self.inner = inner
+        self.inner_avals = inner_avals
+        """Types of what the inner map takes: what this one gives."""
+        self.avals = avals
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """One product for each element of a result."""
+        residuals, cts = list(operands[: self.n]), operands[self.n :]
+        results = [np.zeros(aval.shape, aval.dtype) for aval in self.inner_avals]
+        for k, result in enumerate(results):
+            for index in np.ndindex(result.shape):
+                basis = [np.zeros(aval.shape, aval.dtype) for aval in self.inner_avals]
+                basis[k][index] = 1
+                column = self.inner.run([*residuals, *basis])
+                result[index] = sum(
+                    np.sum(np.asarray(c) * ct) for c, ct in zip(column, cts, strict=True)
+                )
+        return results
+
+
+class _NoMap(_Map):
+    """A mode that was not given and is not derived."""
+
+    __slots__ = ("missing",)
+
+    def __init__(self, label: str, n: int, missing: str) -> None:
+        super().__init__(label, n)
+        self.missing = missing
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Refuse."""
+        raise NonDifferentiableError(self.missing)
+
+
+class _LanesMap(_Map):
+    """A map applied to each element of a batch, whose axis is in front."""
+
+    __slots__ = ("avals", "flags", "inner", "size")
+
+    def __init__(
+        self, inner: _Map, size: int, flags: tuple[bool, ...], avals: tuple[Any, ...]
+    ) -> None:
+        super().__init__(inner.label, inner.n)
+        self.inner = inner
+        self.size = size
+        self.flags = flags
+        self.avals = avals
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Apply it once for each element, in order."""
+        return run_lanes(self, operands)
+
+
+def _linear_impl(*operands: Any, forward: _Map, **_: Any) -> tuple[Any, ...]:
+    return tuple(forward.run(operands))
+
+
+def _linear_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: Any) -> tuple[Aval, ...]:
+    return out_avals
+
+
+def _linear_jvp(primals: Any, tangents: Any, outs: Any, *, forward: _Map, **params: Any) -> Any:
+    n = forward.n
+    if any(type(t) is not Zero for t in tangents[:n]):
+        raise NonDifferentiableError(
+            f"{forward.label} has no second derivative{here()}: its rules get plain arrays, so "
+            'nothing is known of theirs. Give a rule written in functrans operations (rules="'
+            'traced"), or a rule that calls another ft.external with rules of its own'
+        )
+    dots = [
+        zeros(aval_of(x).strong()) if type(t) is Zero else t
+        for t, x in zip(tangents[n:], primals[n:], strict=True)
+    ]
+    return bind(external_linear_p, *primals[:n], *dots, forward=forward, **params)
+
+
+def _linear_transpose(
+    cts: Any, operands: Any, *, forward: _Map, backward: _Map, out_avals: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    n = forward.n
+    if any(map(is_linear, operands[:n])):
+        raise NonDifferentiableError(f"{forward.label} cannot be transposed in its primals")
+    if isinstance(backward, _NoMap):
+        raise NonDifferentiableError(backward.missing + here())
+    given = [
+        zeros(aval) if type(ct) is Zero else ct for ct, aval in zip(cts, out_avals, strict=True)
+    ]
+    pulled = bind(
+        external_linear_p,
+        *operands[:n],
+        *given,
+        forward=backward,
+        backward=forward,
+        out_avals=tuple(_operand_aval(x) for x in operands[n:]),
+    )
+    return (
+        *(None for _ in range(n)),
+        *(ct if is_linear(x) else None for ct, x in zip(pulled, operands[n:], strict=True)),
+    )
+
+
+def _operand_aval(operand: Any) -> Any:
+    """The aval of a value or of a linear operand."""
+    return operand.aval.strong() if is_linear(operand) else aval_of(operand).strong()
+
+
+def _linear_batch(
+    size: int,
+    operands: Any,
+    dims: Any,
+    *,
+    forward: _Map,
+    backward: _Map,
+    out_avals: tuple[Any, ...],
+) -> Any:
+    n = forward.n
+    front = to_front(size, operands, dims)
+    flags = [dim is not None for dim in dims]
+    inner: tuple[Any, ...] = tuple(
+        aval if not flag else replace(aval, shape=aval.shape[1:])
+        for aval, flag in zip([_operand_aval(x) for x in front], flags, strict=True)
+    )
+    for i in range(n, len(front)):  # all tangents have the axis, so that the transpose has it too
+        if not flags[i]:
+            front[i] = front[i] + zeros(replace(inner[i], shape=(size, *inner[i].shape)))
+            flags[i] = True
+    lead = tuple(flags[:n])
+    wide = tuple(replace(aval, shape=(size, *aval.shape)) for aval in out_avals)
+    outs = bind(
+        external_linear_p,
+        *front,
+        forward=_LanesMap(forward, size, tuple(flags), out_avals),
+        backward=backward if isinstance(backward, _NoMap) else _LanesMap(
+            backward, size, (*lead, *(True,) * len(out_avals)), inner[n:]
+        ),
+        out_avals=wide,
+    )  # fmt: skip
+    return outs, (0,) * len(outs)
+
+
+external_linear_p: Primitive = Primitive(
+    "external_linear",
+    impl=_linear_impl,
+    abstract_eval=_linear_aval,
+    jvp=_linear_jvp,
+    transpose=_linear_transpose,
+    batch=_linear_batch,
+    reasons=(("lower", "it calls a Python function"),),
+)
+
+
+# finite differences -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Differences:
+    """Directional derivatives of a function of flat arrays by finite differences.
+
+    Attributes:
+      fun: ``arrays -> arrays``.
+      method: ``central``, ``forward`` or ``complex``.
+      step: relative step, or ``None`` for the one that balances truncation and rounding.
+      is_real: per argument, whether it is differentiated.
+    """
+
+    fun: Callable[[list[Any]], list[Any]]
+    method: str
+    step: float | None
+    is_real: tuple[bool, ...]
+
+    def push(self, primals: list[Any], dots: list[Any]) -> list[Any]:
+        """The derivative at a point in a direction."""
+        spread = iter(dots)
+        directions = [next(spread) if real else None for real in self.is_real]
+        size = max((float(np.max(np.abs(t), initial=0.0)) for t in dots), default=0.0)
+        if size == 0.0 or not np.isfinite(size):
+            return [
+                np.full_like(out, 0.0 if size == 0.0 else np.nan) for out in self.fun(list(primals))
+            ]
+        if self.method == "complex":
+            step = _COMPLEX_STEP / size
+            moved = self.fun(_moved(primals, directions, 1j * step))
+            return [np.imag(out) / step for out in moved]
+        eps = max(float(np.finfo(t.dtype).eps) for t in directions if t is not None)
+        moving = [
+            float(np.max(np.abs(x[t != 0]), initial=1.0))
+            for x, t in zip(primals, directions, strict=True)
+            if t is not None
+        ]
+        relative = eps ** _FD_POWER[self.method] if self.step is None else self.step
+        step = relative * max(moving) / size
+        ahead = self.fun(_moved(primals, directions, step))
+        if self.method == "forward":
+            behind, width = self.fun(list(primals)), step
+        else:
+            behind, width = self.fun(_moved(primals, directions, -step)), 2 * step
+        return [
+            ((a - b) / width).astype(a.dtype, copy=False)
+            for a, b in zip(ahead, behind, strict=True)
+        ]
+
+
+def _moved(primals: Sequence[Any], directions: Sequence[Any], step: complex) -> list[Any]:
+    """A point on the line; integers stay."""
+    return [
+        x if t is None else np.asarray(x + x.dtype.type(step) * t)
+        if not isinstance(step, complex) else np.asarray(x + step * t)
+        for x, t in zip(primals, directions, strict=True)
+    ]  # fmt: skip
+
+
+# the function -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _External:
+    """The settings of one external function."""
+
+    fun: Callable[..., Any]
+    out_like: Any
+    jvp: Callable[..., Any] | None
+    vjp: Callable[..., Any] | None
+    fd: str | None
+    fd_step: float | None
+    rules: str
+    derive: str | None
+    vmap_method: str
+
+    @property
+    def label(self) -> str:
+        return f"external {name_of(self.fun)}"
+
+    def run(self, like: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The function on real arrays under every transform."""
+
+        @functools.wraps(self.fun, assigned=("__name__", "__qualname__", "__module__"), updated=())
+        def checked(*own: Any, **named: Any) -> Any:
+            expected = like
+            lead = _lead_of(own, args)
+            n = math.prod(lead)
+            if lead:
+                expected = tree.map(lambda s: ShapeDtypeStruct((n, *s.shape), s.dtype), like)
+            if len(lead) > 1:  # one batch of all elements
+                k = len(lead)
+                own = tree.map(lambda x: guarded(np.reshape(x, (n, *np.shape(x)[k:]))), own)
+            leaves = _checked_leaves(self.label, self.fun(*own, **named), expected, "out_like")
+            if len(lead) > 1:
+                leaves = [np.reshape(leaf, (*lead, *np.shape(leaf)[1:])) for leaf in leaves]
+            return tree.unflatten(tree.structure(like), leaves)
+
+        return pure_callback(checked, like, *args, vmap_method=self.vmap_method, **kwargs)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it: at once on plain arrays, as one operation on traced ones."""
+        like = _announced(self.label, self.out_like, args)
+        if not any(isinstance(leaf, Tracer) for leaf in tree.leaves((args, kwargs))):
+            return self.run(like, args, kwargs)
+
+        def primal(*own: Any) -> Any:
+            return self.run(like, own, kwargs)
+
+        primal.__name__ = name_of(self.fun)
+        if self.rules == "traced" and self.vjp is not None:
+            return self._with_vjp(primal, kwargs)(*args)
+        wrapped = custom_jvp(primal)
+        wrapped.defjvp(functools.partial(self._push, like, kwargs))
+        return wrapped(*args)
+
+    def _with_vjp(self, primal: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Reverse mode by a rule in functrans operations; forward mode by its transpose."""
+        wrapped = custom_vjp(primal)
+        vjp = self.vjp
+        assert vjp is not None
+
+        def forward(*own: Any) -> Any:
+            outs = self.call(*own, **kwargs)  # not the bare function: it has derivatives again
+            return outs, (own, outs)
+
+        def backward(kept: Any, cts: Any) -> Any:
+            own, outs = kept
+            pulled = vjp(own, outs, cts)
+            if not isinstance(pulled, (tuple, list)) or len(pulled) != len(own):
+                got = f"{len(pulled)}" if isinstance(pulled, (tuple, list)) else (
+                    type(pulled).__name__
+                )  # fmt: skip
+                raise TypeError(
+                    f"{self.label}: vjp(primals, outs, cotangents) must return a tuple with one "
+                    f"cotangent per argument ({len(own)}), got {got}"
+                )
+            return tuple(pulled)
+
+        wrapped.defvjp(forward, backward)
+        return wrapped
+
+    def _push(self, like: Any, kwargs: dict[str, Any], primals: Any, tangents: Any) -> Any:
+        """The rule for ``custom_jvp``: results and their tangents."""
+        if self.jvp is None and self.vjp is None and self.fd is None:
+            raise NonDifferentiableError(
+                f"{self.label} has no derivative{here()}: nothing is known of the function. Give "
+                "ft.external a rule, jvp=(primals, tangents) or vjp=(primals, outs, cotangents), "
+                'or fd="central" for finite differences; or ft.stop_gradient its arguments'
+            )
+        outs = self.call(*primals, **kwargs)  # not the bare function: it has derivatives again
+        if self.rules == "traced" and self.jvp is not None:
+            return outs, self.jvp(primals, tangents)
+        return outs, self._push_arrays(like, kwargs, primals, tangents, outs)
+
+    def _push_arrays(
+        self, like: Any, kwargs: dict[str, Any], primals: Any, tangents: Any, outs: Any
+    ) -> Any:
+        """Tangents of results by rules on plain arrays, or by finite differences."""
+        leaves, treedef = tree.flatten(tuple(primals))
+        dots = _leaves_and_none(treedef, tangents)
+        out_leaves, out_treedef = tree.flatten(outs)
+        in_avals: tuple[Any, ...] = tuple(aval_of(x).strong() for x in leaves)
+        is_real = tuple(is_differentiable_dtype(aval.dtype) for aval in in_avals)
+        out_avals: tuple[Any, ...] = tuple(aval_of(x).strong() for x in out_leaves)
+        out_real = tuple(is_differentiable_dtype(aval.dtype) for aval in out_avals)
+        real_in = tuple(a for a, real in zip(in_avals, is_real, strict=True) if real)
+        real_out = tuple(a for a, real in zip(out_avals, out_real, strict=True) if real)
+        given = [t for t, real in zip(dots, is_real, strict=True) if real]
+        n = len(leaves) + len(out_leaves)
+        shapes = _Shapes(treedef, out_treedef, in_avals, out_avals, is_real, out_real)
+        if self.fd is not None:
+            forward: _Map = self._differences(shapes, like, kwargs, n)
+            backward: _Map = _BasisMap(forward, real_in, real_out)
+        else:
+            forward, backward = self._maps(shapes, n, real_in, real_out)
+        if isinstance(forward, _NoMap) and not any(isinstance(t, Tracer) for t in given):
+            raise NonDifferentiableError(forward.missing + here())
+        pushed = iter(
+            bind(
+                external_linear_p,
+                *leaves,
+                *out_leaves,
+                *given,
+                forward=forward,
+                backward=backward,
+                out_avals=real_out,
+            )
+        )
+        return tree.unflatten(
+            out_treedef,
+            [
+                next(pushed) if real else np.zeros(aval.shape)  # an integer's is not used
+                for real, aval in zip(out_real, out_avals, strict=True)
+            ],
+        )
+
+    def _maps(
+        self, shapes: _Shapes, n: int, real_in: tuple[Any, ...], real_out: tuple[Any, ...]
+    ) -> tuple[_Map, _Map]:
+        """Both directions, as far as they are given or may be derived."""
+        label = self.label
+        forward: _Map | None = None
+        backward: _Map | None = None
+        if self.jvp is not None:
+            forward = _UserMap(label, n, functools.partial(shapes.push, label, self.jvp))
+        if self.vjp is not None:
+            backward = _UserMap(label, n, functools.partial(shapes.pull, label, self.vjp))
+        if forward is None:
+            assert backward is not None
+            forward = (
+                _BasisMap(backward, real_out, real_in) if self.derive else
+                _NoMap(label, n, _missing(label, "jvp", "vjp", "forward"))
+            )  # fmt: skip
+        if backward is None:
+            backward = (
+                _BasisMap(forward, real_in, real_out) if self.derive else
+                _NoMap(label, n, _missing(label, "vjp", "jvp", "reverse"))
+            )  # fmt: skip
+        return forward, backward
+
+    def _differences(self, shapes: _Shapes, like: Any, kwargs: dict[str, Any], n: int) -> _Map:
+        """Forward mode by finite differences."""
+        method = self.fd
+        assert method is not None
+        for aval in (*shapes.in_avals, *shapes.out_avals):
+            if aval.dtype.kind == "c":
+                raise NonDifferentiableError(
+                    f"{self.label}: finite differences are for real arguments and results, got "
+                    f"{aval}{here()}; split it into real and imaginary parts, or give a rule"
+                )
+        n_args = len(shapes.in_avals)
+
+        def flat(arrays: list[Any]) -> list[Any]:
+            args = tree.unflatten(shapes.treedef, [guarded(np.asarray(x)) for x in arrays])
+            result = self.fun(*args, **kwargs)
+            expected = like
+            if method == "complex":
+                expected = tree.map(_as_complex, like)
+            leaves = _checked_leaves(
+                f"{self.label} in a complex step" if method == "complex" else self.label,
+                result, expected, "out_like", dtypes_widen=method == "complex",
+            )  # fmt: skip
+            if method == "complex" and not any(map(np.iscomplexobj, tree.leaves(result))):
+                raise NonDifferentiableError(
+                    f'{self.label} returned real results for complex arguments: fd="complex" is '
+                    'for functions that compute with complex numbers; use fd="central"'
+                )
+            return [x for x, real in zip(leaves, shapes.out_real, strict=True) if real]
+
+        differences = _Differences(flat, method, self.fd_step, shapes.is_real)
+
+        def push(residuals: list[Any], dots: list[Any]) -> list[Any]:
+            return differences.push(residuals[:n_args], dots)
+
+        return _UserMap(self.label, n, push)
+
+
+def _as_complex(struct: ShapeDtypeStruct) -> ShapeDtypeStruct:
+    if struct.dtype.kind != "f":
+        return struct
+    return ShapeDtypeStruct(struct.shape, np.result_type(struct.dtype, np.complex64))
+
+
+def _lead_of(own: Sequence[Any], args: Sequence[Any]) -> tuple[int, ...]:
+    """The extents of the batch axes that a call got in front; one for each ``vmap``."""
+    for x, y in zip(tree.leaves(tuple(own)), tree.leaves(tuple(args)), strict=True):
+        shape: tuple[int, ...] = getattr(x, "shape", ())
+        extra = len(shape) - len(shape_of(y))
+        if extra > 0:
+            return shape[:extra]
+    return ()
+
+
+def _missing(label: str, missing: str, given: str, mode: str) -> str:
+    """The message for a mode that cannot be had."""
+    return (
+        f"{label} has no {mode} mode: only {given} was given, as a rule on plain arrays, which "
+        f'cannot be transposed. Give {missing} too; or derive="basis", which applies {given} to '
+        f'each basis vector; or write {given} in functrans operations (rules="traced")'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """Structure of arguments and results, and which of their leaves have derivatives."""
+
+    treedef: Any
+    out_treedef: Any
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    is_real: tuple[bool, ...]
+    out_real: tuple[bool, ...]
+
+    def _split(self, residuals: list[Any]) -> tuple[Any, Any]:
+        n = len(self.in_avals)
+        return (
+            tree.unflatten(self.treedef, residuals[:n]),
+            tree.unflatten(self.out_treedef, residuals[n:]),
+        )
+
+    def push(
+        self, label: str, rule: Callable[..., Any], residuals: list[Any], dots: list[Any]
+    ) -> list[Any]:
+        """``jvp(primals, tangents)`` on arrays."""
+        primals, _ = self._split(residuals)
+        tangents = tree.unflatten(self.treedef, _spread(self.is_real, dots, self.in_avals))
+        return _pick(f"{label}: jvp", rule(primals, tangents), self.out_treedef,
+                     self.out_avals, self.out_real)  # fmt: skip
+
+    def pull(
+        self, label: str, rule: Callable[..., Any], residuals: list[Any], cts: list[Any]
+    ) -> list[Any]:
+        """``vjp(primals, outs, cotangents)`` on arrays."""
+        primals, outs = self._split(residuals)
+        given = tree.unflatten(self.out_treedef, _spread(self.out_real, cts, self.out_avals))
+        return _pick(f"{label}: vjp", rule(primals, outs, given), self.treedef,
+                     self.in_avals, self.is_real)  # fmt: skip
+
+
+def _leaves_and_none(treedef: Any, value: Any) -> list[Any]:
+    """What stands in a tree at the places of the leaves of a structure; ``None`` counts."""
+    return [value] if treedef is tree.LEAF else list(treedef.flatten_up_to(value))
+
+
+def _spread(flags: Sequence[bool], values: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
+    """Values where there are some, zeros for integers."""
+    found = iter(values)
+    return [
+        next(found) if flag else np.zeros(aval.shape)
+        for flag, aval in zip(flags, avals, strict=True)
+    ]
+
+
+def _pick(
+    label: str, result: Any, treedef: Any, avals: Sequence[Any], flags: Sequence[bool]
+) -> list[Any]:
+    """What a rule returned, checked; ``None`` stands for zero."""
+    try:
+        leaves = _leaves_and_none(treedef, result)
+    except ValueError:
+        raise TreeMismatchError(
+            f"{label} returned {tree.describe(tree.structure(result))}, expected the structure "
+            f"{tree.describe(treedef)}"
+        ) from None
+    picked = []
+    for i, (leaf, aval, flag) in enumerate(zip(leaves, avals, flags, strict=True)):
+        if not flag:
+            continue
+        value = np.zeros(aval.shape, aval.dtype) if leaf is None else np.asarray(leaf)
+        if value.shape != aval.shape or not np.can_cast(value.dtype, aval.dtype, "same_kind"):
+            raise ShapeError(
+                f"{label}: {tree.paths_of(treedef, 'result')[i]} is an array of shape "
+                f"{value.shape} and dtype {value.dtype}, expected {aval}"
+            )
+        picked.append(value.astype(aval.dtype, copy=False))
+    return picked
+
+
+def external(
+    fun: Callable[..., Any] | None = None,
+    out_like: Any = ...,
+    jvp: Callable[..., Any] | None = None,
+    vjp: Callable[..., Any] | None = None,
+    fd: str | bool | None = None,
+    *,
+    fd_step: float | None = None,
+    rules: str = "traced",
+    derive: str | None = None,
+    vectorized: bool = False,
+) -> Callable[..., Any]:
+    """Make any Python or compiled function one differentiable operation.
+
+    Args:
+      fun: function of pytrees of arrays. It gets real ndarrays, which it cannot write to, under
+        every transform. It may be called any number of times.
+      out_like: what it returns, as a pytree of arrays or ``ShapeDtypeStruct``; or a function that
+        gets the arguments with ``ShapeDtypeStruct`` leaves and returns such a pytree.
+      jvp: rule ``(primals, tangents) -> tangents of the result``; both are tuples, an entry for
+        each argument.
+      vjp: rule ``(primals, outs, cotangents) -> cotangents of the arguments`` (a tuple).
+      fd: finite differences: ``"central"`` (or ``True``), ``"forward"``, or ``"complex"`` for a
+        function that takes complex numbers. Reverse mode costs a derivative for each element of the
+        arguments.
+      fd_step: step relative to the size of the arguments; by default the cube root (``central``)
+        or the square root (``forward``) of the precision.
+      rules: ``"traced"``: the rule is written in functrans operations. One is enough: the other
+        mode is its transpose, and it can be differentiated again. ``"arrays"``: the rules get real
+        ndarrays as ``fun`` does; each serves its own mode, and there is no second derivative.
+      derive: ``"basis"`` derives the mode without a rule on arrays by applying the other rule to
+        each basis vector. By default such a mode raises.
+      vectorized: whether ``fun`` takes arrays with a leading batch axis, and returns such. Under
+        ``vmap`` it is then called once; else once for each element.
+
+    Returns:
+      Function with the arguments of ``fun``. Keyword arguments are not differentiated. Its
+      exceptions come out as they are. Without ``fun``, a decorator.
+
+    Raises:
+      NonDifferentiableError: a derivative is asked, and there is no rule for it.
+      TreeMismatchError, ShapeError, TypeError: what came back does not fit ``out_like``.
+      ValueError: an option does not exist.
+
+    Example:
+      >>> import math
+      >>> import functrans as ft
+      >>> @ft.external(out_like=0.0, fd="central")
+      ... def gamma(x):
+      ...     return math.gamma(x)
+      >>> round(float(ft.grad(gamma)(3.0)), 6)
+      1.845569
+      >>> cube = ft.external(lambda x: x**3, lambda x: x, jvp=lambda p, t: 3 * p[0]**2 * t[0])
+      >>> ft.grad(ft.grad(cube))(2.0)
+      array(12.)
+
+    Reference: Press et al., Numerical Recipes, 3rd ed. (2007), sec. 5.7 (step sizes).
+    """
+    if fun is None:
+        return functools.partial(
+            external, out_like=out_like, jvp=jvp, vjp=vjp, fd=fd, fd_step=fd_step, rules=rules,
+            derive=derive, vectorized=vectorized,
+        )  # fmt: skip
+    check_callable("external", fun)
+    label = f"external {name_of(fun)}"
+    if out_like is ...:
+        raise TypeError(f"{label}: out_like is missing; it says what the function returns")
+    for name, rule in (("jvp", jvp), ("vjp", vjp)):
+        if rule is not None:
+            check_callable(f"{label}: {name}", rule)
+    method = {True: "central", False: None}.get(fd, fd) if isinstance(fd, bool) else fd
+    if method is not None and method not in _FD_METHODS:
+        raise ValueError(f"{label}: fd must be one of {', '.join(_FD_METHODS)}, got {fd!r}")
+    if rules not in ("traced", "arrays"):
+        raise ValueError(f"{label}: rules must be 'traced' or 'arrays', got {rules!r}")
+    if derive not in (None, "basis"):
+        raise ValueError(f"{label}: derive must be 'basis' or None, got {derive!r}")
+    if method is not None and (jvp is not None or vjp is not None):
+        raise TypeError(f"{label}: give rules or fd, not both")
+    if rules == "traced" and jvp is not None and vjp is not None:
+        raise TypeError(
+            f"{label}: give jvp or vjp; the other mode is the transpose of the one that is given. "
+            'Rules on plain arrays (rules="arrays") may be given for both modes'
+        )
+    if derive is not None and rules != "arrays":
+        raise ValueError(f'{label}: derive="basis" is for rules="arrays"')
+    if fd_step is not None and not fd_step > 0:
+        raise ValueError(f"{label}: fd_step must be positive, got {fd_step!r}")
+    settings = _External(
+        fun, out_like, jvp, vjp, method, fd_step, rules, derive,
+        "broadcast_all" if vectorized else "sequential",
+    )  # fmt: skip
+
+    @named("external", fun)
+    def operation(*args: Any, **kwargs: Any) -> Any:
+        return settings.call(*args, **kwargs)
+
+    return operation
+
+
+PRIMITIVES: tuple[Primitive, ...] = (external_linear_p,)
