@@ -107,9 +107,8 @@ def _lines(eqn: Equation, helpers: dict[Any, int]) -> int:
 def _special_number(atom: Atom) -> float | None:
     """A constant that a rule may have special code for, such as an exponent of 2."""
     if isinstance(atom, Literal) and isinstance(atom.value, (int, float)):
-        value = float(atom.value)
-        if abs(value) <= _LARGEST_SPECIAL and (2 * value).is_integer():
-            return value
+        if abs(atom.value) <= _LARGEST_SPECIAL and float(2 * atom.value).is_integer():
+            return float(atom.value)
     return None
 
 
@@ -126,7 +125,7 @@ def _pointwise_lines(
     writer = ProgramWriter(Module(), len(dtypes), 0)
     e = writer.routines
     numbers = [
-        e.load(dtype, pointer) if constant is None else e.constant(dtype, dtype.type(constant))
+        e.load(dtype, pointer) if constant is None else e.constant(dtype, constant)
         for dtype, constant, pointer in zip(dtypes, constants, writer.b.arguments, strict=False)
     ]
     try:

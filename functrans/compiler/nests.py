@@ -33,7 +33,9 @@ from functrans.compiler.storage import Stored
 from functrans.core.affine import Affine, as_affine, constant, variable
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction
+from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Section
+from functrans.emitter.dtypes import integer_of
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import I64, Value, float_text, parameter
 from functrans.passes.simplify import exact_key
@@ -543,7 +545,7 @@ class NestWriter:
         numbers: list[Number] = []
         for x, dtype in zip(eqn.inputs, dtypes, strict=True):
             if isinstance(x, Literal):
-                numbers.append(literal(self.e, x, dtype))
+                numbers.append(literal(self.e, x, dtype, eqn.primitive))
             else:
                 numbers.append(self.value(x, broadcast_index(index, shape, x.aval.shape)))
         same = _value_key(eqn, numbers, dtypes)
@@ -624,24 +626,15 @@ def _without_unit(eqn: Equation, numbers: Sequence[Number]) -> Number | None:
     return None
 
 
-def literal(e: Numbers, atom: Literal, dtype: np.dtype) -> Number:
+def literal(
+    e: Numbers, atom: Literal, dtype: np.dtype, primitive: Primitive | None = None
+) -> Number:
     """A number of the program: as a parameter, if it may come from an extent, as 1 / n does."""
     value = atom.value
     if dtype.kind == "f" and dtype.itemsize >= 4 and not isinstance(value, complex):
         number = float(value)
         if math.isfinite(number) and not (abs(number) <= 16 and (16 * number).is_integer()):
             return Number(dtype, (parameter(number, 8 * dtype.itemsize),))
-    check_integer(value, dtype)
+    if dtype.kind in "biu" and type(value) is int:
+        value = integer_of(value, dtype, primitive)
     return e.constant(dtype, value)
-
-
-def check_integer(value: Any, dtype: np.dtype) -> None:
-    """Refuse Python's integers that do not fit, as NumPy does.
-
-    Raises:
-      OverflowError: out of bounds.
-    """
-    if dtype.kind in "iu" and type(value) is int:
-        limits = np.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")

@@ -22,7 +22,6 @@ import numpy as np
 
 from functrans.compiler.compiled import Compiled, compiled
 from functrans.compiler.engine import compile_object, load_object
-from functrans.compiler.nests import check_integer
 from functrans.compiler.prepare import prepare
 from functrans.compiler.reductions import empty_value, identity_value, is_ordered
 from functrans.compiler.support import HostCall, partition
@@ -41,7 +40,7 @@ from functrans.core.lowering import (
 from functrans.core.primitive import Primitive
 from functrans.core.tapes import TapeValue
 from functrans.emitter.builder import Builder, Module
-from functrans.emitter.dtypes import loop_dtypes
+from functrans.emitter.dtypes import integer_of, loop_dtypes
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
@@ -93,13 +92,19 @@ def _given(jaxpr: Jaxpr, args: Sequence[Any]) -> dict[Var, Any]:
 def _evaluate(
     eqn: Equation, env: dict[Var, Any], rule: Callable[[Equation, list[Any]], Sequence[Any]]
 ) -> None:
-    outs = rule(eqn, [_value(atom, env) for atom in eqn.inputs])
+    outs = rule(eqn, [_operand(atom, env) for atom in eqn.inputs])
     for var, value in zip(eqn.outputs, outs, strict=True):
         env[var] = _own(value, var.aval)
 
 
 def _value(atom: Atom, env: dict[Var, Any]) -> Any:
     return _own(atom.value, atom.aval) if isinstance(atom, Literal) else env[atom]
+
+
+def _operand(atom: Atom, env: dict[Var, Any]) -> Any:
+    """A value; a Python integer as it is, since beside floats it may be of any size."""
+    is_integer = isinstance(atom, Literal) and type(atom.value) is int
+    return atom.value if is_integer else _value(atom, env)  # type: ignore[union-attr]  # a literal
 
 
 def _own(value: Any, aval: Any) -> Any:
@@ -117,7 +122,10 @@ def _as_compiled(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
     if isinstance(lower, IndexMap):
         return _by_impl(eqn, operands)
     if isinstance(lower, Pointwise):
-        return (_pointwise(eqn, operands),)
+        try:
+            return (_pointwise(eqn, operands),)
+        except OverflowError:  # an integer that only NumPy takes: it is not compiled
+            return _by_impl(eqn, operands)
     if isinstance(lower, Reduction):
         dtype = eqn.outputs[0].aval.dtype
         (axis,) = eqn.params["axes"]
@@ -198,8 +206,10 @@ class _Kernel:
             operands = []
             for dtype, number in zip(dtypes, numbers, strict=True):
                 if number is not None:
-                    check_integer(number.value, dtype)
-                    operands.append(e.constant(dtype, number.value))
+                    value = number.value
+                    if dtype.kind in "biu" and type(value) is int:
+                        value = integer_of(value, dtype, primitive)
+                    operands.append(e.constant(dtype, value))
                     continue
                 offset = b.mul(i, b.index(dtype.itemsize))
                 operands.append(e.load(dtype, b.offset(next(pointers), offset)))

@@ -1,7 +1,7 @@
 """The dtypes that NumPy would compute in.
 
 Here: ``loop_dtypes``, to which the operands of an elementwise equation are converted before its
-primitive's ``write``. Not here: conversions (``emitter.casts``).
+primitive's ``write``, and ``integer_of``, for Python's integers. Not here: conversions (``emitter.casts``).
 
 Layer: ``emitter``.
 """
@@ -49,6 +49,29 @@ def loop_dtypes(
     if primitive.name == "where":
         return own[0], out_aval.dtype, out_aval.dtype
     return (out_aval.dtype,) * len(avals)
+
+
+def integer_of(value: int, dtype: np.dtype, primitive: Primitive | None = None) -> int:
+    """A Python integer in the dtype that an operation computes in.
+
+    Args:
+      value: any integer.
+      dtype: of integers or truth values.
+      primitive: the elementwise operation, if it is one.
+
+    Returns:
+      The integer; ``np.where`` takes one that does not fit modulo two to the number of bits.
+
+    Raises:
+      OverflowError: it does not fit, where NumPy says so.
+    """
+    limits = np.iinfo(dtype if dtype.kind != "b" else np.int64)
+    if limits.min <= value <= limits.max:
+        return value
+    if primitive is None or primitive.name != "where" or not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+    wrapped = value & ((1 << limits.bits) - 1)
+    return wrapped if wrapped <= limits.max else wrapped - (1 << limits.bits)
 
 
 def _key(aval: ShapedArray) -> Any:
