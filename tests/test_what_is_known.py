@@ -16,6 +16,7 @@ import functrans.autograd as ag
 import functrans.numpy as fnp
 from functrans.autograd import func
 from functrans.compiler.execution import Execution, execution_of
+from functrans.control.native import Runs, runs_of
 from functrans.core.analyses import analysis, remember
 from functrans.debugging.costs import program_cost
 from functrans.errors import UnsupportedOperationError
@@ -44,9 +45,9 @@ CONSTANT = {
     "emitter.types._vector": "LLVM's types",
     "kernels.table.function": "kernels of the library",
     "plain.marked._pattern": "kinds of names",
-    "plain.sparse._copies": "formats of SciPy",
+    "plain.sparse.matrices._copies": "formats of SciPy",
     "plain.twin_classes._class_of_twins": "classes, by which twins are known",
-    "primitives.special_family.routine": "functions of SciPy",
+    "primitives.special.family.routine": "functions of SciPy",
     "scipy.dispatch.plain": "functions of SciPy",
 }
 
@@ -77,13 +78,13 @@ def use_everything() -> list[Any]:
 def test_clear_caches_forgets_everything_that_is_listed() -> None:
     kept = use_everything()
     before = counted()
-    names = {"simplify", "executable", "last_uses", "program_cost", "prepare", "execution_of"}
+    names = {"simplify", "executable", "last_uses", "program_cost", "prepare", "runs_of"}
     names |= {"programs of jit", "functions with programs", "interned programs", "sparse plans"}
     names |= {"_derived", "functrans.passes.pullback._derived_pullback"}
     assert not {name for name in names if not before[name]}
     ft.clear_caches()
     assert {name: count for name, count in counted().items() if count} == {}
-    assert kept[0].cache.keys() <= {execution_of}
+    assert kept[0].cache.keys() <= {execution_of, runs_of}
     assert kept[1].cache_size == kept[2].cache_size == kept[4].cache_size == 0
 
 
@@ -102,9 +103,12 @@ def test_what_programs_were_told_is_not_forgotten() -> None:
     ft.clear_caches()
     with pytest.raises(UnsupportedOperationError, match="that of one path"):
         check_all_paths(lowered.jaxpr, "compile")
-    execution = Execution(is_one_path=True, interpreted_s=1.0, codes={False: None})
+    execution = Execution(is_one_path=True)
     execution.forget()
-    assert (execution.is_one_path, execution.interpreted_s, len(execution)) == (True, None, 0)
+    assert execution.is_one_path
+    runs = Runs(interpreted_s=1.0, codes={False: None})
+    runs.forget()
+    assert (runs.interpreted_s, len(runs)) == (None, 0)
 
 
 def test_functions_work_on_after_their_caches_are_cleared() -> None:

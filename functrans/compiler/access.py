@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from functrans.compiler.cursor import Cursor
 from functrans.compiler.storage import Stored
 from functrans.core.affine import Affine, constant
 from functrans.emitter.casts import float_bits, float_from_bits, is_half
 from functrans.emitter.numbers import Number
 from functrans.emitter.types import Value
-
-if TYPE_CHECKING:
-    from functrans.compiler.nests import NestWriter
 
 LONGEST_ROW = 16
 """Elements of a row that are read or written together, in shuffled lanes."""
@@ -52,7 +49,7 @@ def flat_index(stored: Stored, index: Sequence[Affine]) -> Affine:
     return flat
 
 
-def read(nest: NestWriter, stored: Stored, index: tuple[Affine, ...]) -> Number:
+def read(nest: Cursor, stored: Stored, index: tuple[Affine, ...]) -> Number:
     """An element, or one per lane, written into the present section."""
     # the only element of an array may be asked for by a loop of one round
     flat = flat_index(stored, index) if stored.size != 1 else constant(0)
@@ -92,7 +89,7 @@ def _memory_dtype(stored: Stored) -> np.dtype:
     return stored.dtype
 
 
-def _from_memory(nest: NestWriter, number: Number, dtype: np.dtype) -> Number:
+def _from_memory(nest: Cursor, number: Number, dtype: np.dtype) -> Number:
     """Elements of an array of a dtype that were read in :func:`_memory_dtype`."""
     if number.dtype == dtype:
         return number
@@ -101,7 +98,7 @@ def _from_memory(nest: NestWriter, number: Number, dtype: np.dtype) -> Number:
     return Number(dtype, (float_from_bits(nest.b, dtype, number.value),))
 
 
-def _to_memory(nest: NestWriter, number: Number, stored: Stored) -> Number:
+def _to_memory(nest: Cursor, number: Number, stored: Stored) -> Number:
     """Elements for an array, in its :func:`_memory_dtype`."""
     dtype = _memory_dtype(stored)
     if number.dtype == dtype:
@@ -111,7 +108,7 @@ def _to_memory(nest: NestWriter, number: Number, stored: Stored) -> Number:
     return Number(dtype, (float_bits(nest.b, stored.dtype, number.value),))
 
 
-def gathered(nest: NestWriter, numbers: Sequence[Number]) -> Number:
+def gathered(nest: Cursor, numbers: Sequence[Number]) -> Number:
     """Scalars as the lanes of one number."""
     first = numbers[0]
     parts = []
@@ -123,7 +120,7 @@ def gathered(nest: NestWriter, numbers: Sequence[Number]) -> Number:
     return Number(first.dtype, tuple(parts))
 
 
-def address(nest: NestWriter, stored: Stored, flat: Affine) -> Value:
+def address(nest: Cursor, stored: Stored, flat: Affine) -> Value:
     """The address of an element; what does not change in a loop is computed outside."""
     assert stored.pointer is not None
     size = stored.dtype.itemsize
@@ -152,7 +149,7 @@ def address(nest: NestWriter, stored: Stored, flat: Affine) -> Value:
     return pointer
 
 
-def _column(nest: NestWriter, stored: Stored, index: tuple[Affine, ...], step: int) -> int | None:
+def _column(nest: Cursor, stored: Stored, index: tuple[Affine, ...], step: int) -> int | None:
     """Which column of short rows is read, if lanes run over whole rows."""
     if not 2 <= step <= LONGEST_ROW or stored.dtype.kind not in "bfiu":
         return None
@@ -168,7 +165,7 @@ def _column(nest: NestWriter, stored: Stored, index: tuple[Affine, ...], step: i
     return column if row == step else None
 
 
-def _read_column(nest: NestWriter, stored: Stored, flat: Affine, step: int, column: int) -> Number:
+def _read_column(nest: Cursor, stored: Stored, flat: Affine, step: int, column: int) -> Number:
     """One column out of rows that are read as a whole, once for all columns."""
     start = flat - column
     depth = start.terms[-1][0] + 1
@@ -185,7 +182,7 @@ def _read_column(nest: NestWriter, stored: Stored, flat: Affine, step: int, colu
     return Number(rows.dtype, (nest.b.shuffle(part, part, lanes),))
 
 
-def write_all(nest: NestWriter, stores: Sequence[Store]) -> None:
+def write_all(nest: Cursor, stores: Sequence[Store]) -> None:
     """Write values; columns that make up whole rows are written together."""
     rows: dict[tuple[int, Affine], dict[int, Number]] = {}
     places: dict[tuple[int, Affine], tuple[Stored, int]] = {}
@@ -221,7 +218,7 @@ def write_all(nest: NestWriter, stores: Sequence[Store]) -> None:
 
 
 def _write_rows(
-    nest: NestWriter, stored: Stored, start: Affine, step: int, columns: dict[int, Number]
+    nest: Cursor, stored: Stored, start: Affine, step: int, columns: dict[int, Number]
 ) -> None:
     lanes = nest.lanes
     if len(columns) < step:

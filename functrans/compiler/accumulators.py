@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from functrans.compiler import access
+from functrans.compiler.cursor import Cursor
 from functrans.compiler.reductions import (
     BLOCK,
     LANES,
@@ -32,9 +32,6 @@ from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value
 
-if TYPE_CHECKING:
-    from functrans.compiler.nests import NestWriter
-
 _ON_STACK_BYTES = 4096
 
 
@@ -47,7 +44,7 @@ class Accumulator:
       index: index of the operand in the innermost loop.
     """
 
-    def __init__(self, nest: NestWriter, root: Root, kept: dict[int, int]) -> None:
+    def __init__(self, nest: Cursor, root: Root, kept: dict[int, int]) -> None:
         assert root.reduced is not None
         lower = root.eqn.primitive.lower
         assert isinstance(lower, Reduction)
@@ -249,7 +246,7 @@ class Accumulator:
             nest.close_section()
 
 
-def end_round(nest: NestWriter, accumulators: Sequence[Accumulator], counter: Value) -> None:
+def end_round(nest: Cursor, accumulators: Sequence[Accumulator], counter: Value) -> None:
     """Close blocks that are full: at the end of each round of the loop that they run over."""
     b = nest.b
     blocks = [acc for acc in accumulators if not acc.in_lanes and acc.levels > 1]
@@ -265,7 +262,7 @@ def end_round(nest: NestWriter, accumulators: Sequence[Accumulator], counter: Va
 
 
 def _flush_full(
-    nest: NestWriter, accumulators: Sequence[Accumulator], following: Value, level: int
+    nest: Cursor, accumulators: Sequence[Accumulator], following: Value, level: int
 ) -> None:
     b = nest.b
     size = block_size(level)

@@ -19,7 +19,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from functrans.compiler.bodies import BodyWriter, is_small
+from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.places import is_small
 from functrans.compiler.prepare import prepare
 from functrans.compiler.storage import Stored
 from functrans.core.avals import Tape

@@ -35,8 +35,9 @@ from functrans.compiler.entry import (
     entry_symbols,
     make_function,
 )
+from functrans.compiler.functions import FIRST_ERROR, NO_MEMORY
 from functrans.compiler.prepare import known_values, prepare
-from functrans.compiler.programs import FIRST_ERROR, NO_MEMORY, ProgramText, write_program
+from functrans.compiler.programs import ProgramText, write_program
 from functrans.compiler.support import HostCall, NativePart, Part, partition
 from functrans.compiler.symbols import address
 from functrans.core.analyses import analysis

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler.functions import ProgramFunction
 from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare
-from functrans.compiler.programs import ProgramWriter
 from functrans.compiler.schedule import loop_axes, unrolled
 from functrans.compiler.support import obstacle
 from functrans.core.caching import remembered
@@ -106,10 +106,10 @@ def _lines(eqn: Equation, helpers: dict[Any, int]) -> int:
 
 def _special_number(atom: Atom) -> float | None:
     """A constant that a rule may have special code for, such as an exponent of 2."""
-    if isinstance(atom, Literal) and isinstance(atom.value, (int, float)):
-        if abs(atom.value) <= _LARGEST_SPECIAL and float(2 * atom.value).is_integer():
-            return float(atom.value)
-    return None
+    if not isinstance(atom, Literal) or not isinstance(atom.value, (int, float)):
+        return None
+    is_special = abs(atom.value) <= _LARGEST_SPECIAL and float(2 * atom.value).is_integer()
+    return float(atom.value) if is_special else None
 
 
 @remembered(2048)
@@ -122,7 +122,7 @@ def _pointwise_lines(
     """Lines for one element of an elementwise primitive, and of functions that it calls."""
     lower = primitive.lower
     assert isinstance(lower, Pointwise)
-    writer = ProgramWriter(Module(), len(dtypes), 0)
+    writer = ProgramFunction(Module(), len(dtypes), 0)
     e = writer.routines
     numbers = [
         e.load(dtype, pointer) if constant is None else e.constant(dtype, constant)

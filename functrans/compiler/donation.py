@@ -26,10 +26,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from functrans.compiler import access
-from functrans.compiler.bodies import BodyWriter, is_small
+from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.functions import ProgramFunction
 from functrans.compiler.nests import NestWriter, affine_index, broadcast_index
+from functrans.compiler.places import is_small
 from functrans.compiler.prepare import prepare
-from functrans.compiler.programs import ProgramWriter
 from functrans.compiler.schedule import Call, Item, Nest, Root, Schedule, View, routine_of
 from functrans.compiler.storage import Stored
 from functrans.core.affine import Affine, constant
@@ -66,7 +67,7 @@ def planned(jaxpr: Jaxpr) -> Iterator[Planned]:
       jaxpr: a program without obstacles (``compiler.support``).
     """
     inputs = (*jaxpr.constvars, *jaxpr.invars)
-    writer = ProgramWriter(Module(), len(inputs), len(jaxpr.outvars))
+    writer = ProgramFunction(Module(), len(inputs), len(jaxpr.outvars))
     env = {
         var: Stored(var.aval.shape, var.aval.dtype, Value(f"%a{i}", POINTER))
         for i, var in enumerate(inputs)

@@ -21,12 +21,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from functrans.compiler import access
 from functrans.compiler.accumulators import Accumulator, end_round
+from functrans.compiler.cursor import Cursor
+from functrans.compiler.places import Body
 from functrans.compiler.reductions import fold, fold_lanes
 from functrans.compiler.schedule import Nest, Root, pointwise_cost, vector_axis
 from functrans.compiler.storage import Stored
@@ -34,15 +36,11 @@ from functrans.core.affine import Affine, as_affine, constant, variable
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction
 from functrans.core.primitive import Primitive
-from functrans.emitter.builder import Section
 from functrans.emitter.dtypes import integer_of
 from functrans.emitter.numbers import Number, Numbers
-from functrans.emitter.types import I64, Value, float_text, parameter
+from functrans.emitter.types import Value, float_text, parameter
 from functrans.passes.simplify import exact_key
 from functrans.primitives.elementwise import multiply_p
-
-if TYPE_CHECKING:
-    from functrans.compiler.bodies import BodyWriter
 
 Index = tuple[Affine, ...]
 MAX_PARTS = 32
@@ -71,21 +69,13 @@ class MustStore(Exception):  # noqa: N818  # a message to the scheduler, no erro
         self.by_routine = by_routine
 
 
-class NestWriter:
+class NestWriter(Cursor):
     """Writes one nest into a body."""
 
-    def __init__(self, body: BodyWriter, nest: Nest) -> None:
-        self.body = body
-        self.nest = nest
-        self.b = body.b
-        self.e = body.e
+    def __init__(self, body: Body, nest: Nest) -> None:
+        super().__init__(body, nest)
         self.cuts: list[set[int]] = [{0, extent} for extent in nest.extents]
         self.ranges: list[tuple[int, int]] = [(0, extent) for extent in nest.extents]
-        self.counters: list[Value] = [Value("0", I64)] * len(nest.extents)
-        self.sections: list[Section] = []
-        self.memos: list[dict[Any, Any]] = []
-        self.lanes = 1
-        self.wide_lanes = 1
         self.accumulators: list[Accumulator] = []
         self.pending: list[access.Store] = []
         self.cost = 0
@@ -267,16 +257,6 @@ class NestWriter:
                     self.body.spill(root.var)
             self.accumulators = []  # they refer to this
         self.close_section()
-
-    def open_section(self) -> None:
-        """Begin a loop's body: a place for what is known from here on."""
-        self.sections.append(self.b.section())
-        self.memos.append({})
-
-    def close_section(self) -> None:
-        """End a loop's body."""
-        self.sections.pop()
-        self.memos.pop()
 
     def _write_straight(self) -> None:
         """A nest without loops: equations in order, so that none is recursive in their number."""

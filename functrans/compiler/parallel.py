@@ -14,20 +14,17 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from functrans.compiler.functions import ChunkFunction
+from functrans.compiler.nests import NestWriter
+from functrans.compiler.places import Body
 from functrans.compiler.reductions import LANES
-from functrans.compiler.storage import Frame, Stored
-from functrans.core.jaxpr import Equation, Var
+from functrans.compiler.storage import Stored
+from functrans.core.jaxpr import Var
 from functrans.core.lowering import Pointwise
-from functrans.emitter.builder import Builder, Module
 from functrans.emitter.chunks import run_chunks
-from functrans.emitter.routine import Routines
-from functrans.emitter.types import I64, POINTER, Value
-
-if TYPE_CHECKING:
-    from functrans.compiler.bodies import BodyWriter
-    from functrans.compiler.nests import NestWriter
+from functrans.emitter.types import Value
 
 WORTH_CHUNKS = 2_000_000
 """Work of a nest, in additions, from which threads are worth their start: some 0.3 ms."""
@@ -38,22 +35,7 @@ LARGEST_FRAME_BYTES = 1 << 20
 """Partial results of a range that go onto a thread's stack, which has eight times as much."""
 
 
-class ChunkFunction:
-    """A function that does one range of a nest; stands for the program in it."""
-
-    def __init__(self, outer: Any, name: str) -> None:
-        self.outer = outer
-        self.module: Module = outer.module
-        self.b = Builder(self.module, name, [POINTER, I64], None, "internal")
-        self.frame = Frame(self.b, only_stack=True)
-        self.routines = Routines(self.b, self.frame.scratch, outer.fail_when, outer.symbol)
-        self.b.parameters = Value("%parameters", POINTER)
-
-    def at_equation(self, eqn: Equation) -> None:
-        """Nothing here can fail, so that it does not matter."""
-
-
-def is_parallel(w: BodyWriter, writer: NestWriter) -> bool:
+def is_parallel(w: Body, writer: NestWriter) -> bool:
     """Whether a nest is large enough, and its outermost loop free of sums and errors."""
     nest = writer.nest
     if os.name == "nt" or not nest.extents or isinstance(w.program, ChunkFunction):
@@ -82,7 +64,7 @@ def _may_fail(eqn: Any) -> bool:
     )
 
 
-def write_in_chunks(w: BodyWriter, writer: NestWriter) -> bool:
+def write_in_chunks(w: Body, writer: NestWriter) -> bool:
     """Write a nest as chunks on threads, if it is worth it; otherwise nothing is written."""
     if not is_parallel(w, writer):
         return False
@@ -95,7 +77,7 @@ def write_in_chunks(w: BodyWriter, writer: NestWriter) -> bool:
         length = -(-length // ROUNDING) * ROUNDING
     count = -(-extent // length)
     name = f"chunk{w.program.module.next_number()}"
-    function = ChunkFunction(w.program, name)
+    function = ChunkFunction(w.whole, name)
     context, env = _pass_on(w, writer, function)
     _write_function(w, writer, function, env, (extent, length))
     b = w.b
@@ -104,7 +86,7 @@ def write_in_chunks(w: BodyWriter, writer: NestWriter) -> bool:
 
 
 def _pass_on(
-    w: BodyWriter, writer: NestWriter, function: ChunkFunction
+    w: Body, writer: NestWriter, function: ChunkFunction
 ) -> tuple[Value, dict[Var, Stored]]:
     """Write addresses and numbers into a record that the function reads them from."""
     b, inner = w.b, function.b
@@ -144,7 +126,7 @@ def _pass_on(
 
 
 def _write_function(
-    w: BodyWriter,
+    w: Body,
     writer: NestWriter,
     function: ChunkFunction,
     env: dict[Var, Stored],
@@ -154,7 +136,7 @@ def _write_function(
     extent, length = sizes
     b = function.b
     body = w.for_chunk(function, env)
-    part = type(writer)(body, writer.nest)
+    part = NestWriter(body, writer.nest)
     part.explore()
     start = b.mul(b.arguments[1], b.index(length))
     stop = b.intrinsic("smin", b.add(start, b.index(length)), b.index(extent))

@@ -1,8 +1,8 @@
 """From a program to machine code.
 
-Here: ``ProgramWriter``, the function around a body (arguments, memory, errors, exit), and
-``write_program``, from a prepared program to LLVM's text. Not here: what is in the body
-(``compiler.bodies``), how text becomes code (``compiler.engine``), when (``compiler.compiled``).
+Here: ``write_program``, from a prepared program to LLVM's text. Not here: the function around it
+(``compiler.functions``), what is in it (``compiler.bodies``), how text becomes code
+(``compiler.engine``), when (``compiler.compiled``).
 
 The function is ``i32 @program(ptr in0, ..., ptr out0, ..., ptr parameters)``: addresses of elements
 in C order, and of a table of the sizes that the code does not contain, so that it serves arguments
@@ -15,22 +15,18 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from functrans.compiler import engine
 from functrans.compiler.blocks import write_cond, write_cond_lanes, write_scan, write_while
 from functrans.compiler.bodies import BodyWriter
-from functrans.compiler.entry import INTERRUPTED
+from functrans.compiler.functions import NativeError, ProgramFunction
 from functrans.compiler.prepare import known_values
-from functrans.compiler.storage import TAPE_BYTES, Frame, Stored, TapeSlots
-from functrans.compiler.symbols import symbol_name
-from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.emitter.builder import Builder, Module
-from functrans.emitter.routine import Routines
-from functrans.emitter.types import I32, I64, POINTER, Value
+from functrans.compiler.storage import Stored
+from functrans.core.jaxpr import Jaxpr, Literal, Var
+from functrans.emitter.builder import Module
+from functrans.emitter.types import Value
 
 _BLOCKS = {
     "scan": write_scan,
@@ -38,23 +34,6 @@ _BLOCKS = {
     "cond": write_cond,
     "cond_lanes": write_cond_lanes,
 }
-NO_MEMORY = 2
-FIRST_ERROR = 16
-
-
-@dataclass(frozen=True, slots=True)
-class NativeError:
-    """An error that a program can end with.
-
-    Attributes:
-      type: class of the exception.
-      message: its text.
-      source: the user's line, as equations hold it.
-    """
-
-    type: type[Exception]
-    message: str
-    source: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,208 +71,37 @@ def _bits(parameter: str) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-class ProgramWriter:
-    """The function around a program.
-
-    Attributes:
-      b: its instructions.
-      routines: numbers and whole arrays in it.
-      frame: its temporary memory.
-    """
-
-    def __init__(self, module: Module, n_inputs: int, n_outputs: int) -> None:
-        self.module = module
-        self.b = Builder(
-            module, "program", [POINTER] * (n_inputs + n_outputs + 1), I32, "", "nounwind"
-        )
-        self.b.parameters = self.b.arguments[-1]
-        self.frame = Frame(self.b)
-        self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
-        self.errors: list[NativeError] = []
-        self._numbers: dict[tuple[type[Exception], str, Equation | None], int] = {}
-        self.symbols: dict[str, str] = {}
-        self._eqn: Equation | None = None
-        self._status = self.b.alloca(I32, align=4)
-        self._constants: dict[int, Stored] = {}
-        self._kept: list[Any] = []
-        self._rounds: Value | None = None
-        self._tapes: list[TapeSlots] = []
-
-    def release(self) -> None:
-        """End the cycle of this object and its routines, after the last use of either."""
-        vars(self.routines).clear()
-
-    # what bodies ask -----------------------------------------------------------------------------
-
-    def at_equation(self, eqn: Equation) -> None:
-        """Note the equation, and so the user's line, for errors of what is written next."""
-        self._eqn = eqn
-
-    def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
-        """Leave the program with an exception where a condition holds."""
-        # one number for each equation, whether or not two have one line: code may come from a
-        # program that is the same but for the lines
-        key = error, message, self._eqn
-        number = self._numbers.setdefault(key, len(self.errors))
-        if number == len(self.errors):
-            source = None if self._eqn is None else self._eqn.source
-            self.errors.append(NativeError(error, message, source))
-        self._leave_when(condition, FIRST_ERROR + number)
-
-    def _leave_when(self, condition: Value, status: int) -> None:
-        b = self.b
-        wrong, fine = b.label("wrong"), b.label("fine")
-        b.branch_if(condition, wrong, fine)
-        b.start(wrong)
-        b.store(b.const(I32, status), self._status, 4)
-        b.branch("leave")
-        b.start(fine)
-
-    def write_block(self, body: BodyWriter, kind: str, eqn: Equation) -> None:
-        """Write control flow into a body."""
-        _BLOCKS[kind](body, eqn)
-
-    def poll_every(self, rounds: int) -> None:
-        """Let Ctrl-C end a loop whose end is not known: looked at every ``rounds``, a power of 2.
-
-        All such loops share the count.
-        """
-        b = self.b
-        if self._rounds is None:
-            self._rounds = b.alloca(I32, align=4)
-            with self.frame.before():
-                b.store(b.const(I32, 0), self._rounds, 4)
-        count = b.add(b.load(I32, self._rounds, 4), b.const(I32, 1))
-        b.store(count, self._rounds, 4)
-        rest = b.and_(count, b.const(I32, rounds - 1))
-        self.poll_when(b.icmp("eq", rest, b.const(I32, 0)))
-
-    def poll_when(self, condition: Value) -> None:
-        """Where a condition holds, end the program if a signal handler has raised an exception."""
-        b = self.b
-        with b.when(condition, "poll"):
-            # the caller may be native code that holds Python's lock or does not
-            state = b.call(self.symbol("c.PyGILState_Ensure"), (), I32)
-            pending = b.call(self.symbol("c.PyErr_CheckSignals"), (), I32)
-            b.call(self.symbol("c.PyGILState_Release"), (state,), None)
-            self._leave_when(b.icmp("ne", pending, b.const(I32, 0)), INTERRUPTED)
-
-    def symbol(self, name: str) -> str:
-        """The symbol of a library function, which is linked when the code is loaded."""
-        symbol = symbol_name(name)
-        self.symbols[symbol] = name
-        return symbol
-
-    def new_tape(self, depth: int) -> TapeSlots:
-        """Slots for a tape that is empty when the program starts."""
-        b = self.b
-        data, capacity, length = (b.alloca(type_, align=8) for type_ in (POINTER, I64, I64))
-        tape = TapeSlots(data, capacity, length, depth)
-        with self.frame.before():
-            for type_, slot in tape.slots:
-                b.store(Value("null" if type_ is POINTER else "0", type_), slot, 8)
-        self._tapes.append(tape)
-        return tape
-
-    def tape_at(self, place: Value, depth: int) -> TapeSlots:
-        """The tape that is an entry of another."""
-        capacity, length = (self.b.offset(place, self.b.index(at)) for at in (8, 16))
-        return TapeSlots(place, capacity, length, depth)
-
-    def reserve(self, tape: TapeSlots, count: Value, entry_bytes: int) -> None:
-        """Make room for so many entries, twice as many as before when there is not enough."""
-        b = self.b
-        capacity = b.load(I64, tape.capacity, 8)
-        with b.when(b.icmp("slt", capacity, count), "grow"):
-            wanted = b.intrinsic("smax", b.shl(capacity, b.index(1)), count)
-            wanted = b.intrinsic("smax", wanted, b.index(16))
-            size = b.mul(wanted, b.index(max(entry_bytes, 1)))
-            data = b.call("realloc", [b.load(POINTER, tape.data, 8), size], POINTER)
-            self._leave_when(b.icmp("eq", data, Value("null", POINTER)), NO_MEMORY)
-            if tape.depth:
-                old = b.mul(capacity, b.index(entry_bytes))
-                b.call("memset", [b.offset(data, old), b.const(I32, 0), b.sub(size, old)], POINTER)
-            b.store(data, tape.data, 8)
-            b.store(wanted, tape.capacity, 8)
-
-    def _give_back(self, tape: TapeSlots) -> None:
-        """Free a tape and those in it."""
-        b = self.b
-        data = b.load(POINTER, tape.data, 8)
-        if tape.depth:
-            with b.loop(b.index(0), b.load(I64, tape.capacity, 8), hint="tape") as number:
-                place = b.offset(data, b.mul(number, b.index(TAPE_BYTES)))
-                self._give_back(self.tape_at(place, tape.depth - 1))
-        b.call("free", [data], None)
-
-    def zeros(self, size_bytes: int) -> Value:
-        """Memory that holds zeros, and is not written to."""
-        name = f"@zeros{size_bytes}"
-        self.module.globals[name] = (
-            f"{name} = private unnamed_addr constant [{max(size_bytes, 1)} x i8] "
-            "zeroinitializer, align 64"
-        )
-        return Value(name, POINTER)
-
-    def constant_array(self, const: Any) -> Stored:
-        """A constant of an inner program, as a part of the code."""
-        known = self._constants.get(id(const))
-        if known is None:
-            array = np.ascontiguousarray(const)
-            name = f"@constant{len(self._constants)}"
-            data = "".join(f"\\{byte:02X}" for byte in array.tobytes())
-            self.module.globals[name] = (
-                f'{name} = private unnamed_addr constant [{array.nbytes} x i8] c"{data}", align 64'
-            )
-            known = Stored(np.shape(const), array.dtype, Value(name, POINTER))
-            self._constants[id(const)] = known
-            self._kept.append(const)
-        return known.inner()
-
-    # the function --------------------------------------------------------------------------------
-
-    def write(self, jaxpr: Jaxpr) -> ProgramText:
-        """Write a prepared program as the function ``program``."""
-        b = self.b
-        inputs = (*jaxpr.constvars, *jaxpr.invars)
-        env: dict[Var, Stored] = {}
-        known = known_values(jaxpr)
-        for var, pointer in zip(inputs, b.arguments, strict=False):
-            env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
-            if var in known:
-                env[var].elements = {
-                    flat: self.routines.constant(var.aval.dtype, value)
-                    for flat, value in enumerate(known[var].ravel())
-                }
-        destinations: dict[Var, Value] = {}
-        for atom, pointer in zip(jaxpr.outvars, b.arguments[len(inputs) : -1], strict=True):
-            assert not isinstance(atom, Literal)
-            destinations[atom] = pointer
-        self.routines.fail_when = self.fail_when  # type: ignore[method-assign]  # the program's own
-        BodyWriter(self, jaxpr, env, destinations).write()
-        b.store(b.const(I32, 0), self._status, 4)
-        b.branch("leave")
-        b.start("leave")
-        for tape in self._tapes:
-            self._give_back(tape)
-        self.frame.release()
-        b.ret(b.load(I32, self._status, 4))
-        self.frame.acquire(b.const(I32, NO_MEMORY))
-        b.finish()
-        return ProgramText(
-            str(self.module),
-            tuple(self.errors),
-            tuple(sorted(self.symbols.items())),
-            self.frame.arena.size_bytes,
-            tuple(self.module.parameters),
-        )
-
-
 def write_program(jaxpr: Jaxpr) -> ProgramText:
     """LLVM's text of a prepared program."""
-    n_inputs = len(jaxpr.constvars) + len(jaxpr.invars)
-    writer = ProgramWriter(Module(engine.machine()), n_inputs, len(jaxpr.outvars))
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    function = ProgramFunction(Module(engine.machine()), len(inputs), len(jaxpr.outvars), _BLOCKS)
     try:
-        return writer.write(jaxpr)
+        return _write(function, jaxpr, inputs)
     finally:
-        writer.release()
+        function.release()
+
+
+def _write(function: ProgramFunction, jaxpr: Jaxpr, inputs: Sequence[Var]) -> ProgramText:
+    env: dict[Var, Stored] = {}
+    known = known_values(jaxpr)
+    arguments = function.b.arguments
+    for var, pointer in zip(inputs, arguments, strict=False):
+        env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
+        if var in known:
+            env[var].elements = {
+                flat: function.routines.constant(var.aval.dtype, value)
+                for flat, value in enumerate(known[var].ravel())
+            }
+    destinations: dict[Var, Value] = {}
+    for atom, pointer in zip(jaxpr.outvars, arguments[len(inputs) : -1], strict=True):
+        assert not isinstance(atom, Literal)
+        destinations[atom] = pointer
+    BodyWriter(function, jaxpr, env, destinations).write()
+    function.finish()
+    return ProgramText(
+        str(function.module),
+        tuple(function.errors),
+        tuple(sorted(function.symbols.items())),
+        function.frame.arena.size_bytes,
+        tuple(function.module.parameters),
+    )

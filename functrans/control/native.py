@@ -1,8 +1,8 @@
 """Running programs: machine code or the interpreter, and the primitive that is a program.
 
-Here: ``run``, ``native_program`` (when a program is compiled), ``call_program``, the primitive
-``jit``. Not here: staging and the cache of programs (``jitted.jit``), evaluation
-(``passes.evaluate``), the compiler (``compiler.compiled``).
+Here: ``run``, ``native_program`` (when a program is compiled), ``Runs`` (how it has run),
+``call_program``, the primitive ``jit``. Not here: staging and the cache of programs
+(``jitted.jit``), evaluation (``passes.evaluate``), the compiler (``compiler.compiled``).
 
 Layer: ``control``.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from functrans.control.calls import (
     call_prune,
     call_transpose,
 )
+from functrans.core.analyses import Record, analysis
 from functrans.core.arguments import own_arrays
 from functrans.core.avals import Aval
 from functrans.core.dispatch import Tracer, bind
@@ -37,6 +39,37 @@ from functrans.core.state import current_config
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.programs import Flags
+
+
+@dataclass(slots=True, eq=False)
+class Runs(Record):
+    """How a program has run.
+
+    Attributes:
+      codes: by whether arguments are given away, its machine code; ``None`` if it has none, since
+        it could not be compiled.
+      compile_s: how long it took to compile or load it.
+      interpreted_s: for how long it has been interpreted.
+    """
+
+    codes: dict[bool, Compiled | None] = field(default_factory=dict)
+    compile_s: float | None = None
+    interpreted_s: float | None = None
+
+    def forget(self) -> None:
+        """Forget machine code, and how long the program ran without."""
+        self.codes.clear()
+        self.compile_s = self.interpreted_s = None
+
+    def __len__(self) -> int:
+        """Number of machine codes, and of failures to make one."""
+        return len(self.codes)
+
+
+@analysis
+def runs_of(jaxpr: Jaxpr) -> Runs:
+    """How a program has run."""
+    return Runs()
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> Sequence[Any]:
@@ -68,7 +101,7 @@ def run_silently(
     start = time.perf_counter()
     with np.errstate(all="ignore"):
         outs = run(jaxpr, args)
-    known = execution_of(jaxpr)
+    known = runs_of(jaxpr)
     known.interpreted_s = (known.interpreted_s or 0.0) + time.perf_counter() - start
     return outs
 
@@ -78,7 +111,7 @@ def native_program(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     settings = current_config.get()
     if not settings.native:
         return None
-    known = execution_of(jaxpr)
+    known = runs_of(jaxpr)
     key = bool(given)
     if key in known.codes:
         return known.codes[key]
@@ -101,13 +134,14 @@ def compile_now(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
       given: positions of arguments whose memory results may take over; it is a part of the program,
         so that the code is kept under its name.
     """
-    known = execution_of(jaxpr)
+    known = runs_of(jaxpr)
     native = known.codes.get(bool(given))
     if native is None:
         start = time.perf_counter()
         native = known.codes[bool(given)] = compile_or_warn(as_compiled(jaxpr), given)
         known.compile_s = time.perf_counter() - start
-        if native is not None and native.donations.unused and not known.gives_what_it_can:
+        is_asked = not execution_of(jaxpr).gives_what_it_can
+        if native is not None and native.donations.unused and is_asked:
             _warn_of_unused(native)
     return native
 

@@ -16,20 +16,28 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from functrans.core.caching import Living
-
-if TYPE_CHECKING:
-    from functrans.core.jaxpr import Jaxpr
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+
+class Program(Protocol):
+    """What a ``Jaxpr`` is here: where what is known of it is kept."""
+
+    @property
+    def cache(self) -> dict[Any, Any]:
+        """For each analysis, with its key, what it found."""
+
+
+J = TypeVar("J", bound=Program)
+
 _UNKNOWN = object()
 _ITSELF = object()
 """Stands for the program that it is kept with: no cycles."""
-_programs: Living[Jaxpr] = Living()
+_programs: Living[Program] = Living()
 """The programs of which something was known."""
 
 
@@ -47,7 +55,7 @@ class Record(ABC):
         """How much of it there is."""
 
 
-def analysis(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatenate[Jaxpr, P], T]:
+def analysis(function: Callable[Concatenate[J, P], T]) -> Callable[Concatenate[J, P], T]:
     """A function of a program, and of hashable values, that is computed once for each.
 
     Args:
@@ -56,7 +64,7 @@ def analysis(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatena
     compute: Any = function
 
     @wraps(function)
-    def known(jaxpr: Jaxpr) -> Any:
+    def known(jaxpr: J) -> Any:
         value = jaxpr.cache.get(known, _UNKNOWN)
         if value is _UNKNOWN:
             value = compute(jaxpr)
@@ -64,7 +72,7 @@ def analysis(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatena
         return jaxpr if value is _ITSELF else value
 
     @wraps(function)
-    def known_by_key(jaxpr: Jaxpr, *key: Any) -> Any:
+    def known_by_key(jaxpr: J, *key: Any) -> Any:
         place = (known_by_key, *key)
         value = jaxpr.cache.get(place, _UNKNOWN)
         if value is _UNKNOWN:
@@ -73,10 +81,10 @@ def analysis(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatena
         return jaxpr if value is _ITSELF else value
 
     made = known if compute.__code__.co_argcount == 1 else known_by_key
-    return cast("Callable[Concatenate[Jaxpr, P], T]", made)
+    return cast("Callable[Concatenate[J, P], T]", made)
 
 
-def remember(jaxpr: Jaxpr, known: Any, value: Any) -> None:
+def remember(jaxpr: Program, known: Any, value: Any) -> None:
     """Let an analysis of a program be a value, computed or not.
 
     Args:

@@ -1,7 +1,8 @@
 """The dtypes that NumPy would compute in.
 
 Here: ``loop_dtypes``, to which the operands of an elementwise equation are converted before its
-primitive's ``write``, and ``integer_of``, for Python's integers. Not here: conversions (``emitter.casts``).
+primitive's ``write``, and ``integer_of``, for Python's integers. Not here: conversions
+(``emitter.casts``).
 
 Layer: ``emitter``.
 """

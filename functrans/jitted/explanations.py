@@ -17,9 +17,8 @@ from typing import Any, overload
 from functrans import tree
 from functrans.compiler.compiled import Compiled, predicted_compile_s
 from functrans.compiler.engine import is_available
-from functrans.compiler.execution import execution_of
 from functrans.compiler.inspect import host_calls
-from functrans.control.native import as_compiled
+from functrans.control.native import as_compiled, runs_of
 from functrans.core.avals import Aval
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import Config
@@ -175,7 +174,7 @@ def explain(
     for number, (source, jaxpr, taken) in enumerate(programs):
         earlier = [_changes(other, source) for other, _, _ in programs[:number]]
         nearest = min(range(number), key=lambda k: (_distance(earlier[k]), -k), default=None)
-        known = execution_of(jaxpr)
+        known = runs_of(jaxpr)
         native = known.codes.get(True) or known.codes.get(False)
         reports.append(
             ProgramReport(
@@ -249,7 +248,7 @@ def _distance(changes: Sequence[str]) -> int:
 
 
 def _how_it_runs(jaxpr: Jaxpr, native: Compiled | None, settings: Config) -> str:
-    known = execution_of(jaxpr)
+    known = runs_of(jaxpr)
     if native is not None:
         took = f"{1e3 * (known.compile_s or 0.0):.1f} ms"
         return f"machine code from disk in {took}" if native.was_cached else f"compiled in {took}"

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from functrans.jitted.jit import JitFunction
-    from functrans.jitted.lowered import LoweredStep
+from functrans.jitted.lowered import LoweredStep
 
 
 class Steps(Protocol):
@@ -34,7 +32,7 @@ class Imperative(Protocol):
     def is_staging(self) -> bool:
         """Whether a step is being traced in this thread."""
 
-    def is_known(self, function: JitFunction) -> bool:
+    def is_known(self, function: Any) -> bool:
         """Whether a function was found to work on tensors, or has declared state."""
 
     def is_tensor(self, leaf: Any) -> bool:
@@ -47,19 +45,19 @@ class Imperative(Protocol):
           TypeError: it does not say what it holds.
         """
 
-    def note_made(self, function: JitFunction) -> None:
+    def note_made(self, function: Any) -> None:
         """Note that a jitted function is made, perhaps in a step that is being traced."""
 
-    def meet(self, function: JitFunction) -> None:
+    def meet(self, function: Any) -> None:
         """Note that a step that is being traced calls a jitted function."""
 
-    def looking_for_tensors(self, function: JitFunction) -> AbstractContextManager[None]:
+    def looking_for_tensors(self, function: Any) -> AbstractContextManager[None]:
         """Leave the block when a function that is being staged in it meets a tensor."""
 
-    def call(self, function: JitFunction, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    def call(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Call a function that works on tensors; under a transform it runs as it is."""
 
-    def lower(self, function: JitFunction, args: Any, kwargs: Mapping[str, Any]) -> LoweredStep:
+    def lower(self, function: Any, args: Any, kwargs: Mapping[str, Any]) -> LoweredStep:
         """The program of a call of a function that works on tensors."""
 
 
@@ -72,6 +70,6 @@ class _Door:
 door = _Door()
 
 
-def looking_for_tensors(function: JitFunction) -> AbstractContextManager[None]:
+def looking_for_tensors(function: Any) -> AbstractContextManager[None]:
     """Leave the block when a function that is being staged in it meets a tensor."""
     return nullcontext() if door.side is None else door.side.looking_for_tensors(function)

@@ -349,7 +349,7 @@ class JitFunction(Wrapper):
         args, kwargs = tree.fold_float0((args, kwargs))
         _, in_treedef, static = self.signature.split(args, kwargs)
         kind = CallKind(in_treedef, static, treedef, self.signature.donated(args, kwargs))
-        return Lowered(self, jaxpr, kind, *for_compiler(jaxpr))
+        return Lowered(self.signature, jaxpr, kind, *for_compiler(jaxpr))
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """What is computed in which order for arguments like these.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import Compiled
@@ -21,9 +21,7 @@ from functrans.core.avals import Aval
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.jitted.guards import check_all_paths
-
-if TYPE_CHECKING:
-    from functrans.jitted.jit import JitFunction
+from functrans.jitted.signatures import Signature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,14 +50,14 @@ class _Staged:
 
     def __init__(
         self,
-        function: JitFunction,
+        signature: Signature,
         jaxpr: Jaxpr,
         kind: CallKind,
         hoisted: Jaxpr,
         captured: tuple[Any, ...],
     ) -> None:
         self.jaxpr = jaxpr
-        self._function = function
+        self._signature = signature
         self._kind = kind
         self._hoisted = hoisted
         """The program with captured arrays as arguments."""
@@ -159,9 +157,9 @@ class LoweredStep(_Staged):
     """
 
     def __init__(
-        self, function: JitFunction, hoisted: Jaxpr, captured: tuple[Any, ...], creates: str
+        self, signature: Signature, hoisted: Jaxpr, captured: tuple[Any, ...], creates: str
     ) -> None:
-        super().__init__(function, hoisted, CallKind(None, None, None, ()), hoisted, captured)
+        super().__init__(signature, hoisted, CallKind(None, None, None, ()), hoisted, captured)
         self.creates = creates
 
     def as_text(self) -> str:
@@ -187,14 +185,14 @@ class Executable(_Staged):
 
     def __init__(self, lowered: Lowered, donated: tuple[int, ...], native: Compiled | None) -> None:
         super().__init__(
-            lowered._function, lowered.jaxpr, lowered._kind, lowered._hoisted, lowered._captured
+            lowered._signature, lowered.jaxpr, lowered._kind, lowered._hoisted, lowered._captured
         )
         self._donated = donated
         self._native = native
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        signature, kind = self._function.signature, self._kind
+        signature, kind = self._signature, self._kind
         leaves, treedef, static = signature.split(args, kwargs)
         if treedef != kind.in_treedef:  # perhaps arrays of dtype float0
             args, kwargs = tree.fold_float0((args, kwargs))

@@ -30,8 +30,7 @@ from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import Compiled
-from functrans.compiler.execution import execution_of
-from functrans.control.native import call_program
+from functrans.control.native import call_program, runs_of
 from functrans.core.arguments import own_arrays
 from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Jaxpr, Literal
@@ -106,7 +105,7 @@ class Path:
     @property
     def native(self) -> Compiled | None:
         """Its machine code, if there is any so far."""
-        return execution_of(self.jaxpr).codes.get(False)
+        return runs_of(self.jaxpr).codes.get(False)
 
     def run(
         self, leaves: Sequence[Any], name: str, is_certain: bool
@@ -154,7 +153,7 @@ class Path:
         """The machine code of a path that is one step, where it needs nothing around it."""
         if self._direct is None and self._steps is not None and len(self._steps) == 1:
             (step,) = self._steps
-            native = execution_of(step.jaxpr).codes.get(False)
+            native = runs_of(step.jaxpr).codes.get(False)
             if native is not None and native.direct is not None:
                 self._direct = _Direct(native.direct.call, self.captured, step, self.treedef)
         return self._direct

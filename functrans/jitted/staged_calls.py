@@ -16,9 +16,8 @@ from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import Compiled
-from functrans.compiler.execution import Execution, execution_of
 from functrans.control.inline import inline_calls
-from functrans.control.native import jit_p
+from functrans.control.native import Runs, jit_p, runs_of
 from functrans.core.arguments import ShapeDtypeStruct, result_leaf
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
@@ -45,7 +44,7 @@ class Program:
       treedef: structure of the result.
       donated: positions of operands, ``(*captured, *leaves)``, that the caller gives away.
       origin: the kind of call that it was staged for.
-      execution: how it runs.
+      runs: how it has run.
     """
 
     jaxpr: Jaxpr
@@ -53,12 +52,12 @@ class Program:
     treedef: Any
     donated: tuple[int, ...]
     origin: Origin
-    execution: Execution
+    runs: Runs
 
     @property
     def native(self) -> Compiled | None:
         """Its machine code, if there is any so far."""
-        return self.execution.codes.get(bool(self.donated))
+        return self.runs.codes.get(bool(self.donated))
 
 
 def staged_program(
@@ -72,7 +71,7 @@ def staged_program(
     prepare_to_compile(jaxpr, captured)
     donated = tuple([len(captured) + i for i in signature.donated(args, kwargs)])
     source = _origin(signature, closed, args, kwargs, start)
-    return Program(jaxpr, captured, treedef, donated, source, execution_of(jaxpr))
+    return Program(jaxpr, captured, treedef, donated, source, runs_of(jaxpr))
 
 
 def closed_program(

@@ -8,14 +8,14 @@ import itertools
 
 import numpy as np
 import pytest
-from cases import each
-from samples import ROWS
 
 import functrans as ft
+from cases import each
 from functrans.core.dispatch import bind
 from functrans.core.lowering import Pointwise
+from samples import ROWS
 
-# slopes of derivatives, whose operands are floats: NumPy's function takes integers, staging does not
+# their operands are floats, or words: NumPy's functions take integers, staging does not
 INSIDE = {"mul_strong_zero", "sigmoid_slope", "sigmoid_tilt", "tanh_slope", "threefry2x32"}
 
 
@@ -23,9 +23,9 @@ def binary_and_more():
     """Elementwise primitives of several operands, with the parameters of a sample."""
     for row in ROWS:
         sample = next(iter(row.samples()))
-        if isinstance(row.primitive.lower, Pointwise) and len(sample.operands) > 1:
-            if row.primitive.name not in INSIDE:
-                yield row.primitive, len(sample.operands), sample.params
+        is_elementwise = isinstance(row.primitive.lower, Pointwise)
+        if is_elementwise and len(sample.operands) > 1 and row.primitive.name not in INSIDE:
+            yield row.primitive, len(sample.operands), sample.params
 
 
 def outcome(function, args):

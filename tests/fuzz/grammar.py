@@ -404,12 +404,12 @@ np.linalg.norm({a}, 2)
 np.linalg.norm({a}, "nuc")
 np.linalg.eigvalsh({a} + np.conj({a}.T))
 np.linalg.det({a})
-np.linalg.solve({a} @ np.conj({a}.T) + np.eye(len({a})), {a})
-np.linalg.inv({a} @ np.conj({a}.T) + np.eye(len({a})))
+np.linalg.solve({a} @ np.conj({a}.T) + (1 + np.linalg.norm({a}) ** 2) * np.eye(len({a})), {a})
+np.linalg.inv({a} @ np.conj({a}.T) + (1 + np.linalg.norm({a}) ** 2) * np.eye(len({a})))
 np.linalg.cholesky({a} @ np.conj({a}.T) + np.eye(len({a})))
 np.linalg.slogdet({a} @ np.conj({a}.T) + np.eye(len({a})))[1]
-np.linalg.pinv({a} @ np.conj({a}.T) + np.eye(len({a})))
-np.linalg.lstsq({a} @ np.conj({a}.T) + np.eye(len({a})), {a})[0]
+np.linalg.pinv({a} @ np.conj({a}.T) + (1 + np.linalg.norm({a}) ** 2) * np.eye(len({a})))
+np.linalg.lstsq({a} @ np.conj({a}.T) + (1 + np.linalg.norm({a}) ** 2) * np.eye(len({a})), {a})[0]
 np.linalg.cond({a} @ np.conj({a}.T) + np.eye(len({a})))
 np.linalg.tensorinv(np.eye(6).reshape(2, 3, 6) * 2 + 0 * np.sum({a}))
 np.linalg.tensorsolve(np.eye(6).reshape(2, 3, 6) * 2, np.resize({a}, 6))

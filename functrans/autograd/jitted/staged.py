@@ -162,7 +162,7 @@ class StepPrograms:
                 f"{repr(function)[1:-1]}: the function refers to a value of a transform around "
                 "the call, for which it has no program; pass the value as an argument"
             ) from None
-        return LoweredStep(function, program.jaxpr, program.captured, changed)
+        return LoweredStep(function.signature, program.jaxpr, program.captured, changed)
 
     def _staged(
         self, args: Any, kwargs: Any, may_change: bool, is_kept: bool = True
