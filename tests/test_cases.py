@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import cases
-import functrans as ft
 from cases import each, generator
+from functrans.core import state
 
 
 def run(test: Any, group: str = "", text: str = "", **others: Any) -> None:
@@ -142,5 +142,5 @@ def test_wrong_parameters_are_refused() -> None:
 @pytest.mark.parametrize("k", [1, 2])
 @each("n", [10, 20], by="n")
 def test_with_pytest(n: int, k: int, names_as_they_are: None, request: Any) -> None:
-    assert ft.state.current_config.get().plain is False
+    assert state.current_config.get().plain is False
     assert request.node.name == f"test_with_pytest[{n}-{k}]"

@@ -721,7 +721,7 @@ def test_a_number_does_not_hide_another_error() -> None:
 def test_state_is_kept_by_what_is_made_of_a_jitted_function() -> None:
     held = {"w": 1.0}
     step = ft.jit(np.sin, state=held)
-    assert step.with_function(np.cos).state is held
+    assert step.with_parts(lambda: (np.cos,)).state is held
     assert pickle.loads(pickle.dumps(step)).state == held
     decorated = ft.jit(state=held)(lambda x: x * 2.0)
     assert decorated.state is held
