@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.core.arguments import canonical, leaf_description, own_array
+from functrans.core.arguments import canonical, leaf_description
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.ownership import own_array
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.primitives.movement import concatenate, split

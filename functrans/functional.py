@@ -15,14 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.arguments import (
-    check_callable,
-    differentiable_leaf,
-    name_of,
-    own_array,
-    own_arrays,
-)
+from functrans.core.arguments import check_callable, differentiable_leaf, name_of
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.ownership import own_array, own_arrays
 from functrans.core.source import here
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.namespaces import listing as _listing

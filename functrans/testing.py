@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.core.arguments import name_of, traced_form
+from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.errors import NonDifferentiableError
 from functrans.namespaces import listing as _listing

@@ -8,6 +8,7 @@ its package.
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +23,11 @@ LINES = LINES.partition("```")[0]
 WITHIN = {
     "core": """
 avals caching deferred lowering source state
-analyses axes primitive tapes
+analyses axes primitive structs tapes
 jaxpr
 dispatch
-arguments
+arguments ownership
+calling
 """,
     "ir": """
 encoding parameters printing
@@ -68,9 +70,10 @@ linalg.functions
 table
 """,
     "passes": """
-algebra cotangents reuse staging
-evaluate nodes simplify value_tracers
-batch recording transpose work
+algebra cotangents dce layouts reuse staging
+executables simplify value_tracers
+evaluate nodes
+batch in_place recording transpose work
 answers pullback pushforward
 pushing
 programs
@@ -120,18 +123,18 @@ costs
 pages
 """,
     "jitted": """
-captured direct explanations guards hidden_state shared signatures
+captured direct explanations guards hidden_state named_arguments shared signatures
 lowered steps
 imperative
 specialize
-staged_calls
+described staged_calls
 jit
 caches
 """,
     "transforms": """
-chunks directions reverse
-dense forward
-inspect jacobian products
+batch_axes chunks directions reverse
+dense forward lanes
+inspect jacobian products vectorize
 residuals
 """,
     "solvers": """
@@ -385,6 +388,16 @@ def test_the_emitter_is_read_by_the_compiler_only(name: str) -> None:
     """Rules of lowering are given it, so that importing functrans does not import it."""
     if name.split(".")[0] not in ("emitter", "compiler"):
         assert not [module for module in _loads(name) if module.split(".")[0] == "emitter"]
+
+
+def test_the_reading_list_is_short() -> None:
+    """What one reads of ``grad``, ``jvp``, ``vmap`` and ``jit``, as the page says."""
+    page = (ROOT.parent / "docs/architecture.md").read_text(encoding="utf-8")
+    part = page.partition("## What to read")[2].partition("\n## ")[0]
+    files = re.findall(r"`(\w+/\w+\.py)`", part)
+    lines = [len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in files]
+    assert len(set(files)) == len(files) == 26
+    assert sum(lines) <= 7000
 
 
 def test_the_test_sees_an_upward_import() -> None:

@@ -15,12 +15,11 @@ from functrans.errors import FunctransError, JaxprTypeError
 from functrans.ir.check import check_jaxpr
 from functrans.passes import simplify as simplify_module
 from functrans.passes.algebra import is_exact_cast
+from functrans.passes.dce import dce, drop_dead
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import (
     PIPELINE,
     apply_algebra,
-    dce,
-    drop_dead,
     find_common,
     fold,
     simplify,

@@ -10,7 +10,8 @@ from numpy.testing import assert_array_equal
 import functrans as ft
 from functrans import lax
 from functrans.passes import reuse
-from functrans.passes.evaluate import executable, last_uses
+from functrans.passes.evaluate import executable
+from functrans.passes.executables import last_uses
 from functrans.passes.reuse import plan_reuse
 
 

@@ -23,8 +23,8 @@ from functrans.errors import (
     ShapeError,
     UnsupportedOperationError,
 )
+from functrans.passes.layouts import copy_in_layout
 from functrans.passes.recording import RecordingTrace
-from functrans.passes.value_tracers import copy_in_layout
 
 X = np.array([0.5, -1.0, 2.0])
 

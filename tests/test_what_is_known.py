@@ -22,9 +22,11 @@ from functrans.debugging.costs import program_cost
 from functrans.errors import UnsupportedOperationError
 from functrans.jitted.caches import counted
 from functrans.jitted.guards import check_all_paths
-from functrans.passes.evaluate import evaluate, executable, last_uses
+from functrans.passes.dce import dce
+from functrans.passes.evaluate import evaluate, executable
+from functrans.passes.executables import last_uses
 from functrans.passes.programs import derived
-from functrans.passes.simplify import dce, simplify
+from functrans.passes.simplify import simplify
 
 X = np.arange(1.0, 4.0)
 CACHED = re.compile(r"(functools\.)?(lru_)?cache(\(.*\))?")

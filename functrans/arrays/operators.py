@@ -47,9 +47,9 @@ from functrans.core.primitive import Primitive
 from functrans.core.source import here, resolve
 from functrans.core.state import open_traces
 from functrans.errors import AliasedWriteError, UnsupportedOperationError
+from functrans.passes.layouts import laid_out, plain_value
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.staging import StagingTracer, has_answer
-from functrans.passes.value_tracers import laid_out, plain_value
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dot import matmul

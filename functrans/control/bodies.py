@@ -19,10 +19,11 @@ import numpy as np
 from functrans import tree
 from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p
-from functrans.core.arguments import canonical, leaf_description, own_arrays, result_leaf
+from functrans.core.arguments import canonical, leaf_description, result_leaf
 from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.ownership import own_arrays
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist, intern

@@ -51,8 +51,9 @@ from functrans.control.lanes import (
     unflatten_lanes,
 )
 from functrans.control.native import jit_p, run
-from functrans.core.arguments import canonical, traced_form
+from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr, Var
 from functrans.core.lowering import Structured, branch_number

@@ -29,8 +29,9 @@ from functrans.control.calls import (
 )
 from functrans.control.native import run
 from functrans.control.revolve import bind_loops
-from functrans.core.arguments import name_of, named, traced_form
+from functrans.core.arguments import name_of, named
 from functrans.core.avals import Aval
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured

@@ -25,16 +25,15 @@ from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
 from functrans.control.closures import Template, Wrapper, make_template
 from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
 from functrans.core.arguments import (
-    call_traced,
     canonical,
     check_argnums,
     check_callable,
     leaf_description,
     name_of,
     take_over,
-    traced_form,
 )
 from functrans.core.avals import Aval, aval_of_plain, is_differentiable_dtype
+from functrans.core.calling import call_traced, traced_form
 from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.core.primitive import Primitive
 from functrans.core.state import open_traces

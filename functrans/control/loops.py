@@ -40,7 +40,8 @@ from functrans.errors import UnsupportedOperationError
 from functrans.ir.parameters import check_fits, check_number
 from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import add_cotangents, instantiate, mask_of, zeros
-from functrans.passes.evaluate import evaluate, loop_executable
+from functrans.passes.evaluate import evaluate
+from functrans.passes.executables import loop_executable
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.programs import (
     Flags,

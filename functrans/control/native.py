@@ -29,11 +29,11 @@ from functrans.control.calls import (
     call_transpose,
 )
 from functrans.core.analyses import Record, analysis
-from functrans.core.arguments import own_arrays
 from functrans.core.avals import Aval
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
+from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Joint, Primitive
 from functrans.core.state import current_config
 from functrans.passes.evaluate import evaluate

@@ -32,8 +32,9 @@ from functrans.control.bodies import (
 from functrans.control.loops import Shape
 from functrans.control.revolve import bind_loops
 from functrans.control.while_loop import bind_while
-from functrans.core.arguments import canonical, leaf_type, name_of, traced_form
+from functrans.core.arguments import canonical, leaf_type, name_of
 from functrans.core.avals import ShapedArray
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here

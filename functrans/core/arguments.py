@@ -1,10 +1,10 @@
 """What all transforms share: arguments in, results out, and their checks.
 
-Here: ``ShapeDtypeStruct``, the choice of arguments by ``argnums``, conversion and checks of leaves
-with key paths in messages, and the conversion of results to arrays of their own. Not here: the
-transforms.
+Here: the choice of arguments by ``argnums``, conversion and checks of leaves with key paths in
+messages. Not here: results as arrays of their own (``core.ownership``), functions of plain code
+(``core.calling``), the transforms.
 
-Layer: ``core`` (first module).
+Layer: ``core``.
 """
 
 from __future__ import annotations
@@ -12,86 +12,19 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from functrans import tree
-from functrans.core.avals import ShapedArray, aval_of_plain, dtype_name, is_differentiable_dtype
-from functrans.core.deferred import deferred
+from functrans.core.avals import ShapedArray, aval_of_plain, is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, escaped, standing
 from functrans.core.source import here
-from functrans.core.state import current_config, open_traces
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _READY = frozenset({np.float64, np.float32, float})
-
-
-class ShapeDtypeStruct:
-    """Shape and dtype in place of an array, for ``make_jaxpr`` and ``eval_shape``.
-
-    Args:
-      shape: extents, or the only one.
-      dtype: anything ``np.dtype`` accepts that is a number, in native byte order.
-
-    Raises:
-      TypeError: the dtype is of no numbers, or an extent is no integer.
-      ValueError: an extent is negative.
-
-    Example:
-      >>> ShapeDtypeStruct((2, 3), np.float32)
-      ShapeDtypeStruct(f32[2,3])
-    """
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, shape: int | Sequence[int], dtype: Any) -> None:
-        extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)
-        self.shape = tuple([operator.index(extent) for extent in extents])
-        if dtype is None:
-            raise TypeError("ShapeDtypeStruct: dtype is None; give the dtype of the array")
-        self.dtype = np.dtype(dtype).newbyteorder("=")
-        if any(extent < 0 for extent in self.shape):
-            raise ValueError(f"ShapeDtypeStruct: extents must not be negative, got {self.shape}")
-        is_number = self.dtype.kind in "fciub" or self.dtype.name == "bfloat16"
-        if not is_number and self.dtype != tree.FLOAT0:
-            raise TypeError(f"ShapeDtypeStruct: expected a dtype of numbers, got {self.dtype}")
-
-    def __eq__(self, other: object) -> bool:
-        """Equal shape and dtype."""
-        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
-
-    def __hash__(self) -> int:
-        """Hash of shape and dtype."""
-        return hash(self.aval)
-
-    @property
-    def aval(self) -> ShapedArray:
-        """The abstract value."""
-        return ShapedArray(self.shape, self.dtype)
-
-    def __len__(self) -> int:
-        """Extent of the first axis."""
-        if not self.shape:
-            raise TypeError("len() of a ShapeDtypeStruct without axes")
-        return self.shape[0]
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
-
-    def __repr__(self) -> str:
-        """``ShapeDtypeStruct(f64[3])``."""
-        return f"ShapeDtypeStruct({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
 
 
 def name_of(fun: Any) -> str:
@@ -283,66 +216,6 @@ def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
     return canonical(value, lambda: leaf_description(label, result, i, "result"), _AS_RESULT)
 
 
-def traced_form(who: str, fun: Function) -> Function:
-    """What a transform calls for a function: the function, or its twin where plain code needs one.
-
-    Raises:
-      TypeError: it is no function.
-    """
-    check_callable(who, fun)
-    is_twin = _is_twin(fun)
-    if not is_twin and not _may_have_twin(fun):
-        return fun
-
-    needs_none = False  # nor would it, but for an argument
-
-    @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal needs_none
-        if needs_none and _MAY_NEED_TWIN.isdisjoint(map(type, args)):
-            return fun(*args, **kwargs)
-        if is_twin:
-            return deferred.call_within(fun, args, kwargs)
-        if current_config.get().plain and open_traces.get():
-            if deferred.needs_twin(fun, args):
-                return deferred.call_twin(fun, args, kwargs)
-            needs_none = type(fun) in (FunctionType, functools.partial)
-        return fun(*args, **kwargs)
-
-    return call  # type: ignore[return-value]  # it has the signature of fun
-
-
-_MAY_NEED_TWIN = frozenset({FunctionType, MethodType, functools.partial, list})
-"""Types of arguments for which a function may need a twin that needs none of itself."""
-
-
-def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call a function, or its twin where plain code needs one."""
-    is_on = current_config.get().plain and open_traces.get()
-    if is_on and _may_have_twin(fun) and deferred.needs_twin(fun, args):
-        return deferred.call_twin(fun, args, kwargs)
-    return fun(*args, **kwargs)
-
-
-def _is_twin(fun: Any) -> bool:
-    """Whether a function is a twin, or was made by one."""
-    if type(fun) is MethodType:
-        fun = fun.__func__
-    return type(fun) is FunctionType and type(fun.__globals__) is not dict
-
-
-def _may_have_twin(fun: Any) -> bool:
-    """Whether a function may be of plain code: not functrans's own, and no twin already."""
-    if type(fun) is MethodType:
-        fun = fun.__func__
-    if type(fun) is FunctionType:
-        names = fun.__globals__
-        is_own = names.get("__name__", "").startswith("functrans.")
-        is_example = fun.__code__.co_filename.startswith("<doctest")
-        return type(names) is dict and (is_example or not is_own)
-    return not type(fun).__module__.startswith("functrans.")
-
-
 def leaf_type(value: Any) -> Any:
     """The aval of a leaf, which may be of dtype ``float0``."""
     return ShapedArray(value.shape, value.dtype) if tree.is_float0(value) else aval_of(value)
@@ -471,52 +344,3 @@ def split_leaves(
         trees.append(tree.unflatten(treedef, leaves[start : start + n]))
         start += n
     return trees
-
-
-def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
-    """A result as an ndarray that the caller may write to.
-
-    Args:
-      value: plain value or tracer.
-      foreign: arrays that are not the result's own (arguments): it is copied if it is one of them.
-
-    Returns:
-      Tracers as they are; everything else as a writable ndarray (0-d for a scalar) that shares no
-      memory with an argument, or a tensor with such an array if an argument is a tensor.
-    """
-    if isinstance(value, Tracer):
-        return value
-    for argument in foreign:
-        if isinstance(argument, Tracer) and argument._trace.is_root:
-            return argument._trace.lift(own_array(value))
-    if type(value) is not np.ndarray:
-        return np.array(value)
-    if not value.flags.owndata or not value.flags.writeable or any(value is f for f in foreign):
-        return value.copy()
-    return value
-
-
-def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
-    """``own_array`` of each; a value that occurs twice is copied."""
-    seen = {id(value) for value in foreign}
-    root = None
-    for f in foreign:
-        if isinstance(f, Tracer) and f._trace.is_root:
-            root = f._trace
-            break
-    results = []
-    for value in values:
-        result = value if isinstance(value, Tracer) else own_array(value)
-        if root is not None and not isinstance(value, Tracer):
-            array: Any = result
-            result = root.lift(array.copy() if id(array) in seen else array)
-        if id(result) in seen and type(result) is np.ndarray:
-            result = result.copy()
-        seen.add(id(result))
-        results.append(result)
-    return results
-
-
-def private_arrays(values: Sequence[Any]) -> list[Any]:
-    """Copies of values that somebody else goes on using."""
-    return own_arrays(values, values)

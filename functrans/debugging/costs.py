@@ -21,7 +21,7 @@ from functrans.core.analyses import analysis
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.source import SourceLine
 from functrans.ir.printing import equation_line, line_resolver, variable_names
-from functrans.passes.evaluate import last_uses
+from functrans.passes.executables import last_uses
 from functrans.passes.work import aval_bytes, operations, rounds
 
 _UNITS = ("", "k", "M", "G", "T", "P")

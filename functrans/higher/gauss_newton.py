@@ -17,15 +17,10 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.core.arguments import (
-    check_same_structure,
-    leaf_description,
-    name_of,
-    own_arrays,
-    part_of,
-    traced_form,
-)
+from functrans.core.arguments import check_same_structure, leaf_description, name_of, part_of
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.ownership import own_arrays
 from functrans.higher.operators import Layout, Linearization, linear_operator, plain_point
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian

@@ -39,12 +39,11 @@ from functrans.core.arguments import (
     leaf_type,
     name_of,
     named,
-    own_arrays,
     result_leaf,
     tangent_dtype,
-    traced_form,
 )
 from functrans.core.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import (
     Tracer,
     aval_of,
@@ -56,6 +55,7 @@ from functrans.core.dispatch import (
     tracing,
 )
 from functrans.core.jaxpr import Jaxpr, Var
+from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Joint, Primitive, linear, multilinear
 from functrans.core.source import here
 from functrans.errors import NonDifferentiableError, ShapeError

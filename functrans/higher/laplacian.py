@@ -36,14 +36,13 @@ from functrans.core.arguments import (
     flatten_call,
     name_of,
     named,
-    own_arrays,
     positions,
     result_leaf,
     split_leaves,
-    traced_form,
     unflatten_call,
 )
 from functrans.core.avals import PYTHON_SCALARS, ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import (
     aval_of,
     bind,
@@ -54,6 +53,7 @@ from functrans.core.dispatch import (
     tracing,
 )
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Primitive, linear, multilinear
 from functrans.core.source import here
 from functrans.errors import NonDifferentiableError, ShapeError

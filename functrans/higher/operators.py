@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.arguments import name_of, part_of, traced_form
+from functrans.core.arguments import name_of, part_of
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError

@@ -23,13 +23,13 @@ from functrans import tree
 from functrans.control.branches import cond
 from functrans.control.callbacks import io_callback, pure_callback
 from functrans.control.custom_rules import stop_gradient
-from functrans.core.arguments import ShapeDtypeStruct
 from functrans.core.dispatch import Tracer, aval_of, bind, tracing
 from functrans.core.jaxpr import Literal, Var
 from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import AliasedWriteError, ConcretizationError, FunctransError, PathLimitError
+from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTrace, StagingTracer
-from functrans.passes.value_tracers import plain_value
 from functrans.primitives.structural import cast
 
 LIMIT = 64

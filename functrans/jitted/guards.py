@@ -32,8 +32,9 @@ from functrans.errors import (
     UnsupportedOperationError,
 )
 from functrans.passes.answers import CallValues, refuse_float
+from functrans.passes.dce import dce
 from functrans.passes.evaluate import evaluate
-from functrans.passes.simplify import dce, simplify
+from functrans.passes.simplify import simplify
 from functrans.passes.staging import StagingTrace, StagingTracer
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute

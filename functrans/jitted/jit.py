@@ -1,9 +1,9 @@
 """Staging a function once and running its program: the transform ``jit``.
 
-Here: ``jit``, its cache, and what a jitted function tells about itself. Not here: the arguments of
-calls and what a program depends on of them (``jitted.signatures``), how a call is staged
-(``jitted.staged_calls``), how a program is run and when it is compiled (``control.native``),
-functions on tensors (``jitted.imperative``), reports (``jitted.explanations``).
+Here: ``jit`` and its cache. Not here: what a jitted function tells about itself
+(``jitted.described``), the arguments of calls and what a program depends on of them
+(``jitted.signatures``), how a call is staged (``jitted.staged_calls``), how a program is run and
+when it is compiled (``control.native``), functions on tensors (``jitted.imperative``).
 
 A call is looked up by what the program depends on: structure of the arguments, shape, dtype and
 weakness of every leaf, static values, configuration, and the named axes of the ``vmap`` around it.
@@ -24,37 +24,33 @@ from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import native_error
-from functrans.compiler.inspect import Plan
-from functrans.compiler.interop import CFunction
 from functrans.control.closures import Wrapper
-from functrans.control.native import as_compiled, call_program, run
-from functrans.core.arguments import call_traced, check_callable, result_leaf, take_over
+from functrans.control.native import call_program, run
+from functrans.core.arguments import check_callable, result_leaf, take_over
 from functrans.core.avals import aval_of_plain
 from functrans.core.caching import Living, Recent
+from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import config, current_config, open_traces
-from functrans.errors import UnsupportedOperationError
 from functrans.jitted import shared
-from functrans.jitted.captured import for_compiler
+from functrans.jitted.described import Described
 from functrans.jitted.direct import Direct, direct_call, structured
-from functrans.jitted.explanations import Explanation, explain
-from functrans.jitted.guards import check_all_paths
 from functrans.jitted.imperative import Steps, door, looking_for_tensors
-from functrans.jitted.lowered import CallKind, Lowered, LoweredStep
+from functrans.jitted.lowered import LoweredStep
+from functrans.jitted.named_arguments import matched
 from functrans.jitted.signatures import (
     DEFAULT_CONFIG,
     Signature,
     axes_around,
     is_leaf,
     leaf_key,
-    matched,
     unwatched,
 )
 from functrans.jitted.specialize import Path, Paths
 from functrans.jitted.staged_calls import Program, closed_program, staged_path, staged_program
 from functrans.passes.answers import answering
-from functrans.passes.value_tracers import plain_value
+from functrans.passes.layouts import plain_value
 
 _MAX_PROGRAMS = 256
 MAX_PATHS = 64
@@ -64,7 +60,7 @@ MAX_PATHS = 64
 # the cache --------------------------------------------------------------------------------------
 
 
-class JitFunction(Wrapper):
+class JitFunction(Wrapper, Described):
     """A function that is staged once per kind of arguments and then run as a program.
 
     Made by :func:`jit`.
@@ -290,17 +286,7 @@ class JitFunction(Wrapper):
         label = self.signature.label
         return RuntimeError(f"{label}: a compiled program that is no longer kept failed")
 
-    # inspection
-
-    def jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
-        """The simplified program for arguments like these; captured arrays are its constants.
-
-        That of a function on tensors has the tensors that it reaches as first arguments.
-        """
-        staged = self._closed_or_step(args, kwargs)
-        return staged.jaxpr if isinstance(staged, LoweredStep) else staged[0]
-
-    def _closed_or_step(
+    def staged(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Jaxpr, Any] | LoweredStep:
         """The program of a call; that of a step if the function works on tensors."""
@@ -314,121 +300,10 @@ class JitFunction(Wrapper):
         assert tensors is not None
         return tensors.lower(self, args, kwargs)
 
-    def cost(self, *args: Any, **kwargs: Any) -> Any:
-        """Flops, bytes and peak memory of the program for arguments like these.
-
-        Args:
-          *args: arrays or ``ShapeDtypeStruct``, and static arguments as they are.
-          **kwargs: likewise.
-
-        Returns:
-          A ``Cost``; see ``Jaxpr.cost``.
-
-        Example:
-          >>> import numpy as np
-          >>> jit(lambda x: x @ x).cost(np.ones((10, 10))).flops
-          2000.0
-        """
-        return self.lower(*args, **kwargs).jaxpr.cost()
-
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered | LoweredStep:
-        """Stage the function for arguments like these, without running it.
-
-        Args:
-          *args: arguments of the function; a ``ShapeDtypeStruct`` stands for an array.
-          **kwargs: likewise.
-
-        Returns:
-          An object with the attributes ``jaxpr``, ``plan``, ``llvm`` and ``asm``, and the method
-          ``compile()``; this only for functions without tensors.
-        """
-        staged = self._closed_or_step(args, kwargs)
-        if isinstance(staged, LoweredStep):
-            return staged
-        jaxpr, treedef = staged
-        args, kwargs = tree.fold_float0((args, kwargs))
-        _, in_treedef, static = self.signature.split(args, kwargs)
-        kind = CallKind(in_treedef, static, treedef, self.signature.donated(args, kwargs))
-        return Lowered(self.signature, jaxpr, kind, *for_compiler(jaxpr))
-
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """What is computed in which order for arguments like these.
-
-        Numbered items: loop nests, routines, control flow, and equations that NumPy evaluates, with
-        the reason.
-        """
-        return self.lower(*args, **kwargs).plan
-
-    def llvm(self, *args: Any, **kwargs: Any) -> str:
-        """LLVM assembly for arguments like these, as the compiler writes it."""
-        return self.lower(*args, **kwargs).llvm
-
-    def asm(self, *args: Any, **kwargs: Any) -> str:
-        """Assembly of this machine for arguments like these.
-
-        Raises:
-          CompilationError: llvmlite is missing.
-        """
-        return self.lower(*args, **kwargs).asm
-
-    def explain(self) -> Explanation:
-        """Why the function was staged and compiled, once for each program that it keeps.
-
-        Example:
-          >>> import numpy as np
-          >>> f = jit(lambda x: x + 1.0)
-          >>> y, z = f(np.ones(3)), f(np.ones(4))
-          >>> f.explain()
-          jit of <lambda>: 2 programs
-          1. x: f64[3]
-            the first program
-            staged in ... ms; ...
-          2. x: f64[4]
-            unlike program 1: x: f64[3] -> f64[4] (another shape)
-            staged in ... ms; ...
-          >>> f.explain()[1].changes
-          ('x: f64[3] -> f64[4]',)
-        """
-        # Uses change the order of the cache; programs are told in the order in which they came.
-        found: list[Any] = [*self.kept_programs(), *self._steps()]
-        programs = sorted(found, key=lambda program: program.origin.number)
-        told = [(p.origin, p.jaxpr, getattr(p, "taken", None)) for p in programs]
-        return explain(self.signature.label, told, current_config.get())
-
-    def _steps(self) -> list[Any]:
-        """The programs of a function that works on tensors."""
-        return [] if self._imperative is None else self._imperative.kept()
-
-    def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
-        """The function as a C function for arguments like these; see :class:`CFunction`.
-
-        Args:
-          *args: arguments like those that it will be called with; static ones keep these values.
-          **kwargs: likewise.
-
-        Raises:
-          CompilationError: llvmlite is missing.
-          UnsupportedOperationError: a part of the function has no native form, or it is specialised
-            and takes several paths.
-
-        Example:
-          >>> from scipy.integrate import quad
-          >>> import functrans as ft
-          >>> slope = jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
-          >>> slope.signature
-          'double ft_grad_lambda(double)'
-          >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
-          8.0
-        """
-        staged = self._closed_or_step(args, kwargs)
-        if isinstance(staged, LoweredStep):
-            raise UnsupportedOperationError(
-                f"{self.signature.label} works on tensors, which a C function cannot; write it as "
-                "a function of arrays"
-            )
-        check_all_paths(staged[0], "as_cfunc")
-        jaxpr, captured = for_compiler(staged[0])
-        return CFunction(as_compiled(jaxpr), captured, self.signature.name)
+    def kept(self) -> list[Any]:
+        """The programs in the cache, and those of a function that works on tensors."""
+        steps = [] if self._imperative is None else self._imperative.kept()
+        return [*self.kept_programs(), *steps]
 
     def kept_programs(self) -> list[Program | Path]:
         """The programs in the cache, one per path of calls that are specialised."""
@@ -448,7 +323,7 @@ class JitFunction(Wrapper):
     @property
     def cache_size(self) -> int:
         """Number of programs kept."""
-        return len(self.kept_programs()) + len(self._steps())
+        return len(self.kept())
 
 
 _functions: Living[JitFunction] = Living()

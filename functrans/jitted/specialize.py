@@ -31,9 +31,9 @@ from typing import Any
 from functrans import tree
 from functrans.compiler.compiled import Compiled
 from functrans.control.native import call_program, runs_of
-from functrans.core.arguments import own_arrays
 from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Jaxpr, Literal
+from functrans.core.ownership import own_arrays
 from functrans.errors import PathLimitError
 from functrans.jitted.captured import in_order, prepare_to_compile
 from functrans.jitted.explanations import Origin

@@ -18,20 +18,21 @@ from functrans import tree
 from functrans.compiler.compiled import Compiled
 from functrans.control.inline import inline_calls
 from functrans.control.native import Runs, jit_p, runs_of
-from functrans.core.arguments import ShapeDtypeStruct, result_leaf
+from functrans.core.arguments import result_leaf
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import current_config, open_traces
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.jitted.captured import in_order, prepare_to_compile
 from functrans.jitted.explanations import Origin, origin
 from functrans.jitted.guards import StagedPath, of_one_path, stage_path
 from functrans.jitted.hidden_state import global_generator, warn_of_draws
 from functrans.jitted.signatures import Signature, axes_around
 from functrans.jitted.specialize import Path, facts_of
+from functrans.passes.layouts import plain_value
 from functrans.passes.programs import hoist
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
-from functrans.passes.value_tracers import plain_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,8 +24,8 @@ from functrans.core.source import here
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.numpy.dispatch import has_tracer, store
 from functrans.numpy.dispatch import lifted as lifted
+from functrans.passes.layouts import plain_value
 from functrans.passes.staging import has_answer
-from functrans.passes.value_tracers import plain_value
 from functrans.primitives import elementwise as ew
 from functrans.primitives.movement import stack
 from functrans.primitives.structural import cast, normalize_axis, reshape

@@ -21,8 +21,8 @@ from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.source import here
 from functrans.errors import ConcretizationError
 from functrans.passes.batch import evaluate_batched
+from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTrace, StagingTracer
-from functrans.passes.value_tracers import plain_value
 
 
 class _Values:

@@ -16,7 +16,7 @@ from functrans.core.dispatch import bind, pass_on, replaying
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, subjaxprs
 from functrans.core.state import batch_axis
 from functrans.errors import UnsupportedOperationError
-from functrans.passes.evaluate import last_uses
+from functrans.passes.executables import last_uses
 from functrans.passes.staging import source_text
 
 

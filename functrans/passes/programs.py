@@ -31,13 +31,14 @@ from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.core.state import current_config
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import Masked, plain, zeros
+from functrans.passes.dce import dce
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram, Node, batch_first, input_node, ordered_nodes
 from functrans.passes.pullback import transpose_linear
 from functrans.passes.pushforward import push_forward
 from functrans.passes.pushing import PushingTrace, PushingTracer
 from functrans.passes.recording import RecordingTrace, RecordingTracer
-from functrans.passes.simplify import dce, exact_key, simplify
+from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.staging import StagingTrace, StagingTracer, stage
 from functrans.primitives.slicing import BasicIndex
 

@@ -17,9 +17,10 @@ from functrans.core.avals import Zero
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Joint, Primitive, nondifferentiable
 from functrans.core.quiet import quietly
+from functrans.passes.layouts import plain_value
 from functrans.passes.nodes import SOLE_REFERENCES, detached, is_writable
 from functrans.passes.pushforward import push_tangents, symbolic
-from functrans.passes.value_tracers import ValueTrace, ValueTracer, plain_value, raise_clearer
+from functrans.passes.value_tracers import ValueTrace, ValueTracer, raise_clearer
 from functrans.primitives.slicing import BasicIndex, slice_p
 
 

@@ -1,6 +1,6 @@
 """The reuse pass: which equations may write into the memory of an operand.
 
-Here: ``plan_reuse``, which the executables of ``passes.evaluate`` follow. Not here: the writing.
+Here: ``plan_reuse``, which ``passes.executables`` follows. Not here: the writing.
 
 An array may be written to when it was made by the program itself (or belongs to it, as a loop's
 carried value does after one copy), nothing else shares its memory, and nobody reads it afterwards.

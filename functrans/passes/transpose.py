@@ -19,8 +19,8 @@ from functrans.core.dispatch import bind, elementwise, replaying
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive, is_linear
 from functrans.errors import NonDifferentiableError
+from functrans.passes.dce import prune_equation
 from functrans.passes.nodes import OUTPUT, LinearNode, Node, line_of
-from functrans.passes.simplify import prune_equation
 from functrans.primitives.elementwise import add_p, negative_p, subtract_p
 
 

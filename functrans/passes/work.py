@@ -25,7 +25,7 @@ from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.core.lowering import IndexMap, Pointwise, Reduction, Structured
 from functrans.core.primitive import Primitive, Work, multilinear
-from functrans.passes.evaluate import last_uses
+from functrans.passes.executables import last_uses
 from functrans.passes.nodes import LinearProgram, Node
 
 _FLOPS_PER_UNIT = 8

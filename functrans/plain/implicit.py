@@ -30,7 +30,7 @@ from functrans.errors import ConcretizationError, FunctransError
 from functrans.higher.towers import TowerTrace
 from functrans.jitted.guards import stage_path, unmarked
 from functrans.passes.evaluate import evaluate
-from functrans.passes.value_tracers import plain_value as value_behind
+from functrans.passes.layouts import plain_value as value_behind
 from functrans.plain.memory import as_read, given, holds_tracer, settled
 from functrans.plain.sparse.dense import TracedDense, array_of
 from functrans.plain.sparse.matrices import TracedSparse

@@ -20,7 +20,7 @@ import functrans.numpy as fnp
 from functrans.core.dispatch import Tracer
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
-from functrans.passes.value_tracers import plain_value
+from functrans.passes.layouts import plain_value
 from functrans.plain.memory import given, settled
 from functrans.scipy.integrate import odes
 

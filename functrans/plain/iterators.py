@@ -23,8 +23,8 @@ from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
+from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTracer
-from functrans.passes.value_tracers import plain_value
 from functrans.plain.memory import Buffer, holds_tracer, settled
 from functrans.plain.views import view_of_places
 from functrans.primitives.gather_scatter import gather_p

@@ -36,9 +36,9 @@ from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, standing
 from functrans.core.source import here
 from functrans.errors import ConcretizationError
+from functrans.passes.layouts import plain_value
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.staging import has_answer
-from functrans.passes.value_tracers import plain_value
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
 from functrans.plain.marked import CALLED_TYPES, called

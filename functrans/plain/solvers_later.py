@@ -22,9 +22,9 @@ import functrans.numpy as fnp
 from functrans import tree
 from functrans.control.bodies import stage_body
 from functrans.control.callbacks import pure_callback
-from functrans.core.arguments import ShapeDtypeStruct
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.jitted.forks import forked
 from functrans.passes.evaluate import evaluate
 from functrans.plain.memory import settled

@@ -28,8 +28,8 @@ from functrans.errors import (
     UnsupportedOperationError,
     shape_text,
 )
+from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTrace
-from functrans.passes.value_tracers import plain_value
 
 Note = tuple[Captured | None, tuple[int, ...], np.dtype]
 """The user's line that wrote the first traced value to an array, its shape and its dtype."""

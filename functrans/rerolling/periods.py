@@ -29,7 +29,8 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
-from functrans.passes.simplify import exact_key, has_annotations
+from functrans.passes.dce import has_annotations
+from functrans.passes.simplify import exact_key
 from functrans.primitives.elementwise import power_p
 from functrans.primitives.slicing import (
     BasicIndex,

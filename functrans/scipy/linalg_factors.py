@@ -17,9 +17,9 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp, stop_gradient
-from functrans.core.arguments import ShapeDtypeStruct
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import NonDifferentiableError, ShapeError, UnsupportedOperationError
 from functrans.numpy.common import layout_of, value_of
 from functrans.numpy.linalg_norms import check_square, check_stacked, floating

@@ -22,15 +22,11 @@ from functrans.control.bodies import Body, check_structure, flatten_operands, st
 from functrans.control.call_records import JvpCall, only_traces_of
 from functrans.control.closures import Template, make_template
 from functrans.control.custom_calls import custom_jvp_p
-from functrans.core.arguments import (
-    canonical,
-    leaf_description,
-    own_array,
-    own_arrays,
-    traced_form,
-)
+from functrans.core.arguments import canonical, leaf_description
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, bind
+from functrans.core.ownership import own_array, own_arrays
 from functrans.core.source import here
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate

@@ -28,11 +28,12 @@ from functrans.control.callbacks import pure_callback, run_lanes
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
-from functrans.core.arguments import ShapeDtypeStruct, check_callable, name_of, named
+from functrans.core.arguments import check_callable, name_of, named
 from functrans.core.avals import Aval, ShapedArray, Zero, is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive, is_linear
 from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import NonDifferentiableError, ShapeError, TreeMismatchError
 from functrans.passes.cotangents import zeros
 

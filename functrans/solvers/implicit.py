@@ -29,19 +29,19 @@ from functrans.control.closures import Template, Wrapper, make_template
 from functrans.control.custom_calls import custom_jvp_p
 from functrans.control.scanning import while_loop
 from functrans.core.arguments import (
-    ShapeDtypeStruct,
     canonical,
     further_arguments,
     leaf_description,
     name_of,
-    own_arrays,
     take_over,
-    traced_form,
 )
 from functrans.core.avals import aval_of_plain, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of, tracing
+from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import open_traces
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import ConvergenceError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.passes.programs import split

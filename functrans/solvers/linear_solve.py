@@ -29,8 +29,8 @@ from functrans.control.bodies import (
 )
 from functrans.control.calls import is_nonzero, kept_residuals, to_front
 from functrans.control.native import run
-from functrans.core.arguments import traced_form
 from functrans.core.avals import Aval, Zero, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured

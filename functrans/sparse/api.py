@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.arguments import ShapeDtypeStruct, check_argnums, traced_form
+from functrans.core.arguments import check_argnums
 from functrans.core.caching import Recent, listed
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.jit import jit
 from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric

@@ -26,18 +26,18 @@ import numpy as np
 
 from functrans import tree
 from functrans.core.arguments import (
-    ShapeDtypeStruct,
     canonical,
     check_argnums,
     differentiable_leaf,
     name_of,
     positions,
     result_leaf,
-    traced_form,
 )
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import ConcretizationError, NonDifferentiableError, ShapeError
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage

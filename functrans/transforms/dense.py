@@ -27,7 +27,6 @@ from functrans.core.arguments import (
     differentiable_leaf,
     flatten_call,
     name_of,
-    own_arrays,
     positions,
     split_leaves,
     unflatten_call,
@@ -35,6 +34,7 @@ from functrans.core.arguments import (
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError

@@ -16,22 +16,21 @@ import numpy as np
 
 from functrans import tree
 from functrans.core.arguments import (
-    ShapeDtypeStruct,
     canonical,
     check_same_structure,
     differentiable_leaf,
     leaf_description,
     leaf_type,
     name_of,
-    own_arrays,
-    private_arrays,
     result_leaf,
     tangent_dtype,
-    traced_form,
 )
 from functrans.core.avals import ShapedArray, Zero, aval_of_plain
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
+from functrans.core.ownership import own_arrays, private_arrays
 from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.debugging.watched import pushing_trace
 from functrans.errors import NonDifferentiableError
 from functrans.passes.nodes import ordered_nodes

@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
-from functrans.core.arguments import (
-    ShapeDtypeStruct,
-    canonical,
-    name_of,
-    named,
-    own_arrays,
-    result_leaf,
-    traced_form,
-)
+from functrans.core.arguments import canonical, name_of, named, result_leaf
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.ownership import own_arrays
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.staging import stage

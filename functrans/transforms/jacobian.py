@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans.core.arguments import check_argnums, named, part_of, traced_form
+from functrans.core.arguments import check_argnums, named, part_of
+from functrans.core.calling import traced_form
 from functrans.core.deferred import deferred
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian

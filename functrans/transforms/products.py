@@ -19,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans import tree
-from functrans.core.arguments import name_of, part_of, traced_form
+from functrans.core.arguments import name_of, part_of
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here

@@ -14,8 +14,9 @@ from typing import Any
 
 from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p
-from functrans.core.arguments import name_of, traced_form
+from functrans.core.arguments import name_of
 from functrans.core.avals import ShapedArray, Tape, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.source import SourceLine, resolve
 from functrans.passes.programs import linearize_jaxpr

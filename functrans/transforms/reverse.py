@@ -30,16 +30,13 @@ from functrans.core.arguments import (
     leaf_type,
     name_of,
     named,
-    own_array,
-    own_arrays,
     positions,
-    private_arrays,
     result_leaf,
     split_leaves,
-    traced_form,
     unflatten_call,
 )
 from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import (
     Trace,
     Tracer,
@@ -50,15 +47,16 @@ from functrans.core.dispatch import (
     standing,
     tracing,
 )
+from functrans.core.ownership import own_array, own_arrays, private_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.debugging.watched import recording_trace
 from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.passes.layouts import copy_in_layout
 from functrans.passes.nodes import Node, input_node
 from functrans.passes.pullback import pull_back
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.staging import may_change
-from functrans.passes.value_tracers import copy_in_layout
 from functrans.primitives.structural import cast
 
 

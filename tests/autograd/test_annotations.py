@@ -23,8 +23,8 @@ from functrans.core.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation
 from functrans.core.jaxpr import Jaxpr
 from functrans.errors import JaxprTypeError
 from functrans.ir.check import check_jaxpr
+from functrans.passes.dce import has_annotations
 from functrans.passes.evaluate import evaluate
-from functrans.passes.simplify import has_annotations
 
 X = np.array([1.0, 2.0])
 

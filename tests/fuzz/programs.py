@@ -99,7 +99,11 @@ class Program:
             except ValueError:  # values of a row that NumPy refuses, and compiled code cannot
                 counts["refused by NumPy"] += 1
                 continue
-            magnitudes = {name: np.abs(value) for name, value in read.items()}
+            # the magnitude of int8's -128 is no int8
+            magnitudes = {
+                name: np.abs(value.astype(np.int64) if value.dtype.kind == "i" else value)
+                for name, value in read.items()
+            }
 
             def of_magnitudes(text: str = text, read: dict[str, Any] = magnitudes) -> Any:
                 return evaluated(text, PLAIN, read)

@@ -35,8 +35,8 @@ from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp
-from functrans.core.arguments import ShapeDtypeStruct
 from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.numpy.linalg_norms import abs_squared
 from functrans.primitives import creation, reduction, structural
 from functrans.primitives import elementwise as ew

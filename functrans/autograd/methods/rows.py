@@ -31,8 +31,8 @@ from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
-from functrans.core.arguments import ShapeDtypeStruct
 from functrans.core.dispatch import Tracer, bind
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.numpy.common import is_known, value_of
 from functrans.passes.nodes import OUTPUT, kept
 from functrans.passes.staging import StagingTracer

@@ -23,8 +23,8 @@ from functrans.arrays.masked import known_mask
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.errors import ConcretizationError, FunctransError
+from functrans.passes.layouts import plain_value
 from functrans.passes.staging import has_answer
-from functrans.passes.value_tracers import plain_value
 from functrans.plain.sparse.parts import refused, scipy_class
 
 ALL = -1

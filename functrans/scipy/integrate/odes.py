@@ -26,17 +26,18 @@ from functrans import tree
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.custom_rules import stop_gradient
 from functrans.control.native import jit_p
-from functrans.core.arguments import name_of, traced_form
+from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.passes.evaluate import evaluate
+from functrans.passes.layouts import plain_value
 from functrans.passes.programs import derived, hoist
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
-from functrans.passes.value_tracers import plain_value
 from functrans.scipy.dispatch import plain
 from functrans.scipy.integrate.odes_adjoint import integrate_backsolve
 from functrans.scipy.integrate.odes_events import (

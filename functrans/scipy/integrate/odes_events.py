@@ -23,8 +23,10 @@ import numpy as np
 
 import functrans.numpy as fnp
 from functrans import tree
-from functrans.core.arguments import name_of, own_array, traced_form
+from functrans.core.arguments import name_of
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.ownership import own_array
 from functrans.core.source import here
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.forks import forked

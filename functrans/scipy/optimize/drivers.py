@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.arguments import further_arguments, traced_form
+from functrans.core.arguments import further_arguments
+from functrans.core.calling import traced_form
 from functrans.jitted.jit import jit as jitted
 from functrans.scipy.optimize.arguments import (
     finished,

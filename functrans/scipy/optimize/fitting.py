@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.arguments import traced_form
+from functrans.core.calling import traced_form
 from functrans.scipy.optimize.arguments import (
     finished,
     flat_bounds,

@@ -18,8 +18,9 @@ import numpy as np
 
 from functrans import tree
 from functrans.control.closures import make_template
-from functrans.core.arguments import further_arguments, name_of, traced_form
+from functrans.core.arguments import further_arguments, name_of
 from functrans.core.caching import Recent
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.source import here
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError

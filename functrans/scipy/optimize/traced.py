@@ -20,9 +20,11 @@ import numpy as np
 
 from functrans import tree
 from functrans.control.scanning import while_loop
-from functrans.core.arguments import further_arguments, name_of, own_array, traced_form
+from functrans.core.arguments import further_arguments, name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.ownership import own_array
 from functrans.core.source import here
 from functrans.errors import ConvergenceError
 from functrans.jitted.forks import forked

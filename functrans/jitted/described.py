@@ -1,0 +1,166 @@
+"""What a jitted function tells about itself: its program, plan and code, costs and history.
+
+Here: ``Described``, a base of ``JitFunction``. Not here: calls (``jitted.jit``), the texts
+(``jitted.lowered``, ``jitted.explanations``).
+
+Layer: ``jitted``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from functrans import tree
+from functrans.compiler.inspect import Plan
+from functrans.compiler.interop import CFunction
+from functrans.control.native import as_compiled
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.state import current_config
+from functrans.errors import UnsupportedOperationError
+from functrans.jitted.captured import for_compiler
+from functrans.jitted.explanations import Explanation, explain
+from functrans.jitted.guards import check_all_paths
+from functrans.jitted.lowered import CallKind, Lowered, LoweredStep
+from functrans.jitted.signatures import Signature
+
+
+class Described(ABC):
+    """Programs of a jitted function, to look at.
+
+    Attributes:
+      signature: its arguments.
+    """
+
+    signature: Signature
+
+    @abstractmethod
+    def staged(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Jaxpr, Any] | LoweredStep:
+        """The program of a call and the structure of its result; that of a step on tensors."""
+
+    @abstractmethod
+    def kept(self) -> list[Any]:
+        """The programs in the cache."""
+
+    def jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
+        """The simplified program for arguments like these; captured arrays are its constants.
+
+        That of a function on tensors has the tensors that it reaches as first arguments.
+        """
+        staged = self.staged(args, kwargs)
+        return staged.jaxpr if isinstance(staged, LoweredStep) else staged[0]
+
+    def cost(self, *args: Any, **kwargs: Any) -> Any:
+        """Flops, bytes and peak memory of the program for arguments like these.
+
+        Args:
+          *args: arrays or ``ShapeDtypeStruct``, and static arguments as they are.
+          **kwargs: likewise.
+
+        Returns:
+          A ``Cost``; see ``Jaxpr.cost``.
+
+        Example:
+          >>> import numpy as np
+          >>> jit(lambda x: x @ x).cost(np.ones((10, 10))).flops
+          2000.0
+        """
+        return self.lower(*args, **kwargs).jaxpr.cost()
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered | LoweredStep:
+        """Stage the function for arguments like these, without running it.
+
+        Args:
+          *args: arguments of the function; a ``ShapeDtypeStruct`` stands for an array.
+          **kwargs: likewise.
+
+        Returns:
+          An object with the attributes ``jaxpr``, ``plan``, ``llvm`` and ``asm``, and the method
+          ``compile()``; this only for functions without tensors.
+        """
+        staged = self.staged(args, kwargs)
+        if isinstance(staged, LoweredStep):
+            return staged
+        jaxpr, treedef = staged
+        args, kwargs = tree.fold_float0((args, kwargs))
+        _, in_treedef, static = self.signature.split(args, kwargs)
+        kind = CallKind(in_treedef, static, treedef, self.signature.donated(args, kwargs))
+        return Lowered(self.signature, jaxpr, kind, *for_compiler(jaxpr))
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """What is computed in which order for arguments like these.
+
+        Numbered items: loop nests, routines, control flow, and equations that NumPy evaluates, with
+        the reason.
+        """
+        return self.lower(*args, **kwargs).plan
+
+    def llvm(self, *args: Any, **kwargs: Any) -> str:
+        """LLVM assembly for arguments like these, as the compiler writes it."""
+        return self.lower(*args, **kwargs).llvm
+
+    def asm(self, *args: Any, **kwargs: Any) -> str:
+        """Assembly of this machine for arguments like these.
+
+        Raises:
+          CompilationError: llvmlite is missing.
+        """
+        return self.lower(*args, **kwargs).asm
+
+    def explain(self) -> Explanation:
+        """Why the function was staged and compiled, once for each program that it keeps.
+
+        Example:
+          >>> import numpy as np
+          >>> f = jit(lambda x: x + 1.0)
+          >>> y, z = f(np.ones(3)), f(np.ones(4))
+          >>> f.explain()
+          jit of <lambda>: 2 programs
+          1. x: f64[3]
+            the first program
+            staged in ... ms; ...
+          2. x: f64[4]
+            unlike program 1: x: f64[3] -> f64[4] (another shape)
+            staged in ... ms; ...
+          >>> f.explain()[1].changes
+          ('x: f64[3] -> f64[4]',)
+        """
+        # Uses change the order of the cache; programs are told in the order in which they came.
+        found: list[Any] = self.kept()
+        programs = sorted(found, key=lambda program: program.origin.number)
+        told = [(p.origin, p.jaxpr, getattr(p, "taken", None)) for p in programs]
+        return explain(self.signature.label, told, current_config.get())
+
+    def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
+        """The function as a C function for arguments like these; see :class:`CFunction`.
+
+        Args:
+          *args: arguments like those that it will be called with; static ones keep these values.
+          **kwargs: likewise.
+
+        Raises:
+          CompilationError: llvmlite is missing.
+          UnsupportedOperationError: a part of the function has no native form, or it is specialised
+            and takes several paths.
+
+        Example:
+          >>> from scipy.integrate import quad
+          >>> import functrans as ft
+          >>> slope = jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
+          >>> slope.signature
+          'double ft_grad_lambda(double)'
+          >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
+          8.0
+        """
+        staged = self.staged(args, kwargs)
+        if isinstance(staged, LoweredStep):
+            raise UnsupportedOperationError(
+                f"{self.signature.label} works on tensors, which a C function cannot; write it as "
+                "a function of arrays"
+            )
+        check_all_paths(staged[0], "as_cfunc")
+        jaxpr, captured = for_compiler(staged[0])
+        return CFunction(as_compiled(jaxpr), captured, self.signature.name)
