@@ -8,6 +8,7 @@ import pytest
 import functrans as ft
 from functrans import lax
 from functrans.core.dispatch import aval_of
+from functrans.extend import Expansion, Primitive, bind
 from samples import Row, each_sample
 
 M = np.ones((4, 3))
@@ -145,3 +146,11 @@ def test_work_on_the_record_is_a_count(row: Row, label: str) -> None:
     flops, functions = work(*map(aval_of, sample.operands), **dict(sample.params))
     assert 0 <= flops < np.inf
     assert 0 <= functions < np.inf
+
+
+def test_an_expansion_costs_what_it_consists_of() -> None:
+    cube = Primitive(
+        "cube_all", lambda x: (x * x * x,), lambda x: (x.strong(),), lambda *_: (),
+        lower=Expansion(lambda x: (x * x * x,)),
+    )  # fmt: skip
+    assert cost(lambda x: bind(cube, x)[0], np.ones((10, 10))).flops == 200

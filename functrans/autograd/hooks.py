@@ -166,7 +166,9 @@ def carry(node: Any, note: Annotation) -> None:
     node, result = edge_of(node)
     if note.kind is NODE_NAME:
         node.label = note.value
-    elif note.kind.when not in (When.NEVER, When.READ) and note not in node.annotations:
+    elif note.kind.when is When.READ or note.kind is TRACED_HOOK:
+        return  # residuals and equations say it themselves
+    elif note not in node.annotations:
         annotate(node, note if note.result == result else replace(note, result=result))
         handle = note.handle and note.handle()
         if handle is not None:

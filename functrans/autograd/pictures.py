@@ -21,7 +21,7 @@ from typing import Any
 
 from functrans.autograd.listing import recorded_program
 from functrans.control.native import jit_p
-from functrans.core.annotations import NODE_NAME
+from functrans.core.annotations import TRACED_HOOK, When
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.ir.printing import annotation_text, atom_text, equation_line, variable_names
 from functrans.passes.nodes import Node
@@ -124,7 +124,7 @@ def _boxes(jaxpr: Jaxpr) -> list[Place]:
         noted = [p for p in places if p in jaxpr.annotations]
         lines = [text, *[annotation_text(jaxpr.annotations[p]) for p in noted]]
         notes = [note for p in noted for note in jaxpr.annotations[p]]
-        if any(note.kind is not NODE_NAME for note in notes):
+        if any(note.kind.when is not When.NEVER or note.kind is TRACED_HOOK for note in notes):
             kind += " hooked"
         made = Place(lines, kind, 1 + max((source.row for source in sources), default=-1))
         reads.append((made, sources))

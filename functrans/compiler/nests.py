@@ -30,7 +30,7 @@ from functrans.compiler.accumulators import Accumulator, end_round
 from functrans.compiler.cursor import Cursor
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import fold, fold_lanes
-from functrans.compiler.schedule import Nest, Root, pointwise_cost, vector_axis
+from functrans.compiler.schedule import MAX_PARTS, Nest, Root, pointwise_cost, vector_axis
 from functrans.compiler.storage import Stored
 from functrans.core.affine import Affine, as_affine, constant, variable
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
@@ -43,8 +43,6 @@ from functrans.passes.simplify import exact_key
 from functrans.primitives.elementwise import multiply_p
 
 Index = tuple[Affine, ...]
-MAX_PARTS = 32
-"""Parts that a nest may be cut into; beyond, what cuts it is stored."""
 DEEP = 100
 """Equations of a nest from which they are written one by one, and not only from the roots down."""
 LARGEST_TILE = 256
@@ -162,7 +160,7 @@ class NestWriter(Cursor):
             if low >= 0 and high < extent:
                 continue
             if len(place.terms) != 1:
-                raise MustStore(var)
+                raise MustStore(var, by_routine=any(root.var is var for root in self.nest.roots))
             ((loop, coefficient),) = place.terms
             for edge in (0, extent):
                 # first counter where coefficient * counter + constant >= edge (or < edge)

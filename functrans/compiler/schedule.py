@@ -29,6 +29,8 @@ from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine
 from functrans.primitives.elementwise import power_p
 
+MAX_PARTS = 32
+"""Parts that a nest may be cut into; beyond, what cuts it is stored."""
 FULLY_UNROLLED = 16
 """Arrays up to this size are computed without loops, and live in registers."""
 UNROLLED = 40

@@ -8,11 +8,14 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare
+from functrans.compiler.schedule import MAX_PARTS
+from functrans.core.affine import as_affine, variable
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray, Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
@@ -67,9 +70,33 @@ def obstacle(eqn: Equation) -> str | None:
         if lower.supports is not None and not lower.supports(*avals, **eqn.params):
             return f"{name}: not for {', '.join(map(str, avals))}"
         return None
-    if isinstance(lower, (Pointwise, IndexMap, Reduction)):
+    if isinstance(lower, IndexMap):
+        return None if lower.routine is not None or lower.is_view else _map_obstacle(eqn, lower)
+    if isinstance(lower, (Pointwise, Reduction)):
         return None
     return f"{name} has no native form"
+
+
+def _map_obstacle(eqn: Equation, lower: IndexMap) -> str | None:
+    """Why loops cannot read where a map without a routine says."""
+    avals = [atom.aval for atom in eqn.inputs]
+    for output, var in enumerate(eqn.outputs):
+        shape: tuple[int, ...] = var.aval.shape
+        index = tuple([variable(axis) for axis in range(len(shape))])
+        reads = lower.trace(index, avals, output, **eqn.params)
+        if reads is None:
+            return f"{eqn.primitive.name}: not affine, and without a routine"
+        cuts: dict[int, set[int]] = {}
+        for read in reads:
+            for position, extent in read.conditions:
+                place = as_affine(position)
+                if len(place.terms) > 1:
+                    return f"{eqn.primitive.name}: conditions in two indices, without a routine"
+                for loop, _ in place.terms:
+                    cuts.setdefault(loop, {0}).update((place.constant, place.constant - extent))
+        if math.prod(map(len, cuts.values())) > MAX_PARTS:
+            return f"{eqn.primitive.name}: too many parts, without a routine"
+    return None
 
 
 def _operands_and_results(eqn: Equation) -> tuple[list[Any], list[Any]]:

@@ -63,6 +63,14 @@ class Affine:
         """Difference with an index or an integer."""
         return self + other * -1
 
+    def __rsub__(self, other: int) -> Affine:
+        """Difference of an integer and this index."""
+        return self * -1 + other
+
+    def __neg__(self) -> Affine:
+        """The negative index."""
+        return self * -1
+
     def __mul__(self, factor: int) -> Affine:
         """Multiple by an integer."""
         if factor == 1:

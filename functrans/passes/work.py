@@ -23,10 +23,11 @@ from functrans.core.analyses import analysis
 from functrans.core.avals import Aval, ShapedArray
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
-from functrans.core.lowering import IndexMap, Pointwise, Reduction, Structured
+from functrans.core.lowering import Expansion, IndexMap, Pointwise, Reduction, Structured
 from functrans.core.primitive import Primitive, Work, multilinear
 from functrans.passes.executables import last_uses
 from functrans.passes.nodes import LinearProgram, Node
+from functrans.passes.staging import stage
 
 _FLOPS_PER_UNIT = 8
 _FUNCTION_WORK = 15
@@ -109,12 +110,25 @@ def operations(eqn: Equation) -> Work:
         return Work(float(parts * given[0].size))
     if primitive.moves or isinstance(lower, IndexMap):
         return Work()
+    if isinstance(lower, Expansion) and primitive.elementwise is None:
+        return _work_of_expansion(eqn, lower)
     size = sum(aval.size for aval in outs)
     if isinstance(lower, Pointwise) and lower.cost < _FUNCTION_COST:
         return Work(float(parts * size))
     if isinstance(lower, Pointwise) or primitive.elementwise is not None:
         return Work(0.0, float(size))
     return Work(float(_touches(primitive, 0, given)))
+
+
+def _work_of_expansion(eqn: Equation, lower: Expansion) -> Work:
+    """What the primitives compute that an equation is written in."""
+    avals = [atom.aval.strong() for atom in eqn.inputs]
+
+    def expanded(*operands: Any) -> list[Any]:
+        return list(lower.function(*operands, **eqn.params))
+
+    found = list(map(operations, stage(expanded, avals, eqn.primitive.name).eqns))
+    return Work(sum(work.flops for work in found), sum(work.functions for work in found))
 
 
 @analysis

@@ -17,7 +17,7 @@ import functrans.rerolling.rewrite as reroll_module
 from functrans.autograd import func, grad, tensor
 from functrans.autograd.anomaly import set_detect_anomaly
 from functrans.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
-from functrans.autograd.hooks import add_hook
+from functrans.autograd.hooks import add_hook, annotate
 from functrans.autograd.jitted import closing
 from functrans.core.annotations import KINDS, NODE_NAME, TENSOR_HOOK, Annotation, Kind, When
 from functrans.core.jaxpr import Jaxpr
@@ -285,3 +285,17 @@ def test_gradients_that_hooks_and_retain_grad_keep_are_not_written_to_later() ->
     assert_allclose(y.grad, gradient)
     assert_allclose(x.grad, y.grad * 2)
     assert_allclose(y.grad, [4.0 * 6.0, 2 * 4.0 + 2.0 * 6.0, 2.0 * 4.0 + 2 * 6.0])
+
+
+def test_a_new_kind_prints_and_stays_with_what_runs_the_program() -> None:
+    note = Kind("note", "equation", When.NEVER)
+    y = leaf() * 2
+    annotate(y.grad_fn, Annotation(note, "doubled"))
+    jaxpr = y.grad_fn.jaxpr()
+    assert "{MulBackward0, note doubled}" in str(jaxpr)
+    for program in (ft.extend.batch_jaxpr(jaxpr, size=3), simplify_module.simplify(jaxpr)):
+        assert "note doubled" in str(program)
+    again = ft.extend.evaluate(jaxpr, [leaf()])[0]
+    assert "{MulBackward0, note doubled}" in str(again.grad_fn.jaxpr())
+    assert "hooked" not in y.grad_fn.to_html().partition("<body")[2]
+    y.sum().backward()

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import functrans as ft
 from cases import each, share
 from compiler.routine_harness import program, run, same_bits, serves
-from functrans.core.lowering import Routine
+from functrans.extend import IndexMap, Primitive, Read, Routine, bind, nondifferentiable
 from functrans.primitives import convolution as cv
 from functrans.primitives import cumulative as cu
 from functrans.primitives import dynamic_slicing as ds
@@ -444,3 +445,70 @@ def test_one_element_is_written_without_a_copy(primitive: Any, write: dict[str, 
     code = program(primitive, *operands, in_place=True, **write)
     assert "memmove" not in code.text
     check(primitive, *operands, **write)
+
+
+# maps that loops cannot follow ------------------------------------------------------------------
+
+
+def shifted(x):
+    """Row ``i`` moved to the right by ``i``."""
+    out = np.zeros_like(x)
+    for i, row in enumerate(x):
+        out[i, i:] = row[: len(row) - i]
+    return (out,)
+
+
+def shifted_map(index, avals, output):
+    source = index[1] - index[0]
+    return (Read(0, (index[0], source), ((source, avals[0].shape[1]),)),)
+
+
+def shifted_routine(e, operands, results):
+    """The same with a 7 where nothing is moved to, by which one sees that it ran."""
+    (x,), (out,) = operands, results
+    rows, columns = x.shape
+    e.fill(out, e.constant(x.dtype, 7))
+    with e.count(rows) as i:
+        shift = e.b.intrinsic("smin", i, e.b.index(columns))
+        with e.count(e.b.sub(e.b.index(columns), shift)) as j:
+            start = e.b.mul(i, e.b.index(columns))
+            e.write(out, e.b.add(e.b.add(start, j), shift), e.read(x, e.b.add(start, j)))
+
+
+def scattered_map(index, avals, output):
+    """Each element from another place, said one by one."""
+    (n,) = avals[0].shape
+    return tuple(Read(0, ((7 * k) % n,), ((index[0] - k, 1),)) for k in range(n))
+
+
+MAPS = {
+    "backwards": (lambda x: (x[::-1].copy(),), lambda index, avals, output: (
+        Read(0, (avals[0].shape[0] - 1 - index[0],)),
+    )),
+    "negative": (lambda x: (x[::-1].copy(),), lambda index, avals, output: (
+        Read(0, (-index[0] + (avals[0].shape[0] - 1),)),
+    )),
+    "not_affine": (lambda x: (x.copy(),), lambda index, avals, output: None),
+    "in_many_parts": (lambda x: (x[7 * np.arange(len(x)) % len(x)],), scattered_map),
+    "in_two_entries": (shifted, shifted_map),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_without_a_routine_go_to_numpy_where_loops_cannot_follow(name):
+    impl, trace = MAPS[name]
+    p = Primitive(name, impl, lambda x: (x.strong(),), nondifferentiable, lower=IndexMap(trace))
+    x = np.arange(100.0) if name != "in_two_entries" else np.arange(1.0, 101.0).reshape(10, 10)
+    f = ft.jit(lambda x: np.exp(bind(p, 2 * x)[0] / 100))
+    np.testing.assert_allclose(f(x), np.exp(impl(2 * x)[0] / 100))
+    plan = str(f.plan(x))
+    assert ("NumPy" in plan) == (name not in ("backwards", "negative")), plan
+
+
+def test_a_condition_in_two_entries_is_a_case_for_the_routine():
+    lower = IndexMap(shifted_map, routine=Routine(shifted_routine))
+    p = Primitive("shifted", shifted, lambda x: (x.strong(),), nondifferentiable, lower=lower)
+    x = np.arange(1.0, 65.0).reshape(8, 8)
+    f = ft.jit(lambda x: bind(p, x)[0])
+    np.testing.assert_array_equal(f(x), np.where(np.tri(8, k=-1), 7, shifted(x)[0]))
+    assert "NumPy" not in str(f.plan(x))
