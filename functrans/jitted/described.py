@@ -64,8 +64,9 @@ class Described(ABC):
           A ``Cost``; see ``Jaxpr.cost``.
 
         Example:
+          >>> import functrans as ft
           >>> import numpy as np
-          >>> jit(lambda x: x @ x).cost(np.ones((10, 10))).flops
+          >>> ft.jit(lambda x: x @ x).cost(np.ones((10, 10))).flops
           2000.0
         """
         return self.lower(*args, **kwargs).jaxpr.cost()
@@ -114,8 +115,9 @@ class Described(ABC):
         """Why the function was staged and compiled, once for each program that it keeps.
 
         Example:
+          >>> import functrans as ft
           >>> import numpy as np
-          >>> f = jit(lambda x: x + 1.0)
+          >>> f = ft.jit(lambda x: x + 1.0)
           >>> y, z = f(np.ones(3)), f(np.ones(4))
           >>> f.explain()
           jit of <lambda>: 2 programs
@@ -149,7 +151,7 @@ class Described(ABC):
         Example:
           >>> from scipy.integrate import quad
           >>> import functrans as ft
-          >>> slope = jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
+          >>> slope = ft.jit(ft.grad(lambda x: x**3)).as_cfunc(1.0)
           >>> slope.signature
           'double ft_grad_lambda(double)'
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
