@@ -391,6 +391,11 @@ def _judge_word(
     except FunctransError as error:
         _refused(error, " ".join(word), counts)
         return
+    except np.linalg.LinAlgError:
+        if "vmap" not in word:
+            raise
+        counts["another row of a batch is NaN, and NumPy refuses its SVD"] += 1
+        return
     counts[f"order {order}, words compared"] += 1
     if not (np.isfinite(expected) and np.isfinite(scale)):
         return
