@@ -1,7 +1,7 @@
 """Abstract values: what is known of an array without its data.
 
 Here: ``ShapedArray``, ``Tape``, the symbolic ``Zero``, and ``aval_of`` for plain values. Not here:
-programs (``core.jaxpr``), tracers (``trace``).
+programs (``core.jaxpr``), tracers (``core.dispatch``).
 
 A Python scalar is *weak*, as in NumPy 2 (NEP 50): it takes the dtype of the array it meets.
 

@@ -1,8 +1,9 @@
 """Dispatch: which trace an operation belongs to.
 
-Here: the abstract ``Trace`` and ``Tracer``, ``bind`` and ``elementwise`` (the only two ways an
-operation comes to exist), and ``tracing`` (opening a trace). Not here: the three traces
-(``traces``) or the operators of ``Tracer``, which come through ``deferred``.
+Here: the abstract ``Trace`` and ``Tracer``, ``bind`` and ``elementwise`` (the two ways to apply an
+operation whoever its operands belong to), and ``tracing`` (opening a trace). Not here: the traces
+(``passes.recording``, ``passes.pushing``, ``passes.staging``) or the operators of ``Tracer``, which
+come through ``deferred``.
 
 The dispatch rule: an operation with no tracer operand and no effect is evaluated at once, under
 every trace. Otherwise the innermost open trace that owns an operand takes it; operands of enclosing

@@ -2,7 +2,7 @@
 
 Here: ``Var``, ``Literal``, ``Equation``, ``Jaxpr``. Not here: how they are printed
 (``ir.printing``), checked (``ir.check``), written to files and hashed (``ir.serialize``), made
-(``traces``) or rewritten (``passes``).
+(``passes.staging``) or rewritten (``passes``).
 
 A forward pass is a loop over ``eqns``, a backward pass a reversed loop; there is no pointer from a
 variable to its equation and nothing is recursive in the length of a program. Control flow holds

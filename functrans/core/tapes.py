@@ -2,7 +2,7 @@
 
 Here: ``TapeValue``, what stands for an aval ``Tape`` when a program runs. Not here: the loops that
 fill and read tapes (``control.loops``, ``control.while_loop``), operations on whole tapes
-(``control.tapes``).
+(``primitives.tapes``).
 
 A tape is filled by one loop and read by others, always by the number of the iteration; it is not
 written to afterwards. What was never written reads as zero, so that the zero tape needs no length.

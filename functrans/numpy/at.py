@@ -1,7 +1,7 @@
 """Functional updates: ``x.at[index].set(value)`` and its siblings.
 
 Here: the ``at`` property of traced arrays, in JAX's words. Not here: in-place syntax
-(``operators``), the taking apart of an index (``functrans.arrays.indexing``).
+(``arrays.operators``), the taking apart of an index (``functrans.arrays.indexing``).
 
 Layer: ``numpy``.
 """

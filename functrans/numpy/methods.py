@@ -2,7 +2,7 @@
 
 Here: the table of methods that ``Tracer`` gets, and ``flat``. Reshapes and permutations are views,
 as in NumPy; ``sort``, ``partition``, ``fill`` and ``put`` write in place. Not here: operators and
-indexing (``operators``), the functions behind the methods.
+indexing (``arrays.operators``), the functions behind the methods.
 
 Layer: ``numpy``.
 """

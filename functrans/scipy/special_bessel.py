@@ -1,7 +1,7 @@
 """Bessel functions and relatives, elliptic and hypergeometric functions with SciPy's names.
 
 Here: functions of elements that are primitives or composed of them. Not here: the primitives
-(``primitives.special.bessel``, ``special_hypergeometric``, ``special_polynomials``).
+(``primitives.special.bessel``, ``special.hypergeometric``, ``special.polynomials``).
 
 Layer: ``numpy``, ``scipy``.
 """

@@ -1,8 +1,8 @@
 """What the families of dense linear algebra share: stacks of matrices, weights, checks, LAPACK.
 
 Here: adjoints and sums of stacks of matrices, constant weights of triangles, checks of avals, the
-batching rule, and the access to LAPACK. Not here: records (``linalg_triangular``,
-``linalg_solve``, ``linalg_det``, ``linalg_factor``, ``linalg_spectral``, ``linalg_lstsq``;
+batching rule, and the access to LAPACK. Not here: records (``linalg.triangular``,
+``linalg.solve``, ``linalg.det``, ``linalg.factor``, ``linalg.spectral``, ``linalg.lstsq``;
 ``linalg`` lists them).
 
 All these primitives act on the last two axes; the axes before them are a stack. Batching is

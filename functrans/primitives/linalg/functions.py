@@ -1,10 +1,10 @@
 """Dense linear algebra: all its records, and the functions that apply them.
 
-Here: the list. The records are in ``linalg_triangular`` (triangular systems), ``linalg_solve`` (LU,
-general systems), ``linalg_det`` (inverse, determinant, cofactors), ``linalg_factor`` (Cholesky,
-QR), ``linalg_spectral`` (eigen- and singular values) and ``linalg_lstsq`` (pseudo-inverse, least
-squares, the square root of norms), ``linalg_banded`` (banded systems), ``linalg_matrix_functions``
-(exponential, logarithm, square root) and ``linalg_equations`` (Sylvester, Riccati). NumPy-shaped
+Here: the list. The records are in ``linalg.triangular`` (triangular systems), ``linalg.solve`` (LU,
+general systems), ``linalg.det`` (inverse, determinant, cofactors), ``linalg.factor`` (Cholesky,
+QR), ``linalg.spectral`` (eigen- and singular values) and ``linalg.lstsq`` (pseudo-inverse, least
+squares, the square root of norms), ``linalg.banded`` (banded systems), ``linalg.matrix_functions``
+(exponential, logarithm, square root) and ``linalg.equations`` (Sylvester, Riccati). NumPy-shaped
 functions are in ``functrans.numpy.linalg``.
 
 Layer: ``primitives.linalg``.

@@ -1,7 +1,7 @@
 """Which loops a product has, which of them are its core, and what is copied for that.
 
 Here: the axes of ``dot_general`` by role, copies of operands that save loops, and the choice of a
-core. Not here: the code of the cores (``dot_lowering``, which says what they are).
+core. Not here: the code of the cores (``native.dot``, which says what they are).
 
 Layer: ``primitives.native``.
 """

@@ -1,7 +1,8 @@
 """Constructors of special functions: elementwise primitives whose values are SciPy's.
 
 Here: ``special_primitive``, dtypes of special functions, SciPy's routines at first use, and what
-partial derivatives share. Not here: the records (``special``, ``special_gamma`` and so on).
+partial derivatives share. Not here: the records (``special.functions``, ``special.gamma`` and so
+on).
 
 Integers become float64, as in SciPy. Half precision is kept: values are computed in float32 and
 rounded once. ``t`` is a tangent or cotangent, ``y`` the result.
