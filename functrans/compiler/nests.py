@@ -39,6 +39,7 @@ from functrans.core.primitive import Primitive
 from functrans.emitter.dtypes import integer_of
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value, float_text, parameter
+from functrans.errors import CompilationError
 from functrans.passes.simplify import exact_key
 from functrans.primitives.elementwise import multiply_p
 
@@ -191,6 +192,10 @@ class NestWriter(Cursor):
                     return MustStore(eqn.outputs[0])
                 if eqn.primitive.lower.routine is not None:
                     moved.append(eqn)
+        if not moved:
+            raise CompilationError(
+                f"maps without a routine cut a loop nest into more than {MAX_PARTS} parts"
+            )
         return MustStore(max(moved, key=lambda eqn: len(eqn.inputs)).outputs[0], by_routine=True)
 
     def reads_where_it_writes(self, var: Var, root: Root) -> bool:

@@ -31,6 +31,8 @@ from functrans.primitives.elementwise import power_p
 
 MAX_PARTS = 32
 """Parts that a nest may be cut into; beyond, what cuts it is stored."""
+FEW_PARTS = 8
+"""Parts of a map that has no routine: several of them may be in one nest."""
 FULLY_UNROLLED = 16
 """Arrays up to this size are computed without loops, and live in registers."""
 UNROLLED = 40
@@ -199,12 +201,21 @@ def needs_routine(eqn: Equation) -> bool:
     lower = eqn.primitive.lower
     if not isinstance(lower, IndexMap) or lower.is_view or lower.routine is None:
         return False
-    out: Any = eqn.outputs[0].aval
     avals = [atom.aval for atom in eqn.inputs]
-    if lower.prefers_routine is not None:
-        return out.size >= WIDE and lower.prefers_routine(avals, **eqn.params)
-    index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
-    return lower.trace(index, avals, 0, **eqn.params) is None
+    shapes: list[tuple[int, ...]] = [out.aval.shape for out in eqn.outputs]
+    is_wide = math.prod(shapes[0]) >= WIDE
+    if is_wide and lower.prefers_routine is not None and lower.prefers_routine(avals, **eqn.params):
+        return True
+    return any(
+        lower.trace(
+            tuple([variable(i) if n != 1 else 0 for i, n in enumerate(shape)]),
+            avals,
+            output,
+            **eqn.params,
+        )
+        is None
+        for output, shape in enumerate(shapes)
+    )
 
 
 def routine_of(eqn: Equation) -> Routine | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare
-from functrans.compiler.schedule import MAX_PARTS
+from functrans.compiler.schedule import FEW_PARTS
 from functrans.core.affine import as_affine, variable
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray, Tape
@@ -94,7 +94,7 @@ def _map_obstacle(eqn: Equation, lower: IndexMap) -> str | None:
                     return f"{eqn.primitive.name}: conditions in two indices, without a routine"
                 for loop, _ in place.terms:
                     cuts.setdefault(loop, {0}).update((place.constant, place.constant - extent))
-        if math.prod(map(len, cuts.values())) > MAX_PARTS:
+        if math.prod(map(len, cuts.values())) > FEW_PARTS:
             return f"{eqn.primitive.name}: too many parts, without a routine"
     return None
 

@@ -62,6 +62,13 @@ def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
     return fun(*args, **kwargs)
 
 
+def is_own(function: FunctionType) -> bool:
+    """Whether a function is one of functrans; functions of examples in docstrings are none."""
+    name: str = function.__globals__.get("__name__", "")
+    is_example = function.__code__.co_filename.startswith("<doctest")
+    return name.startswith("functrans.") and not is_example
+
+
 def _is_twin(fun: Any) -> bool:
     """Whether a function is a twin, or was made by one."""
     if type(fun) is MethodType:
@@ -74,8 +81,5 @@ def _may_have_twin(fun: Any) -> bool:
     if type(fun) is MethodType:
         fun = fun.__func__
     if type(fun) is FunctionType:
-        names = fun.__globals__
-        is_own = names.get("__name__", "").startswith("functrans.")
-        is_example = fun.__code__.co_filename.startswith("<doctest")
-        return type(names) is dict and (is_example or not is_own)
+        return type(fun.__globals__) is dict and not is_own(fun)
     return not type(fun).__module__.startswith("functrans.")

@@ -752,3 +752,35 @@ def test_gradients_of_declared_tensors_are_left_alone() -> None:
     with no_grad():
         w.mul_(2.0)
     assert step(tensor(X)).item() == 2.0 * (X * X).sum()
+
+
+def callables() -> dict[str, Callable[[], Any]]:
+    """Jitted things whose code is the library's, or that hold such."""
+    layer = torch.nn.Linear(3, 3)
+    return {
+        "module": lambda: ft.jit(layer),
+        "declared": lambda: ft.jit(layer, state=layer),
+        "method": lambda: ft.jit(layer.__call__),
+        "forward": lambda: ft.jit(layer.forward),
+        "partial": lambda: ft.jit(functools.partial(layer)),
+        "jitted": lambda: ft.jit(ft.jit(layer)),
+        "activation": lambda: ft.jit(torch.nn.ReLU()),
+        "sequence": lambda: ft.jit(torch.nn.Sequential(layer, torch.nn.Tanh())),
+    }
+
+
+@pytest.mark.parametrize("kind", callables())
+def test_the_librarys_own_modes_are_no_state_of_a_step(kind: str) -> None:
+    """Whatever was staged before."""
+    ft.jit(lambda x: x * 2.0)(tensor(X))
+    made = callables()[kind]()
+    for rows in (1, 2, 3):
+        x = torch.ones(rows, 3)
+        assert made(x).shape == (rows, 3)
+        assert made.lower(x).jaxpr.eqns
+
+
+def test_a_jitted_loss_is_staged_again() -> None:
+    made = ft.jit(torch.nn.MSELoss())
+    for n in (2, 3):
+        assert made(torch.ones(n), torch.zeros(n)).item() == 1.0

@@ -512,3 +512,61 @@ def test_a_condition_in_two_entries_is_a_case_for_the_routine():
     f = ft.jit(lambda x: bind(p, x)[0])
     np.testing.assert_array_equal(f(x), np.where(np.tri(8, k=-1), 7, shifted(x)[0]))
     assert "NumPy" not in str(f.plan(x))
+
+
+def copied_routine(e, operands, results):
+    for result in results:
+        e.copy(operands[0], result)
+
+
+NO_MAP = {
+    "preferred": lambda k: {"prefers_routine": lambda avals: True},
+    "not_preferred": lambda k: {"prefers_routine": lambda avals: False},
+    "plain": lambda k: {},
+}
+
+
+@pytest.mark.parametrize("name", NO_MAP)
+@pytest.mark.parametrize("size", [100, 5000])
+@pytest.mark.parametrize("without", [(0,), (1,), (0, 1)])
+def test_a_result_without_a_map_comes_from_the_routine(name, size, without):
+    def trace(index, avals, output):
+        return None if output in without else (Read(0, tuple(index)),)
+
+    p = Primitive(
+        "twice", lambda x: (x.copy(), x.copy()), lambda x: (x.strong(), x.strong()),
+        nondifferentiable,
+        lower=IndexMap(trace, routine=Routine(copied_routine), **NO_MAP[name](size)),
+    )  # fmt: skip
+    f = ft.jit(lambda x: bind(p, 2 * x))
+    for result in f(np.arange(float(size))):
+        np.testing.assert_array_equal(result, 2 * np.arange(float(size)))
+    assert "NumPy" not in str(f.plan(np.arange(float(size))))
+
+
+def test_maps_of_many_parts_that_meet_are_numpys():
+    def placed(shift):
+        def trace(index, avals, output):
+            return tuple(
+                Read(0, ((7 * j) % 100,), ((index[0] - 3 * j - shift, 3),)) for j in range(20)
+            )
+
+        def impl(x):
+            at = (np.arange(100) - shift) // 3
+            return (np.where((at >= 0) & (at < 20), x[7 * at % 100], 0),)
+
+        return Primitive(
+            f"placed{shift}",
+            impl,
+            lambda x: (x.strong(),),
+            nondifferentiable,
+            lower=IndexMap(trace),
+        )
+
+    first, second = placed(0), placed(1)
+    x = np.arange(100.0) + 1
+    f = ft.jit(lambda x: (bind(first, x)[0], bind(second, x)[0].sum()))
+    found = f(x)
+    np.testing.assert_array_equal(found[0], first.impl(x)[0])
+    assert found[1] == second.impl(x)[0].sum()
+    assert "NumPy" in str(f.plan(x))

@@ -30,6 +30,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.autograd.tensors import Tensor
+from functrans.core.calling import is_own
 from functrans.errors import UnsupportedOperationError
 from functrans.jitted.jit import JitFunction
 from functrans.passes.simplify import exact_key
@@ -339,6 +340,8 @@ class State:
         code, there = function.__code__, function.__globals__
         names = _names_in(code)
         used = [key for key in _globals_in(code) if key in there or not hasattr(builtins, key)]
+        if is_own(function):  # modes of the library are no state of the step
+            used = []
         for part in (Part(_Cells(function), "", code.co_freevars, ""), Part(there, "", used, "")):
             self.parts.append(part)
             for key, value in zip(part.keys, part.values, strict=True):
