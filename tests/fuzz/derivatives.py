@@ -38,7 +38,7 @@ from .reference import DISPATCHED, PLAIN
 HIDDEN = re.compile(
     r"abs|hypot|norm|sqrt|svd|eig|\*\*|power|pow|std|cond|sort|max|min|clip|median|quantile"
     r"|percentile|logical_|equal|nonzero|sign|heaviside|isclose"
-    r"|where\(v\d+( ==|,)"  # a number as the condition: alone at 0
+    r"|select\(|where\(v\d+( ==|,)"  # a number as the condition: alone at 0
 )
 MAX_VALUE = 1e3
 ROUNDING = 1e-8
