@@ -27,7 +27,7 @@ analyses axes primitive structs tapes
 jaxpr
 dispatch
 arguments ownership
-calling
+calling transformed
 """,
     "ir": """
 encoding parameters printing

@@ -36,6 +36,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive
+from functrans.core.transformed import transform
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
@@ -233,6 +234,7 @@ def _binder(policy: Policy | None) -> Binder:
 # the transform ----------------------------------------------------------------------------------
 
 
+@transform
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

@@ -26,6 +26,7 @@ import numpy as np
 from functrans import tree
 from functrans.core.dispatch import Tracer
 from functrans.core.source import here
+from functrans.core.transformed import Wrapper
 from functrans.errors import UnsupportedOperationError
 
 
@@ -33,18 +34,6 @@ class Hole:
     """Stands for a tracer that was taken out."""
 
     __slots__ = ()
-
-
-class Wrapper:
-    """A callable made of other functions (abstract): what templates look through."""
-
-    def parts(self) -> tuple[Any, ...]:
-        """The functions it is made of."""
-        raise NotImplementedError
-
-    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
-        """The same callable made of other functions, which are asked for when it is called."""
-        raise NotImplementedError
 
 
 _LIBRARIES = frozenset({"functrans", "numpy", "scipy"}) | sys.stdlib_module_names

@@ -22,7 +22,7 @@ import numpy as np
 from functrans import tree
 from functrans.control.bodies import check_structure
 from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
-from functrans.control.closures import Template, Wrapper, make_template
+from functrans.control.closures import Template, make_template
 from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
 from functrans.core.arguments import (
     canonical,
@@ -37,6 +37,7 @@ from functrans.core.calling import call_traced, traced_form
 from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.core.primitive import Primitive
 from functrans.core.state import open_traces
+from functrans.core.transformed import Wrapper
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist

@@ -58,6 +58,7 @@ from functrans.core.jaxpr import Jaxpr, Var
 from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Joint, Primitive, linear, multilinear
 from functrans.core.source import here
+from functrans.core.transformed import transform
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.higher.series import (
     Series,
@@ -667,6 +668,7 @@ def _derivatives(value: Any, series: Series | None, order: int) -> Coefficients:
     return found
 
 
+@transform
 def nth_derivative(fun: Callable[..., Any], n: int) -> Callable[..., Any]:
     """The derivative of order ``n`` of a function of one real or complex number.
 

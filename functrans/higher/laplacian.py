@@ -56,6 +56,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Primitive, linear, multilinear
 from functrans.core.source import here
+from functrans.core.transformed import transform
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.higher.curvature import (
     Block,
@@ -501,6 +502,7 @@ def _still(value: Any) -> Any:
 # the transforms ---------------------------------------------------------------------------------
 
 
+@transform
 def laplacian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -548,6 +550,7 @@ def laplacian(
     return laplacian_function
 
 
+@transform
 def forward_laplacian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,

@@ -17,14 +17,12 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from functrans import tree
 from functrans.compiler.compiled import native_error
-from functrans.control.closures import Wrapper
 from functrans.control.native import call_program, run
 from functrans.core.arguments import check_callable, result_leaf, take_over
 from functrans.core.avals import aval_of_plain
@@ -33,6 +31,7 @@ from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import config, current_config, open_traces
+from functrans.core.transformed import Wrapper, by_name
 from functrans.jitted import shared
 from functrans.jitted.described import Described
 from functrans.jitted.direct import Direct, direct_call, structured
@@ -200,13 +199,7 @@ class JitFunction(Wrapper, Described):
 
     def __reduce__(self) -> Any:
         """Pickled by name where the name leads here, else as its function; without programs."""
-        name: str = getattr(self, "__qualname__", "")
-        place: Any = sys.modules.get(self.__module__)
-        for part in name.split("."):
-            place = getattr(place, part, None)
-        if place is self:
-            return name
-        return JitFunction, (self._fun, *self._options, self._state)
+        return by_name(self) or (JitFunction, (self._fun, *self._options, self._state))
 
     def _find_shared(self, key: Any) -> Program | None:
         """The program that another ``jit`` of the function staged for such a call."""

@@ -34,6 +34,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.transformed import transform
 from functrans.errors import NonDifferentiableError, ShapeError, TreeMismatchError
 from functrans.passes.cotangents import zeros
 
@@ -672,6 +673,7 @@ def _pick(
     return picked
 
 
+@transform
 def external(
     fun: Callable[..., Any] | None = None,
     out_like: Any = ...,

@@ -25,7 +25,7 @@ import numpy as np
 from functrans import tree
 from functrans.control.call_records import JvpCall, only_traces_of
 from functrans.control.callbacks import pure_callback
-from functrans.control.closures import Template, Wrapper, make_template
+from functrans.control.closures import Template, make_template
 from functrans.control.custom_calls import custom_jvp_p
 from functrans.control.scanning import while_loop
 from functrans.core.arguments import (
@@ -42,6 +42,7 @@ from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import open_traces
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.transformed import Wrapper
 from functrans.errors import ConvergenceError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.passes.programs import split

@@ -18,6 +18,7 @@ from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.transformed import transform
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.staging import stage
@@ -59,6 +60,7 @@ def _stage_call(
     return jaxpr, structure[0]
 
 
+@transform
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), return_shape: bool = False
 ) -> Callable[..., Any]:

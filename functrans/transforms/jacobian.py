@@ -14,6 +14,7 @@ from typing import Any
 from functrans.core.arguments import check_argnums, named, part_of
 from functrans.core.calling import traced_form
 from functrans.core.deferred import deferred
+from functrans.core.transformed import transform
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.reverse import grad
@@ -36,6 +37,7 @@ def _jacobian_transform(
     return jacobian_function
 
 
+@transform
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -90,6 +92,7 @@ def jacrev(
     return _jacobian_transform("jacrev", fun, argnums, "reverse", options)
 
 
+@transform
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -118,6 +121,7 @@ def jacfwd(
     return _jacobian_transform("jacfwd", fun, argnums, "forward", options)
 
 
+@transform
 def jacobian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -185,6 +189,7 @@ def jacobian(
     return _jacobian_transform("jacobian", fun, argnums, mode, options)
 
 
+@transform
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -233,6 +238,7 @@ def hessian(
     return _jacobian_transform("hessian", first, argnums, "forward", options)
 
 
+@transform
 def hessian_diag(
     fun: Callable[..., Any],
     argnums: int = 0,

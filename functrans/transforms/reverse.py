@@ -50,6 +50,7 @@ from functrans.core.dispatch import (
 from functrans.core.ownership import own_array, own_arrays, private_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
+from functrans.core.transformed import transform
 from functrans.debugging.watched import recording_trace
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.passes.layouts import copy_in_layout
@@ -260,6 +261,7 @@ def finish_cotangents(
     return own_arrays(results, [*leaves, *foreign])
 
 
+@transform
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -306,6 +308,7 @@ def value_and_grad(
     return value_and_gradient
 
 
+@transform
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,

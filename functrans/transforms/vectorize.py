@@ -23,6 +23,7 @@ from functrans.core.dispatch import aval_of, shape_of
 from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
+from functrans.core.transformed import transform
 from functrans.passes.answers import LaneAnswers, LanesDiffer
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.layouts import plain_value
@@ -31,6 +32,7 @@ from functrans.transforms.batch_axes import LazyPaths, axis_of, extent_of, in_di
 from functrans.transforms.lanes import in_chunks, joined_paths, refuse_axis, some_lanes
 
 
+@transform
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,

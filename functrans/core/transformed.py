@@ -1,0 +1,135 @@
+"""What a transform returns: a function that knows what it was made of.
+
+Here: ``transform``, a decorator of transforms, ``Transformed``, which their results are, and
+``Wrapper``, what any callable made of other functions says of them. Not here: the transforms.
+
+Layer: ``core``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from functrans.core.arguments import take_over
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+class Wrapper:
+    """A callable made of other functions (abstract): what templates look through."""
+
+    def parts(self) -> tuple[Any, ...]:
+        """The functions it is made of."""
+        raise NotImplementedError
+
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
+        """The same callable made of other functions, which are asked for when it is called."""
+        raise NotImplementedError
+
+
+def by_name(value: Any) -> str | None:
+    """The qualified name that leads to an object in its module, for pickling; else ``None``."""
+    name: str = getattr(value, "__qualname__", "")
+    place: Any = sys.modules.get(value.__module__)
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return name if place is value else None
+
+
+class Transformed(Wrapper):
+    """A function that a transform made of another one.
+
+    It pickles where that one does, is equal to what the same transform makes of an equal function,
+    and has its signature, documentation and attributes.
+
+    Example:
+      >>> import functrans as ft
+      >>> import numpy as np
+      >>> ft.grad(np.sin) == ft.grad(np.sin, argnums=0)
+      True
+      >>> ft.vmap(ft.grad(np.sin)).__name__
+      'vmap(grad(sin))'
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        transform: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> None:
+        take_over(self, function)
+        self._function = function
+        self._transform = transform
+        self._arguments = arguments
+        self._options = options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self._function(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bind to an instance, as functions in a class do."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def parts(self) -> tuple[Any, ...]:
+        """The function that was transformed."""
+        return self._arguments[:1]
+
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
+        """The same of another function."""
+        return self._transform(*parts(), *self._arguments[1:], **self._options)
+
+    @functools.cached_property
+    def _asked(self) -> dict[str, Any]:
+        """Arguments of the transform by name, with defaults."""
+        bound = inspect.signature(self._transform).bind(*self._arguments, **self._options)
+        bound.apply_defaults()
+        return bound.arguments
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Transformed):
+            return NotImplemented
+        if self is other:
+            return True
+        return self._transform is other._transform and self._asked == other._asked
+
+    def __hash__(self) -> int:
+        return hash((self._transform, self._arguments[0]))
+
+    def __reduce__(self) -> Any:
+        """Pickled by name where the name of what was transformed leads here, else by its parts."""
+        name = by_name(self)
+        return name or (_remade, (self._transform, self._arguments, self._options))
+
+    def __repr__(self) -> str:
+        """``<function grad(loss) at 0x7f2c0a1b>``, as functions print."""
+        return f"<function {self.__name__} at {id(self):#x}>"  # type: ignore[attr-defined]  # taken over
+
+
+def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return transform(*args, **options)
+
+
+def transform(make: Maker) -> Maker:
+    """A transform whose results are :class:`Transformed`.
+
+    Args:
+      make: function of a function, which comes first and by position or as ``fun``, and of options;
+        without one it is a decorator, and its result stays as it is.
+    """
+
+    @functools.wraps(make)
+    def transformed(*args: Any, **options: Any) -> Any:
+        function = make(*args, **options)
+        if "fun" in options:
+            args = (options.pop("fun"), *args)
+        if not args or args[0] is None:
+            return function
+        return Transformed(function, transformed, args, options)
+
+    return transformed  # type: ignore[return-value]  # of the same signature
