@@ -31,9 +31,9 @@ class Wrapper:
         raise NotImplementedError
 
 
-def by_name(value: Any) -> str | None:
-    """The qualified name that leads to an object in its module, for pickling; else ``None``."""
-    name: str = getattr(value, "__qualname__", "")
+def by_name(value: Any, fun: Any) -> str | None:
+    """The name of a function if it leads to what decorates it, for pickling; else ``None``."""
+    name: str = getattr(fun, "__qualname__", "")
     place: Any = sys.modules.get(value.__module__)
     for part in name.split("."):
         place = getattr(place, part, None)
@@ -103,7 +103,7 @@ class Transformed(Wrapper):
 
     def __reduce__(self) -> Any:
         """Pickled by name where the name of what was transformed leads here, else by its parts."""
-        name = by_name(self)
+        name = by_name(self, self._arguments[0])
         return name or (_remade, (self._transform, self._arguments, self._options))
 
     def __repr__(self) -> str:

@@ -199,7 +199,7 @@ class JitFunction(Wrapper, Described):
 
     def __reduce__(self) -> Any:
         """Pickled by name where the name leads here, else as its function; without programs."""
-        return by_name(self) or (JitFunction, (self._fun, *self._options, self._state))
+        return by_name(self, self._fun) or (JitFunction, (self._fun, *self._options, self._state))
 
     def _find_shared(self, key: Any) -> Program | None:
         """The program that another ``jit`` of the function staged for such a call."""
