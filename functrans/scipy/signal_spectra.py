@@ -45,13 +45,20 @@ class _Segments:
     is_onesided: bool
 
 
+def _window(window: Any, length: int) -> Any:
+    """A window by name; those for spectra are periodic, however SciPy's version names that."""
+    name, *values = window if isinstance(window, tuple) else (window,)
+    name = name.removesuffix("_periodic")
+    return plain("signal.get_window")((name, *values) if values else name, length)
+
+
 def _plan(
     name: str, n: int, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None
 ) -> tuple[np.ndarray, int, int]:
     """Window, overlap and points."""
     if isinstance(window, (str, tuple)):
         length = min(256 if nperseg is None else int(nperseg), n)
-        values = plain("signal.get_window")(window, length)
+        values = _window(window, length)
     else:
         values = np.asarray(window)
         length = len(values)
@@ -407,10 +414,7 @@ def istft(
         points = length if input_onesided and length == default + 1 else default
     else:
         points = int(nfft)
-    if isinstance(window, (str, tuple)):
-        values = plain("signal.get_window")(window, length)
-    else:
-        values = np.asarray(window)
+    values = _window(window, length) if isinstance(window, (str, tuple)) else np.asarray(window)
     overlap = length // 2 if noverlap is None else int(noverlap)
     if points < length or not 0 <= overlap < length or values.shape != (length,):
         raise ValueError(

@@ -22,7 +22,12 @@ def draw(
     matrix: Any, coloring: Coloring, ax: Any, rows: slice | None, columns: slice | None
 ) -> Any:
     """Draw a pattern; see ``SparseFunction.spy``."""
-    import matplotlib.pyplot as plt
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(
+            "spy draws with matplotlib, which is not installed: pip install 'functrans[viz]'"
+        ) from None
 
     if ax is None:
         ax = plt.gca()
