@@ -22,6 +22,8 @@ Maker = TypeVar("Maker", bound=Callable[..., Any])
 class Wrapper:
     """A callable made of other functions (abstract): what templates look through."""
 
+    __slots__ = ()
+
     def parts(self) -> tuple[Any, ...]:
         """The functions it is made of."""
         raise NotImplementedError
@@ -55,6 +57,9 @@ class Transformed(Wrapper):
       'vmap(grad(sin))'
     """
 
+    # not in ``__dict__``, which holds what the function has there, and which others take over
+    __slots__ = ("__dict__", "__weakref__", "_arguments", "_function", "_options", "_transform")
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -84,7 +89,6 @@ class Transformed(Wrapper):
         """The same of another function."""
         return self._transform(*parts(), *self._arguments[1:], **self._options)
 
-    @functools.cached_property
     def _asked(self) -> dict[str, Any]:
         """Arguments of the transform by name, with defaults."""
         bound = inspect.signature(self._transform).bind(*self._arguments, **self._options)
@@ -96,7 +100,7 @@ class Transformed(Wrapper):
             return NotImplemented
         if self is other:
             return True
-        return self._transform is other._transform and self._asked == other._asked
+        return self._transform is other._transform and self._asked() == other._asked()
 
     def __hash__(self) -> int:
         return hash((self._transform, self._arguments[0]))
