@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from functrans.core.state import config as config
     from functrans.core.state import named_scope as named_scope
     from functrans.core.structs import ShapeDtypeStruct as ShapeDtypeStruct
+    from functrans.debugging.versions import show_versions as show_versions
     from functrans.debugging.watching import debug_nans as debug_nans
     from functrans.higher.gauss_newton import ggn as ggn
     from functrans.higher.jet import jet as jet

@@ -18,28 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Settings that change what functrans does; see :func:`config`.
-
-    Attributes:
-      safe_where: the transpose of a selection keeps NaN and infinities of the branch that was not
-        taken out of the derivative.
-      copy_residuals: plain writable ndarrays that a derivative will need are copied when recorded,
-        so that later writes into them do no harm.
-      check_jaxprs: run ``check_jaxpr`` after every pass.
-      jit: ``False`` makes ``jit`` call the function as it is.
-      native: programs of ``jit`` are compiled to machine code; ``False`` interprets them.
-      compiler_math: programs of ``jit`` are interpreted with the mathematics of compiled ones, and
-        so give the same bits; for tests of the compiler.
-      compile_budget_s: a program whose compilation is predicted to take more seconds than this is
-        interpreted until it has run for as long.
-      jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
-        is evaluated in chunks, and what the result may occupy before it is refused.
-      plain: functions written for plain NumPy are traced by twins, in which the names of NumPy,
-        SciPy and Python's numbers stand for what traces; see ``functrans.plain``.
-      specialize: ``jit`` lets Python ask for values of traced arguments, as if each were called
-        with ``specialize=True``.
-      nan_watch: what looks for NaN; set by ``debug_nans``.
-    """
+    """Settings that change what functrans does; :func:`config` says what each means."""
 
     safe_where: bool = True
     copy_residuals: bool = True
@@ -67,7 +46,25 @@ def config(**settings: Any) -> Iterator[Config]:
     """Change settings for the duration of a ``with`` block, in this thread or task only.
 
     Args:
-      **settings: fields of :class:`Config`.
+      **settings: values by name, as below.
+      safe_where: the transpose of a selection keeps NaN and infinities of the branch that was not
+        taken out of the derivative.
+      copy_residuals: plain writable ndarrays that a derivative will need are copied when recorded,
+        so that later writes into them do no harm.
+      check_jaxprs: run ``check_jaxpr`` after every pass.
+      jit: ``False`` makes ``jit`` call the function as it is.
+      native: programs of ``jit`` are compiled to machine code; ``False`` interprets them.
+      compiler_math: programs of ``jit`` are interpreted with the mathematics of compiled ones, and
+        so give the same bits; for tests of the compiler.
+      compile_budget_s: a program whose compilation is predicted to take more seconds than this is
+        interpreted until it has run for as long.
+      jacobian_memory_bytes: what a Jacobian's batch of tangents or cotangents may occupy before it
+        is evaluated in chunks, and what the result may occupy before it is refused.
+      plain: functions written for plain NumPy are traced by twins, in which the names of NumPy,
+        SciPy and Python's numbers stand for what traces; see ``docs/plain.md``.
+      specialize: ``jit`` lets Python ask for values of traced arguments, as if each were called
+        with ``specialize=True``.
+      nan_watch: what looks for NaN; set by ``debug_nans``.
 
     Yields:
       The configuration in force.
