@@ -60,9 +60,9 @@ def test_values_of_settings_are_checked(field: Any) -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    assert Config.__doc__ is not None
+    assert ft.config.__doc__ is not None
     for field in fields(Config):
-        assert f"{field.name}:" in Config.__doc__
+        assert f"{field.name}:" in ft.config.__doc__
 
 
 def test_settings_belong_to_a_thread() -> None:
