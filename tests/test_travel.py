@@ -136,3 +136,17 @@ def test_dask() -> None:
     array = pytest.importorskip("dask.array")
     blocks = array.from_array(np.arange(8.0), chunks=4).map_blocks(ft.vmap(ft.grad(np.sin)))
     np.testing.assert_allclose(blocks.compute(scheduler="processes"), np.cos(np.arange(8.0)))
+
+
+def test_tensors_share_their_memory_by_dlpack() -> None:
+    for dtype in (np.float32, np.float64, np.int64, np.bool_, np.complex64):
+        t = ft.tensor(np.ones((2, 3), dtype))
+        array = np.from_dlpack(t)
+        assert np.shares_memory(array, t.numpy())
+        np.testing.assert_array_equal(array, t.numpy())
+    leaf = ft.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(BufferError, match=r"use tensor\.detach\(\)"):
+        np.from_dlpack(leaf)
+    np.testing.assert_array_equal(np.from_dlpack(leaf.detach()), [1.0, 2.0])
+    with pytest.raises(ft.errors.UnsupportedOperationError, match="DLPack"):
+        ft.jit(np.from_dlpack)(leaf.detach())

@@ -18,6 +18,7 @@ from functrans.autograd.methods.state import clone, plain
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import check_write, write
 from functrans.core.dispatch import Tracer
+from functrans.numpy.array_api import refuse_dlpack
 
 
 def copy(self: Tensor, order: Any = "C") -> Tensor:
@@ -45,6 +46,30 @@ def _concrete(self: Tensor, what: str) -> Any:
     return value._concrete(what) if isinstance(value, Tracer) else plain(self, what)
 
 
+def dlpack(self: Tensor, **options: Any) -> Any:
+    """Hand the memory to another library, which shares it (``np.from_dlpack``).
+
+    Args:
+      self: the tensor.
+      **options: of the protocol: ``stream``, ``max_version``, ``dl_device``, ``copy``.
+
+    Raises:
+      BufferError: it requires a gradient, which the other library would not see.
+      UnsupportedOperationError: it is traced.
+
+    Example:
+      >>> import numpy as np
+      >>> from functrans.autograd import tensor
+      >>> np.from_dlpack(tensor([1.0, 2.0]))
+      array([1., 2.])
+    """
+    if isinstance(self._value, Tracer):
+        return refuse_dlpack(self, **options)
+    if self.requires_grad:  # type: ignore[attr-defined]  # a property
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    return plain(self, "__dlpack__").__dlpack__(**options)
+
+
 def _rebind(self: Tensor, other: Tensor) -> None:
     """Take the values of another tensor over, in place."""
     check_write(self)
@@ -64,6 +89,7 @@ def _missing(self: Tensor, name: str) -> Any:
 
 METHODS: dict[str, Any] = {
     "copy": copy,
+    "__dlpack__": dlpack,
     "_fresh": clone,
     "_concrete": _concrete,
     "_rebind": _rebind,
