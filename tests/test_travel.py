@@ -1,10 +1,15 @@
 """Transformed functions travel: they pickle, compare and hash, into other processes and back."""
 
 import copy
+import importlib.util
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,10 +137,21 @@ def test_joblib() -> None:
     np.testing.assert_array_equal(found, [3 * X**2, 12 * X**2])
 
 
-def test_dask() -> None:
-    array = pytest.importorskip("dask.array")
-    blocks = array.from_array(np.arange(8.0), chunks=4).map_blocks(ft.vmap(ft.grad(np.sin)))
+DASK = """
+import dask.array, numpy as np, functrans as ft
+if __name__ == "__main__":
+    blocks = dask.array.from_array(np.arange(8.0), chunks=4).map_blocks(ft.vmap(ft.grad(np.sin)))
     np.testing.assert_allclose(blocks.compute(scheduler="processes"), np.cos(np.arange(8.0)))
+"""
+
+
+def test_dask(tmp_path: Path) -> None:
+    if importlib.util.find_spec("dask") is None:
+        pytest.skip("dask is not installed")
+    program = tmp_path / "program.py"  # apart: dask imports a ``sparse``, and finds these tests'
+    program.write_text(DASK)
+    environment = {**os.environ, "PYTHONPATH": str(Path(ft.__file__).parent.parent)}
+    subprocess.run([sys.executable, program], cwd=tmp_path, env=environment, check=True)
 
 
 def test_tensors_share_their_memory_by_dlpack() -> None:
