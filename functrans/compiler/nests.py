@@ -36,7 +36,7 @@ from functrans.core.affine import Affine, as_affine, constant, variable
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction
 from functrans.core.primitive import Primitive
-from functrans.emitter.dtypes import integer_of
+from functrans.emitter.dtypes import literal_in
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value, float_text, parameter
 from functrans.errors import CompilationError
@@ -618,6 +618,4 @@ def literal(
         number = float(value)
         if math.isfinite(number) and not (abs(number) <= 16 and (16 * number).is_integer()):
             return Number(dtype, (parameter(number, 8 * dtype.itemsize),))
-    if dtype.kind in "biu" and type(value) is int:
-        value = integer_of(value, dtype, primitive)
-    return e.constant(dtype, value)
+    return e.constant(dtype, literal_in(value, dtype, primitive))

@@ -40,7 +40,7 @@ from functrans.core.lowering import (
 from functrans.core.primitive import Primitive
 from functrans.core.tapes import TapeValue
 from functrans.emitter.builder import Builder, Module
-from functrans.emitter.dtypes import integer_of, loop_dtypes
+from functrans.emitter.dtypes import literal_in, loop_dtypes
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
@@ -199,16 +199,13 @@ class _Kernel:
         self._errors: list[Exception] = []
         self._symbols: dict[str, int] = {}
         e = Routines(b, self._no_workspace, self._fail, self._symbol)
-        e.fail_when = self._fail  # type: ignore[method-assign]  # as in programs
         *sources, target, size = b.arguments
         with b.loop(b.index(0), size) as i:
             pointers = iter(sources)
             operands = []
             for dtype, number in zip(dtypes, numbers, strict=True):
                 if number is not None:
-                    value = number.value
-                    if dtype.kind in "biu" and type(value) is int:
-                        value = integer_of(value, dtype, primitive)
+                    value = literal_in(number.value, dtype, primitive)
                     operands.append(e.constant(dtype, value))
                     continue
                 offset = b.mul(i, b.index(dtype.itemsize))

@@ -17,7 +17,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +26,7 @@ import numpy as np
 
 from functrans.core.affine import variable
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
-from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine
+from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction, Routine
 from functrans.primitives.elementwise import power_p
 
 MAX_PARTS = 32
@@ -183,17 +183,23 @@ def step_cost(kind: str, dtype: np.dtype) -> int:
     return 1
 
 
+def general_reads(eqn: Equation, lower: IndexMap) -> Iterator[Sequence[Read] | None]:
+    """Per result, where an element at a general index comes from; ``None`` where not affine."""
+    avals = [atom.aval for atom in eqn.inputs]
+    for output, var in enumerate(eqn.outputs):
+        shape: tuple[int, ...] = var.aval.shape
+        index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(shape)])
+        yield lower.trace(index, avals, output, **eqn.params)
+
+
 def is_view(eqn: Equation) -> bool:
     """Whether a result is taken for its operand's memory: a reshape that no index map covers."""
     lower = eqn.primitive.lower
     if not isinstance(lower, IndexMap) or not lower.is_view:
         return False
-    out: Any = eqn.outputs[0].aval
-    if out.size <= FULLY_UNROLLED:
+    if math.prod(eqn.outputs[0].aval.shape) <= FULLY_UNROLLED:
         return False
-    index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(out.shape)])
-    avals = [atom.aval for atom in eqn.inputs]
-    return lower.trace(index, avals, 0, **eqn.params) is None
+    return next(general_reads(eqn, lower)) is None
 
 
 def needs_routine(eqn: Equation) -> bool:
@@ -201,21 +207,11 @@ def needs_routine(eqn: Equation) -> bool:
     lower = eqn.primitive.lower
     if not isinstance(lower, IndexMap) or lower.is_view or lower.routine is None:
         return False
+    is_wide = math.prod(eqn.outputs[0].aval.shape) >= WIDE
     avals = [atom.aval for atom in eqn.inputs]
-    shapes: list[tuple[int, ...]] = [out.aval.shape for out in eqn.outputs]
-    is_wide = math.prod(shapes[0]) >= WIDE
     if is_wide and lower.prefers_routine is not None and lower.prefers_routine(avals, **eqn.params):
         return True
-    return any(
-        lower.trace(
-            tuple([variable(i) if n != 1 else 0 for i, n in enumerate(shape)]),
-            avals,
-            output,
-            **eqn.params,
-        )
-        is None
-        for output, shape in enumerate(shapes)
-    )
+    return any(reads is None for reads in general_reads(eqn, lower))
 
 
 def routine_of(eqn: Equation) -> Routine | None:

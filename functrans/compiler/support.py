@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare
-from functrans.compiler.schedule import FEW_PARTS
-from functrans.core.affine import as_affine, variable
+from functrans.compiler.schedule import FEW_PARTS, general_reads
+from functrans.core.affine import as_affine
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray, Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
@@ -79,11 +79,7 @@ def obstacle(eqn: Equation) -> str | None:
 
 def _map_obstacle(eqn: Equation, lower: IndexMap) -> str | None:
     """Why loops cannot read where a map without a routine says."""
-    avals = [atom.aval for atom in eqn.inputs]
-    for output, var in enumerate(eqn.outputs):
-        shape: tuple[int, ...] = var.aval.shape
-        index = tuple([variable(axis) for axis in range(len(shape))])
-        reads = lower.trace(index, avals, output, **eqn.params)
+    for reads in general_reads(eqn, lower):
         if reads is None:
             return f"{eqn.primitive.name}: not affine, and without a routine"
         cuts: dict[int, set[int]] = {}

@@ -1,7 +1,7 @@
 """The dtypes that NumPy would compute in.
 
 Here: ``loop_dtypes``, to which the operands of an elementwise equation are converted before its
-primitive's ``write``, and ``integer_of``, for Python's integers. Not here: conversions
+primitive's ``write``, and ``literal_in``, for Python's numbers. Not here: conversions
 (``emitter.casts``).
 
 Layer: ``emitter``.
@@ -52,20 +52,22 @@ def loop_dtypes(
     return (out_aval.dtype,) * len(avals)
 
 
-def integer_of(value: int, dtype: np.dtype, primitive: Primitive | None = None) -> int:
-    """A Python integer in the dtype that an operation computes in.
+def literal_in(value: Any, dtype: np.dtype, primitive: Primitive | None = None) -> Any:
+    """A number of a program in the dtype that an operation computes in.
 
     Args:
-      value: any integer.
-      dtype: of integers or truth values.
+      value: Python's integers of any size; all others stay as they are.
+      dtype: of the operation.
       primitive: the elementwise operation, if it is one.
 
     Returns:
-      The integer; ``np.where`` takes one that does not fit modulo two to the number of bits.
+      The number; ``np.where`` takes an integer that does not fit modulo two to the number of bits.
 
     Raises:
       OverflowError: it does not fit, where NumPy says so.
     """
+    if type(value) is not int or dtype.kind not in "biu":
+        return value
     limits = np.iinfo(dtype if dtype.kind != "b" else np.int64)
     if limits.min <= value <= limits.max:
         return value
