@@ -92,6 +92,13 @@ def test_options_are_compared_by_what_they_mean() -> None:
     assert ft.grad(loss) != ft.grad(loss, argnums=(0,))
     assert ft.grad(fun=loss) == ft.grad(loss)
     assert ft.vmap(ft.grad(loss)) == ft.vmap(ft.grad(loss))
+    assert ft.laplacian(loss, weights=X) == ft.laplacian(loss, weights=X.copy())
+    assert ft.laplacian(loss, weights=X) != ft.laplacian(loss, weights=2 * X)
+    assert ft.laplacian(loss, weights=X) != ft.laplacian(loss, weights=X[:2])
+    assert ft.laplacian(loss, weights=X) != ft.laplacian(loss)
+    assert ft.vmap(loss, in_axes=({"a": 0, "b": None},)) != ft.vmap(
+        loss, in_axes=({"a": 0, "b": 1},)
+    )
     assert ft.vmap(ft.grad(loss)) != ft.vmap(ft.jacfwd(loss))
     assert len({ft.grad(loss), ft.grad(loss), ft.hessian(loss)}) == 2
 

@@ -14,6 +14,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
+from functrans import tree
 from functrans.core.arguments import take_over
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -100,7 +103,11 @@ class Transformed(Wrapper):
             return NotImplemented
         if self is other:
             return True
-        return self._transform is other._transform and self._asked() == other._asked()
+        if self._transform is not other._transform:
+            return False
+        leaves, treedef = tree.flatten(self._asked())
+        others, other_treedef = tree.flatten(other._asked())
+        return treedef == other_treedef and all(map(_is_same, leaves, others))
 
     def __hash__(self) -> int:
         return hash((self._transform, self._arguments[0]))
@@ -113,6 +120,13 @@ class Transformed(Wrapper):
     def __repr__(self) -> str:
         """``<function grad(loss) at 0x7f2c0a1b>``, as functions print."""
         return f"<function {self.__name__} at {id(self):#x}>"  # type: ignore[attr-defined]  # taken over
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    """Whether two options are equal, which may be arrays."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return bool(np.array_equal(first, second))
+    return bool(first == second)
 
 
 def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
