@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     from functrans.control.custom_rules import custom_jvp as custom_jvp
     from functrans.control.custom_rules import custom_vjp as custom_vjp
     from functrans.control.custom_rules import stop_gradient as stop_gradient
+    from functrans.core.dispatch import Tracer as Tracer
     from functrans.core.jaxpr import Jaxpr as Jaxpr
     from functrans.core.state import config as config
     from functrans.core.state import named_scope as named_scope
     from functrans.core.structs import ShapeDtypeStruct as ShapeDtypeStruct
+    from functrans.core.values import Array as Array
     from functrans.debugging.versions import show_versions as show_versions
     from functrans.debugging.watching import debug_nans as debug_nans
     from functrans.higher.gauss_newton import ggn as ggn

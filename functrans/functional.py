@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from functrans.core.arguments import check_callable, differentiable_leaf, name_o
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_array, own_arrays
 from functrans.core.source import here
+from functrans.core.values import Array, Point, R
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.passes.nodes import Node
@@ -28,7 +29,7 @@ from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.forward import push_call
 from functrans.transforms.reverse import Recorded, finish_cotangents, fit_tangent, value_and_grad
 
-Arrays = Any
+Arrays: TypeAlias = Array | complex | tuple[Array | complex, ...]
 _STRATEGIES = ("reverse-mode", "forward-mode")
 
 
@@ -288,7 +289,7 @@ def hessian(
     gradient = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
 
     def gradients(*args: Any) -> tuple[Any, ...]:
-        return gradient(*args)[1]  # type: ignore[no-any-return]  # the gradient
+        return gradient(*args)[1]
 
     gradients.__name__ = name_of(func)
     call = DenseJacobian(
@@ -324,12 +325,12 @@ def _vectors(who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool) 
 
 
 def vjp(
-    func: Callable[..., Any],
-    inputs: Arrays,
+    func: Callable[..., R],
+    inputs: Point,
     v: Arrays | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, Point]:
     """The function's value, and the product of a vector with its Jacobian.
 
     Args:
@@ -378,12 +379,12 @@ def _refuse_integers(who: str, avals: Sequence[Any]) -> None:
 
 
 def jvp(
-    func: Callable[..., Any],
+    func: Callable[..., R],
     inputs: Arrays,
     v: Arrays | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, R]:
     """The function's value, and the product of its Jacobian with a vector (forward mode).
 
     Args:
@@ -421,12 +422,12 @@ def jvp(
 
 
 def hvp(
-    func: Callable[..., Any],
-    inputs: Arrays,
+    func: Callable[..., R],
+    inputs: Point,
     v: Arrays | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, Point]:
     """The value of a scalar function, and the product of its Hessian with a vector.
 
     Args:
@@ -452,12 +453,12 @@ def hvp(
 
 
 def vhp(
-    func: Callable[..., Any],
-    inputs: Arrays,
+    func: Callable[..., R],
+    inputs: Point,
     v: Arrays | None = None,
     create_graph: bool = False,
     strict: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, Point]:
     """The value of a scalar function, and the product of a vector with its Hessian.
 
     The Hessian is symmetric: arguments, result and errors as :func:`hvp`.

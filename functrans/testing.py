@@ -252,10 +252,10 @@ def _derivative(
     """The derivative along a fixed direction, or pulled back from fixed cotangents."""
 
     def pushed(*xs: Any) -> tuple[Any, ...]:
-        return jvp(fun, xs, tuple(direction))[1]  # type: ignore[no-any-return]  # a tuple
+        return jvp(fun, xs, tuple(direction))[1]
 
     def pulled(*xs: Any) -> tuple[Any, ...]:
-        return vjp(fun, *xs)[1](cts)  # type: ignore[no-any-return]  # a tuple
+        return vjp(fun, *xs)[1](cts)
 
     return pushed if mode == "fwd" else pulled
 

@@ -26,7 +26,7 @@ avals caching deferred lowering source state
 analyses axes primitive structs tapes
 jaxpr
 dispatch
-arguments ownership
+arguments ownership values
 calling transformed
 """,
     "ir": """

@@ -184,7 +184,7 @@ class Pass:
             pulled = dependent(node, full)
         if not self.keeps:
             node.free()
-        return pulled  # type: ignore[no-any-return]  # of a node's method
+        return pulled
 
     def meet(self, node: Any, ct: Any) -> Sequence[Any]:
         """Run a node that has annotations, whose gradient was asked for, or that takes ``None``.

@@ -158,13 +158,13 @@ class Factories:
         if modes.session is not None and isinstance(data, np.ndarray):  # read anew in each call
             copied: Any = self.from_numpy(data).clone()  # type: ignore[attr-defined]  # a method
             copied = copied if dtype is None else copied.to(np.dtype(dtype))
-            return copied.requires_grad_() if requires_grad else copied  # type: ignore[no-any-return]  # a tensor
+            return copied.requires_grad_() if requires_grad else copied
         if isinstance(data, Tracer) and not isinstance(data, Tensor):
             lifted = self._traced(data)
             if lifted is not None:
                 kind = dtype if dtype is not None else lifted.dtype
                 result = lifted.to(np.dtype(kind))  # type: ignore[attr-defined]  # a method
-                return result.requires_grad_() if requires_grad else result  # type: ignore[no-any-return]  # a tensor
+                return result.requires_grad_() if requires_grad else result
             raise UnsupportedOperationError(
                 f"tensor(): {data._describe()}{here()} cannot become a tensor: its derivative "
                 "would be lost. Give the tensor to the transform (ft.grad(f)(tensor(x)), or "

@@ -154,7 +154,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     check_tensors(tree.leaves(primals))
     check = functools.partial(check_results, "vjp(f, *primals)", "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="reverse", check=check)
-    out, pull, *aux = reverse.vjp(on_values, *tree.map(as_given, primals), has_aux=has_aux)
+    out, pull, *aux = reverse.vjp(  # type: ignore[call-overload]  # has_aux is not known
+        on_values, *tree.map(as_given, primals), has_aux=has_aux
+    )
 
     def pullback(cotangents: Any, retain_graph: Any = None, create_graph: Any = None) -> Any:
         """Pull cotangents of the result back; the flags are accepted and not needed."""
@@ -218,7 +220,7 @@ def jvp(
         result, written = _dependent(on_values, has_aux)(*args) if strict else on_values(*args)
         return ((result[0], written), result[1]) if has_aux else (result, written)
 
-    (out, written), (tangent, directions), *aux = forward.jvp(
+    (out, written), (tangent, directions), *aux = forward.jvp(  # type: ignore[call-overload]  # as above
         with_writes, given, directions, has_aux
     )
     on_values.write_back(written)

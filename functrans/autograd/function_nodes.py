@@ -228,7 +228,7 @@ class BackwardCFunction(FunctionCtx):
           RuntimeError: the graph was freed, or one of them was written to.
         """
         if self._given is not None:
-            return self._given  # type: ignore[no-any-return]  # a tuple
+            return self._given
         if self._saved is None:
             raise RuntimeError(FREED)
         node = self._node()

@@ -126,7 +126,7 @@ def _operands(node: Any) -> Sequence[Any]:
     if isinstance(saved, LinearProgram):
         return getattr(node, "primals", None) or unknown
     if node.primitive.elementwise is not None and saved is not None:
-        return saved[:n]  # type: ignore[no-any-return]  # a list
+        return saved[:n]
     if not saved:
         return unknown
     if type(saved[0]) is tuple:

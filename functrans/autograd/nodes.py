@@ -122,7 +122,7 @@ class Hooked:
 
     def _sequence_nr(self) -> int:
         """A number that increases with creation: nodes run latest first."""
-        return self.number  # type: ignore[attr-defined,no-any-return]  # of Node
+        return self.number  # type: ignore[attr-defined]  # of Node
 
     def jaxpr(self) -> Jaxpr:
         """The recorded program of this node and everything below it; hooks are annotations.

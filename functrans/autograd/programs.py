@@ -383,7 +383,7 @@ class ProgramNode(CompositeNode):
 
     def read(self) -> Sequence[Any]:
         """All residuals: the program has no others."""
-        return self.saved  # type: ignore[no-any-return]  # a list
+        return self.saved
 
     def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
         """Run the transposed program; on tensors, pull back through the function's equations."""

@@ -207,9 +207,7 @@ class ImperativeTrace(Trace):
             if modes.session is not None and self is PERMANENT:
                 trace: Trace = modes.session.take(operands)
                 return trace.process(primitive, operands, params)
-            return _observed(  # type: ignore[no-any-return]  # what _process returns
-                primitive.name, operands, self._process, primitive, operands, params
-            )
+            return _observed(primitive.name, operands, self._process, primitive, operands, params)
         return self._process(primitive, operands, params)
 
     def _process(
@@ -614,4 +612,4 @@ def node_of(tensor: Tensor) -> Node | None:
     how = tensor._view
     if how is not None and tensor._storage is not None and how.version != tensor._storage.version:
         renew(tensor)
-    return tensor._node  # type: ignore[no-any-return]  # a node or None
+    return tensor._node

@@ -194,6 +194,7 @@ class Tensor(Tracer):
 
     # Defaults until an instance has its own: creating a tensor sets two attributes.
     _alias = None
+    _is_array = False
     _storage: Storage | None = None
     _view: View | None = None
     _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
@@ -236,12 +237,12 @@ class Tensor(Tracer):
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents."""
-        return self._value.shape  # type: ignore[no-any-return]  # a tuple
+        return self._value.shape
 
     @property
     def dtype(self) -> np.dtype:
         """NumPy dtype."""
-        return self._value.dtype  # type: ignore[no-any-return]  # a dtype
+        return self._value.dtype
 
     def _describe(self) -> str:
         return f"a tensor of type {self.aval}"

@@ -70,7 +70,7 @@ def _extents(eqn: Equation) -> Sequence[int]:
     """Of the indexed axes."""
     params: Mapping[str, Any] = eqn.params
     if "extents" in params:
-        return params["extents"]  # type: ignore[no-any-return]  # a tuple
+        return params["extents"]
     shape = params["shape"] if "shape" in params else eqn.inputs[0].aval.shape
     return [shape[axis] for axis in params["axes"]]
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from functrans import tree
 from functrans.control.binomial import Binomial, binomial
@@ -37,6 +39,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive
 from functrans.core.transformed import transform
+from functrans.core.values import P, R
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
@@ -234,6 +237,22 @@ def _binder(policy: Policy | None) -> Binder:
 # the transform ----------------------------------------------------------------------------------
 
 
+@overload
+def checkpoint(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @transform
 def checkpoint(
     fun: Callable[..., Any] | None = None,

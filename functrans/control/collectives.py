@@ -199,7 +199,7 @@ def _axis_index_impl(*, axis_name: str, size: int) -> tuple[Any, ...]:
     trace = innermost_staging()
     if trace is None:
         _size("axis_index", axis_name)
-    return trace.process(axis_index_p, (), {"axis_name": axis_name, "size": size})  # type: ignore[no-any-return]  # a tuple
+    return trace.process(axis_index_p, (), {"axis_name": axis_name, "size": size})
 
 
 def _axis_index_aval(*, axis_name: str, size: int) -> tuple[Aval, ...]:

@@ -15,7 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, Generic, Self, overload
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, t
 from functrans.core.primitive import Primitive
 from functrans.core.state import open_traces
 from functrans.core.transformed import Wrapper
+from functrans.core.values import Argnums, Instance, P, Q, R, Result, Rule
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist
@@ -368,22 +369,28 @@ def _is_unexplained_nest(traceback: TracebackType | None) -> bool:
     return len(set(called)) == len(called)
 
 
-class _CustomFunction(Wrapper):
+class _CustomFunction(Wrapper, Generic[P, R]):
     """A function with rules (abstract); without a function, a decorator."""
 
     _primitive: Primitive
     _kind: str
 
-    def __new__(cls, fun: Callable[..., Any] | None = None, nondiff_argnums: Any = ()) -> Any:
+    @overload
+    def __new__(cls, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> Self: ...
+    @overload
+    def __new__(  # type: ignore[misc]  # a decorator
+        cls, fun: None = None, *, nondiff_argnums: Argnums
+    ) -> Callable[[Callable[Q, Result]], _CustomFunction[Q, Result]]: ...
+    def __new__(cls, fun: Any = None, nondiff_argnums: Argnums = ()) -> Any:
         """Without a function, a decorator: ``@ft.custom_jvp(nondiff_argnums=0)``."""
         if fun is None:
             return functools.partial(cls, nondiff_argnums=nondiff_argnums)
         return super().__new__(cls)
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
         check_callable(self._kind, fun)
         take_over(self, fun)
-        self._fun = fun
+        self._fun: Callable[..., R] = fun
         self._label = f"{self._kind} of {name_of(fun)}"
         numbers = (
             check_argnums(self._kind, nondiff_argnums)
@@ -396,7 +403,7 @@ class _CustomFunction(Wrapper):
         except (TypeError, ValueError):
             self._parameters = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         try:
             rules = self._rules()
@@ -423,7 +430,15 @@ class _CustomFunction(Wrapper):
                     raise
             raise
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: object = None) -> Self: ...
+    @overload
+    def __get__(
+        self: _CustomFunction[Concatenate[Instance, Q], R],
+        instance: Instance,
+        owner: object = None,
+    ) -> Callable[Q, R]: ...
+    def __get__(self, instance: Any, owner: object = None) -> Any:
         """Bind to an instance, as functions in a class do."""
         return self if instance is None else functools.partial(self, instance)
 
@@ -491,7 +506,7 @@ class _CustomFunction(Wrapper):
                 )
 
 
-class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
+class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decorator
     """Give a function a rule for forward mode; reverse mode transposes it.
 
     Args:
@@ -512,11 +527,11 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
     _primitive = custom_jvp_p
     _kind = "custom_jvp"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
         super().__init__(fun, nondiff_argnums)
         self._jvp: Callable[..., Any] | None = None
 
-    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(self, jvp: Rule) -> Rule:
         """Set the rule.
 
         Args:
@@ -544,13 +559,15 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
         if self._nondiff:
             raise TypeError(f"{self._label}: defjvps does not go with nondiff_argnums; use defjvp")
 
+        function: Callable[..., R] = self
+
         def jvp(primals: Any, tangents: Any) -> Any:
             if len(primals) != len(jvps):
                 raise TypeError(
                     f"{self._label}: defjvps was given {len(jvps)} rules for {len(primals)} "
                     "arguments"
                 )
-            out = self(*primals)
+            out = function(*primals)
             total: Any = None
             for rule, tangent in zip(jvps, tangents, strict=True):
                 if rule is not None:
@@ -581,7 +598,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
         return _UserJvpCall(signature, refused)
 
 
-class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
+class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decorator
     """Give a function a rule for reverse mode; forward mode transposes it.
 
     Args:
@@ -599,7 +616,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # JAX's name of a decorator
     _primitive = custom_vjp_p
     _kind = "custom_vjp"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = ()) -> None:
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
         super().__init__(fun, nondiff_argnums)
         self._forward: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
@@ -672,7 +689,7 @@ class _StaticResidual:
         self.treedef = treedef
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     """Give a function a rule for reverse mode that is made together with its result.
 
     Args:
@@ -687,13 +704,13 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
       ... def f(x):
       ...     return x * x, lambda ct: 10.0 * ct
     """
-    fun = traced_form("custom_gradient", fun)
+    both: Callable[..., tuple[R, Any]] = traced_form("custom_gradient", fun)
 
-    def primal(*args: Any) -> Any:
-        return fun(*args)[0]
+    def primal(*args: Any) -> R:
+        return both(*args)[0]
 
     def forward(*args: Any) -> Any:
-        result = fun(*args)
+        result = both(*args)
         out, pullback = _pair(f"custom_gradient of {name_of(fun)}", "it", result, "(out, pullback)")
         leaves, out_treedef = tree.flatten(tree.fold_float0(out))
         treedefs: list[Any] = []
@@ -726,7 +743,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         return tree.unflatten(static.treedef, evaluate(static.jaxpr, [*consts, *cts]))
 
     functools.update_wrapper(primal, fun)
-    function = custom_vjp(primal)
+    function: Any = custom_vjp(primal)
     function.defvjp(forward, backward)
     return function
 
@@ -734,7 +751,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 # stop_gradient ----------------------------------------------------------------------------------
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: R) -> R:
     """The same value as a constant of differentiation.
 
     Args:

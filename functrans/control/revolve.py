@@ -221,7 +221,7 @@ def _binomial_linearize(
         if _ends_within(n, eqn.params["cond_jaxpr"], body, cond_consts, consts, carry):
             plain = eqn.primitive.linearize
             assert plain is not None
-            return plain(needs, operands, **eqn.params)  # type: ignore[no-any-return]  # a rule
+            return plain(needs, operands, **eqn.params)
         shape = Shape(n_consts, len(carry), None, False, 1)
         xs = []
         number, outs, kept = forward_while(

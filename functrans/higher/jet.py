@@ -171,7 +171,7 @@ class _TaylorTrace(TowerTrace):
                     dots = rule(primals, tangents, own, **params)
             finally:
                 self.is_lazy = was_lazy
-            return dots  # type: ignore[no-any-return]  # of a rule
+            return dots
 
         def rate(i: int) -> Callable[[Series], Series | None]:
             def at(y: Series) -> Series | None:

@@ -214,7 +214,7 @@ def decode_dtype(text: Any) -> np.dtype:
     if text == "bfloat16":
         import ml_dtypes  # only where a program uses it
 
-        return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]  # typed as Any there
+        return np.dtype(ml_dtypes.bfloat16)
     found = _DTYPES.get(text) if type(text) is str else None
     if found is None:
         raise CacheFormatError(f"it holds an unknown dtype, {text!r}")
@@ -244,7 +244,7 @@ def _decode_scalar(content: Any) -> np.generic:
     dtype = decode_dtype(text)
     stored = np.dtype(np.uint16) if dtype.name == "bfloat16" else dtype
     raw = np.frombuffer(bytes.fromhex(data), stored.newbyteorder("<"), count=1)
-    return from_little_endian(raw, dtype)[0]  # type: ignore[no-any-return]  # a scalar of dtype
+    return from_little_endian(raw, dtype)[0]
 
 
 def _decode_part(encoded: Any) -> Any:

@@ -19,7 +19,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Concatenate, Generic, Self, overload
+
+import numpy as np
 
 from functrans import tree
 from functrans.compiler.compiled import native_error
@@ -32,6 +34,7 @@ from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import config, current_config, open_traces
 from functrans.core.transformed import Wrapper, by_name
+from functrans.core.values import Instance, P, Q, R
 from functrans.jitted import shared
 from functrans.jitted.described import Described
 from functrans.jitted.direct import Direct, direct_call, structured
@@ -59,7 +62,7 @@ MAX_PATHS = 64
 # the cache --------------------------------------------------------------------------------------
 
 
-class JitFunction(Wrapper, Described):
+class JitFunction(Wrapper, Described, Generic[P, R]):
     """A function that is staged once per kind of arguments and then run as a program.
 
     Made by :func:`jit`.
@@ -67,7 +70,7 @@ class JitFunction(Wrapper, Described):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         static_argnums: tuple[int, ...],
         static_argnames: frozenset[str],
         donate_argnums: tuple[int, ...],
@@ -96,7 +99,7 @@ class JitFunction(Wrapper, Described):
         if door.side is not None:
             door.side.note_made(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function through its program."""
         settings = current_config.get()
         positional = self._positional
@@ -171,7 +174,7 @@ class JitFunction(Wrapper, Described):
         return tree.unflatten(program.treedef, outs)
 
     @property
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Callable[P, R]:
         """The function that is staged."""
         return self._fun
 
@@ -189,7 +192,13 @@ class JitFunction(Wrapper, Described):
         (fun,) = parts()
         return JitFunction(fun, *self._options, self._state)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: object = None) -> Self: ...
+    @overload
+    def __get__(
+        self: JitFunction[Concatenate[Instance, Q], R], instance: Instance, owner: object = None
+    ) -> Callable[Q, R]: ...
+    def __get__(self, instance: Any, owner: object = None) -> Any:
         """Bind to an instance, as functions in a class do."""
         return self if instance is None else functools.partial(self, instance)
 
@@ -330,6 +339,30 @@ def jitted_functions() -> list[JitFunction]:
 # the transform ----------------------------------------------------------------------------------
 
 
+@overload
+def jit(fun: np.ufunc, *args: Any, **options: Any) -> JitFunction[..., Any]: ...
+@overload
+def jit(
+    fun: Callable[P, R],
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    specialize: bool = False,
+    max_paths: int = MAX_PATHS,
+    state: Any = None,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    specialize: bool = False,
+    max_paths: int = MAX_PATHS,
+    state: Any = None,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] | None = None,

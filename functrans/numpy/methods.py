@@ -42,7 +42,7 @@ from functrans.primitives.structural import cast
 
 def _traced(function: Any) -> Callable[..., Any]:
     """The traced implementation of a NumPy function, as a method."""
-    return function.traced  # type: ignore[no-any-return]  # set by implements
+    return function.traced
 
 
 # attributes -------------------------------------------------------------------------------------

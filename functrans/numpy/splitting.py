@@ -73,7 +73,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
         extent = shape_of(x)[normalize_axis(axis, len(shape_of(x)), "axis")]
         if extent % operator.index(indices_or_sections):
             raise ValueError("array split does not result in an equal division")
-    return array_split.traced(x, indices_or_sections, axis)  # type: ignore[attr-defined,no-any-return]  # set by implements
+    return array_split.traced(x, indices_or_sections, axis)  # type: ignore[attr-defined]  # set by implements
 
 
 def _split_along(name: str, ary: Any, sections: Any, axis: int, least: int) -> list[Any]:
@@ -81,7 +81,7 @@ def _split_along(name: str, ary: Any, sections: Any, axis: int, least: int) -> l
     ndim = len(shape_of(x))
     if ndim < least:
         raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
-    return split.traced(x, sections, axis)  # type: ignore[attr-defined,no-any-return]  # set by implements
+    return split.traced(x, sections, axis)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.vsplit)

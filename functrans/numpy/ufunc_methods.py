@@ -65,7 +65,7 @@ def _result_dtype(
     array = np.ones((1,) * ndim, dtype)
     arguments = (array, [0]) if method == "reduceat" else (array,)
     with np.errstate(all="ignore"):
-        return getattr(ufunc, method)(*arguments, axis=axis, dtype=wanted).dtype  # type: ignore[no-any-return]  # a dtype
+        return getattr(ufunc, method)(*arguments, axis=axis, dtype=wanted).dtype
 
 
 def _prepared(ufunc: np.ufunc, method: str, x: Any, axis: Any, wanted: Any) -> tuple[Any, np.dtype]:

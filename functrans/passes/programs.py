@@ -60,7 +60,7 @@ def derived(jaxpr: Jaxpr, key: Hashable, make: Callable[[], T]) -> T:
     value: Any = table.get(key, table)
     if value is table:
         value = table[key] = make()
-    return value  # type: ignore[no-any-return]  # it is what was made
+    return value
 
 
 def derivation(function: Callable[Concatenate[Jaxpr, P], T]) -> Callable[Concatenate[Jaxpr, P], T]:

@@ -115,8 +115,8 @@ def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:
             return pull_masked(transpose, cts, avals, operands, node.params)
         if primitive.takes_masks:
             cts = tuple([with_full_mask(c, aval.shape) for c, aval in zip(cts, avals, strict=True)])
-            return transpose(cts, operands, **node.params)  # type: ignore[no-any-return]  # a list
-    return transpose(unmasked(cts, avals), operands, **node.params)  # type: ignore[no-any-return]  # a list
+            return transpose(cts, operands, **node.params)
+    return transpose(unmasked(cts, avals), operands, **node.params)
 
 
 def _operands(node: Node, targets: Sequence[int]) -> list[Any]:
@@ -221,7 +221,7 @@ def read_by(node: Node) -> Sequence[Any]:
     if saved is None or isinstance(saved, LinearProgram):
         return () if saved is None else saved.residuals
     if len(saved) != 2 or type(saved[0]) is not tuple or type(saved[1]) is not tuple:
-        return saved  # type: ignore[no-any-return]  # a list or tuple
+        return saved
     values = (*saved[0], *saved[1])
     present = [i for i, out in enumerate(saved[1]) if is_differentiable_dtype(dtype_of(out))]
     jaxpr, *_ = _pullback_of(node, tuple(present), ())

@@ -104,7 +104,7 @@ class StagingTrace(Trace):
             self._freeze(position)
         if type(value) is TapeValue and not value.length:
             (empty,) = self.process(empty_tape_p, (), {"aval": value.aval})
-            return empty._var  # type: ignore[no-any-return]  # a tracer of this trace
+            return empty._var
         var = Var(aval_of(value))
         position = self.const_of[id(value)] = len(self.consts)
         self.consts.append(value)  # keeps the object alive, so that its id stays its own

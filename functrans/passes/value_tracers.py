@@ -171,7 +171,7 @@ class ValueTracer(Tracer):
     def shape(self) -> tuple[int, ...]:
         """Extents."""
         try:
-            return self._value.shape  # type: ignore[no-any-return]  # extents
+            return self._value.shape
         except AttributeError:
             return ()
 

@@ -233,7 +233,7 @@ def _system_later(name: str, function: str, jacobian: str) -> Callable[[Given], 
             return result if name == "fsolve" else result.x
 
         def residual(own: Any) -> Callable[[Any], Any]:
-            return _vector_function(own, function, shape, is_pair)  # type: ignore[no-any-return]  # a function
+            return _vector_function(own, function, shape, is_pair)
 
         who = f"scipy.optimize.{name}"
         x, own = solved_later(who, functions, residual, solve, start.reshape(-1))

@@ -47,7 +47,7 @@ def _filter_rows(c: np.ndarray, x: np.ndarray) -> np.ndarray:
                 y[:, i] -= c[k - 1] * y[:, i - k]
         return y
     one = np.ones(1, x.dtype)
-    return lfilter(one, np.concatenate([one, c]), x)  # type: ignore[no-any-return]  # an array
+    return lfilter(one, np.concatenate([one, c]), x)
 
 
 def _recursive_filter_impl(c: Any, x: Any) -> tuple[Any, ...]:

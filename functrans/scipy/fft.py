@@ -67,7 +67,7 @@ def _one_axis(name: str) -> Callable[..., Any]:
     ) -> Any:
         return transform(_single(x), n=n, axis=axis, norm=norm)
 
-    return _named(traced, name)  # type: ignore[no-any-return]  # a function
+    return _named(traced, name)
 
 
 def _more_axes(name: str, default: Any) -> Callable[..., Any]:
@@ -93,7 +93,7 @@ def _more_axes(name: str, default: Any) -> Callable[..., Any]:
             s = [-1] * len(axes)  # SciPy makes one number of one, where others would have none
         return transform(x, s=s, axes=axes, norm=norm)
 
-    return _named(traced, name)  # type: ignore[no-any-return]  # a function
+    return _named(traced, name)
 
 
 def _named(function: Any, name: str) -> Any:
@@ -284,7 +284,7 @@ def _one(kind: str, *, inverse: bool) -> Callable[..., Any]:
     ) -> Any:
         return _trigonometric(kind, x, type, n, axis, norm, orthogonalize, inverse=inverse)
 
-    return _named(traced, name)  # type: ignore[no-any-return]  # a function
+    return _named(traced, name)
 
 
 def _many(kind: str, *, inverse: bool) -> Callable[..., Any]:
@@ -314,7 +314,7 @@ def _many(kind: str, *, inverse: bool) -> Callable[..., Any]:
             x = _trigonometric(kind, x, type, n, axis, norm, orthogonalize, inverse=inverse)
         return x
 
-    return _named(traced, name)  # type: ignore[no-any-return]  # a function
+    return _named(traced, name)
 
 
 dct = _one("dct", inverse=False)

@@ -627,7 +627,7 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
         return linalg.adjoint(u), p
     rows, columns = shape_of(a)[-2:]
     if rows >= columns:
-        return _polar(a)  # type: ignore[no-any-return]  # a tuple
+        return _polar(a)
     w, s, vh = linalg.svd(a, full_matrices=False)
     return w @ vh, linalg.adjoint(vh) @ (s[..., None] * vh)
 
@@ -686,7 +686,7 @@ def schur(
     def call(matrix: Any) -> Any:
         return tuple(np.asarray(x, dtype) for x in factorize(matrix, output=output))
 
-    return _values_only("schur", reason, call, (out, out), a)  # type: ignore[no-any-return]  # a tuple
+    return _values_only("schur", reason, call, (out, out), a)
 
 
 @implements("linalg.hessenberg")

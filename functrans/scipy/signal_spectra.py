@@ -225,7 +225,7 @@ def welch(
     average: str = "mean",
 ) -> tuple[Any, Any]:
     """Power spectral density by Welch's method, as ``scipy.signal.welch``; see :func:`csd`."""
-    return csd.traced(  # type: ignore[attr-defined,no-any-return]  # set by implements; a tuple
+    return csd.traced(  # type: ignore[attr-defined]  # set by implements; a tuple
         x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
 
@@ -248,7 +248,7 @@ def periodogram(
     window = "boxcar" if window is None else window
     if nfft is not None and nfft < n:
         x, n = x[(slice(None),) * axis + (slice(nfft),)], nfft
-    return csd.traced(  # type: ignore[attr-defined,no-any-return]  # set by implements; a tuple
+    return csd.traced(  # type: ignore[attr-defined]  # set by implements; a tuple
         x, x, fs, window, n, 0, nfft, detrend, return_onesided, scaling, axis
     )
 

@@ -119,7 +119,7 @@ def _product(who: str, A: Any, name: str) -> Callable[[Any], Any]:
     if is_sparse(A):
         return _sparse_product(who, as_sparse(A), name)
     if callable(A) and not hasattr(A, "rmatvec"):
-        return A  # type: ignore[no-any-return]  # it is callable
+        return A
     raise UnsupportedOperationError(
         f"{who}: {name} is of type {type(A).__qualname__}{here()}; expected a square matrix (also "
         "one of scipy.sparse) or a function x -> A x of operations that can be traced"

@@ -9,8 +9,8 @@ Layer: ``transforms``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from functrans.core.dispatch import Tracer, aval_of, dtype_of, innermost_staging
 from functrans.core.ownership import own_arrays, private_arrays
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.values import Aux, R
 from functrans.debugging.watched import pushing_trace
 from functrans.errors import NonDifferentiableError
 from functrans.passes.nodes import ordered_nodes
@@ -73,6 +74,20 @@ def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
     return values, pushed, treedef
 
 
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, Aux]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, Aux]: ...
 def jvp(
     fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -147,6 +162,14 @@ def fitted(tangent: Any, value: Any) -> Any:
     return tangent if dtype_of(tangent) == dtype else cast(tangent, dtype)
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], Aux]: ...
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its derivative at the point as a linear function.
 

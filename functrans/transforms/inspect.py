@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import transform
+from functrans.core.values import P
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.staging import stage
@@ -60,6 +61,23 @@ def _stage_call(
     return jaxpr, structure[0]
 
 
+@overload
+def make_jaxpr(
+    fun: np.ufunc, static_argnums: int | Sequence[int] = (), return_shape: Literal[False] = False
+) -> Callable[..., Jaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[P, Any],
+    static_argnums: int | Sequence[int] = (),
+    return_shape: Literal[False] = False,
+) -> Callable[P, Jaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[P, Any],
+    static_argnums: int | Sequence[int] = (),
+    *,
+    return_shape: Literal[True],
+) -> Callable[P, tuple[Jaxpr, Any]]: ...
 @transform
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), return_shape: bool = False

@@ -8,13 +8,16 @@ Layer: ``transforms``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, overload
+
+import numpy as np
 
 from functrans.core.arguments import check_argnums, named, part_of
 from functrans.core.calling import traced_form
 from functrans.core.deferred import deferred
 from functrans.core.transformed import transform
+from functrans.core.values import Argnums, Aux, P
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.reverse import grad
@@ -37,10 +40,36 @@ def _jacobian_transform(
     return jacobian_function
 
 
+@overload
+def jacrev(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def jacrev(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, Any]: ...
 @transform
 def jacrev(
     fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
@@ -92,10 +121,34 @@ def jacrev(
     return _jacobian_transform("jacrev", fun, argnums, "reverse", options)
 
 
+@overload
+def jacfwd(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, Any]: ...
 @transform
 def jacfwd(
     fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
@@ -121,10 +174,38 @@ def jacfwd(
     return _jacobian_transform("jacfwd", fun, argnums, "forward", options)
 
 
+@overload
+def jacobian(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def jacobian(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    mode: str = "auto",
+    chunk_size: int | str = "auto",
+    holomorphic: bool = False,
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+    sparsity: Any = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacobian(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    mode: str = "auto",
+    chunk_size: int | str = "auto",
+    holomorphic: bool = False,
+    *,
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+    sparsity: Any = None,
+) -> Callable[P, Any]: ...
 @transform
 def jacobian(
     fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    argnums: Argnums = 0,
     has_aux: bool = False,
     mode: str = "auto",
     chunk_size: int | str = "auto",
@@ -179,7 +260,7 @@ def jacobian(
                 "jacobian: sparsity= cannot be combined with has_aux, holomorphic, chunk_size, "
                 "memory_bytes or progress, which are for dense results"
             )
-        return deferred.jacobian_of_sparsity(fun, argnums, mode, sparsity)  # type: ignore[no-any-return]  # a function
+        return deferred.jacobian_of_sparsity(fun, argnums, mode, sparsity)
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,
@@ -189,10 +270,34 @@ def jacobian(
     return _jacobian_transform("jacobian", fun, argnums, mode, options)
 
 
+@overload
+def hessian(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def hessian(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, Any]: ...
 @transform
 def hessian(
     fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     *,
@@ -228,7 +333,7 @@ def hessian(
     """
     fun = traced_form("hessian", fun)
     check_argnums("hessian", argnums)
-    first = part_of(fun, jacrev(fun, argnums, has_aux, holomorphic))
+    first = part_of(fun, jacrev(fun, argnums, has_aux, holomorphic))  # type: ignore[call-overload]  # one of two
     options = {
         "has_aux": has_aux,
         "holomorphic": holomorphic,
@@ -238,6 +343,17 @@ def hessian(
     return _jacobian_transform("hessian", first, argnums, "forward", options)
 
 
+@overload
+def hessian_diag(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def hessian_diag(
+    fun: Callable[P, Any],
+    argnums: int = 0,
+    chunk_size: int | str = "auto",
+    *,
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[P, Any]: ...
 @transform
 def hessian_diag(
     fun: Callable[..., Any],

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.core.transformed import transform
+from functrans.core.values import P, R
 from functrans.passes.answers import LaneAnswers, LanesDiffer
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.layouts import plain_value
@@ -32,6 +33,17 @@ from functrans.transforms.batch_axes import LazyPaths, axis_of, extent_of, in_di
 from functrans.transforms.lanes import in_chunks, joined_paths, refuse_axis, some_lanes
 
 
+@overload
+def vmap(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+@overload
+def vmap(
+    fun: Callable[P, R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: str | None = None,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+) -> Callable[P, R]: ...
 @transform
 def vmap(
     fun: Callable[..., Any],

@@ -208,7 +208,7 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     """``input + alpha * other``."""
     other = _checked("add", input, other)
     if alpha == 1:
-        return apply(ew.add_p, input, other)  # type: ignore[no-any-return]  # a tensor
+        return apply(ew.add_p, input, other)
     return _with_alpha("add", "Add", ew.add_p, input, other, alpha)
 
 
@@ -246,7 +246,7 @@ def _with_alpha(
     name: str, label: str, primitive: Primitive, a: Tensor, b: Any, alpha: Any
 ) -> Tensor:
     if not isinstance(b, Tensor):
-        return apply(primitive, a, _scaled(name, b, alpha, a))  # type: ignore[no-any-return]  # a tensor
+        return apply(primitive, a, _scaled(name, b, alpha, a))
     dtype = result_dtype(a, b)
     _scaled(name, 1, alpha, b if b.dtype == dtype else a)
     factor = dtype.type(alpha)
@@ -274,7 +274,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's nam
 
 def mul(input: Tensor, other: Any) -> Tensor:  # torch's name
     """Product, element by element."""
-    return apply(ew.multiply_p, input, _checked("mul", input, other))  # type: ignore[no-any-return]  # a tensor
+    return apply(ew.multiply_p, input, _checked("mul", input, other))
 
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:  # torch's name
@@ -285,9 +285,9 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     """
     other = _checked("div", input, other)
     if rounding_mode is None:
-        return apply(ew.divide_p, input, other, true=True)  # type: ignore[no-any-return]  # a tensor
+        return apply(ew.divide_p, input, other, true=True)
     if rounding_mode == "floor":
-        return floor_divide(input, other, _rounded_label(other))  # type: ignore[no-any-return]  # a tensor
+        return floor_divide(input, other, _rounded_label(other))
     if rounding_mode != "trunc":
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "

@@ -261,7 +261,7 @@ def bernoulli(
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Write 1 with a probability, or those of a tensor, else 0."""
     if not isinstance(p, Tensor):
-        return _BERNOULLI(self, p, generator=generator)  # type: ignore[no-any-return]  # a tensor
+        return _BERNOULLI(self, p, generator=generator)
     check_write(self)
     return write("bernoulli_", self, bernoulli(self, p, generator=generator))
 
@@ -302,7 +302,7 @@ def _rows_of(weights: np.ndarray) -> np.ndarray:
     totals = rows.sum(1, keepdims=True)
     if np.any(totals <= 0):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    return rows / totals  # type: ignore[no-any-return]  # an array
+    return rows / totals
 
 
 def multinomial(

@@ -104,10 +104,10 @@ def _frequencies(name: str) -> Callable[..., Any]:
     ) -> Tensor:
         refuse_out(f"fft_{name}", out)
         result: Any = constant(function(n, d).astype(dtype or torch_defaults.dtype))
-        return result.requires_grad_() if requires_grad else result  # type: ignore[no-any-return]  # a tensor
+        return result.requires_grad_() if requires_grad else result
 
     operation.__doc__ = f"``np.fft.{name}`` as a tensor."
-    return called(operation, name)  # type: ignore[no-any-return]  # a function
+    return called(operation, name)
 
 
 FFT: dict[str, Any] = {

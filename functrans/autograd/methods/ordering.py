@@ -224,12 +224,12 @@ def argsort(
     stable: bool = False,
 ) -> Tensor:
     """Positions that sort each line."""
-    return sort(input, dim, descending).indices  # type: ignore[no-any-return]  # a tensor
+    return sort(input, dim, descending).indices
 
 
 def msort(input: Tensor) -> Tensor:  # torch's name
     """Sorted along the first axis."""
-    return sort(input, 0).values  # type: ignore[no-any-return]  # a tensor
+    return sort(input, 0).values
 
 
 def topk(

@@ -247,7 +247,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:  # torch's name
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums of products over some axes of each."""
     if out is not None:
-        return into(out, "tensordot", tensordot, a, b, dims)  # type: ignore[no-any-return]  # out
+        return into(out, "tensordot", tensordot, a, b, dims)
     if isinstance(dims, (tuple, list)):
         dims = tuple(tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in dims)
     same_dtype(a, b)

@@ -90,9 +90,9 @@ def reduced(
 def _widened(self: Tensor, dtype: Any) -> Tensor:
     """An operand in the dtype of its sum: integers are added up in int64."""
     if dtype is not None:
-        return to_dtype(self, np.dtype(dtype))  # type: ignore[no-any-return]  # a tensor
+        return to_dtype(self, np.dtype(dtype))
     if self._value.dtype.kind in "iub":
-        return to_dtype(self, _INT64)  # type: ignore[no-any-return]  # a tensor
+        return to_dtype(self, _INT64)
     return self
 
 
@@ -369,7 +369,7 @@ def _softmax(
             dim = 0 if len(self.shape) in (0, 1, 3) else 1
         axis = axis_of(dim, len(self.shape))
         axes = (axis,) if self.shape else ()
-        return applied(self, axes=axes)  # type: ignore[no-any-return]  # a tensor
+        return applied(self, axes=axes)
 
     return documented(operation, name, text)
 

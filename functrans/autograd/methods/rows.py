@@ -369,7 +369,7 @@ def drawn(
             numbers: Any = drawn(draw, (*lead, *shape), dtype)
         for level in levels:
             numbers = level.lane._trace.lift(numbers)[level.lane]
-        return numbers  # type: ignore[no-any-return]  # a tensor
+        return numbers
 
     def typed() -> np.ndarray:
         return np.asarray(draw(shape)).astype(dtype)
@@ -401,7 +401,7 @@ def drawn_with(
     def typed(*values: Any) -> np.ndarray:
         return np.asarray(finish(*values)).astype(dtype)
 
-    return io_callback(typed, ShapeDtypeStruct(shape, dtype), noise, *parameters)  # type: ignore[no-any-return]  # a tensor, since the noise is one
+    return io_callback(typed, ShapeDtypeStruct(shape, dtype), noise, *parameters)
 
 
 def seeds(generator: Generator | None) -> Tensor:

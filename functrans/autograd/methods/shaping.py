@@ -136,7 +136,7 @@ def _reinterpreted(self: Tensor, dtype: np.dtype) -> Tensor:
         )
     result = self.detach()  # type: ignore[attr-defined]  # a method
     result._value = self._memory().view(dtype)
-    return result  # type: ignore[no-any-return]  # a tensor
+    return result
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:

@@ -461,7 +461,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     known = memo.get(id(self))
     if known is not None:
-        return known  # type: ignore[no-any-return]  # a tensor
+        return known
     result = object.__new__(type(self))
     memo[id(self)] = result
     result._value = _copied_memory(self, memo)
@@ -492,7 +492,7 @@ def _copied_memory(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
     if copied is None:
         copied = memo[id(whole)] = whole.copy("K")
     if whole is own:
-        return copied  # type: ignore[no-any-return]  # an array
+        return copied
     offset = own.ctypes.data - whole.ctypes.data
     if copied.strides != whole.strides or offset < 0 or not own.size:
         return np.array(own, order="K")  # gaps, or reversed: the copy lies in another way

@@ -181,7 +181,7 @@ def tensor_of(
     part = memory_part(memory, tuple(size), memory.dtype, operator.index(offset) * width, steps)
     result = Tensor.of(part)
     result._follows = True
-    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]  # a method
+    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined]  # a method
 
 
 def tensor_of_bytes(
@@ -194,7 +194,7 @@ def tensor_of_bytes(
     part = memory_part(memory, tuple(size), dtype, operator.index(offset) * width, steps)
     result = Tensor.of(part)
     result._follows = True
-    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]  # a method
+    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined]  # a method
 
 
 def parameter_of(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Any:

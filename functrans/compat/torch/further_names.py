@@ -57,7 +57,7 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
         places = np.arange(n) / count if n > 1 else np.full(n, 0.5)
         values = np.ones(n) if n == 1 else make(places, **shape)
         result: Any = Tensor.of(np.asarray(values, dtype or torch_defaults.dtype))
-        return result.requires_grad_(requires_grad)  # type: ignore[no-any-return]  # a tensor
+        return result.requires_grad_(requires_grad)
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = text
@@ -161,14 +161,14 @@ def cumulative_trapezoid(
     n = whole.shape[axis]
     mean = (whole.narrow(axis, 1, n - 1) + whole.narrow(axis, 0, n - 1)) / 2
     if x is None:
-        return (mean * (1.0 if dx is None else dx)).cumsum(axis)  # type: ignore[no-any-return]  # a tensor
+        return (mean * (1.0 if dx is None else dx)).cumsum(axis)
     places: Any = x
     if len(places.shape) == 1:
         widths = places[1:] - places[:-1]
         widths = widths.reshape(-1, *(1 for _ in whole.shape[axis + 1 :]))
     else:
         widths = places.narrow(axis, 1, n - 1) - places.narrow(axis, 0, n - 1)
-    return (mean * widths).cumsum(axis)  # type: ignore[no-any-return]  # a tensor
+    return (mean * widths).cumsum(axis)
 
 
 _HISTOGRAM = results("histogram", "hist", "bin_edges")
@@ -207,7 +207,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Indices along each axis of places in a flattened tensor."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     found: Any = fixed(lambda places: tuple(fnp.unravel_index(places, sizes)), indices)
-    return found  # type: ignore[no-any-return]  # tensors
+    return found
 
 
 # short-time transforms ---------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def frombuffer(
 ) -> Tensor:
     """The memory of a buffer as a tensor, of one axis."""
     result: Any = Tensor.of(np.frombuffer(buffer, np.dtype(dtype), count, offset))
-    return result.requires_grad_(requires_grad)  # type: ignore[no-any-return]  # a tensor
+    return result.requires_grad_(requires_grad)
 
 
 def from_dlpack(ext_tensor: Any) -> Tensor:
@@ -332,7 +332,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 def nuclear_norm(input: Tensor, keepdim: bool = False) -> Tensor:
     """The sum of the singular values of a matrix."""
     norm: Any = LINALG["matrix_norm"](input, "nuc")
-    return norm.reshape(1, 1) if keepdim else norm  # type: ignore[no-any-return]  # a tensor
+    return norm.reshape(1, 1) if keepdim else norm
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -341,7 +341,7 @@ def is_nonzero(input: Tensor) -> bool:
     Raises:
       RuntimeError: there are more or none.
     """
-    return input.is_nonzero()  # type: ignore[attr-defined,no-any-return]  # a method
+    return input.is_nonzero()  # type: ignore[attr-defined]  # a method
 
 
 def is_storage(obj: Any) -> bool:

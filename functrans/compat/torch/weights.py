@@ -93,14 +93,14 @@ def _array_of_buffer(
         array = array.reshape(_extents(shape)).transpose(axes)
     else:
         array = array.reshape(_extents(shape), order=order)
-    return array  # type: ignore[no-any-return]  # an array
+    return array
 
 
 def _scalar(machine: PickleMachine, dtype: Any, raw: Any) -> np.generic:
     dtype = _number_dtype(dtype)
     if type(raw) is not bytes or len(raw) != dtype.itemsize:
         _refuse("a number in the file has other bytes than its dtype says")
-    return np.frombuffer(_truth_values(dtype, raw), dtype)[0]  # type: ignore[no-any-return]  # a scalar
+    return np.frombuffer(_truth_values(dtype, raw), dtype)[0]
 
 
 def _truth_values(dtype: np.dtype, raw: Any) -> Any:

@@ -55,7 +55,7 @@ class Basis:
         """NumPy's function: ``plain("val")`` is ``chebval``."""
         module = getattr(np.polynomial, self.name)
         found = getattr(module, self.prefix + name, None)
-        return getattr(module, name) if found is None else found  # type: ignore[no-any-return]  # a function
+        return getattr(module, name) if found is None else found
 
 
 # matrices of linear maps ------------------------------------------------------------------------

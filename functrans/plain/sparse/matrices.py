@@ -327,7 +327,7 @@ class TracedSparse(Sparse):
     def sites(self) -> tuple[np.ndarray, ...]:
         """Rows and columns of all places that may have an entry, those that SciPy stores first."""
         self._settle()
-        return self._coords  # type: ignore[no-any-return]  # set by a base without types
+        return self._coords
 
     @property
     def coords(self) -> tuple[np.ndarray, ...]:
@@ -667,7 +667,7 @@ class TracedSparse(Sparse):
     def real(self) -> TracedSparse:
         """Real parts."""
         if self.format in ("dok", "lil"):
-            return self.tocsr().real  # type: ignore[no-any-return]  # made from a table
+            return self.tocsr().real
         if self.dtype.kind != "c":
             return self._sharing(self.kind, self.format, self.shape, self.sites)
         return self._with(np.real(self.entries))

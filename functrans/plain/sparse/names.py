@@ -111,7 +111,7 @@ class SparseType:
             pattern = scipy_class(self.kind, "coo")((numbers, *rest), shape=shape)
             own = over(pattern, data)
             result = from_triplets(self.kind, self.format, own.shape, own.sites, own.entries)
-            return as_scipy_stores(  # type: ignore[no-any-return]  # a matrix of a matrix
+            return as_scipy_stores(
                 result, lambda numbers: self.original((numbers, *rest), shape=shape), data
             )
         numbered = self.original((numbers, *rest), shape=shape, **kwargs)
@@ -123,7 +123,7 @@ class SparseType:
         result = read_off(self.original(numbers), dense.reshape(-1))
         result = as_scipy_stores(result, self.original, dense)
         result._is_canonical = True
-        return result  # type: ignore[no-any-return]  # a matrix of a matrix
+        return result
 
     def __instancecheck__(self, value: Any) -> bool:
         """Whether a matrix is of this kind and format."""

@@ -326,9 +326,7 @@ def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
     data = a.entries[of_a] * b.entries[of_b]
     shape = (a.shape[0], b.shape[1])
     result = from_triplets(container_kind(like), like.format, shape, coords, data)
-    return as_scipy_stores(  # type: ignore[no-any-return]  # a matrix of a matrix
-        result, operator.matmul, left, right
-    )
+    return as_scipy_stores(result, operator.matmul, left, right)
 
 
 _SUMS = {(1, 1): operator.add, (1, -1): operator.sub, (-1, 1): lambda p, q: q - p}

@@ -235,7 +235,7 @@ def scipy_linalg() -> ModuleType | None:
         from scipy import linalg
     except ImportError:
         return None
-    return linalg  # type: ignore[no-any-return]  # SciPy ships no types
+    return linalg
 
 
 def needed_scipy_linalg(name: str) -> ModuleType:

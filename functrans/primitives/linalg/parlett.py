@@ -66,8 +66,8 @@ def schur_form(a: np.ndarray, label: str) -> tuple[Any, Any]:
     linalg = needed_scipy_linalg(label)
     if not a.imag.any():
         t, q = linalg.schur(a.real.astype(np.float64, copy=False))
-        return linalg.rsf2csf(t, q)  # type: ignore[no-any-return]  # SciPy ships no types
-    return linalg.schur(a.astype(np.complex128, copy=False), output="complex")  # type: ignore[no-any-return]  # as above
+        return linalg.rsf2csf(t, q)
+    return linalg.schur(a.astype(np.complex128, copy=False), output="complex")
 
 
 def number_function_of_triangle(t: np.ndarray, function: NumberFunction) -> np.ndarray:

@@ -81,7 +81,7 @@ def scipy_sparse() -> ModuleType:
         raise ImportError(
             "products with sparse matrices call SciPy, which is not installed; pip install scipy"
         ) from None
-    return scipy.sparse  # type: ignore[no-any-return]  # a module
+    return scipy.sparse
 
 
 def check_csr(

@@ -265,7 +265,7 @@ def vjp(
         outputs, is_tuple = _call(func, opened, "vjp", strict)
         vectors = _directions(v, outputs, is_tuple, "vjp", _NO_OUTPUT_VECTOR)
         product = _pulled(outputs, opened, vectors, create_graph, strict, "output")
-        return _closed((_nested(outputs, is_tuple), _nested(product, is_in_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
+        return _closed((_nested(outputs, is_tuple), _nested(product, is_in_tuple)), create_graph)
 
 
 def jvp(
@@ -305,7 +305,7 @@ def jvp(
         opened = _opened(given, create_graph)
         outputs, is_tuple = _call(func, opened, "jvp", strict)
         product = _pushed(outputs, opened, vectors, create_graph, strict, "output")
-        return _closed((_nested(outputs, is_tuple), _nested(product, is_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
+        return _closed((_nested(outputs, is_tuple), _nested(product, is_tuple)), create_graph)
 
 
 def _slope(func: Callable[..., Any], opened: _Tensors, who: str, strict: bool) -> Any:
@@ -360,7 +360,7 @@ def vhp(
         opened = _opened(given, create_graph)
         value, slopes = _slope(func, opened, "vhp", strict)
         product = _pulled(slopes, opened, vectors, create_graph, strict, "hessian")
-        return _closed((value, _nested(product, is_in_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
+        return _closed((value, _nested(product, is_in_tuple)), create_graph)
 
 
 def hvp(
@@ -399,7 +399,7 @@ def hvp(
         opened = _opened(given, create_graph)
         value, slopes = _slope(func, opened, "hvp", strict)
         product = _pushed(slopes, opened, vectors, create_graph, strict, "hessian")
-        return _closed((value, _nested(product, is_in_tuple)), create_graph)  # type: ignore[no-any-return]  # a pair
+        return _closed((value, _nested(product, is_in_tuple)), create_graph)
 
 
 # Jacobians ---------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def _applied(name: str, operation: Operation, x: Any, inplace: bool, **static: A
     _check_floating(name, x)
     if inplace:
         return overwrite(f"{name}_", x, lambda old: operation(old, **static))
-    return operation(x, **static)  # type: ignore[no-any-return]  # a tensor
+    return operation(x, **static)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -197,7 +197,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         check_tensor("relu", "input", 1, input)
         if inplace:
             return overwrite("relu_", input, RELU)
-    return RELU(input)  # type: ignore[no-any-return]  # a tensor
+    return RELU(input)
 
 
 def relu_(input: Tensor) -> Tensor:
@@ -356,7 +356,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"{n} and channel size = {channels}."
             )
         weight = weight.reshape((n,) + (1,) * (len(input.shape) - 2))  # type: ignore[attr-defined]  # a method of the tables
-    return _PRELU(input, weight)  # type: ignore[no-any-return]  # a tensor
+    return _PRELU(input, weight)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -373,7 +373,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}"
         )
-    return _GLU(input, axis=axis)  # type: ignore[no-any-return]  # a tensor
+    return _GLU(input, axis=axis)
 
 
 def sigmoid(input: Tensor) -> Tensor:

@@ -99,9 +99,7 @@ def scaled_dot_product_attention(
     if dropout_p:
         ones = Tensor.of(np.ones((*query.shape[:-1], key.shape[-2]), query.dtype))
         factors = dropout(ones, dropout_p)
-    return _ATTENTION(  # type: ignore[no-any-return]  # a tensor
-        query, key, value, attn_mask, factors, scale=factor, causal=bool(is_causal)
-    )
+    return _ATTENTION(query, key, value, attn_mask, factors, scale=factor, causal=bool(is_causal))
 
 
 def _fitted(query: Any, key: Any, value: Any, groups: bool) -> tuple[Any, Any, Any]:

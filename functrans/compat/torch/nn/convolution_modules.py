@@ -129,7 +129,7 @@ class _DirectConv(_Conv):
                 pairs = [(p, p) for p in padding]
             flat = [n for pair in reversed(pairs) for n in pair]
             input, padding = functional.pad(input, flat, self.padding_mode), 0
-        return type(self).function(  # type: ignore[no-any-return]  # a tensor
+        return type(self).function(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
 
@@ -175,7 +175,7 @@ class _TransposedConv(_Conv):
 
     def forward(self, input: Tensor) -> Tensor:
         """The transposed convolution with the parameters."""
-        return type(self).function(  # type: ignore[no-any-return]  # a tensor
+        return type(self).function(
             input, self.weight, self.bias, self.stride, self.padding, self.output_padding,
             self.groups, self.dilation,
         )  # fmt: skip

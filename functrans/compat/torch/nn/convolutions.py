@@ -90,7 +90,7 @@ def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
 
 
 def _unbatched(x: Any, was_added: bool) -> Tensor:
-    return x.reshape(x.shape[1:]) if was_added else x  # type: ignore[no-any-return]  # a tensor
+    return x.reshape(x.shape[1:]) if was_added else x
 
 
 def _pads(padding: Any, window: Sequence[int], dilation: Sequence[int], stride: Any) -> Any:
@@ -382,7 +382,7 @@ def _avg_pooled(
     if divisor is None and (is_even or (include_pad and not ceil_mode)):
         divisor = math.prod(window)
     counted = tuple(low if include_pad else 0 for low, _ in pads)
-    return _AVG_POOL(  # type: ignore[no-any-return]  # a tensor
+    return _AVG_POOL(
         input, window=window, stride=stride, pads=pads, divisor=divisor, counted=counted
     )
 
@@ -446,9 +446,9 @@ def _adaptive_sizes(x: Any, output_size: Any, n: int) -> tuple[int, ...]:
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Means of as many windows as asked for, of ``[n, c, l]``."""
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 1))  # type: ignore[no-any-return]  # a tensor
+    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 1))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Means of as many windows as asked for, of ``[n, c, h, w]``."""
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 2))  # type: ignore[no-any-return]  # a tensor
+    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 2))

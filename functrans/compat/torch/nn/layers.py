@@ -109,12 +109,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
       tensor([3.5])
     """
     _check_linear(input, weight, bias)
-    return (_MM if bias is None else _ADDMM)(input, weight, bias)  # type: ignore[no-any-return]  # a tensor
+    return (_MM if bias is None else _ADDMM)(input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[o] @ input2 + bias[o]`` for each output ``o``."""
-    return _BILINEAR(input1, input2, weight, bias)  # type: ignore[no-any-return]  # a tensor
+    return _BILINEAR(input1, input2, weight, bias)
 
 
 # embedding ---------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def embedding(
     if scale_grad_by_freq:
         counts = np.bincount(np.ravel(index), minlength=n)
         share = (1.0 / np.asarray(counts)[index]).astype(weight.dtype)
-    return _EMBEDDING(input, weight, share, padding=padding_idx)  # type: ignore[no-any-return]  # a tensor
+    return _EMBEDDING(input, weight, share, padding=padding_idx)
 
 
 def _shorten(index: np.ndarray, weight: Tensor, limit: float, order: float) -> None:
@@ -226,12 +226,12 @@ def _check_probability(p: float) -> None:
 
 def _dropped(input: Any, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
     if not training or p == 0 or not input.numel():
-        return input  # type: ignore[no-any-return]  # a tensor
+        return input
     factors = kept_elements(input, shape, p)
     if inplace:
         input *= factors
-        return input  # type: ignore[no-any-return]  # a tensor
-    return input * factors  # type: ignore[no-any-return]  # a tensor
+        return input
+    return input * factors
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -372,7 +372,7 @@ def layer_norm(
       RuntimeError: the shapes do not fit.
     """
     n = _check_normalized("layer_norm", input, normalized_shape)
-    return _LAYER_NORM(input, weight, bias, n=n, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+    return _LAYER_NORM(input, weight, bias, n=n, eps=float(eps))
 
 
 def rms_norm(
@@ -384,7 +384,7 @@ def rms_norm(
     """Values divided by the root of the mean of their squares, over the last axes."""
     n = _check_normalized("rms_norm", input, normalized_shape)
     small = float(np.finfo(input.dtype).eps) if eps is None else float(eps)
-    return _RMS_NORM(input, weight, n=n, eps=small)  # type: ignore[no-any-return]  # a tensor
+    return _RMS_NORM(input, weight, n=n, eps=small)
 
 
 def group_norm(
@@ -413,7 +413,7 @@ def group_norm(
             "Expected more than 1 value per channel when training, got input size "
             f"{list(input.shape)}"
         )
-    return _GROUP_NORM(input, weight, bias, groups=num_groups, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+    return _GROUP_NORM(input, weight, bias, groups=num_groups, eps=float(eps))
 
 
 def batch_norm(
@@ -441,9 +441,7 @@ def batch_norm(
             raise RuntimeError(
                 "Expected running_mean and running_var to be defined when training=False"
             )
-        return _BATCH_NORM_FIXED(  # type: ignore[no-any-return]  # a tensor
-            input, running_mean, running_var, weight, bias, eps=float(eps)
-        )
+        return _BATCH_NORM_FIXED(input, running_mean, running_var, weight, bias, eps=float(eps))
     shape = input.shape
     count = math.prod(shape) // max(shape[1], 1)
     if count == 1:
@@ -455,7 +453,7 @@ def batch_norm(
     with no_grad():
         _move(running_mean, mean, momentum, 1.0)
         _move(running_var, variance, momentum, count / (count - 1))
-    return out  # type: ignore[no-any-return]  # a tensor
+    return out
 
 
 def _move(running: Tensor | None, value: Tensor, momentum: float, factor: float) -> None:
@@ -522,8 +520,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     """Vectors along an axis divided by their norm, which is at least ``eps``."""
     axis = axis_of(dim, len(input.shape))
     if not input.shape:
-        return normalize(input[None], p, 0, eps)[0]  # type: ignore[index,no-any-return]  # methods
-    return _NORMALIZE(input, p=float(p), axis=axis, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+        return normalize(input[None], p, 0, eps)[0]  # type: ignore[index]  # methods
+    return _NORMALIZE(input, p=float(p), axis=axis, eps=float(eps))
 
 
 def _cosine(a: Any, b: Any, *, axis: int, eps: float) -> Any:
@@ -545,7 +543,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     axis = axis_of(dim, max(len(x1.shape), len(x2.shape)))
     if not x1.shape and not x2.shape:
         return cosine_similarity(x1[None], x2[None], 0, eps)  # type: ignore[index]  # methods
-    return _COSINE(x1, x2, axis=axis, eps=float(eps))  # type: ignore[no-any-return]  # a tensor
+    return _COSINE(x1, x2, axis=axis, eps=float(eps))
 
 
 # shapes ------------------------------------------------------------------------------------------
@@ -593,7 +591,7 @@ def pad(
         )
     pairs = tuple(zip(map(int, pad[::2]), map(int, pad[1::2]), strict=True))[::-1]
     if mode == "constant":
-        return _PAD(input, pads=pairs, value=float(value or 0.0))  # type: ignore[no-any-return]  # a tensor
+        return _PAD(input, pads=pairs, value=float(value or 0.0))
     if mode not in _MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     lead = len(input.shape) - len(pairs)

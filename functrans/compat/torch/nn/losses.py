@@ -220,14 +220,14 @@ def mse_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     input, target = _pair("mse_loss", input, target)
     if weight is None:
-        return _MSE(input, target, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+        return _MSE(input, target, reduction=reduction)
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     squares: Any = _MSE(input, target, reduction="none") * weight
     if reduction == "none":
-        return squares  # type: ignore[no-any-return]  # a tensor
+        return squares
     total = squares.sum()
-    return total if reduction == "sum" else total / weight.sum()  # type: ignore[attr-defined,no-any-return]  # a method of the tables
+    return total if reduction == "sum" else total / weight.sum()  # type: ignore[attr-defined]  # a method of the tables
 
 
 def l1_loss(
@@ -239,7 +239,7 @@ def l1_loss(
 ) -> Tensor:
     """Absolute differences; the derivative at 0 is 0."""
     reduction = reduction_of(reduction, size_average, reduce)
-    return _L1(*_pair("l1_loss", input, target), reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _L1(*_pair("l1_loss", input, target), reduction=reduction)
 
 
 def smooth_l1_loss(
@@ -255,7 +255,7 @@ def smooth_l1_loss(
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     pair = _pair("smooth_l1_loss", input, target)
-    return _SMOOTH_L1(*pair, beta=float(beta), reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _SMOOTH_L1(*pair, beta=float(beta), reduction=reduction)
 
 
 def huber_loss(
@@ -271,11 +271,11 @@ def huber_loss(
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     pair = _pair("huber_loss", input, target)
     if weight is None:
-        return _HUBER(*pair, delta=float(delta), reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+        return _HUBER(*pair, delta=float(delta), reduction=reduction)
     each: Any = _HUBER(*pair, delta=float(delta), reduction="none") * weight
     if reduction == "none":
-        return each  # type: ignore[no-any-return]  # a tensor
-    return each.sum() if reduction == "sum" else each.sum() / weight.sum()  # type: ignore[attr-defined,no-any-return]  # a method of the tables
+        return each
+    return each.sum() if reduction == "sum" else each.sum() / weight.sum()  # type: ignore[attr-defined]  # a method of the tables
 
 
 def binary_cross_entropy(
@@ -303,7 +303,7 @@ def binary_cross_entropy(
     value = input._value
     if not isinstance(value, Tracer) and not ((value >= 0) & (value <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    return _BCE(input, target, weight, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _BCE(input, target, weight, reduction=reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -329,7 +329,7 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({size_text(target)}) must be the same as input size ({size_text(input)})"
         )
-    return _BCE_LOGITS(input, target, weight, pos_weight, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _BCE_LOGITS(input, target, weight, pos_weight, reduction=reduction)
 
 
 def kl_div(
@@ -359,7 +359,7 @@ def kl_div(
                 "definition.'mean' will be changed to behave the same as 'batchmean' in the next "
                 "major release."
             )
-    return _KL(input, target, reduction=reduction, is_log=bool(log_target))  # type: ignore[no-any-return]  # a tensor
+    return _KL(input, target, reduction=reduction, is_log=bool(log_target))
 
 
 def soft_margin_loss(
@@ -372,7 +372,7 @@ def soft_margin_loss(
     """``log(1 + exp(-target * input))`` for targets 1 and -1."""
     reduction = reduction_of(reduction, size_average, reduce)
     pair = _pair("soft_margin_loss", input, target)
-    return _SOFT_MARGIN(*pair, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _SOFT_MARGIN(*pair, reduction=reduction)
 
 
 def poisson_nll_loss(
@@ -382,7 +382,7 @@ def poisson_nll_loss(
 ) -> Tensor:  # fmt: skip
     """Negative log-likelihood of counts; ``input`` is the mean, or its logarithm."""
     reduction = reduction_of(reduction, size_average, reduce)
-    return _POISSON(  # type: ignore[no-any-return]  # a tensor
+    return _POISSON(
         input, target, log_input=bool(log_input), full=bool(full), eps=float(eps),
         reduction=reduction,
     )  # fmt: skip
@@ -398,7 +398,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """``input`` for targets 1, ``max(0, margin - input)`` for targets -1."""
     reduction = reduction_of(reduction, size_average, reduce)
-    return _HINGE_EMBEDDING(input, target, margin=float(margin), reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _HINGE_EMBEDDING(input, target, margin=float(margin), reduction=reduction)
 
 
 def margin_ranking_loss(
@@ -407,9 +407,7 @@ def margin_ranking_loss(
 ) -> Tensor:  # fmt: skip
     """``max(0, -target * (input1 - input2) + margin)``."""
     reduction = reduction_of(reduction, size_average, reduce)
-    return _MARGIN_RANKING(  # type: ignore[no-any-return]  # a tensor
-        input1, input2, target, margin=float(margin), reduction=reduction
-    )
+    return _MARGIN_RANKING(input1, input2, target, margin=float(margin), reduction=reduction)
 
 
 # classes -----------------------------------------------------------------------------------------
@@ -559,7 +557,7 @@ def nll_loss(
         raise ValueError("Expected 1 or more dimensions (got 0)")
     axis = 0 if len(input.shape) == 1 else 1
     ignored, is_checked = _checked_classes(input, target, weight, axis, ignore_index)
-    return _NLL(  # type: ignore[no-any-return]  # a tensor
+    return _NLL(
         input, target, weight,
         axis=axis, ignored=ignored, reduction=reduction, smoothing=0.0, is_checked=is_checked,
     )  # fmt: skip
@@ -603,12 +601,12 @@ def cross_entropy(
     shape = input.shape
     axis = axis_of(0 if len(shape) == 1 else 1, len(shape))
     if target.shape == shape and target.dtype.kind not in "iu":
-        return _SOFT_CROSS_ENTROPY(  # type: ignore[no-any-return]  # a tensor
+        return _SOFT_CROSS_ENTROPY(
             input, target, weight,
             axis=axis, reduction=reduction, smoothing=float(label_smoothing),
         )  # fmt: skip
     ignored, is_checked = _checked_classes(input, target, weight, axis, ignore_index)
-    return _CROSS_ENTROPY(  # type: ignore[no-any-return]  # a tensor
+    return _CROSS_ENTROPY(
         input, target, weight,
         axis=axis, ignored=ignored, reduction=reduction, smoothing=float(label_smoothing),
         is_checked=is_checked,

@@ -101,7 +101,7 @@ def pairwise_distance(
     if not x1.shape and not x2.shape:
         found = pairwise_distance(x1[None], x2[None], p, eps, keepdim)  # type: ignore[index]  # methods
         return found[0] if keepdim else found  # type: ignore[index]  # likewise
-    return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))  # type: ignore[no-any-return]  # a tensor
+    return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))
 
 
 def _pdist(x: Any, *, p: float) -> Any:
@@ -122,7 +122,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(input.shape)}D")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    return _PDIST(input, p=float(p))  # type: ignore[no-any-return]  # a tensor
+    return _PDIST(input, p=float(p))
 
 
 # margins -----------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def triplet_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    return _TRIPLET(  # type: ignore[no-any-return]  # a tensor
+    return _TRIPLET(
         anchor, positive, negative, margin=float(margin), p=float(p), eps=float(eps),
         swap=bool(swap), reduction=reduction,
     )  # fmt: skip
@@ -191,8 +191,8 @@ def triplet_margin_with_distance_loss(
         far = far.minimum(distance(positive, negative))
     loss: Any = (margin + near - far).clamp(min=0.0)
     if reduction == "none":
-        return loss  # type: ignore[no-any-return]  # a tensor
-    return loss.mean() if reduction == "mean" else loss.sum()  # type: ignore[no-any-return]  # a tensor
+        return loss
+    return loss.mean() if reduction == "mean" else loss.sum()
 
 
 def _cosine(a: Any, b: Any, y: Any, *, margin: float, reduction: str) -> Any:
@@ -226,7 +226,7 @@ def cosine_embedding_loss(
             f"{len(target.shape)}D target tensor expects {len(target.shape) + 1}D input tensors, "
             f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
-    return _COSINE(input1, input2, target, margin=float(margin), reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _COSINE(input1, input2, target, margin=float(margin), reduction=reduction)
 
 
 def _multi_margin(x: Any, y: Any, weight: Any, *, p: int, margin: float, reduction: str) -> Any:
@@ -271,7 +271,7 @@ def multi_margin_loss(
         x, y = x.reshape(1, -1), y.reshape(1)
     out = _MULTI_MARGIN(x, y, weight, p=int(p), margin=float(margin), reduction=reduction)
     alone = reduction == "none" and len(input.shape) == 1
-    return out.reshape(()) if alone else out  # type: ignore[no-any-return]  # a tensor
+    return out.reshape(()) if alone else out
 
 
 def _multilabel_margin(x: Any, y: Any, *, reduction: str) -> Any:
@@ -339,7 +339,7 @@ def multilabel_margin_loss(
         x, y = x.reshape(1, -1), y.reshape(1, -1)
     out = _MULTILABEL_MARGIN(x, y, reduction=reduction)
     alone = reduction == "none" and len(input.shape) == 1
-    return out.reshape(()) if alone else out  # type: ignore[no-any-return]  # a tensor
+    return out.reshape(()) if alone else out
 
 
 def _multilabel_soft(x: Any, y: Any, weight: Any, *, reduction: str) -> Any:
@@ -368,7 +368,7 @@ def multilabel_soft_margin_loss(
       ValueError: there is no such reduction.
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    return _MULTILABEL_SOFT(input, target, weight, reduction=reduction)  # type: ignore[no-any-return]  # a tensor
+    return _MULTILABEL_SOFT(input, target, weight, reduction=reduction)
 
 
 # likelihoods -------------------------------------------------------------------------------------
@@ -422,9 +422,7 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
-    return _GAUSSIAN(  # type: ignore[no-any-return]  # a tensor
-        input, target, spread, full=bool(full), eps=float(eps), reduction=reduction
-    )
+    return _GAUSSIAN(input, target, spread, full=bool(full), eps=float(eps), reduction=reduction)
 
 
 # sequences ---------------------------------------------------------------------------------------
@@ -490,7 +488,7 @@ _CTC = Operation("CtcLoss", _ctc)
 def _vector(lengths: Any) -> Tensor:
     if not isinstance(lengths, Tensor):
         lengths = Tensor.of(np.asarray(lengths))
-    return to_dtype(lengths, _INT64).reshape(-1)  # type: ignore[no-any-return]  # a tensor
+    return to_dtype(lengths, _INT64).reshape(-1)
 
 
 def _rows_of(targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -567,4 +565,4 @@ def ctc_loss(
         scores, labels, lengths, counts, may_skip, zero_infinity=bool(zero_infinity),
         reduction=reduction,
     )  # fmt: skip
-    return out.reshape(()) if alone and reduction == "none" else out  # type: ignore[no-any-return]  # a tensor
+    return out.reshape(()) if alone and reduction == "none" else out

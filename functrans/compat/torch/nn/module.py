@@ -387,7 +387,7 @@ class Module(HookRegistration):
             module = getattr(module, part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]  # checked
+        return module
 
     def _get(self, target: str, table: str, what: str) -> Any:
         path, _, name = target.rpartition(".")
@@ -400,11 +400,11 @@ class Module(HookRegistration):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name."""
-        return self._get(target, "_parameters", "an nn.Parameter")  # type: ignore[no-any-return]  # checked
+        return self._get(target, "_parameters", "an nn.Parameter")
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer of a dotted name."""
-        return self._get(target, "_buffers", "a buffer")  # type: ignore[no-any-return]  # checked
+        return self._get(target, "_buffers", "a buffer")
 
     # state ----------------------------------------------------------------------------------------
 

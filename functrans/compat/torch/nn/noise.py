@@ -58,7 +58,7 @@ def _alpha_dropped(
 ) -> Tensor:
     _check_probability(p)
     if not training or p == 0 or not input.numel():
-        return input  # type: ignore[no-any-return]  # a tensor
+        return input
     if p == 1:
         out = input * 0.0
     else:
@@ -66,7 +66,7 @@ def _alpha_dropped(
         dtype = input.dtype
         kept = drawn(lambda size: uniform(None, size, np.dtype(np.float32)) >= p, shape, dtype)
         out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))  # type: ignore[operator]  # of the tables
-    return input.copy_(out) if inplace else out  # type: ignore[no-any-return]  # a tensor
+    return input.copy_(out) if inplace else out
 
 
 def alpha_dropout(
@@ -122,7 +122,7 @@ def rrelu(
     ones = Tensor.of(np.ones((), dtype))
     factors = slopes.where((whole <= 0).detach(), ones)  # type: ignore[attr-defined]  # of the tables
     out = whole * factors
-    return whole.copy_(out) if inplace else out  # type: ignore[no-any-return]  # a tensor
+    return whole.copy_(out) if inplace else out
 
 
 def rrelu_(
@@ -154,10 +154,10 @@ def gumbel_softmax(
 
     soft: Any = softmax((whole + drawn(draw, shape, dtype)) / tau, dim)
     if not hard:
-        return soft  # type: ignore[no-any-return]  # a tensor
+        return soft
     best = soft.max(dim, keepdim=True)[1]
     flat = Tensor.of(np.zeros(shape, dtype)).scatter_(dim, best, 1.0)  # type: ignore[attr-defined]  # a method
-    return flat - soft.detach() + soft  # type: ignore[no-any-return]  # a tensor
+    return flat - soft.detach() + soft
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -253,7 +253,7 @@ def embedding_bag(
     if mode == "mean":
         shares = (1.0 / np.maximum(sizes, 1)).astype(weight.dtype)[:, None]
         out = out * Tensor.of(shares)
-    return out  # type: ignore[no-any-return]  # a tensor
+    return out
 
 
 def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[Any, np.ndarray, int]:
@@ -291,7 +291,7 @@ def _largest(rows: Any, bag: np.ndarray, count: int, sizes: np.ndarray) -> Tenso
     full = fixed(functools.partial(_places, bag, count), rows)
     picked = _PICK(rows, full, np.broadcast_to(np.arange(rows.shape[1]), full.shape))
     is_full = Tensor.of((sizes > 0).astype(rows.dtype)[:, None])
-    return picked * is_full  # type: ignore[no-any-return]  # a tensor
+    return picked * is_full
 
 
 def _places(bag: np.ndarray, count: int, x: Any) -> Any:

@@ -135,7 +135,7 @@ class _InstanceNorm(_BatchNorm):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        return out.squeeze(0) if is_alone else out  # type: ignore[no-any-return]  # a tensor
+        return out.squeeze(0) if is_alone else out
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -96,7 +96,7 @@ def avg_pool3d(
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means of as many windows as asked for, of ``[n, c, d, h, w]``."""
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 3))  # type: ignore[no-any-return]  # a tensor
+    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 3))
 
 
 # the largest of as many windows as asked for -----------------------------------------------------
@@ -229,7 +229,7 @@ def _unpool(
             f"Found an invalid max index: {int(places.max())} (output volumes are of size "
             f"{'x'.join(map(str, space))})"
         )
-    return _UNPOOL(input, indices, space=space)  # type: ignore[no-any-return]  # a tensor
+    return _UNPOOL(input, indices, space=space)
 
 
 def max_unpool1d(
@@ -296,21 +296,21 @@ def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """Roots of sums of powers of windows of ``[n, c, l]``."""
-    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)  # type: ignore[no-any-return]  # a tensor
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """Roots of sums of powers of windows of ``[n, c, h, w]``."""
-    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)  # type: ignore[no-any-return]  # a tensor
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """Roots of sums of powers of windows of ``[n, c, d, h, w]``."""
-    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)  # type: ignore[no-any-return]  # a tensor
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def _response(x: Any, *, size: int, alpha: float, beta: float, k: float) -> Any:
@@ -340,6 +340,4 @@ def local_response_norm(
         raise ValueError(
             f"Expected 3D or higher dimensionality input (got {len(input.shape)} dimensions)"
         )
-    return _RESPONSE(  # type: ignore[no-any-return]  # a tensor
-        input, size=int(size), alpha=float(alpha), beta=float(beta), k=float(k)
-    )
+    return _RESPONSE(input, size=int(size), alpha=float(alpha), beta=float(beta), k=float(k))

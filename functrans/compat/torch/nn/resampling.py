@@ -197,14 +197,14 @@ def interpolate(
         )
     if mode == "area":
         pools: Sequence[Any] = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
-        return pools[n - 1](input, sizes)  # type: ignore[no-any-return]  # a tensor
+        return pools[n - 1](input, sizes)
     if (mode, n) not in _RESAMPLE:
         raise NotImplementedError(
             "Input Error: Only 3D, 4D and 5D input Tensors supported "
             f"(got {n + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
             f"area | nearest-exact (got {mode})"
         )
-    return _RESAMPLE[mode, n](  # type: ignore[no-any-return]  # a tensor
+    return _RESAMPLE[mode, n](
         input, mode=mode, sizes=sizes, scales=scales, corners=bool(align_corners),
         antialias=bool(antialias),
     )  # fmt: skip
@@ -284,7 +284,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         lines.append(line if align_corners else line * (extent - 1) / extent)
     full = np.meshgrid(*lines[::-1], indexing="ij")[::-1]
     base = np.stack([*full, np.ones(space)], -1).reshape(-1, n + 1).astype(theta.dtype)
-    return _AFFINE(theta, base, space=space)  # type: ignore[no-any-return]  # a tensor
+    return _AFFINE(theta, base, space=space)
 
 
 def _affine(theta: Any, base: Any, *, space: tuple[int, ...]) -> Any:
@@ -443,9 +443,7 @@ def grid_sample(
         )
     if mode == "bicubic" and n == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    return _SAMPLE[n](  # type: ignore[no-any-return]  # a tensor
-        input, grid, mode=mode, padding=padding_mode, corners=bool(align_corners)
-    )
+    return _SAMPLE[n](input, grid, mode=mode, padding=padding_mode, corners=bool(align_corners))
 
 
 # channels and windows ----------------------------------------------------------------------------
@@ -476,7 +474,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     k = len(lead)
     order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return _SHUFFLE(  # type: ignore[no-any-return]  # a tensor
+    return _SHUFFLE(
         input, shape=(*lead, c // (r * r), r, r, h, w), order=order,
         to=(*lead, c // (r * r), h * r, w * r),
     )  # fmt: skip
@@ -498,7 +496,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     k = len(lead)
     order = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return _UNSHUFFLE(  # type: ignore[no-any-return]  # a tensor
+    return _UNSHUFFLE(
         input, shape=(*lead, c, h // r, r, w // r, r), order=order,
         to=(*lead, c * r * r, h // r, w // r),
     )  # fmt: skip
@@ -516,7 +514,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
     order = (0, 2, 1, *range(3, 3 + len(space)))
-    return _CHANNELS(  # type: ignore[no-any-return]  # a tensor
+    return _CHANNELS(
         input, shape=(n, groups, c // groups, *space), order=order, to=tuple(input.shape)
     )
 
@@ -581,7 +579,7 @@ def unfold(
     check_tensor("unfold", "input", 1, input)
     if len(input.shape) == 3:
         whole: Any = input
-        return unfold(whole.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)  # type: ignore[attr-defined,no-any-return]  # a method
+        return unfold(whole.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)  # type: ignore[attr-defined]  # a method
     window, dilation = per_axis(kernel_size, 2), per_axis(dilation, 2)
     padding, stride = per_axis(padding, 2), per_axis(stride, 2)
     counts = _window_counts(input.shape[2:], window, dilation, padding, stride)
@@ -591,7 +589,7 @@ def unfold(
             f"dilation={dilation}, padding={padding}, stride={stride}, calculated shape of the "
             f"array of sliding blocks as {counts}, but its components must be at least one."
         )
-    return _UNFOLD(  # type: ignore[no-any-return]  # a tensor
+    return _UNFOLD(
         input, window=window, dilation=dilation, padding=padding, stride=stride, counts=counts
     )
 
@@ -613,7 +611,7 @@ def fold(
     if len(input.shape) == 2:
         whole: Any = input
         one = fold(whole.unsqueeze(0), output_size, kernel_size, dilation, padding, stride)
-        return one.squeeze(0)  # type: ignore[attr-defined,no-any-return]  # a method
+        return one.squeeze(0)  # type: ignore[attr-defined]  # a method
     size, window, dilation = (per_axis(v, 2) for v in (output_size, kernel_size, dilation))
     padding, stride = per_axis(padding, 2), per_axis(stride, 2)
     counts = _window_counts(size, window, dilation, padding, stride)
@@ -629,7 +627,7 @@ def fold(
             f"the calculated number of sliding blocks {counts[0]} * {counts[1]} = "
             f"{math.prod(counts)}, but got input.size(2)={input.shape[2]}."
         )
-    return _FOLD(  # type: ignore[no-any-return]  # a tensor
+    return _FOLD(
         input, size=size, window=window, dilation=dilation, padding=padding, stride=stride,
         counts=counts,
     )  # fmt: skip

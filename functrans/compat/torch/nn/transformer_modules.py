@@ -33,7 +33,7 @@ __all__ = [
 def _activation(given: Any) -> Callable[..., Any]:
     """A function, or the one of a name."""
     if not isinstance(given, str):
-        return given  # type: ignore[no-any-return]  # a function
+        return given
     if given == "relu":
         return functional.relu
     if given == "gelu":
@@ -104,9 +104,9 @@ class TransformerEncoderLayer(_TransformerLayer):
         masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), *masks)
-            return x + self._ff_block(self.norm2(x))  # type: ignore[no-any-return]  # a tensor
+            return x + self._ff_block(self.norm2(x))
         x = self.norm1(x + self._sa_block(x, *masks))
-        return self.norm2(x + self._ff_block(x))  # type: ignore[no-any-return]  # a tensor
+        return self.norm2(x + self._ff_block(x))
 
     def _sa_block(self, x: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
         return self.dropout1(_attended(self.self_attn, x, x, mask, padding, is_causal))
@@ -137,11 +137,11 @@ class TransformerDecoderLayer(_TransformerLayer):
             y = self.norm1(x)
             x = x + self.dropout1(_attended(self.self_attn, y, y, *own))
             x = x + self.dropout2(_attended(self.multihead_attn, self.norm2(x), memory, *other))
-            return x + self._ff_block(self.norm3(x))  # type: ignore[no-any-return]  # a tensor
+            return x + self._ff_block(self.norm3(x))
         x = self.norm1(x + self.dropout1(_attended(self.self_attn, x, x, *own)))
         attended = _attended(self.multihead_attn, x, memory, *other)
         x = self.norm2(x + self.dropout2(attended))
-        return self.norm3(x + self._ff_block(x))  # type: ignore[no-any-return]  # a tensor
+        return self.norm3(x + self._ff_block(x))
 
     def _ff_block(self, x: Any) -> Any:
         return self.dropout3(self._network(x))
@@ -212,7 +212,7 @@ class TransformerEncoder(Module):
         causal = _is_causal(mask, is_causal)
         for layer in self.layers:
             x = layer(x, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+        return x if self.norm is None else self.norm(x)
 
 
 class TransformerDecoder(Module):
@@ -246,7 +246,7 @@ class TransformerDecoder(Module):
                 memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
                 memory_is_causal=memory_is_causal,
             )  # fmt: skip
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+        return x if self.norm is None else self.norm(x)
 
 
 class Transformer(Module):
@@ -330,7 +330,7 @@ class Transformer(Module):
         memory = self.encoder(
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
-        return self.decoder(  # type: ignore[no-any-return]  # a tensor
+        return self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,

@@ -196,7 +196,7 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     def _parameters(self) -> list[Any]:
-        return self.param_groups[0]["params"]  # type: ignore[no-any-return]  # a list
+        return self.param_groups[0]["params"]
 
     def _gradient(self) -> Any:
         parts = [
