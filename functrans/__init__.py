@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from functrans.jitted.jit import disable_jit as disable_jit
     from functrans.jitted.jit import jit as jit
     from functrans.plain.explain import explain_names as explain_names
+    from functrans.pytrees import FLOAT0 as float0  # noqa: F401, N811  # JAX's name
     from functrans.solvers.custom_root import custom_root as custom_root
     from functrans.solvers.external import external as external
     from functrans.solvers.implicit import fixed_point as fixed_point
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     from functrans.transforms.reverse import value_and_grad as value_and_grad
     from functrans.transforms.reverse import vjp as vjp
     from functrans.transforms.vectorize import vmap as vmap
-    from functrans.tree import FLOAT0 as float0  # noqa: F401, N811  # JAX's name
 
 _PLACES = _places_in(__file__)
 __all__ = sorted([*_PLACES, "__version__"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import canonical, leaf_description
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.ownership import own_array

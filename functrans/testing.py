@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.calling import traced_form

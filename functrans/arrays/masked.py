@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
 from functrans.core.source import here
 from functrans.errors import ConcretizationError, ShapeError

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd import api, random
 from functrans.autograd.function import Function, SavedTensor
 from functrans.autograd.modes import enable_grad, modes, no_grad

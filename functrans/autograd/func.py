@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.anomaly import watching
 from functrans.autograd.func_batches import vmap as vmap
 from functrans.autograd.func_modules import functional_call as functional_call

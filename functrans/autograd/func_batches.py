@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import check_chunk, check_randomness, transformed
 from functrans.autograd.random import BatchLevel

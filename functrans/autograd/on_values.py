@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.anomaly import unwatched, watching
 from functrans.autograd.hooks import refuse_hooks, registered
 from functrans.autograd.modes import RECORDING, entered, modes

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p
 from functrans.core.arguments import canonical, leaf_description, result_leaf

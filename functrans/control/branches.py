@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.bodies import (
     Body,
     cast_results,

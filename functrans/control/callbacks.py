@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp

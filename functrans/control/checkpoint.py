@@ -18,7 +18,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.binomial import Binomial, binomial
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.calls import (

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.dispatch import Tracer
 from functrans.core.source import here
 from functrans.core.transformed import Wrapper

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Zero
 from functrans.core.dispatch import Tracer, aval_of, bind, innermost_staging, shape_of

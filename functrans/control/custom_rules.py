@@ -19,7 +19,7 @@ from typing import Any, Concatenate, Generic, Self, overload
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.bodies import check_structure
 from functrans.control.call_records import Call, JvpCall, Pullback, VjpCall
 from functrans.control.closures import Template, make_template

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.binomial import Binomial
 from functrans.control.bodies import (
     Body,

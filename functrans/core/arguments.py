@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray, aval_of_plain, is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, escaped, standing
 from functrans.core.source import here
@@ -188,6 +188,8 @@ def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
     if aval_of_plain(value) is not None:
         return np.asarray(value) if isinstance(value, np.ndarray) else value
     hint = remedy or _AS_ARGUMENT
+    if cls.__module__ not in ("builtins", "numpy"):
+        hint += f"; or {tree.HOW_TO_REGISTER}"
     if hasattr(value, "__array__"):
         hint = "convert it with np.asarray(x) first"
     raise UnsupportedOperationError(

@@ -35,7 +35,7 @@ from functrans.errors import (
     NestingError,
     UnsupportedOperationError,
 )
-from functrans.tree import LEAF_TYPES
+from functrans.pytrees import LEAF_TYPES
 
 
 class Trace:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray, dtype_name
 
 

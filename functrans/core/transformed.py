@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import take_over
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])

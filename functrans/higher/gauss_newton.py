@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import check_same_structure, leaf_description, name_of, part_of
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of

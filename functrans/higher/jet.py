@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.branches import cond_lanes_p, cond_p
 from functrans.control.checkpoint import checkpoint_p
 from functrans.control.loops import Shape, fixpoint, scan_p, scan_shape

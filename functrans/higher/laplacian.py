@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import (
     argument_paths,
     canonical,

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.native import as_compiled

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 
 
 @dataclass(frozen=True, slots=True, eq=False)

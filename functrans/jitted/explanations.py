@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.compiler.compiled import Compiled, predicted_compile_s
 from functrans.compiler.engine import is_available
 from functrans.compiler.inspect import host_calls

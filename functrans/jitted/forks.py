@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.branches import cond
 from functrans.control.callbacks import io_callback, pure_callback
 from functrans.control.custom_rules import stop_gradient

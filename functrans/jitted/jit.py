@@ -23,7 +23,7 @@ from typing import Any, Concatenate, Generic, Self, overload
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.compiler.compiled import native_error
 from functrans.control.native import call_program, run
 from functrans.core.arguments import check_callable, result_leaf, take_over

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.compiler.compiled import Compiled
 from functrans.compiler.inspect import Plan, assembly_text, llvm_text, plan
 from functrans.control.native import as_compiled, call_program, compile_now

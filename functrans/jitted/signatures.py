@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import canonical, name_of
 from functrans.core.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.core.calling import call_traced
@@ -165,7 +165,8 @@ class Signature:
                 raise UnsupportedOperationError(
                     f"{describe()} is of type {type(leaf).__qualname__}, not an array of numbers; "
                     "make the argument static (static_argnums, static_argnames) if the program "
-                    "depends on its value, or convert it with np.asarray(x)"
+                    "depends on its value, convert it with np.asarray(x), or "
+                    f"{tree.HOW_TO_REGISTER}"
                 )
             values.append(canonical(leaf, describe))
         return values

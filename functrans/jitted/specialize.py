@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.compiler.compiled import Compiled
 from functrans.control.native import call_program, runs_of
 from functrans.core.dispatch import Tracer

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.compiler.compiled import Compiled
 from functrans.control.inline import inline_calls
 from functrans.control.native import Runs, jit_p, runs_of

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import name_of
 from functrans.core.state import open_traces
 from functrans.passes.staging import StagingTrace

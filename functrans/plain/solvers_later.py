@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.bodies import stage_body
 from functrans.control.callbacks import pure_callback
 from functrans.core.dispatch import aval_of

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.bodies import Body, check_structure, flatten_operands, stage_body
 from functrans.control.call_records import JvpCall, only_traces_of
 from functrans.control.closures import Template, make_template

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.callbacks import pure_callback, run_lanes
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.call_records import JvpCall, only_traces_of
 from functrans.control.callbacks import pure_callback
 from functrans.control.closures import Template, make_template

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.arrays.sparse import SparseArray, as_sparse, is_sparse
 from functrans.control.bodies import flatten_operands
 from functrans.control.scanning import fori_loop, while_loop

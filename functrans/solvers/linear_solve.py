@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.bodies import (
     Body,
     check_structure,

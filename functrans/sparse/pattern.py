@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import (
     canonical,
     check_argnums,

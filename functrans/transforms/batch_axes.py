@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import leaf_type
 from functrans.core.dispatch import shape_of
 from functrans.core.source import here

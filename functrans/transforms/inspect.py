@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import canonical, name_of, named, result_leaf
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of

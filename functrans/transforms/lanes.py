@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.arrays.indexing import index_value
 from functrans.core.dispatch import shape_of
 from functrans.core.jaxpr import Jaxpr

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import name_of, part_of
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, shape_of

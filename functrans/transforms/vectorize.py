@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import canonical, name_of, named, result_leaf
 from functrans.core.avals import ShapedArray
 from functrans.core.calling import traced_form

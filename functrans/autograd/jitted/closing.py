@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.hooks import refuse_hooks
 from functrans.autograd.jitted.held import MISSING, SCALARS, State
 from functrans.autograd.jitted.session import Entry, Session

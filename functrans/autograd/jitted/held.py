@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.tensors import Tensor
 from functrans.core.calling import is_own
 from functrans.errors import UnsupportedOperationError

@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.jitted.closing import Counts, closed
 from functrans.autograd.jitted.held import Part, State, check_declared
 from functrans.autograd.jitted.session import Meets, Session

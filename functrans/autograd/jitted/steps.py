@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.autograd.jitted.held import Part
 from functrans.autograd.modes import modes
 from functrans.autograd.overlaps import check_memory

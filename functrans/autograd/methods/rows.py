@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes

@@ -21,7 +21,7 @@ import numpy as np
 import functrans.numpy as fnp
 import functrans.scipy.linalg
 import functrans.scipy.sparse.linalg as own_linalg
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.control.custom_rules import stop_gradient
 from functrans.control.native import jit_p

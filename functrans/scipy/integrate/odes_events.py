@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import name_of
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of

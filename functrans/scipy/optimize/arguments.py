@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.core.arguments import check_callable, further_arguments
 from functrans.core.dispatch import Tracer
 from functrans.flatten_util import ravel_pytree

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.closures import make_template
 from functrans.core.arguments import further_arguments, name_of
 from functrans.core.caching import Recent

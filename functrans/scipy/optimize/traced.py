@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from functrans import tree
+from functrans import pytrees as tree
 from functrans.control.scanning import while_loop
 from functrans.core.arguments import further_arguments, name_of
 from functrans.core.avals import is_differentiable_dtype
