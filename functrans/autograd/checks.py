@@ -105,7 +105,7 @@ def _fresh(inputs: Sequence[Any], values: dict[int, Any], recorded: bool = True)
             continue
         leaf = Tensor.of(np.array(values.get(i, x._value), order="K"))
         if recorded and x._node is not None:
-            leaf.requires_grad_()  # type: ignore[attr-defined]  # of the tables
+            leaf.requires_grad_()
         result.append(leaf)
     return result
 

@@ -130,7 +130,7 @@ class Factories:
         if modes.inference:
             result._inference = True
         if requires_grad:
-            result.requires_grad_()  # type: ignore[attr-defined]  # a method of the tables
+            result.requires_grad_()
         return result
 
     def drawn(
@@ -143,7 +143,7 @@ class Factories:
         """A tensor of random numbers; see ``rows.drawn``."""
         result = drawn(draw, shape, np.dtype(dtype))
         result._follows = self.follows_torch
-        return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]  # a method
+        return result.requires_grad_() if requires_grad else result
 
     # data
 
@@ -156,14 +156,14 @@ class Factories:
           UnsupportedOperationError: the data belong to a transform of a function of arrays.
         """
         if modes.session is not None and isinstance(data, np.ndarray):  # read anew in each call
-            copied: Any = self.from_numpy(data).clone()  # type: ignore[attr-defined]  # a method
+            copied: Any = self.from_numpy(data).clone()
             copied = copied if dtype is None else copied.to(np.dtype(dtype))
             return copied.requires_grad_() if requires_grad else copied
         if isinstance(data, Tracer) and not isinstance(data, Tensor):
             lifted = self._traced(data)
             if lifted is not None:
                 kind = dtype if dtype is not None else lifted.dtype
-                result = lifted.to(np.dtype(kind))  # type: ignore[attr-defined]  # a method
+                result = lifted.to(np.dtype(kind))
                 return result.requires_grad_() if requires_grad else result
             raise UnsupportedOperationError(
                 f"tensor(): {data._describe()}{here()} cannot become a tensor: its derivative "
@@ -188,7 +188,7 @@ class Factories:
     def as_tensor(self, data: Any, dtype: Any = None, **_: Any) -> Tensor:
         """Data as a tensor: without a copy for tensors and arrays of the dtype."""
         if isinstance(data, Tensor):
-            return data if dtype is None else data.to(np.dtype(dtype))  # type: ignore[attr-defined]  # a method
+            return data if dtype is None else data.to(np.dtype(dtype))
         if isinstance(data, np.ndarray) and (dtype is None or data.dtype == dtype):
             return self.from_numpy(data)
         return self.tensor(data, dtype=dtype)
@@ -204,7 +204,7 @@ class Factories:
     ) -> Tensor:
         """Data as a tensor; with ``copy`` in memory of its own."""
         result = self.tensor(obj, dtype=dtype) if copy else self.as_tensor(obj, dtype)
-        return result.requires_grad_() if requires_grad else result  # type: ignore[attr-defined]  # a method
+        return result.requires_grad_() if requires_grad else result
 
     def from_numpy(self, ndarray: np.ndarray) -> Tensor:
         """A tensor on the memory of an array.

@@ -13,7 +13,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Mapping, Set
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -178,7 +178,13 @@ class View:
         )
 
 
-class Tensor(Tracer):
+if TYPE_CHECKING:
+    from functrans.autograd.tensor_methods import TensorMethods
+else:
+    TensorMethods = Tracer  # the methods of the tables are installed
+
+
+class Tensor(TensorMethods):
     """An array that remembers how it was computed.
 
     Made by :func:`functrans.autograd.tensor`, :func:`functrans.autograd.from_numpy` and operations

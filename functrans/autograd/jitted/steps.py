@@ -255,6 +255,6 @@ class Step:
                     value = Tensor.of(plain(value))
                     value._inference = modes.inference
                 if result.kind == "leaf":
-                    value.requires_grad_()  # type: ignore[attr-defined]  # a method
+                    value.requires_grad_()
                 results.append(value)
         return results

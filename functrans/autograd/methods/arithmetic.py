@@ -105,7 +105,7 @@ def binary(
       refuses: kinds of dtypes that torch refuses.
     """
 
-    def operation(input: Any, other: Any) -> Any:  # torch's name
+    def operation(input: Any, other: Any) -> Tensor:  # torch's name
         if type(other) is not Tensor and type(other) is not float:
             first = input if isinstance(input, Tensor) else other
             check_tensor(name, first)
@@ -127,21 +127,21 @@ def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict
     """The operator, its reflection and its in-place form."""
     written = f"{label.lower()}_"
 
-    def forward(self: Tensor, other: Any) -> Any:
+    def forward(self: Tensor, other: Any) -> Tensor:
         if type(other) is not Tensor and type(other) is not float:
             other = other_operand(self, other)
             if other is NotImplemented:
                 return NotImplemented
         return apply(primitive, self, other, true)
 
-    def reflected(self: Tensor, other: Any) -> Any:
+    def reflected(self: Tensor, other: Any) -> Tensor:
         other = other_operand(self, other)
         if other is NotImplemented:
             return NotImplemented
         made = apply(primitive, other, self, true)
         return named(made, "Mul") if label == "Div" and not isinstance(other, Tensor) else made
 
-    def in_place(self: Tensor, other: Any) -> Any:
+    def in_place(self: Tensor, other: Any) -> Tensor:
         other = other_operand(self, other)
         if other is NotImplemented:
             return NotImplemented
@@ -177,7 +177,7 @@ def _operators() -> dict[str, Any]:
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Tensor:
         other = other_operand(self, other)
         return NotImplemented if other is NotImplemented else function(self, other)
 
@@ -185,7 +185,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Tensor:
         other = other_operand(self, other)
         if other is NotImplemented:
             return NotImplemented
@@ -212,7 +212,7 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     return _with_alpha("add", "Add", ew.add_p, input, other, alpha)
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:  # torch's name
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     """``input - alpha * other``.
 
     Raises:
@@ -334,7 +334,7 @@ def _refuse_zero(x: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
-def floor_divide(input: Any, other: Any, label: str = "FloorDivide") -> Any:  # torch's name
+def floor_divide(input: Any, other: Any, label: str = "FloorDivide") -> Tensor:  # torch's name
     """The largest integer below the quotient.
 
     Raises:
@@ -364,7 +364,7 @@ remainder = _remainder("remainder", "Remainder", te.torch_remainder_p, "divisor"
 fmod = _remainder("fmod", "Fmod", ew.fmod_p, "dividend")
 
 
-def power(input: Any, exponent: Any) -> Any:  # torch's name
+def power(input: Any, exponent: Any) -> Tensor:  # torch's name
     """``input ** exponent``; one of them may be a number.
 
     Raises:
@@ -393,7 +393,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     return cast(ew.where(y < 0, inverse, ew.power(x, ew.maximum(y, 0))), dtype_of(x))
 
 
-def float_power(input: Any, exponent: Any) -> Any:  # torch's name
+def float_power(input: Any, exponent: Any) -> Tensor:  # torch's name
     """``input ** exponent`` in float64 or complex128."""
     is_complex = result_dtype(input, exponent).kind == "c"
     dtype = np.dtype(np.complex128 if is_complex else np.float64)

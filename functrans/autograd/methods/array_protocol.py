@@ -65,7 +65,7 @@ def dlpack(self: Tensor, **options: Any) -> Any:
     """
     if isinstance(self._value, Tracer):
         return refuse_dlpack(self, **options)
-    if self.requires_grad:  # type: ignore[attr-defined]  # a property
+    if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     return plain(self, "__dlpack__").__dlpack__(**options)
 

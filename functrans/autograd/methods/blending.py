@@ -161,7 +161,7 @@ def where(
     return named(elementwise(ew.where_p, mask, a, b), "Where")
 
 
-def where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor where the condition holds, else ``other``."""
     return where(condition, self, other)
 

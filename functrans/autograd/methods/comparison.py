@@ -28,7 +28,7 @@ from functrans.primitives import elementwise as ew
 
 
 def _comparison(name: str, primitive: Any) -> Callable[..., Any]:
-    def operation(input: Tensor, other: Any) -> Any:  # torch's name
+    def operation(input: Tensor, other: Any) -> Tensor:  # torch's name
         other = other_operand(input, other)
         if other is NotImplemented:
             return NotImplemented
@@ -38,18 +38,18 @@ def _comparison(name: str, primitive: Any) -> Callable[..., Any]:
 
 
 def _logical(name: str, primitive: Any) -> Callable[..., Any]:
-    def operation(input: Tensor, other: Tensor) -> Any:  # torch's name
+    def operation(input: Tensor, other: Tensor) -> Tensor:  # torch's name
         return elementwise(primitive, *(apply(ew.not_equal_p, x, 0) for x in (input, other)))
 
     return documented(operation, name, f"``{name}`` of two tensors; numbers other than 0 are true.")
 
 
-def logical_not(input: Tensor) -> Any:  # torch's name
+def logical_not(input: Tensor) -> Tensor:  # torch's name
     """Whether each element is 0."""
     return apply(ew.equal_p, input, 0)
 
 
-def bitwise_not(input: Tensor) -> Any:  # torch's name
+def bitwise_not(input: Tensor) -> Tensor:  # torch's name
     """Each bit inverted.
 
     Raises:
@@ -63,7 +63,7 @@ def bitwise_not(input: Tensor) -> Any:  # torch's name
 
 
 def _test(name: str, function: Callable[[Tensor], Any]) -> Row:
-    def operation(input: Tensor) -> Any:  # torch's name
+    def operation(input: Tensor) -> Tensor:  # torch's name
         return function(input)
 
     return Row(name, documented(operation, name, f"``{name}`` of each element."))

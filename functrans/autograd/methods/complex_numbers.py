@@ -200,11 +200,11 @@ ROWS: tuple[Row, ...] = (
 
 
 def _set_real(self: Tensor, value: Any) -> None:
-    real(self)[...] = value  # type: ignore[index]  # a method
+    real(self)[...] = value
 
 
 def _set_imag(self: Tensor, value: Any) -> None:
-    imag(self)[...] = value  # type: ignore[index]  # a method
+    imag(self)[...] = value
 
 
 METHODS: dict[str, Any] = {

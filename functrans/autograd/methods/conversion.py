@@ -6,7 +6,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -88,21 +88,21 @@ def bfloat16_dtype() -> np.dtype:
 
 
 def _to(dtype: Any) -> Callable[..., Any]:
-    def method(self: Tensor, memory_format: Any = None) -> Any:
-        return self.to(dtype)  # type: ignore[attr-defined]  # a method
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        return self.to(dtype)
 
     method.__doc__ = f"The tensor as {np.dtype(dtype).name}; itself if it is."
     return method
 
 
-def bfloat16(self: Tensor, memory_format: Any = None) -> Any:
+def bfloat16(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor as bfloat16."""
-    return self.to(bfloat16_dtype())  # type: ignore[attr-defined]  # a method
+    return self.to(bfloat16_dtype())
 
 
-def type_as(self: Tensor, other: Tensor) -> Any:
+def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of another one."""
-    return self.to(other.dtype)  # type: ignore[attr-defined]  # a method
+    return self.to(other.dtype)
 
 
 def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -134,7 +134,7 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         raise ValueError(f"invalid type: {dtype.__name__!r}")
     elif not isinstance(dtype, (type, np.dtype)):
         raise TypeError("dtype must be a type, str, or dtype object")
-    return self.to(dtype)  # type: ignore[attr-defined]  # a method
+    return self.to(dtype)
 
 
 # tensors like it ---------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     if not axes:
         return self
     made = sum_of(self, axes, True)
-    return made.reshape(shape) if lead else made  # type: ignore[attr-defined]  # a method
+    return made.reshape(shape) if lead else made
 
 
 def is_nonzero(self: Tensor) -> bool:
@@ -230,17 +230,17 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's n
     Raises:
       RuntimeError: the tensor requires a gradient.
     """
-    if self.requires_grad:  # type: ignore[attr-defined]  # a property
+    if self.requires_grad:
         raise RuntimeError("Can't call apply_() on Variable that requires grad.")
     new = np.array([callable(v) for v in plain(self).reshape(-1).tolist()], self.dtype)
-    return self.copy_(constant(new.reshape(self.shape)))  # type: ignore[attr-defined]  # a method
+    return self.copy_(constant(new.reshape(self.shape)))
 
 
 def _contains(self: Tensor, element: Any) -> bool:
     return bool(np.any(plain(self) == plain(element)))
 
 
-def _unavailable(self: Tensor, *_: Any, **__: Any) -> Any:
+def _unavailable(self: Tensor, *_: object, **__: object) -> NoReturn:
     """Refused: there is no GPU."""
     raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
 

@@ -84,7 +84,7 @@ def zero_(self: Tensor) -> Tensor:
 
 def fill(self: Tensor, value: Any) -> Tensor:
     """One number in place of all elements."""
-    return fill_(self.clone(), value)  # type: ignore[attr-defined]  # a method
+    return fill_(self.clone(), value)
 
 
 class _Sample:

@@ -431,9 +431,9 @@ def take_along_dim(
     """Elements of each line along an axis; index and tensor broadcast along the others."""
     if dim is None:
         return gather(
-            input.reshape(-1),  # type: ignore[attr-defined]  # a method
+            input.reshape(-1),
             0,
-            indices.reshape(-1),  # type: ignore[attr-defined]  # a method
+            indices.reshape(-1),
         )
     axis = axis_of(dim, len(input.shape))
     at = _index_array("take_along_dim", indices)

@@ -246,7 +246,7 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> Any:
     """The solution of a triangular system, and the matrix."""
-    matrix = A.mT if transpose else A  # type: ignore[attr-defined]  # a property
+    matrix = A.mT if transpose else A
     made = solve_triangular(matrix, b, upper=upper != transpose, unitriangular=unitriangular)
     return made, A
 
@@ -596,7 +596,7 @@ def linalg_diagonal(
     A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1
 ) -> Tensor:  # torch's name
     """The diagonal of matrices."""
-    return A.diagonal(offset, dim1, dim2)  # type: ignore[attr-defined]  # a method
+    return A.diagonal(offset, dim1, dim2)
 
 
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:  # torch's name

@@ -86,7 +86,7 @@ def _check_factors(a: Tensor, b: Tensor) -> None:
 _LABELS = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm", (1, 2): "SqueezeBackward4"}
 
 
-def matmul(input: Tensor, other: Any) -> Any:  # torch's name
+def matmul(input: Tensor, other: Any) -> Tensor:  # torch's name
     """Matrix product, as ``np.matmul``.
 
     Raises:
@@ -108,14 +108,14 @@ def matmul(input: Tensor, other: Any) -> Any:  # torch's name
     return named(dot_primitives.matmul(input, other), label)
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
+def _matmul_operator(self: Tensor, other: Any) -> Tensor:
     if is_sparse(other):
         return composite("Mm", lambda x: sparse_matmul(x, other), self)
     other = as_tensor(other, self)
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
-def _rmatmul_operator(self: Tensor, other: Any) -> Any:
+def _rmatmul_operator(self: Tensor, other: Any) -> Tensor:
     if is_sparse(other):
         return composite("Mm", lambda x: sparse_matmul(other, x), self)
     other = as_tensor(other, self)
@@ -320,7 +320,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Products of vectors along an axis; the first is conjugated."""
     if not x.shape and not y.shape:
         axis_of(dim, 0)
-        return vecdot(x[None], y[None], dim=0)  # type: ignore[index]  # a method
+        return vecdot(x[None], y[None], dim=0)
     return composite("SumBackward1", lambda a, b: dot_primitives.vecdot(a, b, dim), x, y)
 
 

@@ -222,7 +222,7 @@ def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]
         keepdim: bool = False,
         *,
         correction: float | None = None,
-    ) -> Any:
+    ) -> Tensor:
         dim, less = _arguments(dim, unbiased, correction)
         _check_floating(name, self)
         axes = axes_of(self, dim)
@@ -246,7 +246,7 @@ def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]
             middle = _quotient(structural.reduce_sum(x, axes), count)
             return structural.reshape(spread(x, axes), shape), structural.reshape(middle, shape)
 
-        return several(label, both, self)
+        return several(label, both, self)  # type: ignore[return-value]  # of the two with_mean
 
     return documented(operation, name, text)
 

@@ -134,7 +134,7 @@ def _reinterpreted(self: Tensor, dtype: np.dtype) -> Tensor:
         raise RuntimeError(
             f"self.dim() cannot be 0 to view {own.dtype} as {dtype} (different element sizes)"
         )
-    result = self.detach()  # type: ignore[attr-defined]  # a method
+    result = self.detach()
     result._value = self._memory().view(dtype)
     return result
 
@@ -335,7 +335,7 @@ def matrix_transposed(self: Tensor) -> Tensor:
 def adjoint(self: Tensor) -> Tensor:
     """The conjugate of the transposed matrix."""
     turned = matrix_transposed(self)
-    return turned.conj() if self.dtype.kind == "c" else turned  # type: ignore[attr-defined]  # a method
+    return turned.conj() if self.dtype.kind == "c" else turned
 
 
 def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:

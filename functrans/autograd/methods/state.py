@@ -11,7 +11,7 @@ import copy
 import operator
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import LeafNode, leaf_like
+from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of, with_own_only
 from functrans.autograd.sizes import Size
@@ -86,7 +86,7 @@ def is_leaf(self: Tensor) -> bool:
     return node is None or node.primitive is None
 
 
-def _get_grad_fn(self: Tensor) -> Any:
+def _get_grad_fn(self: Tensor) -> GraphNode | None:
     """The node that made it; ``None`` for leaves."""
     node = node_of(self)
     return None if node is None or node.primitive is None else edge_of(node)[0]
@@ -97,7 +97,7 @@ def _get_output_nr(self: Tensor) -> int:
     return edge_of(node_of(self))[1]
 
 
-def _get_grad(self: Tensor) -> Any:
+def _get_grad(self: Tensor) -> Tensor | None:
     """The accumulated gradient, or ``None``."""
     if modes.session is not None:
         modes.session.touch(self)
@@ -387,10 +387,10 @@ def _len(self: Tensor) -> int:
     return self.shape[0]
 
 
-def _iter(self: Tensor) -> Any:
+def _iter(self: Tensor) -> Iterator[Tensor]:
     if not self.shape:
         raise TypeError("iteration over a 0-d tensor")
-    return iter([self[i] for i in range(self.shape[0])])  # type: ignore[index]  # a method of the tables
+    return iter([self[i] for i in range(self.shape[0])])
 
 
 def _format(self: Tensor, spec: str) -> str:

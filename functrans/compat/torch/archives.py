@@ -108,7 +108,7 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
 
     def _parameter(self, x: Tensor) -> Any:
         data = Tensor.of(x._memory())
-        args: Any = (data, bool(x.requires_grad), OrderedDict())  # type: ignore[attr-defined]  # a property
+        args: Any = (data, bool(x.requires_grad), OrderedDict())
         state = _attributes(x)
         if state:
             return _Name("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
@@ -130,7 +130,7 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
             offset // size,
             value.shape,
             tuple([stride // size for stride in strides]),
-            bool(x.requires_grad),  # type: ignore[attr-defined]  # a property
+            bool(x.requires_grad),
             OrderedDict(),
         )
         make = _Name("torch._utils", "_rebuild_tensor_v2")
@@ -181,7 +181,7 @@ def tensor_of(
     part = memory_part(memory, tuple(size), memory.dtype, operator.index(offset) * width, steps)
     result = Tensor.of(part)
     result._follows = True
-    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined]  # a method
+    return result.requires_grad_(requires_grad)
 
 
 def tensor_of_bytes(
@@ -194,7 +194,7 @@ def tensor_of_bytes(
     part = memory_part(memory, tuple(size), dtype, operator.index(offset) * width, steps)
     result = Tensor.of(part)
     result._follows = True
-    return result.requires_grad_(requires_grad)  # type: ignore[attr-defined]  # a method
+    return result.requires_grad_(requires_grad)
 
 
 def parameter_of(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Any:

@@ -341,7 +341,7 @@ def is_nonzero(input: Tensor) -> bool:
     Raises:
       RuntimeError: there are more or none.
     """
-    return input.is_nonzero()  # type: ignore[attr-defined]  # a method
+    return input.is_nonzero()
 
 
 def is_storage(obj: Any) -> bool:

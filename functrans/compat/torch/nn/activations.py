@@ -355,7 +355,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                 f"{n} and channel size = {channels}."
             )
-        weight = weight.reshape((n,) + (1,) * (len(input.shape) - 2))  # type: ignore[attr-defined]  # a method of the tables
+        weight = weight.reshape((n,) + (1,) * (len(input.shape) - 2))
     return _PRELU(input, weight)
 
 
@@ -411,7 +411,7 @@ def softmin(
 ) -> Tensor:
     """``softmax(-input)``."""
     check_tensor("softmax", "input", 1, input)
-    return reductions.softmax(-input, dim, dtype)  # type: ignore[operator]  # a method
+    return reductions.softmax(-input, dim, dtype)
 
 
 def log_softmax(

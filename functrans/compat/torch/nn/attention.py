@@ -141,7 +141,7 @@ def additive_mask(mask: Any, dtype: Any, name: str) -> Any:
         if mask.dtype.kind not in "fV":
             raise AssertionError(f"only bool and floating types of {name} are supported")
         return mask
-    return Tensor.of(np.zeros(mask.shape, dtype)).masked_fill(mask, -math.inf)  # type: ignore[attr-defined]  # a method
+    return Tensor.of(np.zeros(mask.shape, dtype)).masked_fill(mask, -math.inf)
 
 
 def _check_shapes(query: Any, key: Any, padding: Any, mask: Any, heads: int) -> bool:
@@ -254,7 +254,7 @@ def multi_head_attention_forward(
     q, k, v = _projected(q, k, v, weights, in_proj_bias, embed)
     mask = _checked_mask(mask, length, k.shape[0], batch * num_heads)
     if bias_k is not None and bias_v is not None:
-        k, v = _joined(k, bias_k.repeat(1, batch, 1)), _joined(v, bias_v.repeat(1, batch, 1))  # type: ignore[attr-defined]  # a method
+        k, v = _joined(k, bias_k.repeat(1, batch, 1)), _joined(v, bias_v.repeat(1, batch, 1))
         mask, padding = _one_more(mask), _one_more(padding)
     q = _heads(q, batch * num_heads, width)
     k = _heads(k, batch * num_heads, width) if static_k is None else static_k

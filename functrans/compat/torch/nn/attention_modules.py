@@ -109,7 +109,7 @@ class MultiheadAttention(Module):
         q, k, v = query, key, value
         turns = self.batch_first and len(q.shape) == 3
         if turns:
-            q, k, v = [x.transpose(0, 1) for x in (q, k, v)]  # type: ignore[attr-defined]  # a method
+            q, k, v = [x.transpose(0, 1) for x in (q, k, v)]
         out, weights = multi_head_attention_forward(
             q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
             self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight,
@@ -117,4 +117,4 @@ class MultiheadAttention(Module):
             not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight,
             self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
-        return (out.transpose(0, 1) if turns else out), weights  # type: ignore[attr-defined]  # a method
+        return (out.transpose(0, 1) if turns else out), weights

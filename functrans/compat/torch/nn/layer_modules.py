@@ -194,7 +194,7 @@ class Embedding(_Table):
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
             sparse, _weight, device, dtype,
         )  # fmt: skip
-        self.weight.requires_grad_(not _freeze)  # type: ignore[attr-defined]  # of the tables
+        self.weight.requires_grad_(not _freeze)
 
     def forward(self, input: Tensor) -> Tensor:
         """``embedding`` with the table."""

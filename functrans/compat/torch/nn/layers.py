@@ -520,7 +520,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     """Vectors along an axis divided by their norm, which is at least ``eps``."""
     axis = axis_of(dim, len(input.shape))
     if not input.shape:
-        return normalize(input[None], p, 0, eps)[0]  # type: ignore[index]  # methods
+        return normalize(input[None], p, 0, eps)[0]
     return _NORMALIZE(input, p=float(p), axis=axis, eps=float(eps))
 
 
@@ -542,7 +542,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """Cosine of the angle between vectors along an axis."""
     axis = axis_of(dim, max(len(x1.shape), len(x2.shape)))
     if not x1.shape and not x2.shape:
-        return cosine_similarity(x1[None], x2[None], 0, eps)  # type: ignore[index]  # methods
+        return cosine_similarity(x1[None], x2[None], 0, eps)
     return _COSINE(x1, x2, axis=axis, eps=float(eps))
 
 

@@ -227,7 +227,7 @@ def mse_loss(
     if reduction == "none":
         return squares
     total = squares.sum()
-    return total if reduction == "sum" else total / weight.sum()  # type: ignore[attr-defined]  # a method of the tables
+    return total if reduction == "sum" else total / weight.sum()
 
 
 def l1_loss(
@@ -275,7 +275,7 @@ def huber_loss(
     each: Any = _HUBER(*pair, delta=float(delta), reduction="none") * weight
     if reduction == "none":
         return each
-    return each.sum() if reduction == "sum" else each.sum() / weight.sum()  # type: ignore[attr-defined]  # a method of the tables
+    return each.sum() if reduction == "sum" else each.sum() / weight.sum()
 
 
 def binary_cross_entropy(

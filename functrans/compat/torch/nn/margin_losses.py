@@ -99,8 +99,8 @@ def pairwise_distance(
       tensor([5.])
     """
     if not x1.shape and not x2.shape:
-        found = pairwise_distance(x1[None], x2[None], p, eps, keepdim)  # type: ignore[index]  # methods
-        return found[0] if keepdim else found  # type: ignore[index]  # likewise
+        found = pairwise_distance(x1[None], x2[None], p, eps, keepdim)
+        return found[0] if keepdim else found
     return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))
 
 

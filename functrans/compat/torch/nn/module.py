@@ -252,7 +252,7 @@ class Module(HookRegistration):
                 f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
-        if param is not None and param.grad_fn is not None:  # type: ignore[attr-defined]  # of the tables
+        if param is not None and param.grad_fn is not None:
             raise ValueError(
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
@@ -612,7 +612,7 @@ class Module(HookRegistration):
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Set ``requires_grad`` of all parameters."""
         for parameter in self.parameters():
-            parameter.requires_grad_(requires_grad)  # type: ignore[attr-defined]  # of the tables
+            parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -65,7 +65,7 @@ def _alpha_dropped(
         scale = 1 / math.sqrt((1 - p) * (1 + p * _ALPHA * _ALPHA))
         dtype = input.dtype
         kept = drawn(lambda size: uniform(None, size, np.dtype(np.float32)) >= p, shape, dtype)
-        out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))  # type: ignore[operator]  # of the tables
+        out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))
     return input.copy_(out) if inplace else out
 
 
@@ -120,7 +120,7 @@ def rrelu(
 
     slopes = drawn(draw, shape, dtype)
     ones = Tensor.of(np.ones((), dtype))
-    factors = slopes.where((whole <= 0).detach(), ones)  # type: ignore[attr-defined]  # of the tables
+    factors = slopes.where((whole <= 0).detach(), ones)
     out = whole * factors
     return whole.copy_(out) if inplace else out
 
@@ -156,7 +156,7 @@ def gumbel_softmax(
     if not hard:
         return soft
     best = soft.max(dim, keepdim=True)[1]
-    flat = Tensor.of(np.zeros(shape, dtype)).scatter_(dim, best, 1.0)  # type: ignore[attr-defined]  # a method
+    flat = Tensor.of(np.zeros(shape, dtype)).scatter_(dim, best, 1.0)
     return flat - soft.detach() + soft
 
 

@@ -92,7 +92,7 @@ class EmbeddingBag(_Table):
         """A module with a given table."""
         rows, width = embeddings.shape
         made = cls(rows, width, _weight=embeddings, **options)
-        made.weight.requires_grad_(not freeze)  # type: ignore[attr-defined]  # of the tables
+        made.weight.requires_grad_(not freeze)
         return made
 
 

@@ -38,7 +38,7 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
             f"{cls.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}"
         )
     if requires_grad:
-        self.requires_grad_()  # type: ignore[attr-defined]  # a method of the tables
+        self.requires_grad_()
     return self
 
 

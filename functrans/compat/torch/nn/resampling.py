@@ -579,7 +579,7 @@ def unfold(
     check_tensor("unfold", "input", 1, input)
     if len(input.shape) == 3:
         whole: Any = input
-        return unfold(whole.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)  # type: ignore[attr-defined]  # a method
+        return unfold(whole.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
     window, dilation = per_axis(kernel_size, 2), per_axis(dilation, 2)
     padding, stride = per_axis(padding, 2), per_axis(stride, 2)
     counts = _window_counts(input.shape[2:], window, dilation, padding, stride)
@@ -611,7 +611,7 @@ def fold(
     if len(input.shape) == 2:
         whole: Any = input
         one = fold(whole.unsqueeze(0), output_size, kernel_size, dilation, padding, stride)
-        return one.squeeze(0)  # type: ignore[attr-defined]  # a method
+        return one.squeeze(0)
     size, window, dilation = (per_axis(v, 2) for v in (output_size, kernel_size, dilation))
     padding, stride = per_axis(padding, 2), per_axis(stride, 2)
     counts = _window_counts(size, window, dilation, padding, stride)

@@ -115,7 +115,7 @@ class Optimizer:
                 raise TypeError(
                     f"optimizer can only optimize Tensors, but one of the params is {type(p)}"
                 )
-            if not (p.is_leaf or p._retains):  # type: ignore[attr-defined]  # of the tables
+            if not (p.is_leaf or p._retains):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in group:

@@ -66,7 +66,7 @@ class LRScheduler(Schedule):
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 lr = group["lr"]
-                group.setdefault("initial_lr", lr.item() if isinstance(lr, Tensor) else lr)  # type: ignore[attr-defined]  # of the tables
+                group.setdefault("initial_lr", lr.item() if isinstance(lr, Tensor) else lr)
             elif "initial_lr" not in group:
                 raise KeyError(
                     "param 'initial_lr' is not specified in "
