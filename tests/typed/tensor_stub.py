@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from functrans.autograd import Tensor, tensor, tensors
-from functrans.core.dispatch import Tracer
+from functrans.core.deferred import deferred
 
 PATH = Path(tensors.__file__).with_name("tensor_methods.pyi")
 
@@ -186,7 +186,7 @@ def stub() -> str:
     defined = {x.name for x in own.body if isinstance(x, ast.FunctionDef)}
     operators = {
         name: value
-        for name, value in vars(Tracer).items()
+        for name, value in deferred.operator_table().items()
         if name.startswith("__") and name not in vars(object) and name not in NOT_TYPED
     }
     members = {

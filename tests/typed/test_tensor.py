@@ -12,7 +12,7 @@ from functrans.autograd.nodes import GraphNode
 
 def test_the_stub_is_what_the_table_says() -> None:
     written = PATH.read_text("utf-8")
-    assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(stub())), (
+    assert ast.unparse(ast.parse(written)) == ast.unparse(ast.parse(stub())), (
         "run: python tests/typed/tensor_stub.py"
     )
 
