@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from functrans import lax as lax
     from functrans import nn as nn
     from functrans import numpy as numpy
+    from functrans import ops as ops
     from functrans import random as random
     from functrans import scipy as scipy
     from functrans import sparse as sparse

@@ -588,7 +588,7 @@ def test_scan_errors_name_the_path() -> None:
     with pytest.raises(ShapeError, match="is a scalar"):
         lax.scan(lambda c, x: (c, None), 0.0, 1.0)
     with pytest.raises(ValueError, match="unroll"):
-        lax.scan(lambda c, x: (c, None), 0.0, np.ones(2), unroll=0)
+        lax.scan(lambda c, x: (c, None), 0.0, np.ones(2), unroll=-1)
     with pytest.raises(TypeError, match="expected a function"):
         lax.scan(3, 0.0, np.ones(2))
     with pytest.raises(ConcretizationError, match="xs"):

@@ -183,6 +183,10 @@ integrate interpolate linalg_functions signal_spectra spatial.distance special_u
 stats_relations
 linalg signal spatial stats
 """,
+    "lax": """
+contractions elementwise indexed linalg structural
+windows
+""",
     "random": """
 keys
 rejection uniform

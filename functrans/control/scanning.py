@@ -148,13 +148,11 @@ def _scan_length(xs: Any, length: Any) -> int:
 
 
 def _unroll(value: Any) -> int:
-    """How many iterations to a turn."""
-    if isinstance(value, bool):
-        return 1
+    """How many iterations to a turn; 0 and true stand for all, which is left to the compiler."""
     number = operator.index(value)
-    if number < 1:
-        raise ValueError(f"unroll must be a positive int, got {number}")
-    return number
+    if number < 0:
+        raise ValueError(f"unroll must not be negative, got {number}; 0 unrolls the whole loop")
+    return max(number, 1)
 
 
 def scan(
@@ -249,7 +247,7 @@ def map(
     Args:
       f: function of one element.
       xs: pytree of arrays ``[n, ...]``.
-      batch_size: how many elements to compute at once, as ``vmap`` would.
+      batch_size: how many elements to compute at once, as ``vmap`` would; 0 for all of them.
 
     Returns:
       The results stacked along a new first axis.
@@ -269,8 +267,11 @@ def map(
     leaves, treedef, paths = flatten_operands("map", (entries,), "xs")
     n = _scan_length(xs, None)
     size = operator.index(batch_size)
-    if size < 1:
-        raise ValueError(f"map: batch_size must be positive, got {size}")
+    if size < 0:
+        raise ValueError(
+            f"map: batch_size must not be negative, got {size}; 0 takes all elements at once"
+        )
+    size = size or max(n, 1)
     avals = [ShapedArray(shape_of(x)[1:], aval_of(x).dtype) for x in leaves]
     body = stage_body(
         f"map: {name_of(f)}", f, treedef, avals, paths,

@@ -461,13 +461,16 @@ def jit(
 
 
 @contextmanager
-def disable_jit() -> Iterator[None]:
+def disable_jit(disable: bool = True) -> Iterator[None]:
     """Let jitted functions run as they are, on values, for the duration of a ``with`` block.
+
+    Args:
+      disable: false to jit in the block, inside one that disables it.
 
     Example:
       >>> with disable_jit():
       ...     jit(lambda x: x if x > 0 else -x)(-2.0)
       2.0
     """
-    with config(jit=False):
+    with config(jit=not disable):
         yield

@@ -20,12 +20,16 @@ from functrans.numpy.common import (
     as_array,
     as_tuple,
     fresh,
+    is_known,
     listed_axes,
     read_only_view,
+    value_of,
     view,
 )
 from functrans.numpy.dispatch import implements
+from functrans.numpy.selection import integers
 from functrans.numpy.shaping import reshape_view, transposed
+from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import normalize_axis
@@ -123,7 +127,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Shift cyclically along axes."""
+    """Shift cyclically along axes, by as many places as integers say, which may be traced."""
     x = as_array(a)
     if axis is None:
         flat = structural.reshape(x, (math.prod(shape_of(x)),))
@@ -131,11 +135,20 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if not shape_of(x):
         raise ValueError("roll: an array without axes can be shifted with axis=None only")
     named = [normalize_axis(k, len(shape_of(x)), "axis") for k in as_tuple(axis)]
-    pairs = np.broadcast_arrays(np.atleast_1d(shift), np.array(named, int))
-    if pairs[0].ndim > 1:
+    places = as_array(shift)
+    if len(shape_of(places)) > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
-    shifts, axes = (part.tolist() for part in pairs)
-    return fresh_from(x, movement.roll(x, shifts, axes))
+    (n,) = np.broadcast_shapes(shape_of(places), (len(named),))
+    axes = named * (n // len(named) if named else 1)
+    if is_known(places):
+        shifts = np.broadcast_to(np.asarray(value_of(places)), n).tolist()
+        return fresh_from(x, movement.roll(x, shifts, axes))
+    places = structural.broadcast_to(integers(places), (n,))
+    for i, k in enumerate(axes):
+        extent = shape_of(x)[k]
+        sources = ew.remainder(ew.subtract(np.arange(extent), places[i]), max(extent, 1))
+        x = structural.moveaxis(gather(x, (sources,), (k,)), 0, k)
+    return x
 
 
 def fresh_from(x: Any, out: Any) -> Any:

@@ -24,12 +24,14 @@ from functrans.numpy.common import (
     from_sequence,
     holds,
     inexact,
+    is_known,
     lifted,
     moved_axis,
     plain_array,
     value_of,
 )
 from functrans.numpy.dispatch import implements
+from functrans.numpy.selection import integers
 from functrans.numpy.shaping import reshape_view
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -231,12 +233,74 @@ def _plain(numpy_function: Any) -> Any:
     return implements(numpy_function)(function)
 
 
-zeros = _plain(np.zeros)
-ones = _plain(np.ones)
-empty = _plain(np.empty)
-eye = _plain(np.eye)
-identity = _plain(np.identity)
-tri = _plain(np.tri)
+@implements(np.zeros)
+def zeros(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """An array of zeros."""
+    return lifted(np.zeros(shape, dtype, order, device=device), like)
+
+
+@implements(np.ones)
+def ones(
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """An array of ones."""
+    return lifted(np.ones(shape, dtype, order, device=device), like)
+
+
+@implements(np.empty)
+def empty(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """An array to be filled."""
+    return lifted(np.empty(shape, dtype, order, device=device), like)
+
+
+def diagonal_distance(n: int, m: int | None, k: Any) -> Any:
+    """How far each element of a matrix lies right of the diagonal ``k``, which may be traced."""
+    columns = np.arange(operator.index(n if m is None else m))
+    return ew.subtract(columns - np.arange(operator.index(n))[:, None], integers(k))
+
+
+@implements(np.eye)
+def eye(
+    N: Any,  # NumPy's name
+    M: Any = None,  # NumPy's name
+    k: Any = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
+    """Ones on the diagonal ``k``, which may be traced, and zeros."""
+    if not is_known(k):
+        return cast(ew.equal(diagonal_distance(N, M, k), 0), dtype)
+    return lifted(np.eye(N, M, value_of(k), dtype, order, device=device), like)
+
+
+@implements(np.identity)
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """A square matrix with ones on its diagonal."""
+    return lifted(np.identity(n, dtype), like)
+
+
+@implements(np.tri)
+def tri(
+    N: Any,  # NumPy's name
+    M: Any = None,  # NumPy's name
+    k: Any = 0,
+    dtype: Any = float,
+    *,
+    like: Any = None,
+) -> Any:
+    """Ones on and below the diagonal ``k``, which may be traced, and zeros."""
+    if not is_known(k):
+        return cast(ew.less_equal(diagonal_distance(N, M, k), 0), dtype)
+    return lifted(np.tri(N, M, value_of(k), dtype), like)
+
+
 frombuffer = _plain(np.frombuffer)
 fromfile = _plain(np.fromfile)
 fromiter = _plain(np.fromiter)

@@ -15,11 +15,19 @@ import numpy as np
 
 from functrans.arrays.operators import assign
 from functrans.core.dispatch import dtype_of, shape_of
-from functrans.numpy.common import as_array, read_only_view, refuse_plain_target, stored
+from functrans.numpy.common import (
+    as_array,
+    is_known,
+    read_only_view,
+    refuse_plain_target,
+    stored,
+    value_of,
+)
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import widened
-from functrans.numpy.selection import is_empty, repeated
+from functrans.numpy.selection import integers, is_empty, repeated
 from functrans.primitives import creation, structural
+from functrans.primitives import elementwise as ew
 from functrans.primitives.slicing import BasicIndex, slice_update
 from functrans.primitives.structural import cast
 
@@ -76,14 +84,23 @@ def _rows(x: Any) -> Any:
 
 @implements(np.tril)
 def tril(m: Any, k: Any = 0) -> Any:
-    """Matrices with zeros above a diagonal."""
-    return creation.tril(_rows(as_array(m)), operator.index(k))
+    """Matrices with zeros above the diagonal ``k``, which may be traced."""
+    return _triangle(m, k, creation.tril, ew.less_equal)
 
 
 @implements(np.triu)
 def triu(m: Any, k: Any = 0) -> Any:
-    """Matrices with zeros below a diagonal."""
-    return creation.triu(_rows(as_array(m)), operator.index(k))
+    """Matrices with zeros below the diagonal ``k``, which may be traced."""
+    return _triangle(m, k, creation.triu, ew.greater_equal)
+
+
+def _triangle(m: Any, k: Any, known: Any, compare: Any) -> Any:
+    """Matrices with zeros on one side of a diagonal."""
+    x = _rows(as_array(m))
+    if is_known(k):
+        return known(x, operator.index(value_of(k)))
+    rows, columns = (np.arange(n) for n in shape_of(x)[-2:])
+    return ew.where(compare(columns - rows[:, None], integers(k)), x, cast(0, dtype_of(x)))
 
 
 @implements(np.fill_diagonal)

@@ -241,25 +241,50 @@ def _taken(x: Any, places: Any, axis: int) -> Any:
 
 @implements(np.delete)
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """An array without some of its slices along an axis."""
+    """An array without some of its slices along an axis; the position of one may be traced."""
     x = as_array(arr)
     if axis is None:
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = 0
     k = normalize_axis(axis, len(shape_of(x)), "axis")
-    places = np.delete(np.arange(shape_of(x)[k]), value_of(obj))
-    return _taken(x, places, k)
+    n = shape_of(x)[k]
+    if _is_one_position(obj) and n:
+        kept = np.arange(n - 1)
+        return _taken(x, ew.add(kept, ew.greater_equal(kept, _counted(obj, n))), k)
+    return _taken(x, np.delete(np.arange(n), value_of(obj)), k)
+
+
+def _is_one_position(obj: Any) -> bool:
+    """Whether it is one traced integer, for which the result's shape depends on no value."""
+    return not is_known(obj) and shape_of(obj) == () and dtype_of(obj).kind in "iu"
+
+
+def _counted(position: Any, n: int) -> Any:
+    """A position that is counted from the end if it is negative."""
+    return ew.where(ew.less(position, 0), ew.add(position, n), position)
 
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """An array with values inserted before positions along an axis."""
+    """An array with values inserted before positions along an axis; one position may be traced."""
     x, new = as_array(arr), as_array(values)
     if axis is None:
         x = structural.reshape(x, (math.prod(shape_of(x)),))
         axis = 0
     shape = shape_of(x)
     k = normalize_axis(axis, len(shape), "axis")
+    if _is_one_position(obj):
+        new = structural.moveaxis(_inserted_once(new, len(shape)), 0, k)
+        count = shape_of(new)[k]
+        new = structural.broadcast_to(cast(new, dtype_of(x)), (*shape[:k], count, *shape[k + 1 :]))
+        numbers, start = np.arange(shape[k] + count), _counted(obj, shape[k])
+        shifted = ew.where(
+            ew.less(numbers, ew.add(start, count)),
+            ew.add(ew.subtract(numbers, start), shape[k]),
+            numbers - count,
+        )
+        places = ew.where(ew.less(numbers, start), numbers, shifted)
+        return _taken(movement.concatenate((x, new), k), places, k)
     before = value_of(obj)
     if isinstance(before, slice):
         before = range(*before.indices(shape[k]))
@@ -270,7 +295,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     # NumPy itself finds out where old slices (negative) and new ones (by number) go.
     count = len(np.insert(np.arange(shape[k]), before, 0)) - shape[k]
     if count == 1:  # one position takes any number of values
-        new = structural.reshape(new, (1,) * (len(shape) - len(shape_of(new))) + shape_of(new))
+        new = _inserted_once(new, len(shape))
         if not before.ndim:
             new = structural.moveaxis(new, 0, k)
         count = shape_of(new)[k]
@@ -279,6 +304,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     new = structural.broadcast_to(new, (*shape[:k], count, *shape[k + 1 :]))
     places = np.where(numbers < 0, np.cumsum(numbers < 0) - 1, shape[k] + numbers)
     return _taken(movement.concatenate((x, new), k), places, k)
+
+
+def _inserted_once(values: Any, ndim: int) -> Any:
+    """Values for one position, with as many axes as the array."""
+    shape = shape_of(values)
+    return structural.reshape(values, (1,) * (ndim - len(shape)) + shape)
 
 
 @implements(np.trim_zeros)

@@ -20,7 +20,7 @@ import numpy as np
 
 from functrans.arrays.indexing import fitted
 from functrans.arrays.operators import assign, write
-from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.numpy.common import (
     as_array,
@@ -33,7 +33,7 @@ from functrans.numpy.common import (
     truth,
     value_of,
 )
-from functrans.numpy.dispatch import implements
+from functrans.numpy.dispatch import has_tracer, implements
 from functrans.primitives import cumulative as cum
 from functrans.primitives import elementwise as ew
 from functrans.primitives import indexing, movement, structural
@@ -175,9 +175,24 @@ def take(
     return stored("take", structural.transpose(result, order), out)
 
 
-@implements(np.take_along_axis)
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Elements at positions along an axis, given for each line apart."""
+def _along_mode(mode: str | None) -> str:
+    """A mode of ``.at`` as ``indexing`` names it."""
+    return {None: "raise", "promise_in_bounds": "promise"}.get(mode) or str(mode)
+
+
+@implements(np.take_along_axis, own=("mode", "fill_value"))
+def take_along_axis(
+    arr: Any, indices: Any, axis: Any = -1, *, mode: str | None = None, fill_value: Any = None
+) -> Any:
+    """Elements at positions along an axis, given for each line apart.
+
+    Args:
+      arr: array.
+      indices: integers, with as many axes as ``arr``.
+      axis: axis along which they count, the flattened array for ``None``.
+      mode: what an index out of bounds means, as for ``x.at[...].get``: an error by default.
+      fill_value: what ``mode="fill"`` reads; NaN by default.
+    """
     x, places = as_array(arr), integers(indices)
     if axis is None:
         if len(shape_of(places)) != 1:
@@ -185,7 +200,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
         x, axis = flat(x), 0
     if len(shape_of(x)) != len(shape_of(places)):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    return indexing.take_along_axis(x, places, axis)
+    return indexing.take_along_axis(x, places, axis, _along_mode(mode), fill_value)
 
 
 @implements(np.compress, own=("size", "fill_value"))
@@ -367,6 +382,16 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         values = structural.reshape(cast(values, dtype_of(target)), ())
         assign(target, ew.where(structural.reshape(condition, shape_of(target)), values, target))
         return
+    if not is_known(condition):
+        n = shape_of(values)[0]
+        if not n:
+            raise ValueError("Cannot insert from an empty array!")
+        condition = flat(condition)
+        turns = cum.cumsum(cast(condition, np.int64), 0) - 1
+        written = indexing.gather(values, (ew.remainder(turns, n),), (0,))
+        chosen = ew.where(condition, cast(written, dtype_of(target)), flat(target))
+        assign(target, structural.reshape(chosen, shape_of(target)))
+        return
     places = np.flatnonzero(value_of(condition))
     if len(places) and not shape_of(values)[0]:
         raise ValueError("Cannot insert from an empty array!")
@@ -386,16 +411,22 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     assign(target, ew.where(condition, cast(new, dtype_of(target)), target))
 
 
-@implements(np.put_along_axis)
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    """Write values to positions along an axis, given for each line apart, in a traced array."""
-    target = arr
-    refuse_plain_target("put_along_axis", target)
+@implements(np.put_along_axis, own=("mode",))
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: Any, *, mode: str | None = None
+) -> None:
+    """Write values to positions along an axis, given for each line apart.
+
+    With ``mode="drop"`` what lies out of bounds is not written, as for ``x.at[...].set``.
+    """
+    target, own_mode = arr, _along_mode(mode)
+    if has_tracer((arr, indices, values)):
+        refuse_plain_target("put_along_axis", target)
     places, new = integers(indices), cast(as_operand(values), dtype_of(target))
     if axis is None:
         if len(shape_of(places)) != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
-        write_flat(target, places, fitted(new, shape_of(places), is_gathered=True))
+        put_along_axis.traced(target.reshape(-1), places, new, 0, mode=mode)  # type: ignore[attr-defined]  # set by implements
         return
     lines = list(shape_of(target))
     k = normalize_axis(axis, len(lines), "axis")
@@ -405,4 +436,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     shape = np.broadcast_shapes(shape_of(places), tuple(lines))
     new = fitted(new, shape, is_gathered=True)
     places = structural.broadcast_to(places, shape)
-    assign(target, indexing.put_along_axis(target, places, new, k))
+    written = indexing.put_along_axis(target, places, new, k, mode=own_mode)
+    if isinstance(target, Tracer):
+        assign(target, written)
+    else:
+        target[...] = written

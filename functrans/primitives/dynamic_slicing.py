@@ -434,40 +434,52 @@ def _checked(name: str, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> 
     return own_sizes
 
 
-def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+def _starts(start_indices: Any) -> tuple[Any, ...]:
+    """Starts, one per axis; an array of them is taken apart, one stands for that of a vector."""
+    if isinstance(start_indices, (list, tuple)):
+        return tuple(start_indices)
+    shape = shape_of(start_indices)
+    if not shape:
+        return (start_indices,)
+    return tuple([start_indices[i] for i in range(shape[0])])
+
+
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     """A window of static size whose start may be traced.
 
     Args:
-      x: array.
-      starts: integer scalar per axis; negative ones count from the end, and a window that would
-        reach over an end is moved inside.
-      sizes: extents of the window.
+      operand: array.
+      start_indices: integer scalar per axis, or a vector of them; negative ones count from the
+        end, and a window that would reach over an end is moved inside.
+      slice_sizes: extents of the window.
 
     Raises:
       ShapeError: the window is larger than the array.
     """
-    sizes = _checked("dynamic_slice", x, starts, sizes)
+    starts = _starts(start_indices)
+    sizes = _checked("dynamic_slice", operand, starts, slice_sizes)
     if all(map(_is_static, starts)):
-        return slice_index(x, BasicIndex(_window(starts, shape_of(x), sizes)))
-    return bind(dynamic_slice_p, x, *starts, sizes=sizes)[0]
+        return slice_index(operand, BasicIndex(_window(starts, shape_of(operand), sizes)))
+    return bind(dynamic_slice_p, operand, *starts, sizes=sizes)[0]
 
 
-def dynamic_update_slice(x: Any, v: Any, starts: Sequence[Any]) -> Any:
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     """An array with a window overwritten; the start may be traced.
 
     Args:
-      x: array; it is not changed.
-      v: the window, of the rank of ``x``; converted to its dtype.
-      starts: as in ``dynamic_slice``.
+      operand: array; it is not changed.
+      update: the window, of the rank of ``operand``; converted to its dtype.
+      start_indices: as in ``dynamic_slice``.
 
     Raises:
       ShapeError: the window is larger than the array.
     """
-    sizes = _checked("dynamic_update_slice", x, starts, shape_of(v))
-    v = cast(v, dtype_of(x))
+    starts = _starts(start_indices)
+    sizes = _checked("dynamic_update_slice", operand, starts, shape_of(update))
+    v = cast(update, dtype_of(operand))
     if all(map(_is_static, starts)):
-        return slice_update(x, v, BasicIndex(_window(starts, shape_of(x), sizes)))
-    return bind(dynamic_update_slice_p, x, v, *starts, sizes=sizes)[0]
+        return slice_update(operand, v, BasicIndex(_window(starts, shape_of(operand), sizes)))
+    return bind(dynamic_update_slice_p, operand, v, *starts, sizes=sizes)[0]
 
 
 PRIMITIVES: tuple[Primitive, ...] = (dynamic_slice_p, dynamic_embed_p, dynamic_update_slice_p)

@@ -79,7 +79,7 @@ def gather(
         return out
     dtype = dtype_of(x)
     if fill_value is None:
-        fill_value = _default_fill(dtype)
+        fill_value = default_fill(dtype)
     if type(fill_value) in (int, float) and fill_value == 0:
         return out
     is_inside: Any = True
@@ -89,7 +89,7 @@ def gather(
     return ew.where(over_rest(is_inside, shape_of(out)), out, cast(fill_value, dtype))
 
 
-def _default_fill(dtype: np.dtype) -> Any:
+def default_fill(dtype: np.dtype) -> Any:
     """What ``mode="fill"`` reads out of bounds."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -204,11 +204,14 @@ def _along_axis(shape: Shape, index: Any, axis: int) -> tuple[Any, ...]:
     )
 
 
-def take_along_axis(x: Any, index: Any, axis: int, mode: str = "raise") -> Any:
+def take_along_axis(
+    x: Any, index: Any, axis: int, mode: str = "raise", fill_value: Any = None
+) -> Any:
     """``np.take_along_axis``: one index array for each line along an axis."""
     shape = shape_of(x)
     axis = normalize_axis(axis, len(shape), "axis")
-    return gather(x, _along_axis(shape, index, axis), tuple(range(len(shape))), mode)
+    indices = _along_axis(shape, index, axis)
+    return gather(x, indices, tuple(range(len(shape))), mode, fill_value)
 
 
 def put_along_axis(

@@ -15,6 +15,7 @@ Layer: ``primitives``.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -340,12 +341,13 @@ top_k_p = Primitive(
 )
 
 
-def top_k(x: Any, k: int) -> tuple[Any, Any]:
-    """The ``k`` largest elements of the last axis, largest first, and their positions.
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The ``k`` largest elements along an axis, largest first, and their positions.
 
     Args:
-      x: ``[..., n]``.
+      operand: array ``[..., n]``.
       k: how many, at most ``n``.
+      axis: the axis along which they are looked for.
 
     Returns:
       Values ``[..., k]`` and positions ``i64[..., k]``; the lowest position first among equals.
@@ -353,9 +355,19 @@ def top_k(x: Any, k: int) -> tuple[Any, Any]:
     Raises:
       ShapeError: ``k`` is negative or above ``n``.
     """
+    shape = shape_of(operand)
+    k = operator.index(k)
+    if not shape:
+        _check_k(shape, k)
+    position = normalize_axis(axis, len(shape), "axis")
+    last = len(shape) - 1
+    is_last = position == last
+    x = operand if is_last else moveaxis(operand, position, last)
     _check_k(shape_of(x), k)
     values, indices = bind(top_k_p, x, k=k)
-    return values, indices
+    if is_last:
+        return values, indices
+    return moveaxis(values, last, position), moveaxis(indices, last, position)
 
 
 # lexsort ----------------------------------------------------------------------------------------

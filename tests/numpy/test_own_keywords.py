@@ -24,6 +24,12 @@ X = np.array([3.0, 1.0, NAN, 3.0, 2.0, NAN, 1.0])
 MASK = np.array([True, False, True, True, False, False, True])
 ROWS = np.arange(6.0).reshape(2, 3)
 
+
+def _put(x: Any, indices: Any, values: Any, axis: int | None, mode: str) -> Any:
+    fnp.put_along_axis(x, indices, values, axis, mode=mode)
+    return x
+
+
 CASES: list[tuple[str, Callable[..., Any], Any]] = [
     ("where", lambda m: fnp.where(m, size=5, fill_value=9)[0], [0, 2, 3, 6, 9]),
     ("nonzero", lambda m: fnp.nonzero(m, size=2)[0], [0, 2]),
@@ -48,6 +54,11 @@ CASES: list[tuple[str, Callable[..., Any], Any]] = [
      [2, 0, 3, 2, 0, 0, 1]),
     ("unique", lambda m: fnp.unique(np.where(m, X, 0), True, True, True, size=5)[3],
      [3, 1, 2, 1, 0]),
+    ("take_along_axis", lambda m: fnp.take_along_axis(ROWS[:1], m[None, :3] * 3, 1, mode="fill"),
+     [[NAN, 0, NAN]]),
+    ("take_along_axis", lambda m: fnp.take_along_axis(X, m * 9, 0, mode="clip")[:2], [1, 3]),
+    ("put_along_axis", lambda m: _put(X * (m | True), m * 9, 5.0, 0, "drop"),
+     [5, 1, NAN, 3, 2, NAN, 1]),
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ Layer: ``scipy``.
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -332,7 +333,8 @@ def odeint(
       y0: state at ``t[0]``: an array or a pytree of arrays. A list of numbers is a vector.
       t: times ``f64[m]``, all increasing or all decreasing.
       *parameters: further arguments of ``func``, pytrees of arrays, one by one as JAX takes them.
-      args: further arguments of ``func`` as SciPy takes them: a tuple, by keyword.
+        A single tuple with as many entries as ``func`` takes further arguments is ``args``.
+      args: further arguments of ``func`` as SciPy takes them: a tuple.
       rtol: relative tolerance, a number or ``f64[n]`` in the order of the leaves.
       atol: absolute tolerance, likewise.
       mxstep: maximum number of steps between two times.
@@ -374,6 +376,12 @@ def odeint(
         if not isinstance(args, tuple):
             raise TypeError(f"odeint: args must be a tuple, got {args!r}{here()}; write args=(a,)")
         parameters = args
+    elif (
+        len(parameters) == 1
+        and type(parameters[0]) is tuple
+        and len(parameters[0]) == _further_arguments(func)
+    ):
+        (parameters,) = parameters
     if type(y0) is list and y0 and all(map(_is_number, y0)):
         y0 = fnp.stack([fnp.asarray(part) for part in y0])
 
@@ -389,6 +397,16 @@ def odeint(
     values, status, _, _ = _solve(problem, chosen, times, times[-1], settings, None)
     _warn("odeint", status)
     return problem.state(values)
+
+
+def _further_arguments(func: Callable[..., Any]) -> int | None:
+    """How many arguments a function needs behind state and time; ``None`` where it cannot say."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters) - 2
 
 
 def _is_number(value: Any) -> bool:

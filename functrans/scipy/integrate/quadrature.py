@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans import lax
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
+from functrans.control.scanning import while_loop
 from functrans.core.arguments import further_arguments
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
@@ -412,7 +412,7 @@ def _search(
         errors = errors.at[worst].set(one[1]).at[count].set(two[1])
         return count + 1, lefts, widths, sums, errors
 
-    count, lefts, widths, _, errors = lax.while_loop(is_open, bisect, start)
+    count, lefts, widths, _, errors = while_loop(is_open, bisect, start)
     return lefts, widths, (count, fnp.sum(errors))
 
 
