@@ -1,7 +1,8 @@
 """What to write where a plain array was asked of a traced one.
 
-Here: the error of ``Tracer.__array__``. It looks at the call that asked: of a function of SciPy it
-names the one of ``functrans.scipy``, of a function of NumPy the recipe that fits. Not here: when it
+Here: the error of ``Tracer.__array__``, and of other conversions that a library asks for. It looks
+at the call that asked: of a function of SciPy it names the one of ``functrans.scipy``, of other
+libraries what they can be given, of a function of NumPy the recipe that fits. Not here: when it
 is raised (``arrays.operators``), NumPy functions that dispatch and are refused (``numpy.tables``).
 ``deferred`` imports this module when the error is raised.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from functrans import scipy as traced_scipy
-from functrans.core.source import here
+from functrans.core.source import LIBRARIES, here, is_own
 from functrans.errors import ConcretizationError
 
 _FOREIGN = (
@@ -49,8 +51,12 @@ _SCALARS = "np.float64(x), math.sin(x): by x, np.sin(x)"
 _RANDOM = "rng.normal(x, s): by x + s * rng.standard_normal(np.shape(x))"
 _MASKED = "np.ma.array(x, mask=m), np.ma.masked_where(m, x): by np.where(m, 0, x), and where=~m"
 _POLYNOMIALS = "np.polynomial.legendre.legval(x, c): by functrans.numpy.polynomial.legendre.legval"
+_ARRAYS = (
+    "np.asarray(x), np.array(x): by x, which is an array already, or by "
+    "functrans.numpy.asarray(x), which takes both"
+)
 _RECIPES = (
-    _LISTS, _JOINS, _DOTS, _READS, _WRITES, _LOOPS, _RANGES, _SCALARS, _RANDOM, _MASKED,
+    _ARRAYS, _LISTS, _JOINS, _DOTS, _READS, _WRITES, _LOOPS, _RANGES, _SCALARS, _RANDOM, _MASKED,
     _POLYNOMIALS,
 )  # fmt: skip
 
@@ -73,19 +79,10 @@ def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationErro
       tracer: the array.
       frame: the innermost frame of Python outside functrans at the time.
     """
-    called = _scipy_call(frame)
+    known = library_error(tracer, frame)
+    if known is not None:
+        return known
     given = f"was given {tracer._describe()}{here(3)}"
-    if called is not None:
-        path, replacement = called
-        remedy = (
-            f"Call functrans.scipy.{replacement} in its place"
-            if replacement
-            else f"functrans.scipy has none of that name (docs/support.md lists what there is): "
-            f"{_FOREIGN}"
-        )
-        return ConcretizationError(
-            f"scipy.{path} {given}; SciPy's functions cannot answer for traced arrays. {remedy}."
-        )
     lost = (
         f"a NumPy function that does not dispatch {given} and wanted a plain array of it, which "
         "would lose the trace. Replace"
@@ -98,6 +95,69 @@ def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationErro
     if tracer.dtype.kind in "biu":
         lines += f"\n {_PROGRAMS}"
     return ConcretizationError(f"{lost}\n{lines}\nA function of another library: {_FOREIGN}.")
+
+
+# other libraries --------------------------------------------------------------------------------
+
+_REMEDIES = {
+    "pandas": "pandas keeps plain numbers only. Take arrays out of it before they meet traced "
+    "values: df.to_numpy() @ w, df['a'].to_numpy() * w",
+    "matplotlib": "it draws plain numbers only. Draw after the transform, what the function "
+    "returns (has_aux=True carries it out), or by ft.debug.callback(plt.plot, x)",
+    "numba": "compiled functions take plain arrays only. Give the function that was compiled "
+    "(f.py_func), or " + _FOREIGN,
+}
+
+
+def library_error(tracer: Any, frame: FrameType | None) -> ConcretizationError | None:
+    """The error for a traced value that a library asked for a plain one; ``None`` for other code.
+
+    Args:
+      tracer: the value.
+      frame: the innermost frame of Python at the time.
+    """
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    given = f"was given {tracer._describe()}{here(3)}"
+    called = _scipy_call(frame)
+    if called is not None:
+        path, replacement = called
+        remedy = (
+            f"Call functrans.scipy.{replacement} in its place"
+            if replacement
+            else f"functrans.scipy has none of that name (docs/support.md lists what there is): "
+            f"{_FOREIGN}"
+        )
+        return ConcretizationError(
+            f"scipy.{path} {given}; SciPy's functions cannot answer for traced arrays. {remedy}."
+        )
+    while _package(frame) == "numpy":  # np.asarray of a library
+        frame = frame.f_back  # type: ignore[union-attr]  # there is one
+    package = _package(frame)
+    if package == "functrans" or package not in LIBRARIES:
+        return None
+    called_name = package
+    while frame is not None and _package(frame) == package:
+        called_name = _public_name(package, frame) or called_name
+        frame = frame.f_back
+    remedy = _REMEDIES.get(package, f"{package} takes plain arrays: {_FOREIGN}")
+    return ConcretizationError(f"{called_name} {given}; {remedy}.")
+
+
+def _public_name(package: str, frame: FrameType) -> str:
+    """The name that users know the function of a frame by: ``pandas.DataFrame.dot``."""
+    name = frame.f_code.co_qualname
+    first = name.partition(".")[0]
+    module: str = frame.f_globals["__name__"]
+    for place in (package, module):
+        is_private = re.search(r"(^|\.)_(?!_)|<", name)
+        if not is_private and place.count(".") < 2 and hasattr(sys.modules.get(place), first):
+            return f"{place}.{name}"
+    return ""
+
+
+def _package(frame: FrameType | None) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 # SciPy ------------------------------------------------------------------------------------------
@@ -225,7 +285,9 @@ def _recipe(frame: FrameType | None) -> str | None:
         function = node.func.func if isinstance(node.func, ast.Call) else node.func
         name = function.attr if isinstance(function, ast.Attribute) else ""
         name = function.id if isinstance(function, ast.Name) else name
-        return _BY_CALL.get(name)
+        recipe = _BY_CALL.get(name)
+        is_list = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple))
+        return _ARRAYS if recipe is _LISTS and not is_list else recipe
     return None
 
 

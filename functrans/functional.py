@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from functrans.core.arguments import check_callable, differentiable_leaf, name_of
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_array, own_arrays
 from functrans.core.source import here
@@ -137,6 +138,7 @@ def _nested(values: Any, is_tuple: bool) -> Any:
     return tuple(values) if is_tuple else values[0]
 
 
+@boundary
 def jacobian(
     func: Callable[..., Any],
     inputs: Arrays,
@@ -237,6 +239,7 @@ def _scalar_result(who: str, func: Callable[..., Any]) -> Callable[..., Any]:
     return scalar
 
 
+@boundary
 def hessian(
     func: Callable[..., Any],
     inputs: Arrays,
@@ -324,6 +327,7 @@ def _vectors(who: str, name: str, v: Any, avals: Sequence[Any], is_tuple: bool) 
     ]
 
 
+@boundary
 def vjp(
     func: Callable[..., R],
     inputs: Point,
@@ -378,6 +382,7 @@ def _refuse_integers(who: str, avals: Sequence[Any]) -> None:
             )
 
 
+@boundary
 def jvp(
     func: Callable[..., R],
     inputs: Arrays,
@@ -421,6 +426,7 @@ def jvp(
     return push_call("functional.jvp", checked, values, tuple(vectors))
 
 
+@boundary
 def hvp(
     func: Callable[..., R],
     inputs: Point,
@@ -452,6 +458,7 @@ def hvp(
     return _hessian_product("hvp", func, inputs, v, strict)
 
 
+@boundary
 def vhp(
     func: Callable[..., R],
     inputs: Point,

@@ -21,6 +21,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.errors import NonDifferentiableError
@@ -110,6 +111,7 @@ class _Check:
     out_names: tuple[str, ...]
 
 
+@boundary
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],

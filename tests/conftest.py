@@ -10,6 +10,9 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+# What fails in a test may be functrans itself.
+os.environ.setdefault("FUNCTRANS_TRACEBACK", "full")
+
 from pathlib import Path
 
 # Machine code of the tests is kept from run to run, by the text of functrans's sources, beside

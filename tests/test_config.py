@@ -46,7 +46,9 @@ def test_values_of_settings_are_checked(field: Any) -> None:
     if field.name == "nan_watch":
         return  # an object, set by debug_nans
     bad: dict[Any, Any] = {"x": TypeError, None: TypeError}
-    if isinstance(field.default, bool):
+    if isinstance(field.default, str):
+        bad = {"x": ValueError, None: TypeError, True: TypeError}
+    elif isinstance(field.default, bool):
         bad |= {1: TypeError, np.nan: TypeError}
     else:
         bad |= {True: TypeError, -1: ValueError, np.nan: ValueError, -np.inf: ValueError}

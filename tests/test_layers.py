@@ -23,7 +23,7 @@ LINES = LINES.partition("```")[0]
 WITHIN = {
     "core": """
 avals caching deferred lowering source state
-analyses axes primitive structs tapes
+analyses axes boundary primitive structs tapes
 jaxpr
 dispatch
 arguments ownership values
@@ -226,7 +226,7 @@ methods.conversion methods.linear_algebra
 torch.autograd.functional torch.devices torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils.checkpoint torch.utils.datasets
-torch.utils.samplers torch.values torch.warned
+torch.utils.samplers torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
 torch.optim.updates torch.special torch.submodules torch.utils.loading

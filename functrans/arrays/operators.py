@@ -19,6 +19,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from functrans.arrays.sparse import (
 )
 from functrans.arrays.sparse import matmul as sparse_matmul
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES
+from functrans.core.boundary import note_refusal
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import (
     Alias,
@@ -46,7 +48,7 @@ from functrans.core.dispatch import (
 from functrans.core.primitive import Primitive
 from functrans.core.source import here, resolve
 from functrans.core.state import open_traces
-from functrans.errors import AliasedWriteError, UnsupportedOperationError
+from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
 from functrans.passes.layouts import laid_out, plain_value
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.staging import StagingTracer, has_answer
@@ -511,21 +513,46 @@ def _content(x: Any) -> Any:
 # Python values ----------------------------------------------------------------------------------
 
 
+def refused(tracer: Any, error: ConcretizationError, asking: FrameType) -> ConcretizationError:
+    """What to raise where a tracer has no plain value: of a library that asked it names the call.
+
+    Args:
+      tracer: the traced value.
+      error: what is said to the user's own code.
+      asking: the frame that asked.
+    """
+    error = deferred.library_error(tracer, asking) or error
+    note_refusal(tracer._trace, error)
+    return error
+
+
 def _to_bool(self: Any) -> bool:
-    return bool(self._concrete("bool()"))
+    try:
+        return bool(self._concrete("bool()"))
+    except ConcretizationError as error:
+        raise refused(self, error, sys._getframe(1)) from error.__cause__
 
 
 def _to_int(self: Any) -> int:
-    return int(self._concrete("int()"))
+    try:
+        return int(self._concrete("int()"))
+    except ConcretizationError as error:
+        raise refused(self, error, sys._getframe(1)) from error.__cause__
 
 
 def _to_index(self: Any) -> int:
-    return operator.index(self._concrete("index()"))
+    try:
+        return operator.index(self._concrete("index()"))
+    except ConcretizationError as error:
+        raise refused(self, error, sys._getframe(1)) from error.__cause__
 
 
 def _to_float(self: Any) -> float:
     what = "format()" if _is_formatting(sys._getframe(1)) else "float()"
-    return float(self._concrete(what))
+    try:
+        return float(self._concrete(what))
+    except ConcretizationError as error:
+        raise refused(self, error, sys._getframe(1)) from error.__cause__
 
 
 def _is_formatting(frame: Any) -> bool:
@@ -581,7 +608,10 @@ def _is_integer(self: Any) -> Any:
 
 
 def _to_complex(self: Any) -> complex:
-    return complex(self._concrete("complex()"))
+    try:
+        return complex(self._concrete("complex()"))
+    except ConcretizationError as error:
+        raise refused(self, error, sys._getframe(1)) from error.__cause__
 
 
 def _item(self: Any, *args: Any) -> Any:
@@ -672,7 +702,16 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
         return answer
     if self.dtype.kind in "biu" and has_answer(self):
         return np.array(self._concrete("index()"), self.dtype if dtype is None else dtype)
-    raise deferred.conversion_error(self, asking)
+    error = deferred.conversion_error(self, asking)
+    note_refusal(self._trace, error)
+    raise error
+
+
+def _refuse_numba(self: Any) -> Any:
+    """``_numba_type_``, which numba asks of objects that it does not know."""
+    error = deferred.conversion_error(self, sys._getframe(1))
+    note_refusal(self._trace, error)
+    raise error
 
 
 def reject_out(name: str, out: Any) -> None:
@@ -742,6 +781,7 @@ def operator_table() -> dict[str, Any]:
         __str__=_text,
         __array__=_array,
         __array_priority__=1000.0,
+        _numba_type_=property(_refuse_numba),
         item=_item,
         is_integer=_of_numbers("is_integer", _is_integer),
         hex=_of_numbers("hex", lambda self: float(self._concrete("format()")).hex()),

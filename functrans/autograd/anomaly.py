@@ -13,7 +13,6 @@ Layer: ``autograd``. Reference: PyTorch's ``torch.autograd.detect_anomaly``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -26,6 +25,7 @@ from functrans.autograd.nodes import GraphNode
 from functrans.control.callbacks import debug_callback
 from functrans.core.annotations import ANOMALY_ORIGIN
 from functrans.core.avals import Zero
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer
 from functrans.core.source import resolve
 from functrans.core.state import config, current_config
@@ -78,10 +78,9 @@ class detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
 
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__(True, check_nan)
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
-            stacklevel=2,
         )
 
     def __enter__(self) -> None:
@@ -274,7 +273,7 @@ def _warn_of(node: Any) -> None:
             f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
             f"{stack}"
         )
-    warnings.warn(text, stacklevel=2)
+    warn(text)
     while True:
         origin = node.metadata.get("parent_")
         if origin is None:
@@ -286,5 +285,5 @@ def _warn_of(node: Any) -> None:
             else "No forward pass information available. Enable detect anomaly during forward "
             "pass for more information."
         )
-        warnings.warn(text, stacklevel=2)
+        warn(text)
         node = origin

@@ -10,7 +10,6 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from functrans.autograd.nodes import GraphNode, LeafNode
 from functrans.autograd.recording import PERMANENT, mark_origin, namespaces, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.boundary import warn
 from functrans.passes.nodes import OUTPUT
 from functrans.primitives.structural import cast
 
@@ -287,12 +287,11 @@ def grad(
       (tensor(2.),)
     """
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
             "accumulate gradient for other parts of the graph, please use "
             "torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
         raise ValueError(

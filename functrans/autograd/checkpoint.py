@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -31,6 +30,7 @@ from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.residuals import Guard, modified
 from functrans.autograd.tensors import Tensor
 from functrans.control.checkpoint import checkpoint as checkpoint_values
+from functrans.core.boundary import warn
 from functrans.core.dispatch import owner
 from functrans.core.source import capture
 
@@ -136,9 +136,7 @@ def check_backward_validity(inputs: Sequence[Any]) -> None:
       inputs: arguments.
     """
     if not any(isinstance(x, Tensor) and node_of(x) is not None for x in inputs):
-        warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
-        )
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 # random state ------------------------------------------------------------------------------------
@@ -424,12 +422,11 @@ def checkpoint(
       tensor([ 3., 12.])
     """
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
             "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an "
             "exception. use_reentrant=False is recommended, but if you need to preserve the "
             "current default behavior, you can pass use_reentrant=True.",
-            stacklevel=2,
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -532,12 +529,11 @@ def checkpoint_sequential(
       tensor(1024.)
     """
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "
             "passed explicitly. In version 2.9 we will raise an exception if use_reentrant is not "
             "passed. use_reentrant=False is recommended, but if you need to preserve the current "
             "default behavior, you can pass use_reentrant=True.",
-            stacklevel=2,
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)

@@ -12,7 +12,6 @@ Layer: ``autograd``. Reference: PyTorch's documentation of ``torch.autograd.chec
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import enable_grad, entered, modes
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import warn
 
 _SEED = 20240229
 
@@ -247,11 +247,10 @@ def _checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
     for i in numbers:
         x = inputs[i]
         if x.dtype not in (np.float64, np.complex128):
-            warnings.warn(
+            warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or "
                 "complex. This check will likely fail if all the inputs are not of double "
                 "precision floating point or complex. ",
-                stacklevel=4,
             )
         value = x._value
         if isinstance(value, np.ndarray) and any(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -29,6 +28,7 @@ from functrans.autograd.recording import PERMANENT, enter_session, node_of, note
 from functrans.autograd.tensors import Tensor, View
 from functrans.autograd.writes import CopySlices, check_view, note_own, write
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.boundary import warn
 from functrans.core.dispatch import owner
 from functrans.core.source import capture
 
@@ -65,12 +65,11 @@ class Function:
     _backward_cls: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
             "function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -398,10 +397,9 @@ class _Results:
             )
         for key, x in self.dirty.items():
             if key not in self.inputs:
-                warnings.warn(
+                warn(
                     "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors "
                     "that have been mutated should be passed to ctx.mark_dirty().",
-                    stacklevel=6,
                 )
             if modes.grad and x._view is not None:
                 check_view(x)

@@ -12,7 +12,6 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +25,7 @@ from functrans.autograd.recording import guard_of, node_of
 from functrans.autograd.residuals import FREED, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import Zero
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer
 from functrans.core.source import capture
 from functrans.passes.cotangents import materialize
@@ -185,11 +185,10 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing: shared memory is found without it."""
-        warnings.warn(
+        warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically "
             "tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
-            stacklevel=2,
         )
 
     def mark_non_differentiable(self, *args: Any) -> None:
@@ -244,9 +243,7 @@ class BackwardCFunction(FunctionCtx):
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """``saved_tensors`` by its former name."""
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     def name(self) -> str:

@@ -33,13 +33,14 @@ import struct
 import sys
 import tempfile
 import threading
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+
+from functrans.core.boundary import warn
 
 _MAGIC = b"functrans-object"
 _FORMAT = 1
@@ -171,13 +172,12 @@ class ObjectCache:
         with self._lock:
             known, self._has_warned = self._has_warned, True
         if not known:
-            warnings.warn(
+            warn(
                 f"functrans: {path} {reason}, so it is not run but compiled anew and replaced. "
                 "Somebody else may have put it there, and more: remove the entries with "
                 f"functrans.clear_caches(disk=True) or by hand (rm -r {self.directory}), and keep "
                 "the directory writable for yourself alone (chmod 700)",
                 RuntimeWarning,
-                stacklevel=2,
             )
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
@@ -385,11 +385,10 @@ def _usable(directory: Path) -> Path | None:
 
 @functools.cache
 def _warn_unused(directory: str, reason: str, remedy: str) -> None:
-    warnings.warn(
+    warn(
         f"functrans: the cache directory {directory} {reason}, so compiled programs are not kept; "
         f"{remedy}, or set FUNCTRANS_CACHE_DIR=off",
         RuntimeWarning,
-        stacklevel=2,
     )
 
 

@@ -14,7 +14,6 @@ import json
 import re
 import struct
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +41,7 @@ from functrans.compiler.support import HostCall, NativePart, Part, partition
 from functrans.compiler.symbols import address
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import warn
 from functrans.core.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.core.source import resolve
 from functrans.emitter.builder import Module
@@ -254,11 +254,10 @@ def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
         return None  # a Python integer that does not fit: NumPy says so when it is interpreted
     except Exception as error:  # a fault of the compiler must not stop the user
         what = str(error) if isinstance(error, CompilationError) else repr(error)
-        warnings.warn(
+        warn(
             f"{jaxpr.name or 'a program'} is interpreted, since it could not be compiled: {what}\n"
             f"its plan:\n{_plan_text(jaxpr)}",
             RuntimeWarning,
-            stacklevel=2,
         )
         return None
 

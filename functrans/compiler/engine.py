@@ -39,13 +39,13 @@ import re
 import struct
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+from functrans.core.boundary import warn
 from functrans.emitter.types import Machine
 from functrans.errors import CompilationError
 
@@ -151,7 +151,7 @@ def is_available() -> bool:
     try:
         _llvm()
     except CompilationError as error:
-        warnings.warn(f"functrans: programs are interpreted: {error}", RuntimeWarning, stacklevel=2)
+        warn(f"functrans: programs are interpreted: {error}", RuntimeWarning)
         return False
     return True
 

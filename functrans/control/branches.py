@@ -53,6 +53,7 @@ from functrans.control.lanes import (
 from functrans.control.native import jit_p, run
 from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr, Var
@@ -636,6 +637,7 @@ def _stage_branches(
     return bodies, leaves
 
 
+@boundary
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -670,6 +672,7 @@ def cond(
     return choose("cond", index, bodies, names, leaves)
 
 
+@boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Call one of several functions, chosen by a traced number.
 

@@ -10,7 +10,6 @@ Layer: ``control``.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +29,7 @@ from functrans.control.calls import (
 )
 from functrans.core.analyses import Record, analysis
 from functrans.core.avals import Aval
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
@@ -150,11 +150,10 @@ def _warn_of_unused(native: Compiled) -> None:
     """Say which arguments were given away for nothing, as JAX does."""
     inputs = (*native.prepared.constvars, *native.prepared.invars)
     unused = [f"{inputs[i].aval} ({reason})" for i, reason in native.donations.unused.items()]
-    warnings.warn(
+    warn(
         f"Some donated buffers were not usable: {', '.join(unused)}; the program "
         f"{native.prepared.name} leaves these arguments as they are",
         UserWarning,
-        stacklevel=2,
     )
 
 

@@ -34,6 +34,7 @@ from functrans.control.revolve import bind_loops
 from functrans.control.while_loop import bind_while
 from functrans.core.arguments import canonical, leaf_type, name_of
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr
@@ -155,6 +156,7 @@ def _unroll(value: Any) -> int:
     return max(number, 1)
 
 
+@boundary
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -239,6 +241,7 @@ def scan(
     )
 
 
+@boundary
 def map(
     f: Callable[..., Any], xs: Any, *, batch_size: int | None = None
 ) -> Any:  # jax.lax.map's name
@@ -333,6 +336,7 @@ def _bound_loop(
 # while ------------------------------------------------------------------------------------------
 
 
+@boundary
 def while_loop(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., Any],
@@ -420,6 +424,7 @@ def _check_condition(condition: Body) -> None:
         )
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -516,6 +521,7 @@ def _along(x: Any, axis: int, entry: slice) -> Any:
     return slice_index(x, BasicIndex((*[slice(None)] * axis, entry)))
 
 
+@boundary
 def associative_scan(
     fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

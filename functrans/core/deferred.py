@@ -17,6 +17,7 @@ _PLACES = {
     "call_within": ("functrans.plain.entry", "call_within"),
     "conversion_error": ("functrans.conversion", "conversion_error"),
     "jacobian_of_sparsity": ("functrans.sparse.api", "jacobian_of_sparsity"),
+    "library_error": ("functrans.conversion", "library_error"),
     "jaxpr_methods": ("functrans.tables", "jaxpr_methods"),
     "needs_twin": ("functrans.plain.decide", "needs_twin"),
     "operator_table": ("functrans.arrays.operators", "operator_table"),

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
+from functrans.core.boundary import Refusals
 from functrans.core.deferred import deferred
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.primitive import Primitive
@@ -31,7 +32,6 @@ from functrans.core.state import current_config, open_traces, replayed
 from functrans.core.tapes import TapeValue
 from functrans.errors import (
     EscapedTracerError,
-    FunctransError,
     NestingError,
     UnsupportedOperationError,
 )
@@ -50,9 +50,12 @@ class Trace:
       source: the user's line that opened it.
       n_before: how many equations the innermost trace around it that stages had when it was opened.
       at_end: what is called when it is closed.
+      refusals: what its values refused, if they did.
     """
 
-    __slots__ = ("at_end", "is_direct", "is_open", "label", "n_before", "parent", "source")
+    __slots__ = (
+        "at_end", "is_direct", "is_open", "label", "n_before", "parent", "refusals", "source",
+    )  # fmt: skip
     is_staging = False
     is_branch = False
     """Whether it stages what may not run: operations on tracers from outside belong to it, too."""
@@ -69,6 +72,7 @@ class Trace:
         self.source: Captured | None = None
         self.n_before = 0
         self.at_end: list[Callable[[], None]] = []
+        self.refusals: Refusals | None = None
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
@@ -455,21 +459,23 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
         return trace
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        """Close the trace; an error of ours that NumPy wrapped into its own comes out again."""
+        """Close the trace; a refusal that C code made another error of comes out again."""
         self.trace.is_open = self.trace.is_direct = False
         open_traces.reset(self.token)
         while self.trace.at_end:
             self.trace.at_end.pop()()
         if kind is RecursionError and self.trace.parent is None:
             _explain_recursion(self.trace, error, traceback)
-        if type(error) is ValueError and str(error).startswith(_NUMPY_WRAPPER):
-            cause = error.__cause__
-            if isinstance(cause, FunctransError):
-                error.__cause__ = None
+        refusals = self.trace.refusals
+        if refusals is not None:
+            self.trace.refusals = None
+            refusals.close()
+            refusal = refusals.dropped if error is None else refusals.behind(error)
+            if refusal is not None:
                 try:
-                    raise cause from None
+                    raise refusal
                 finally:  # no cycle of error, traceback and this frame
-                    del cause, error, traceback
+                    del refusal, refusals, error, traceback
 
 
 def _explain_recursion(trace: Trace, error: Any, traceback: Any) -> None:
@@ -487,10 +493,6 @@ def _explain_recursion(trace: Trace, error: Any, traceback: Any) -> None:
             "lax.fori_loop), choices one beside the other (lax.switch), or allow more by "
             "sys.setrecursionlimit"
         ) from error.with_traceback(None)
-
-
-_NUMPY_WRAPPER = "setting an array element with a sequence"
-"""How NumPy's ``buffer[0] = x`` reports that ``float(x)`` raised."""
 
 
 def standing(value: Any) -> Any:

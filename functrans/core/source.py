@@ -1,8 +1,8 @@
 """Where in the user's code an operation came from.
 
-Here: a cheap capture of the innermost frame outside functrans and its description. Not here: the
-messages that use it. A captured source holds a code object and an instruction offset, never a
-frame, so that it keeps no local variable alive.
+Here: whose code is the user's, a cheap capture of its innermost frame and the description of that.
+Not here: the messages that use it, tracebacks (``core.boundary``). A captured source holds a code
+object and an instruction offset, never a frame, so that it keeps no local variable alive.
 
 Layer: ``core``.
 """
@@ -19,9 +19,19 @@ import numpy as np
 # os.path and not pathlib, whose import takes 5 ms, a sixth of that of functrans.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120  # as above
 _SITE = os.path.dirname(os.path.dirname(np.__file__)) + os.sep  # noqa: PTH120  # as above
-_NUMPY = _SITE + "numpy" + os.sep  # a user's directory may be called numpy, too
-_SCIPY = _SITE + "scipy" + os.sep
-_SKIPPED_PARTS = (_NUMPY, _SCIPY, os.sep + "contextlib.py", os.sep + "optree" + os.sep)
+_STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # as above
+_SITES = ("site-packages", "dist-packages")
+_OWN = (_PACKAGE, "<program ", "<__array_function__")
+LIBRARIES = frozenset(
+    {
+        "IPython", "_pytest", "autograd", "casadi", "cupy", "cvxpy", "dask", "functrans",
+        "hypothesis", "ipykernel", "jax", "jaxlib", "llvmlite", "matplotlib", "ml_dtypes", "mpmath",
+        "networkx", "numba", "numexpr", "numpy", "optree", "pandas", "plotly", "pluggy", "polars",
+        "pyarrow", "pytest", "scipy", "skimage", "sklearn", "statsmodels", "sympy", "tensorflow",
+        "torch", "traitlets", "xarray", "xdist",
+    }
+)  # fmt: skip
+"""Packages that are no user's code, as the standard library is not; others may be."""
 _is_internal_file: dict[str, bool] = {}
 _MAX_FILES = 1 << 12
 
@@ -38,16 +48,52 @@ class SourceLine:
 
     def __str__(self) -> str:
         """``model.py:12 (loss)``."""
+        cell = cell_of(self.file)
+        if cell:
+            return f"{cell}, line {self.line} ({self.function})"
         name = os.path.basename(self.file)  # noqa: PTH119  # see _PACKAGE
         return f"{name}:{self.line} ({self.function})"
 
 
-def _is_internal(file: str) -> bool:
+def cell_of(file: str) -> str:
+    """What IPython and Jupyter call the cell that a file of theirs stands for: ``Cell In[12]``."""
+    if os.path.isabs(file) and "ipykernel" not in file:  # noqa: PTH117  # see _PACKAGE
+        return ""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    found = None if shell is None else shell.compile.format_code_name(file)
+    return " ".join(found) if found else ""
+
+
+def is_own(file: str) -> bool:
+    """Whether a file is of functrans, or of what it calls users' functions through."""
+    return file.startswith(_OWN) or _library(file) == "optree"
+
+
+def _library(file: str) -> str:
+    """The installed package that a file belongs to, or the module of the standard library."""
+    if file.startswith(_SITE):
+        return file[len(_SITE) :].partition(os.sep)[0]
+    for site in _SITES:
+        _, found, rest = file.rpartition(f"{os.sep}{site}{os.sep}")
+        if found:
+            return rest.partition(os.sep)[0]
+    return file[len(_STANDARD) :] if file.startswith(_STANDARD) else ""
+
+
+def is_internal(file: str) -> bool:
     """Whether frames of this file are left out when looking for the user's line."""
+    known = _is_internal_file.get(file)
+    return _is_internal(file) if known is None else known
+
+
+def _is_internal(file: str) -> bool:
     if len(_is_internal_file) >= _MAX_FILES:
         _is_internal_file.clear()
-    known = file.startswith((_PACKAGE, "<__array_function__")) or any(
-        part in file for part in _SKIPPED_PARTS
+    library = _library(file)
+    known = (
+        is_own(file)
+        or library in LIBRARIES
+        or (file.startswith((_STANDARD, "<frozen ")) and not any(site in file for site in _SITES))
     )
     _is_internal_file[file] = known
     return known

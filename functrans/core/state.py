@@ -9,6 +9,7 @@ Layer: ``core`` (imports nothing from functrans).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,6 +32,7 @@ class Config:
     plain: bool = True
     specialize: bool = False
     nan_watch: Any = None
+    traceback: str = os.environ.get("FUNCTRANS_TRACEBACK", "filtered")
 
 
 open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", default=())
@@ -65,6 +67,8 @@ def config(**settings: Any) -> Iterator[Config]:
       specialize: ``jit`` lets Python ask for values of traced arguments, as if each were called
         with ``specialize=True``.
       nan_watch: what looks for NaN; set by ``debug_nans``.
+      traceback: ``"filtered"`` leaves frames of functrans out of the tracebacks of errors,
+        ``"full"`` shows them; the environment variable ``FUNCTRANS_TRACEBACK`` sets the default.
 
     Yields:
       The configuration in force.
@@ -95,6 +99,10 @@ def config(**settings: Any) -> Iterator[Config]:
 def _check_setting(name: str, value: Any) -> None:
     """Refuse a value that a setting cannot have: ``"no"`` would be true."""
     default = getattr(_DEFAULTS, name)
+    if isinstance(default, str):
+        if not isinstance(value, str):
+            raise TypeError(f"config: {name} must be a string, got {value!r}")
+        _check_traceback(f"config: {name}", value)
     if isinstance(default, bool):
         if type(value) is not bool:
             raise TypeError(f"config: {name} must be True or False, got {value!r}")
@@ -105,7 +113,13 @@ def _check_setting(name: str, value: Any) -> None:
             raise ValueError(f"config: {name} must be at least 0, got {value!r}")
 
 
+def _check_traceback(what: str, value: Any) -> None:
+    if value not in ("filtered", "full"):
+        raise ValueError(f"{what} must be 'filtered' or 'full', got {value!r}")
+
+
 _DEFAULTS = Config()
+_check_traceback("FUNCTRANS_TRACEBACK", _DEFAULTS.traceback)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import take_over
+from functrans.core.boundary import ERRORS, shorten, warn_at_user
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
@@ -78,7 +79,15 @@ class Transformed(Wrapper):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        return self._function(*args, **kwargs)
+        token = warn_at_user()  # as ``boundary`` does, without a call of its own
+        try:
+            return self._function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+        finally:
+            if token is not None:
+                ERRORS.reset(token)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance, as functions in a class do."""

@@ -43,6 +43,7 @@ from functrans.core.arguments import (
     tangent_dtype,
 )
 from functrans.core.avals import ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import (
     Tracer,
@@ -505,6 +506,7 @@ _HOLDERS: Mapping[Primitive, Callable[..., Any]] = {
 # the transforms ---------------------------------------------------------------------------------
 
 
+@boundary
 def jet(
     fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Sequence[Any]]
 ) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.arguments import name_of, part_of
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
@@ -162,6 +163,7 @@ def plain_point(label: str, values: Sequence[Any]) -> None:
         )
 
 
+@boundary
 def jacobian_operator(fun: Callable[..., Any], x: Any) -> Any:
     """The Jacobian of a function at a point, as a linear operator.
 
@@ -191,6 +193,7 @@ def jacobian_operator(fun: Callable[..., Any], x: Any) -> Any:
     return linear_operator(record.push, record.pull, Layout(record.leaves), Layout(record.outs))
 
 
+@boundary
 def hessian_operator(fun: Callable[..., Any], x: Any) -> Any:
     """The Hessian of a scalar function at a point, as a linear operator.
 

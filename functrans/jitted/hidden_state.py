@@ -9,8 +9,9 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
+
+from functrans.core.boundary import warn
 
 
 def global_generator() -> Any:
@@ -31,10 +32,9 @@ def warn_of_draws(label: str, before: Any) -> None:
     Another thread may have used it, so that this is no error.
     """
     if before is not None and global_generator() != before:
-        warnings.warn(
+        warn(
             f"{label}: NumPy's global generator (numpy.random) was used while the function was "
             "traced; its numbers are constants of the program, the same in each call. Draw them "
             "outside and pass them as arguments, or use functrans.random with a key as argument.",
             UserWarning,
-            stacklevel=2,
         )

@@ -28,11 +28,12 @@ from functrans.compiler.compiled import native_error
 from functrans.control.native import call_program, run
 from functrans.core.arguments import check_callable, result_leaf, take_over
 from functrans.core.avals import aval_of_plain
+from functrans.core.boundary import shorten
 from functrans.core.caching import Living, Recent
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.state import config, current_config, open_traces
+from functrans.core.state import Config, config, current_config, open_traces
 from functrans.core.transformed import Wrapper, by_name
 from functrans.core.values import Instance, P, Q, R
 from functrans.jitted import shared
@@ -101,14 +102,22 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function through its program."""
-        settings = current_config.get()
-        positional = self._positional
-        if positional is not None and settings is DEFAULT_CONFIG and not kwargs:
-            result = positional(*args)
-            if result is not NotImplemented:
-                if type(result) is int:  # arguments that were given away cannot be used again
-                    raise self._error_of(positional, result)
-                return result
+        try:
+            settings = current_config.get()
+            positional = self._positional
+            if positional is not None and settings is DEFAULT_CONFIG and not kwargs:
+                result = positional(*args)
+                if result is not NotImplemented:
+                    if type(result) is int:  # arguments that were given away cannot be used again
+                        raise self._error_of(positional, result)
+                    return result
+            return self._call(settings, args, kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _call(self, settings: Config, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call it as it was not called the last time."""
         if not settings.jit:
             return call_traced(self._fun, *args, **kwargs)
         if not kwargs and not self.signature.static_argnums and all(map(is_leaf, args)):

@@ -194,10 +194,8 @@ _LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.f
 
 
 def unwatched(settings: Config) -> Config | None:
-    """What a program depends on of a configuration: looking for NaN changes no program."""
-    if settings.nan_watch is None:
-        return settings
-    settings = replace(settings, nan_watch=None)
+    """What a program depends on of a configuration: looking for NaN, or at errors, changes none."""
+    settings = replace(settings, nan_watch=None, traceback=DEFAULT_CONFIG.traceback)
     return None if settings == DEFAULT_CONFIG else settings
 
 

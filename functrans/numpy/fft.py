@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import warn
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.namespaces import listing as _listing
 from functrans.numpy.array_api_fft import fftfreq as fftfreq
@@ -76,11 +76,10 @@ def _extents(
     """
     shape = shape_of(a)
     if s is not None and axes is None:
-        warnings.warn(
+        warn(
             "numpy.fft: `s` without `axes` is deprecated since NumPy 2.0; pass axes=tuple(range("
             "len(s))) or the axes that `s` is meant for",
             DeprecationWarning,
-            stacklevel=4,
         )
     if axes is None:
         axes = range(-(len(shape) if s is None else len(s)), 0)

@@ -9,11 +9,11 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import warn
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, as_operand, inexact, is_known, value_of
@@ -202,7 +202,7 @@ def polyfit(
     divisor = scale if len(shape_of(fit)) == 1 else structural.reshape(scale, (order, 1))
     fit = fit / divisor
     if is_known(rank) and int(value_of(rank)) != order and not full:
-        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=4)
+        warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning)
     if full:
         return fit, residuals, rank, singular, rcond
     if not cov:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.operators import as_operand, is_foreign, reject_out
+from functrans.core.boundary import note_refusal
 from functrans.core.caching import remembered
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, written
 from functrans.core.source import here
-from functrans.errors import UnsupportedOperationError
+from functrans.errors import FunctransError, UnsupportedOperationError
 from functrans.numpy.dispatch import has_tracer, lifted, store
 from functrans.numpy.methods import method_table
 from functrans.numpy.tables import MODULES, REPLACEMENTS
@@ -45,6 +46,12 @@ def _name(function: Any) -> str:
     return f"{module}.{getattr(function, '__name__', function)}"
 
 
+_NO_REPLACEMENT = (
+    "compose it from functions that are (docs list them), make it one operation with "
+    "ft.external(f, out_like), or keep it out of the traced function with ft.stop_gradient"
+)
+
+
 def array_function(
     self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -53,21 +60,21 @@ def array_function(
     Raises:
       UnsupportedOperationError: there is no traced implementation; names a replacement.
     """
-    traced = array_functions().get(function)
-    if traced is None:
-        hint = REPLACEMENTS.get(function)
-        remedy = (
-            hint
-            if hint is not None
-            else "compose it from functions that are (docs list them), make it one operation with "
-            "ft.external(f, out_like), or keep it out of the traced function with ft.stop_gradient"
-        )
-        raise UnsupportedOperationError(f"{_name(function)} cannot be traced{here()}; {remedy}.")
-    out = kwargs.pop("out", None)
-    result = traced(*args, **kwargs)
-    if type(result) is np.ndarray and not has_tracer(args) and not has_tracer(kwargs.values()):
-        result = lifted(result, self)  # np.zeros(3, like=x): an array to write traced values to
-    return result if out is None else store(_name(function), out, result)
+    try:
+        traced = array_functions().get(function)
+        if traced is None:
+            remedy = REPLACEMENTS.get(function, _NO_REPLACEMENT)
+            raise UnsupportedOperationError(
+                f"{_name(function)} cannot be traced{here()}; {remedy}."
+            )
+        out = kwargs.pop("out", None)
+        result = traced(*args, **kwargs)
+        if type(result) is np.ndarray and not has_tracer(args) and not has_tracer(kwargs.values()):
+            result = lifted(result, self)  # np.zeros(3, like=x): an array to write traced values to
+        return result if out is None else store(_name(function), out, result)
+    except FunctransError as error:  # C code may drop it
+        note_refusal(self._trace, error)
+        raise
 
 
 def _traced_ufunc(ufunc: np.ufunc) -> Callable[..., Any] | None:
@@ -107,61 +114,65 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     Raises:
       UnsupportedOperationError: the ufunc or one of its options cannot be traced.
     """
-    name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")
-    out = kwargs.pop("out", None)
-    if out is not None and method != "at":
-        for target in out if isinstance(out, tuple) else (out,):
-            if target is not None and not isinstance(written(target), Tracer):
-                reject_out(name, target)
-    if method != "__call__":
-        inputs = tuple([as_operand(x) if isinstance(x, np.ndarray) else x for x in inputs])
-        function = UFUNC_METHODS.get(method)
-        if function is None:
-            raise UnsupportedOperationError(f"{name} cannot be traced{here()}")
-        result = function(ufunc, *inputs, **kwargs)
-        return result if out is None else store(name, out, result)
-    traced = _traced_ufunc(ufunc)
-    if traced is None:
-        raise UnsupportedOperationError(
-            f"{name} cannot be traced{here()}: functrans has no rule for it. Compose "
-            "it from functions that have one, or make it one operation with ft.external(f, "
-            "out_like), which takes a derivative rule or finite differences."
-        )
-    where = kwargs.pop("where", True)
-    dtype = kwargs.pop("dtype", None)
-    for option in ("casting", "order", "subok"):
-        kwargs.pop(option, None)
-    if kwargs and ufunc.signature is None:  # those with a signature take axis=
-        raise UnsupportedOperationError(
-            f"{name}: option {sorted(kwargs)[0]}= cannot be traced{here()}; leave it out"
-        )
-    for x in inputs:
-        if not isinstance(x, Tracer) and (type(x) is not np.ndarray or x.dtype.hasobject):
-            if any(map(is_foreign, inputs)):
-                return NotImplemented
-            inputs = tuple([x if isinstance(x, Tracer) else as_operand(x) for x in inputs])
-            break
-    if dtype is not None:
-        cast_to = array_functions().get(np.astype)
-        assert cast_to is not None
-        inputs = tuple(cast_to(x, dtype) if isinstance(x, Tracer) else x for x in inputs)
-    result = traced(*inputs, **kwargs)
-    if where is not True:
-        if out is None:
+    try:
+        name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")
+        out = kwargs.pop("out", None)
+        if out is not None and method != "at":
+            for target in out if isinstance(out, tuple) else (out,):
+                if target is not None and not isinstance(written(target), Tracer):
+                    reject_out(name, target)
+        if method != "__call__":
+            inputs = tuple([as_operand(x) if isinstance(x, np.ndarray) else x for x in inputs])
+            function = UFUNC_METHODS.get(method)
+            if function is None:
+                raise UnsupportedOperationError(f"{name} cannot be traced{here()}")
+            result = function(ufunc, *inputs, **kwargs)
+            return result if out is None else store(name, out, result)
+        traced = _traced_ufunc(ufunc)
+        if traced is None:
             raise UnsupportedOperationError(
-                f"{name}: where= without out= leaves elements uninitialised{here()}; use "
-                "np.where(mask, f(x), fill)"
+                f"{name} cannot be traced{here()}: functrans has no rule for it. Compose "
+                "it from functions that have one, or make it one operation with ft.external(f, "
+                "out_like), which takes a derivative rule or finite differences."
             )
-        (target,) = out if isinstance(out, tuple) else (out,)
-        result = array_functions()[np.where](where, result, target)
-    if out is None:
-        return result
-    if isinstance(result, tuple):
-        return tuple(
-            part if target is None else store(name, target, part)
-            for target, part in zip(out, result, strict=True)
-        )
-    return store(name, out, result)
+        where = kwargs.pop("where", True)
+        dtype = kwargs.pop("dtype", None)
+        for option in ("casting", "order", "subok"):
+            kwargs.pop(option, None)
+        if kwargs and ufunc.signature is None:  # those with a signature take axis=
+            raise UnsupportedOperationError(
+                f"{name}: option {sorted(kwargs)[0]}= cannot be traced{here()}; leave it out"
+            )
+        for x in inputs:
+            if not isinstance(x, Tracer) and (type(x) is not np.ndarray or x.dtype.hasobject):
+                if any(map(is_foreign, inputs)):
+                    return NotImplemented
+                inputs = tuple([x if isinstance(x, Tracer) else as_operand(x) for x in inputs])
+                break
+        if dtype is not None:
+            cast_to = array_functions().get(np.astype)
+            assert cast_to is not None
+            inputs = tuple(cast_to(x, dtype) if isinstance(x, Tracer) else x for x in inputs)
+        result = traced(*inputs, **kwargs)
+        if where is not True:
+            if out is None:
+                raise UnsupportedOperationError(
+                    f"{name}: where= without out= leaves elements uninitialised{here()}; use "
+                    "np.where(mask, f(x), fill)"
+                )
+            (target,) = out if isinstance(out, tuple) else (out,)
+            result = array_functions()[np.where](where, result, target)
+        if out is None:
+            return result
+        if isinstance(result, tuple):
+            return tuple(
+                part if target is None else store(name, target, part)
+                for target, part in zip(out, result, strict=True)
+            )
+        return store(name, out, result)
+    except FunctransError as error:  # C code may drop it
+        note_refusal(self._trace, error)
+        raise
 
 
 def tracer_methods() -> dict[str, Any]:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, aval_of, shape_of
 from functrans.core.source import here
 from functrans.core.state import open_traces
@@ -214,13 +214,12 @@ def _check(
     moved = float(np.linalg.norm(slope * step if is_elementwise else slope @ step))
     scale = max(moved, float(np.linalg.norm(slope)))
     if not np.linalg.norm(value) <= TOLERANCE * scale:
-        warnings.warn(
+        warn(
             f"{who}{here()}: the solver has not converged: the condition of the solution (gradient "
             f"0, or residual 0) is {np.linalg.norm(value):.2g} in norm at its result. Derivatives "
             "there are not those of a solution; give the solver more iterations or a smaller "
             "tolerance.",
             RuntimeWarning,
-            stacklevel=2,
         )
         return
     # Twice a Newton step leads across the solution, the last of the singular vectors to where a
@@ -237,14 +236,13 @@ def _check(
     else:
         change = np.linalg.norm((left.T @ (near - slope)) / singular[:, None])
     if not np.all(change <= _STEADY):
-        warnings.warn(
+        warn(
             f"{who}{here()}: the Jacobian of the condition of the solution (gradient 0, or "
             f"residual 0) changes by {100 * np.max(change):.0f} % within the accuracy of the "
             "solution, as at a root of higher multiplicity, at a minimum that is flatter than a "
             "parabola, at a kink, or where the solver has not converged. Derivatives may be wrong; "
             "give the solver a smaller tolerance, or a condition whose Jacobian is regular.",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

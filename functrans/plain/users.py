@@ -9,17 +9,7 @@ import sys
 from typing import Any
 
 from functrans.core.caching import remembered
-
-LIBRARIES = frozenset(
-    {
-        "IPython", "_pytest", "autograd", "casadi", "cupy", "cvxpy", "dask", "functrans",
-        "hypothesis", "ipykernel", "jax", "jaxlib", "llvmlite", "matplotlib", "ml_dtypes", "mpmath",
-        "networkx", "numba", "numexpr", "numpy", "optree", "pandas", "plotly", "pluggy", "polars",
-        "pyarrow", "pytest", "scipy", "skimage", "sklearn", "statsmodels", "sympy", "tensorflow",
-        "torch", "traitlets", "xarray", "xdist",
-    }
-)  # fmt: skip
-"""Packages whose functions are called as they are, as the standard library's are."""
+from functrans.core.source import LIBRARIES
 
 
 @remembered(4096)

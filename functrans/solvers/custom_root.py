@@ -24,6 +24,7 @@ from functrans.control.closures import Template, make_template
 from functrans.control.custom_calls import custom_jvp_p
 from functrans.core.arguments import canonical, leaf_description
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.ownership import own_array, own_arrays
@@ -182,6 +183,7 @@ class _RootCall(JvpCall):
         return outs, [*(-t for t in solved), *rest]
 
 
+@boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,

@@ -16,7 +16,6 @@ al., Efficient and modular implicit differentiation, NeurIPS 2022.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +35,7 @@ from functrans.core.arguments import (
     take_over,
 )
 from functrans.core.avals import aval_of_plain, is_differentiable_dtype
+from functrans.core.boundary import boundary, warn
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of, tracing
 from functrans.core.ownership import own_arrays
@@ -383,14 +383,13 @@ class _ImplicitCall(JvpCall):
         scale = _norm(push(*moved))
         size = _norm(residual)
         if not size <= tol * scale:
-            warnings.warn(
+            warn(
                 f"{self.label}: the solver has not converged: the optimality condition is "
                 f"{size:.2g} in norm at its result, more than {tol:g} of what a change of the "
                 "solution by 100 % makes it. Derivatives there are not those of a solution; give "
                 "the solver more iterations or a smaller tolerance, or pass tol=None to "
                 "implicit_diff.",
                 RuntimeWarning,
-                stacklevel=2,
             )
 
 
@@ -591,6 +590,7 @@ def implicit_diff(
 # fixed points -----------------------------------------------------------------------------------
 
 
+@boundary
 def fixed_point(
     fun: Callable[..., Any],
     x0: Any,

@@ -30,6 +30,7 @@ from functrans.control.bodies import (
 from functrans.control.calls import is_nonzero, kept_residuals, to_front
 from functrans.control.native import run
 from functrans.core.avals import Aval, Zero, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr
@@ -223,6 +224,7 @@ PRIMITIVES: tuple[Primitive, ...] = (custom_linear_solve_p,)
 # the function -----------------------------------------------------------------------------------
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,

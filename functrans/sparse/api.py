@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.arguments import check_argnums
+from functrans.core.boundary import boundary
 from functrans.core.caching import Recent, listed
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
@@ -91,6 +92,7 @@ class SparseFunction:
             self, fun, assigned=("__name__", "__qualname__", "__module__", "__doc__"), updated=()
         )
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative as a ``scipy.sparse`` array of its own memory."""
         plan, leaves = self._planned(args, kwargs)

@@ -34,6 +34,7 @@ from functrans.core.arguments import (
     result_leaf,
 )
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
@@ -296,6 +297,7 @@ def _matrix(sets: Sets, outs: Sequence[Value]) -> Any:
     return matrix
 
 
+@boundary
 def sparsity_pattern(
     fun: Callable[..., Any],
     *args: Any,

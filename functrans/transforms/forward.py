@@ -26,6 +26,7 @@ from functrans.core.arguments import (
     tangent_dtype,
 )
 from functrans.core.avals import ShapedArray, Zero, aval_of_plain
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
 from functrans.core.ownership import own_arrays, private_arrays
@@ -88,6 +89,7 @@ def jvp(
     tangents: Sequence[Any],
     has_aux: Literal[True],
 ) -> tuple[R, R, Aux]: ...
+@boundary
 def jvp(
     fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -170,6 +172,7 @@ def linearize(
 def linearize(
     fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[..., R], Aux]: ...
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its derivative at the point as a linear function.
 
@@ -231,6 +234,7 @@ class _Typed:
         self.dtype = dtype
 
 
+@boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], Any]:
     """Transpose a function that is linear.
 

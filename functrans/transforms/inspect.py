@@ -13,6 +13,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import canonical, name_of, named, result_leaf
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
@@ -146,6 +147,7 @@ def _is_float0(leaf: Any) -> bool:
     return tree.is_float0(leaf) or (type(leaf) is ShapeDtypeStruct and leaf.dtype == tree.FLOAT0)
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of a function's result, without computing it.
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from functrans import pytrees as tree
 from functrans.core.arguments import name_of, part_of
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, shape_of
 from functrans.core.jaxpr import Jaxpr
@@ -36,6 +37,7 @@ from functrans.transforms.reverse import grad
 NESTINGS = ("auto", "forward-over-reverse", "reverse-over-forward", "reverse-over-reverse")
 
 
+@boundary
 def hvp(fun: Callable[..., Any], primals: Any, tangents: Any, *, nesting: str = "auto") -> Any:
     """Hessian-vector product of a scalar function.
 
@@ -62,6 +64,7 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any, *, nesting: str = 
     return _hessian_product("hvp", fun, primals, tangents, nesting)
 
 
+@boundary
 def vhp(fun: Callable[..., Any], primals: Any, cotangents: Any, *, nesting: str = "auto") -> Any:
     """Vector-Hessian product of a scalar function: equal to :func:`hvp`, by symmetry.
 

@@ -16,6 +16,7 @@ from functrans.control.inline import inline_calls
 from functrans.control.native import jit_p
 from functrans.core.arguments import name_of
 from functrans.core.avals import ShapedArray, Tape, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.source import SourceLine, resolve
@@ -87,6 +88,7 @@ class Residuals:
     __repr__ = __str__
 
 
+@boundary
 def residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
     """What reverse mode of a function keeps between the forward and the backward pass.
 

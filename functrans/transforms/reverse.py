@@ -36,6 +36,7 @@ from functrans.core.arguments import (
     unflatten_call,
 )
 from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import (
     Trace,
@@ -414,6 +415,7 @@ def vjp(
 def vjp(
     fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], Aux]: ...
+@boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its pullback.
 

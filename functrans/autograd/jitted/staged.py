@@ -17,7 +17,6 @@ Layer: ``autograd.jitted``.
 from __future__ import annotations
 
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from functrans.autograd.jitted.steps import Step, plain
 from functrans.autograd.modes import modes, torch_defaults
 from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import warn
 from functrans.core.caching import Recent
 from functrans.core.dispatch import Tracer, aval_of, tracing
 from functrans.core.jaxpr import Var
@@ -141,14 +141,13 @@ class StepPrograms:
             report = explain(
                 label, [(p.origin, p.jaxpr, None) for p in programs], current_config.get()
             )
-            warnings.warn(
+            warn(
                 f"{label} was compiled {_MANY_PROGRAMS} times for the same kinds of arguments; the "
                 f"last time because of {'; '.join(report[-1].changes) or 'replaced state'}. A "
                 "number that changes between calls is better a tensor, and what the step does not "
                 "use does not count if what it uses is declared: ft.jit(step, state=...); "
                 "explain() tells of all programs",
                 RuntimeWarning,
-                stacklevel=5,
             )
 
     def lower(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> LoweredStep:

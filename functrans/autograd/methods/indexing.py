@@ -8,7 +8,6 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from functrans.autograd.promotion import as_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
 from functrans.autograd.writes import check_write, write
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer
 
 _SEVERAL = (Tensor, Tracer, np.ndarray, slice, str, list, tuple, range)
@@ -37,7 +37,7 @@ def plain_index(index: Any) -> Any:
     A short list that holds anything but numbers is a tuple of indices.
     """
     if type(index) is list and _is_tuple(index):
-        warnings.warn(_LISTS, stacklevel=3)
+        warn(_LISTS)
         index = tuple(index)
     if isinstance(index, tuple):
         return tuple([_plain_item(i) for i in index])

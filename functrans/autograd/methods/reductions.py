@@ -9,7 +9,6 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +28,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import warn
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.primitives import activations, complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
@@ -227,10 +227,9 @@ def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]
         _check_floating(name, self)
         axes = axes_of(self, dim)
         if count_of(self.shape, axes) <= less:
-            warnings.warn(
+            warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
                 "the reduction factor (input numel divided by output numel).",
-                stacklevel=3,
             )
 
         def spread(x: Any, axes: Axes) -> Any:

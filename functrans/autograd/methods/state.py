@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import operator
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,6 +30,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.source import here
 from functrans.errors import ConcretizationError
@@ -104,14 +104,13 @@ def _get_grad(self: Tensor) -> Tensor | None:
     if self._follows and self._grad is not None:
         self._grad._follows = True
     if self._grad is None and not self._retains and not is_leaf(self):
-        warnings.warn(
+        warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
             f"{here()}. Its .grad attribute won't be populated during autograd.backward(). If you "
             "indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
             "on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
             "access the leaf Tensor instead.",
             UserWarning,
-            stacklevel=2,
         )
     return self._grad
 
@@ -345,11 +344,10 @@ def _bool(self: Tensor) -> bool:
 def _warn_of_loss(self: Tensor) -> None:
     """Say that a conversion loses the derivative; it is how NumPy fills a buffer."""
     if node_of(self) is not None:
-        warnings.warn(
+        warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
             f"behavior{here()}: its derivative is lost.\nConsider using tensor.detach() first.",
             UserWarning,
-            stacklevel=3,
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compat.torch.dtypes import bfloat16
-from functrans.compat.torch.warned import warn_user
+from functrans.core.boundary import warn
 
 _KINDS = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla")
 
@@ -53,14 +53,14 @@ class autocast:  # noqa: N801  # torch's name
                 f"{device_type}"
             )
         if enabled and device_type == "cuda":
-            warn_user("CUDA is not available or torch_xla is imported. Disabling autocast.")
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
         elif enabled and device_type == "cpu":
             if dtype is None or np.dtype(dtype).itemsize == 2:
                 raise NotImplementedError(
                     "autocast('cpu') would compute in bfloat16 or float16, which functrans does "
                     "not do by itself: use enabled=False, or convert with tensor.to(dtype)"
                 )
-            warn_user(
+            warn(
                 "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
                 "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
@@ -119,9 +119,7 @@ class GradScaler:
                 "GradScaler('cpu') is not supported: gradients are not scaled; use enabled=False"
             )
         if enabled:
-            warn_user(
-                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling."
-            )
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
 
     def is_enabled(self) -> bool:
         """``False``."""
@@ -159,7 +157,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def _deprecated(what: str, kind: str) -> None:
-    warn_user(
+    warn(
         f"`torch.{kind}.amp.{what}(args...)` is deprecated. Please use "
         f"`torch.amp.{what}('{kind}', args...)` instead.",
         FutureWarning,

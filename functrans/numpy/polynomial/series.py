@@ -15,13 +15,13 @@ Reference: Clenshaw, A note on the summation of Chebyshev series (1955).
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import warn
 from functrans.core.caching import remembered
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.numpy import linalg
@@ -427,7 +427,7 @@ def fit(
     if full:
         return found, [residuals, rank, singular, rcond]
     if is_known(rank) and int(value_of(rank)) != order:
-        warnings.warn("The fit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=3)
+        warn("The fit may be poorly conditioned", np.exceptions.RankWarning)
     return found
 
 

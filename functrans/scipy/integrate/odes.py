@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.control.native import jit_p
 from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.boundary import boundary, warn
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.source import here
@@ -306,6 +306,7 @@ def _method(who: str, name: Any) -> Method:
 # what users call --------------------------------------------------------------------------------
 
 
+@boundary
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -418,13 +419,13 @@ def _warn(who: str, status: Any) -> None:
     """Say that an integration ended early, where that is known."""
     if not isinstance(status, Tracer) and int(status) != RUNNING:
         code = -2 if int(status) == TOO_MANY else -1
-        warnings.warn(
+        warn(
             f"{who}: {MESSAGES[code]} Values at later times are NaN.{here()}",
             plain("integrate.IntegrationWarning"),
-            stacklevel=3,
         )
 
 
+@boundary
 def solve_ivp(
     fun: Callable[..., Any],
     t_span: Any,

@@ -18,7 +18,6 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +27,7 @@ from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
 from functrans.control.scanning import while_loop
 from functrans.core.arguments import further_arguments
+from functrans.core.boundary import boundary, warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
@@ -220,6 +220,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
 # rules on functions -----------------------------------------------------------------------------
 
 
+@boundary
 def fixed_quad(
     func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), n: int = 5
 ) -> tuple[Any, None]:
@@ -473,12 +474,11 @@ def _warn(name: str, error: Any, value: Any, tolerance: tuple[float, float], lim
         return
     size = float(np.max(np.abs(np.asarray(known[1])), initial=0.0))
     if float(known[0]) > max(tolerance[0], tolerance[1] * size):
-        warnings.warn(
+        warn(
             f"{name}: the error is estimated as {float(known[0]):.3g} after {limit} pieces"
             f"{here()}; the integrand may be rough or the integral divergent. Give points= where "
             "it is rough, or a larger limit",
             plain("integrate.IntegrationWarning"),
-            stacklevel=4,
         )
 
 
@@ -524,6 +524,7 @@ def _by_scipy(name: str, functions: Any, numbers: Any, *options: Any, **keywords
         return None
 
 
+@boundary
 def quad(
     func: Callable[..., Any],
     a: Any,
@@ -607,6 +608,7 @@ def quad(
 _VECTOR_LIMIT = 200
 
 
+@boundary
 def quad_vec(
     f: Callable[..., Any],
     a: Any,
@@ -668,6 +670,7 @@ def quad_vec(
 _INNER_LIMIT = 20
 
 
+@boundary
 def dblquad(
     func: Callable[..., Any],
     a: Any,

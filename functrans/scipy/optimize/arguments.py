@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import check_callable, further_arguments
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer
 from functrans.flatten_util import ravel_pytree
 from functrans.scipy.optimize.objective import ScipyFunction, as_vector
@@ -164,8 +164,7 @@ def warn_of(who: str, message: str) -> None:
     """Warn of a result that has not converged."""
     from scipy.optimize import OptimizeWarning
 
-    warnings.warn(
+    warn(
         f"{who}: not converged: {message.rstrip('.')}. The result has success=False.",
         OptimizeWarning,
-        stacklevel=4,
     )

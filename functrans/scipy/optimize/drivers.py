@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.arguments import further_arguments
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.jitted.jit import jit as jitted
 from functrans.scipy.optimize.arguments import (
@@ -43,6 +44,7 @@ MAX_HESSIAN = 200
 """Unknowns up to which a method that could do with products is given the matrix."""
 
 
+@boundary
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
@@ -175,6 +177,7 @@ def _dense_of(function: ScipyFunction) -> Callable[[Any], Any]:
     return dense
 
 
+@boundary
 def minimize_scalar(
     fun: Callable[..., Any],
     bracket: Any = None,
@@ -227,6 +230,7 @@ def _of_number(who: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     return of_vector
 
 
+@boundary
 def root(
     fun: Callable[..., Any],
     x0: Any,
@@ -301,6 +305,7 @@ def _with_args(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Any:
     return fun(x, *args)
 
 
+@boundary
 def root_scalar(
     f: Callable[..., Any],
     args: tuple[Any, ...] = (),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.scipy.optimize.arguments import (
     finished,
@@ -22,6 +23,7 @@ from functrans.scipy.optimize.arguments import (
 from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
 
 
+@boundary
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,
@@ -119,6 +121,7 @@ def least_squares(
     return finished(who, function, result)
 
 
+@boundary
 def curve_fit(
     f: Callable[..., Any],
     xdata: Any,

@@ -19,6 +19,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.closures import make_template
 from functrans.core.arguments import further_arguments, name_of
+from functrans.core.boundary import boundary
 from functrans.core.caching import Recent
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of
@@ -423,6 +424,7 @@ def _real(label: str, value: Any, is_own: bool) -> Any:
     return np.array(value, np.float64)
 
 
+@boundary
 def as_scipy(
     f: Callable[..., Any],
     x0: Any = None,

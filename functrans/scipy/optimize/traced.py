@@ -22,6 +22,7 @@ from functrans import pytrees as tree
 from functrans.control.scanning import while_loop
 from functrans.core.arguments import further_arguments, name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_array
@@ -72,6 +73,7 @@ def _resolution(*values: Any) -> float:
 # one unknown ------------------------------------------------------------------------------------
 
 
+@boundary
 def newton(
     func: Callable[..., Any],
     x0: Any,
@@ -284,6 +286,7 @@ def _brent(
     return state[1], is_found(state), state[8]
 
 
+@boundary
 def bisect(
     f: Callable[..., Any],
     a: Any,
@@ -319,6 +322,7 @@ def bisect(
     return _bracketed("bisect", f, a, b, args, xtol, rtol, maxiter, _bisection)
 
 
+@boundary
 def brentq(
     f: Callable[..., Any],
     a: Any,
@@ -345,6 +349,7 @@ def brentq(
 # systems ----------------------------------------------------------------------------------------
 
 
+@boundary
 def root_newton(
     fun: Callable[..., Any],
     x0: Any,
@@ -474,6 +479,7 @@ class MinimizeResult(NamedTuple):
     nfev: Any
 
 
+@boundary
 def minimize_bfgs(
     fun: Callable[..., Any],
     x0: Any,

@@ -9,7 +9,6 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from functrans.autograd.modes import no_grad
 from functrans.autograd.random import stream
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign
+from functrans.core.boundary import warn
 
 
 def _set(tensor: Tensor, value: Any) -> Tensor:
@@ -61,10 +61,9 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill with normal numbers, drawn again where they are not between ``a`` and ``b``."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
             "values may be incorrect.",
-            stacklevel=2,
         )
     from scipy.special import ndtr, ndtri
 

@@ -20,7 +20,7 @@ from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.module_texts import size_text
-from functrans.compat.torch.warned import warn_user
+from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -50,7 +50,7 @@ def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -
             reduction = "mean" if size_average is None or size_average else "sum"
         else:
             reduction = "none"
-        warn_user(
+        warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' "
             "instead."
         )
@@ -164,7 +164,7 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     check_tensor(name, "input", 1, input)
     check_tensor(name, "target", 2, target)
     if input.shape != target.shape:
-        warn_user(
+        warn(
             f"Using a target size ({size_text(target)}) that is different to the input size "
             f"({size_text(input)}). This will likely lead to incorrect results due to "
             "broadcasting. Please ensure they have the same size."
@@ -353,7 +353,7 @@ def kl_div(
     if reduction != "batchmean":
         reduction = reduction_of(reduction, size_average, reduce)
         if reduction == "mean":
-            warn_user(
+            warn(
                 "reduction: 'mean' divides the total loss by both the batch size and the support "
                 "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
                 "definition.'mean' will be changed to behave the same as 'batchmean' in the next "

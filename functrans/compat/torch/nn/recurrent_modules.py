@@ -6,7 +6,6 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn import functional, init, recurrent
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
+from functrans.core.boundary import warn
 from functrans.primitives import movement
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
@@ -59,11 +59,10 @@ class RNNBase(Module):
                 "element being zeroed"
             )
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero "
                 f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
                 f"num_layers={num_layers}",
-                stacklevel=2,
             )
         if hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")

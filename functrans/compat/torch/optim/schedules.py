@@ -22,7 +22,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.values import assign
-from functrans.compat.torch.warned import warn_user
+from functrans.core.boundary import warn
 
 
 def _set_rate(group: dict[str, Any], name: str, value: Any) -> None:
@@ -115,7 +115,7 @@ class LRScheduler(Schedule):
         step = type(self.optimizer).step
         is_noted = step.__module__.startswith(__package__)  # a user's own step is not
         if self._step_count == 1 and is_noted and not self.optimizer.past.has_stepped:
-            warn_user(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
                 "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
                 "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "

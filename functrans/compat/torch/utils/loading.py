@@ -24,7 +24,7 @@ from functrans.compat.torch.utils.samplers import (
     SequentialSampler,
     drawn_seed,
 )
-from functrans.compat.torch.warned import warn_user
+from functrans.core.boundary import warn
 from functrans.primitives import movement
 
 
@@ -250,7 +250,7 @@ def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool
     if workers:
         if prefetch is not None and prefetch < 0:
             raise ValueError("prefetch_factor option should be non-negative")
-        warn_user(
+        warn(
             f"DataLoader: num_workers={workers} starts no processes here: examples are loaded in "
             "the thread that asks for them. num_workers=0 does the same without this warning."
         )

@@ -1,0 +1,261 @@
+"""What users see of an error that comes out of functrans, and of a warning of NumPy's.
+
+Here: ``boundary``, through which users' calls enter (tracebacks without frames of functrans,
+warnings at the user's line), and ``Refusals``: what traced values refused is remembered, since C
+code may make another error of it, or none. Not here: the messages.
+
+Layer: ``core``.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import dis
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from functrans.core.source import Captured, capture, is_internal, is_own
+from functrans.core.state import current_config
+from functrans.errors import FunctransError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def boundary(function: F) -> F:
+    """Make a function one that users call: its errors come without frames of functrans.
+
+    ``config(traceback="full")`` leaves them in.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        token = warn_at_user()
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+        finally:
+            if token is not None:
+                ERRORS.reset(token)
+
+    return call  # type: ignore[return-value]  # it has the signature of F
+
+
+# tracebacks -------------------------------------------------------------------------------------
+
+
+def shorten(error: BaseException) -> None:
+    """Take frames of functrans out of the traceback of an error, and of those that it came from.
+
+    Frames below the user's line go, too, if functrans called them or the error is its own: what
+    SciPy did on the way to a refusal says nothing. The frame that calls this must be one of
+    functrans, and raise the error by a bare ``raise``, which adds no frame.
+    """
+    if current_config.get().traceback == "full":
+        return
+    for link in _chain(error):
+        whole = link.__traceback__
+        is_users = True
+        last = 0
+        frames = []
+        for entry in _entries(whole):
+            file = entry.tb_frame.f_code.co_filename
+            if is_own(file):
+                is_users = False
+                continue
+            frames.append(entry)
+            if not is_internal(file):
+                last = len(frames)
+                is_users = True
+        if isinstance(link, FunctransError) or not is_users:
+            frames = frames[:last]
+        link.__traceback__ = _joined(frames)
+    for link in _chain(error):
+        cause = link.__cause__
+        if cause is not None and cause.__traceback__ is None and isinstance(link, FunctransError):
+            link.__cause__ = None  # of functrans alone, and still the context
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that it was raised from, or raised while they were handled."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        link = pending.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            yield link
+            pending += [link.__context__, link.__cause__]
+
+
+def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def _joined(entries: list[TracebackType]) -> TracebackType | None:
+    """A traceback of these entries, which stay as they are."""
+    joined: TracebackType | None = None
+    for entry in reversed(entries):
+        joined = TracebackType(joined, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return joined
+
+
+# refusals ---------------------------------------------------------------------------------------
+
+_MAX_KEPT = 64
+
+
+class Refusals:
+    """What values of a trace refused while it was open, the first at each of the user's lines.
+
+    C code may drop an error and raise another one, or print it and go on.
+    """
+
+    __slots__ = ("_by_line", "_hooks", "dropped")
+
+    def __init__(self) -> None:
+        self._by_line: dict[Captured | None, FunctransError] = {}
+        self.dropped: FunctransError | None = None
+        """One that C code printed, which it does where it cannot raise."""
+        self._hooks = {name: getattr(sys, name) for name in ("excepthook", "unraisablehook")}
+        for name, own in {"excepthook": self._ending, "unraisablehook": self._unraisable}.items():
+            setattr(sys, name, own)
+
+    def close(self) -> None:
+        """Leave the interpreter as it was."""
+        for name, hook in self._hooks.items():
+            if getattr(getattr(sys, name), "__self__", None) is self:
+                setattr(sys, name, hook)
+
+    def add(self, error: FunctransError) -> None:
+        """Remember that a value refused something, for the user's line."""
+        if len(self._by_line) < _MAX_KEPT:
+            self._by_line.setdefault(capture(3), error)
+
+    def _drop(self, error: object) -> bool:
+        if not any(error is kept for kept in self._by_line.values()):
+            return False
+        self.dropped = self.dropped or error  # type: ignore[assignment]  # a kept one
+        return True
+
+    def _unraisable(self, report: Any) -> None:
+        if not self._drop(report.exc_value):
+            self._hooks["unraisablehook"](report)
+
+    def _ending(self, kind: Any, error: Any, traceback: Any) -> None:
+        if not self._drop(error):
+            self._hooks["excepthook"](kind, error, traceback)
+
+    def behind(self, error: BaseException) -> FunctransError | None:
+        """The refusal that an error comes from, ready to be raised in its place.
+
+        It stands in its chain, or the error came out of the very call in which it was made. What
+        the user's code, or functrans's, raises by a statement is what it wants to raise.
+        """
+        if not isinstance(error, Exception):
+            return None
+        is_full = current_config.get().traceback == "full"
+        entries = list(_entries(error.__traceback__))
+        places = [(entry.tb_frame.f_code, entry.tb_lasti) for entry in entries]
+        chain = list(_chain(error))
+        is_kept = isinstance(error, FunctransError) or _is_raised(entries[-1])
+        for line, refusal in self._by_line.items():
+            is_cause = refusal is self.dropped or any(link is refusal for link in chain)
+            if refusal is not error and (is_kept or not (is_cause or line in places)):
+                continue
+            if line in places and not is_full:
+                entries = entries[: places.index(line) + 1]
+            refusal.__traceback__ = _joined(entries)
+            if refusal is not error:
+                for link in chain:  # the other way round from now on
+                    if link.__context__ is refusal:
+                        link.__context__ = None
+                    if link.__cause__ is refusal:
+                        link.__cause__ = None
+                first_line = str(error).partition("\n")[0]
+                refusal.add_note(f"It ended in {type(error).__name__}: {first_line}")
+                refusal.__cause__ = error if is_full else None
+                refusal.__suppress_context__ = True
+            return refusal
+        return None
+
+
+def _is_raised(end: TracebackType) -> bool:
+    """Whether a statement of the user's code, or of functrans's, raised what ends here."""
+    code = end.tb_frame.f_code
+    is_library = is_internal(code.co_filename) and not is_own(code.co_filename)
+    return not is_library and code.co_code[end.tb_lasti] == _RAISE
+
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def note_refusal(trace: Any, error: FunctransError) -> None:
+    """Remember on a trace that one of its values refused what Python or NumPy asked of it."""
+    if trace.is_open and not trace.is_root:
+        if trace.refusals is None:
+            trace.refusals = Refusals()
+        trace.refusals.add(error)
+
+
+# warnings ---------------------------------------------------------------------------------------
+
+
+class _AtUser:
+    """Where NumPy writes what it would warn of: a warning at the user's line."""
+
+    def write(self, text: str) -> None:
+        """Warn as NumPy does, of ``Warning: divide by zero encountered in log``."""
+        warn(text.removeprefix("Warning: ").rstrip(), RuntimeWarning)
+
+
+_AT_USER = _AtUser()
+
+
+def _settings() -> tuple[ContextVar[Any], object]:
+    """The context variable of ``np.errstate``, and its value that writes to ``_AT_USER``."""
+    with np.errstate(divide="log", over="log", invalid="log", call=_AT_USER):
+        ((variable, value),) = contextvars.copy_context().items()
+    return variable, value
+
+
+ERRORS, _WRITTEN = contextvars.Context().run(_settings)
+_DEFAULT = contextvars.Context().run(ERRORS.get)
+
+
+def warn_at_user() -> Any:
+    """Let NumPy's warnings of floating-point errors name the user's line from now on.
+
+    Returns:
+      The token that resets ``ERRORS``, or ``None`` if they did already.
+    """
+    current = ERRORS.get()
+    if current is _DEFAULT:
+        return ERRORS.set(_WRITTEN)
+    if current is _WRITTEN or np.geterrcall() is not None:
+        return None
+    as_they_are = np.geterr().items()
+    written: Any = {kind: "log" for kind, action in as_they_are if action == "warn"}
+    with np.errstate(**written, call=_AT_USER):
+        value = ERRORS.get()
+    return ERRORS.set(value)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, from wherever functrans was called."""
+    level = 2
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,368 @@
+"""What users see of errors and warnings: whose frames, which refusal, which line."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate as si
+import scipy.optimize as so
+
+import functrans as ft
+import functrans.numpy as fnp
+from cases import each
+from functrans import lax
+from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
+
+
+@pytest.fixture(autouse=True)
+def filtered() -> Iterator[None]:
+    with ft.config(traceback="filtered"):
+        yield
+
+
+def frames(error: BaseException) -> list[str]:
+    return [Path(frame.filename).name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+# refusals -----------------------------------------------------------------------------------------
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+
+
+def through_ctypes(a: Any) -> float:
+    return float(CALLBACK(lambda x: float(a))(1.0))
+
+
+SWALLOWED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "brentq": (lambda a: so.brentq(lambda x: x * x - a, 0.0, 5.0), "scipy.optimize.brentq"),
+    "bisect": (lambda a: so.bisect(lambda x: x * x - a, 0.0, 5.0), "scipy.optimize.bisect"),
+    "root_scalar": (
+        lambda a: so.root_scalar(lambda x: x * x - a, bracket=(0.0, 5.0)).root,
+        "scipy.optimize.root_scalar",
+    ),
+    "fsolve": (lambda a: so.fsolve(lambda x: x * x - a, 1.0)[0], "scipy.optimize.fsolve"),
+    "curve_fit": (
+        lambda a: so.curve_fit(lambda x, p: p * x * a, np.arange(3.0), np.arange(3.0))[0][0],
+        "scipy.optimize.curve_fit",
+    ),
+    "minimize": (
+        lambda a: so.minimize(lambda x: np.sum((x - a) ** 2), np.zeros(2)).x[0],
+        "scipy.optimize.minimize",
+    ),
+    "differential_evolution": (
+        lambda a: so.differential_evolution(lambda x: np.sum((x - a) ** 2), [(0, 3)]).x[0],
+        "scipy.optimize.differential_evolution",
+    ),
+    "quad": (lambda a: si.quad(lambda t: a * t, 0, 1)[0], "scipy.integrate.quad"),
+    "dblquad": (lambda a: si.dblquad(lambda t, u: a * t, 0, 1, 0, 1)[0], "scipy.integrate.dblquad"),
+    "a callback of C": (through_ctypes, "float() of a traced value"),
+}
+
+
+@each("name", SWALLOWED)
+def test_the_first_refusal_is_raised_whatever_came_of_it(name: str, capfd: Any) -> None:
+    function, text = SWALLOWED[name]
+    calls: list[Callable[[], Any]] = [
+        lambda: ft.grad(function)(2.0),
+        lambda: ft.jit(function)(2.0),
+        lambda: ft.jvp(function, (2.0,), (1.0,)),
+        lambda: ft.vmap(function)(np.full(2, 2.0)),
+        lambda: ft.jit(ft.grad(function))(2.0),
+        lambda: ft.grad(ft.grad(function))(2.0),
+    ]
+    for call in calls:
+        with ft.config(plain=False), pytest.raises(ConcretizationError) as caught:
+            call()
+        assert text in str(caught.value)
+        assert "test_boundary.py:" in str(caught.value)
+        assert set(frames(caught.value)) == {"test_boundary.py"}
+    out, err = capfd.readouterr()
+    assert not out
+    assert not err
+
+
+def test_what_it_ended_in_is_a_note_and_the_context() -> None:
+    with ft.config(plain=False), pytest.raises(ConcretizationError) as caught:
+        ft.grad(SWALLOWED["minimize"][0])(2.0)
+    assert caught.value.__notes__ == [
+        "It ended in ValueError: The user-provided objective function must return a scalar value."
+    ]
+    assert isinstance(caught.value.__context__, ValueError)
+    assert caught.value.__cause__ is None
+    with ft.config(plain=False, traceback="full"), pytest.raises(ConcretizationError) as caught:
+        ft.grad(SWALLOWED["minimize"][0])(2.0)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def number_or_none(x: Any) -> Any:
+    try:
+        return float(x)
+    except TypeError:
+        return None
+
+
+class OwnError(Exception):
+    pass
+
+
+@pytest.fixture
+def as_it_is() -> Iterator[None]:
+    with ft.config(plain=False):
+        yield
+
+
+@pytest.mark.usefixtures("as_it_is")
+class TestRefusalsThatAreCaught:
+    def test_a_function_that_recovers_returns(self) -> None:
+        assert ft.grad(lambda x: x * x if number_or_none(x) is None else x)(3.0) == 6
+
+    def test_a_later_error_is_itself(self) -> None:
+        def f(x: Any) -> Any:
+            number_or_none(x)
+            return {}["missing"]
+
+        with pytest.raises(KeyError):
+            ft.grad(f)(3.0)
+
+    def test_a_later_error_of_a_library_is_itself(self) -> None:
+        def f(x: Any) -> Any:
+            number_or_none(x)
+            return x * np.linalg.inv(np.zeros((2, 2)))[0, 0]
+
+        with pytest.raises(np.linalg.LinAlgError):
+            ft.grad(f)(3.0)
+
+    def test_an_error_of_a_callback_is_itself(self) -> None:
+        def f(a: Any) -> Any:
+            def inner(x: float) -> float:
+                if number_or_none(a) is None:
+                    raise OwnError
+                return x
+
+            return so.brentq(inner, -1.0, 1.0)
+
+        with pytest.raises(OwnError):
+            ft.grad(f)(3.0)
+
+    def test_an_error_that_is_raised_for_it_is_itself(self) -> None:
+        def f(x: Any) -> Any:
+            try:
+                return float(x)
+            except TypeError as error:
+                raise OwnError from error
+
+        with pytest.raises(OwnError) as caught:
+            ft.grad(f)(3.0)
+        assert isinstance(caught.value.__cause__, ConcretizationError)
+
+    def test_the_second_is_raised_where_the_first_was_caught(self) -> None:
+        def f(x: Any) -> Any:
+            number_or_none(x)
+            return so.brentq(lambda y: y * y - x, 0.0, 5.0)
+
+        with pytest.raises(ConcretizationError, match=r"scipy\.optimize\.brentq"):
+            ft.grad(f)(3.0)
+
+    def test_hooks_of_the_interpreter_are_put_back(self) -> None:
+        hooks = sys.excepthook, sys.unraisablehook
+        seen = []
+
+        def f(x: Any) -> Any:
+            number_or_none(x)
+            seen.append((sys.excepthook, sys.unraisablehook))
+            return ft.grad(lambda y: y * x if number_or_none(y) is None else y)(x)
+
+        ft.grad(f)(3.0)
+        assert all(hook not in seen[0] for hook in hooks)
+        assert (sys.excepthook, sys.unraisablehook) == hooks
+
+    def test_what_others_report_is_reported(self, monkeypatch: Any) -> None:
+        reported: list[Any] = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda report: reported.append(report.exc_type))
+
+        def other() -> float:
+            raise OwnError
+
+        def f(x: Any) -> Any:
+            number_or_none(x)
+            CALLBACK(lambda y: other())(1.0)
+            return x
+
+        ft.grad(f)(3.0)
+        assert reported == [OwnError]
+
+
+# tracebacks ---------------------------------------------------------------------------------------
+
+
+def bare(x: Any) -> Any:
+    return x if x > 0 else -x
+
+
+def misfit(x: Any) -> Any:
+    return np.sum(np.ones((3, 4)) @ x)
+
+
+X = np.ones(3)
+CALLS: dict[str, Callable[[], Any]] = {
+    "jit": lambda: ft.jit(bare)(1.0),
+    "vmap": lambda: ft.vmap(bare)(X),
+    "grad": lambda: ft.grad(misfit)(X),
+    "jit of grad": lambda: ft.jit(ft.grad(misfit))(X),
+    "hessian": lambda: ft.hessian(misfit)(X),
+    "vjp": lambda: ft.vjp(misfit, X),
+    "jvp": lambda: ft.jvp(misfit, (X,), (X,)),
+    "scan": lambda: lax.scan(lambda c, x: (bare(c), x), 1.0, X),
+    "cond": lambda: lax.cond(True, bare, bare, 1.0),
+    "make_jaxpr": lambda: ft.make_jaxpr(bare)(1.0),
+    "eval_shape": lambda: ft.eval_shape(misfit, X),
+    "checkpoint": lambda: ft.grad(ft.checkpoint(misfit))(X),
+    "check_grads": lambda: ft.check_grads(misfit, (X,)),
+    "sparse_jacobian": lambda: ft.sparse_jacobian(misfit)(X),
+    "fixed_point": lambda: ft.fixed_point(misfit, X),
+}
+
+
+@each("name", CALLS)
+def test_tracebacks_have_no_frames_of_functrans(name: str) -> None:
+    with pytest.raises((ConcretizationError, ValueError)) as caught:
+        CALLS[name]()
+    assert set(frames(caught.value)) == {"test_boundary.py"}
+    assert frames(caught.value)[-1] == "test_boundary.py"
+    inner = traceback.extract_tb(caught.value.__traceback__)[-1].name
+    assert inner in ("bare", "misfit")
+    assert len(traceback.format_exception(caught.value)) <= 6
+    with ft.config(traceback="full"), pytest.raises((ConcretizationError, ValueError)) as caught:
+        CALLS[name]()
+    assert len(set(frames(caught.value))) > 1
+
+
+def test_errors_of_users_keep_their_frames_and_causes() -> None:
+    def inner(x: Any) -> Any:
+        try:
+            raise OwnError("first")
+        except OwnError as error:
+            raise KeyError("second") from error
+
+    with pytest.raises(KeyError) as caught:
+        ft.grad(lambda x: inner(x))(1.0)
+    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)] == [
+        "test_errors_of_users_keep_their_frames_and_causes", "<lambda>", "inner",
+    ]  # fmt: skip
+    assert isinstance(caught.value.__cause__, OwnError)
+    assert frames(caught.value.__cause__) == ["test_boundary.py"]
+
+
+def test_errors_of_other_libraries_keep_their_frames() -> None:
+    with ft.config(plain=False), pytest.raises(np.linalg.LinAlgError) as caught:
+        ft.grad(lambda x: np.linalg.inv(np.zeros((2, 2)))[0, 0] * x)(1.0)
+    assert frames(caught.value)[-1] == "_linalg.py"
+
+
+def test_errors_pickle_with_their_notes() -> None:
+    with ft.config(plain=False), pytest.raises(ConcretizationError) as caught:
+        ft.grad(SWALLOWED["minimize"][0])(2.0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert again.__notes__ == caught.value.__notes__
+
+
+def test_pdb_goes_to_the_line_of_the_user() -> None:
+    import bdb
+
+    with pytest.raises(ShapeError) as caught:
+        ft.grad(misfit)(X)
+    stack, place = bdb.Bdb().get_stack(None, caught.value.__traceback__)
+    assert stack[place][0].f_code is misfit.__code__
+
+
+def test_other_threads_have_their_own_setting() -> None:
+    found: list[int] = []
+
+    def work() -> None:
+        try:
+            ft.grad(misfit)(X)
+        except ShapeError as error:
+            found.append(len(frames(error)))
+
+    with ft.config(traceback="full"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert len(found) == 1
+
+
+def script(code: str, **environment: str) -> str:
+    """What a script prints to the end of an error."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "FUNCTRANS_TRACEBACK": "filtered", **environment},
+        capture_output=True, text=True, check=False,
+    ).stderr  # fmt: skip
+
+
+def test_the_environment_sets_the_default() -> None:
+    code = """
+    import numpy as np, functrans as ft
+    ft.grad(lambda x: np.sum(x + np.ones(4)))(np.ones(3))
+    """
+    assert len(script(code).splitlines()) <= 6
+    assert len(script(code, FUNCTRANS_TRACEBACK="full").splitlines()) > 20
+    assert "FUNCTRANS_TRACEBACK must be 'filtered' or 'full'" in script(
+        code, FUNCTRANS_TRACEBACK="none"
+    )
+
+
+# lines --------------------------------------------------------------------------------------------
+
+
+def test_warnings_of_numpy_are_at_the_line_of_the_user() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.log(x))  # here
+
+    line = f.__code__.co_firstlineno + 1
+    for call in (ft.grad(f), ft.jacfwd(f), lambda x: ft.vjp(f, x)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(np.zeros(2))
+        found = [w for w in caught if str(w.message) == "divide by zero encountered in log"]
+        assert found[0].category is RuntimeWarning
+        assert (found[0].filename, found[0].lineno) == (__file__, line)
+
+
+def test_settings_of_numpy_stay_the_users() -> None:
+    before = np.geterr()
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        ft.grad(lambda x: np.sum(np.log(x)))(np.zeros(2))
+    with np.errstate(divide="ignore"):
+        ft.grad(lambda x: np.sum(np.log(x)))(np.zeros(2))
+    seen: list[tuple[str, int]] = []
+    with np.errstate(divide="call", call=lambda kind, flag: seen.append((kind, flag))):
+        ft.grad(lambda x: np.sum(np.log(x)))(np.zeros(2))
+    assert seen[0][0] == "divide by zero"
+    with np.errstate(divide="warn", invalid="ignore"), pytest.warns(RuntimeWarning) as caught:
+        ft.grad(lambda x: np.sum(np.log(x)))(np.zeros(2))
+    assert caught[0].filename == __file__
+    assert np.geterr() == before
+
+
+def test_lines_are_found_past_other_libraries() -> None:
+    from functools import reduce
+
+    with pytest.raises(ShapeError, match=r"test_boundary\.py:\d+ \("):
+        ft.grad(lambda x: np.sum(reduce(lambda a, b: fnp.add(a, b), [x, np.ones(4)])))(X)
+    with pytest.raises(UnsupportedOperationError, match=r"test_boundary\.py:\d+ \("):
+        ft.grad(lambda x: np.vectorize(fnp.cross)(x, np.ones(3)))("x")
