@@ -132,7 +132,7 @@ def sum_powers(transition: Array, shocks: Array) -> Array:
     return ft.lax.while_loop(is_unfinished, double, (transition, shocks, 0))[1]
 
 
-def rotation(damping: Array | float, period: Array | float) -> Array:
+def rotation(damping: Array | float, period: Array | float) -> Any:
     """Return the step of a cycle by one month, ``f64[2, 2]``."""
     angle = 2 * np.pi / period
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
@@ -210,7 +210,7 @@ def kalman_filter(
     return ft.lax.scan(body, (np.zeros(5), model.initial), (y, weights, offsets))[1]
 
 
-def loss(theta: Array, y: Array, weights: Array, *, is_checkpointed: bool = False) -> Array:
+def loss(theta: Array, y: Array, weights: Array, *, is_checkpointed: bool = False) -> np.float64:
     """Return the negative log-likelihood of the months with weight 1."""
     filtered = kalman_filter(theta, y, weights, is_checkpointed=is_checkpointed)
     return -np.sum(filtered.log_density)
@@ -250,7 +250,7 @@ class Iteration:
 
 
 def newton_cg(
-    fun: Callable[[Array], Array],
+    fun: Callable[[Array], np.float64],
     start: npt.ArrayLike,
     *,
     tolerance: float = 1e-9,
@@ -282,7 +282,7 @@ def newton_cg(
             break
         forcing = min(0.5, math.sqrt(here.gradient_norm)) * here.gradient_norm
         step, promised, used = _bounded_step(
-            lambda vector, theta=theta: product(theta, vector), gradient, radius, forcing
+            functools.partial(product, theta), gradient, radius, forcing
         )
         products += used
         loss_there, gradient_there = value_and_grad(theta + step)
@@ -337,7 +337,8 @@ def choose_start(y: Array) -> Array:
     scales = np.log([y.std() / 2, y.std() / 4, 0.9 / 0.1])
     starts = np.array([[*scales, math.log(period)] for period in START_PERIODS])
     losses = ft.jit(ft.vmap(loss, in_axes=(0, None, None)))(starts, y, np.ones_like(y))
-    return starts[int(np.argmin(losses))]
+    start: Array = starts[int(np.argmin(losses))]
+    return start
 
 
 # What the fitted model says. All of it is derivatives of the functions above.
@@ -419,7 +420,7 @@ def smooth(theta: Array, y: Array, weights: Array) -> Smoothed:
     """
     none = np.zeros(5 + 2 * (len(y) - 1))
 
-    def log_likelihood(shocks: Array) -> Array:
+    def log_likelihood(shocks: Array) -> np.float64:
         return np.sum(kalman_filter(theta, y, weights, shocks).log_density)
 
     shocks = ft.grad(log_likelihood)(none)
@@ -535,7 +536,7 @@ def check_model(y: Array, optimum: Estimate, smoothed: Smoothed) -> list[Check]:
 def format_programs() -> str:
     """Show what each transform makes of the log-density of one month."""
 
-    def one_month(log_noise: Array, surprise: Array, spread: Array) -> Array:
+    def one_month(log_noise: Any, surprise: Any, spread: Any) -> Array:
         return log_density(surprise, spread + np.exp(2 * log_noise))
 
     slope = ft.grad(one_month)
@@ -555,13 +556,13 @@ def format_transforms(theta: Array, y: Array) -> str:
     """Count the equations of the loss under each transform; measure time and memory of a call."""
     everything, without_one = np.ones_like(y), 1 - np.eye(len(y))
 
-    def product(at: Array, observed: Array, weights: Array, vector: Array) -> Array:
+    def product(at: Array, observed: Array, weights: Array, vector: Array) -> Any:
         return ft.hvp(lambda x: loss(x, observed, weights), (at,), (vector,))
 
     gradient = ft.grad(loss)
     frugal = ft.grad(functools.partial(loss, is_checkpointed=True))
     by_month = functools.partial(ft.vmap, in_axes=(None, None, 0))
-    transforms: dict[str, tuple[Callable[..., Array], tuple[Array, ...]]] = {
+    transforms: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
         "loss": (loss, (theta, y, everything)),
         "grad": (gradient, (theta, y, everything)),
         "hvp": (product, (theta, y, everything, np.ones(4))),

@@ -88,7 +88,10 @@ def fit(years: np.ndarray, pelts: np.ndarray) -> tuple[np.ndarray, np.ndarray, A
 
 def bands(p: np.ndarray, covariance: np.ndarray, times: np.ndarray) -> tuple[Any, Any]:
     """Logarithms of the populations and their standard deviations, ``f64[m, 2]`` each."""
-    logs = lambda p: np.log(populations(p, times))  # noqa: E731  # one line
+
+    def logs(p: np.ndarray) -> Any:
+        return np.log(populations(p, times))
+
     jacobian = ft.jit(ft.jacfwd(logs))(p)
     return logs(p), np.sqrt(np.einsum("mki,ij,mkj->mk", jacobian, covariance, jacobian))
 
@@ -147,7 +150,7 @@ def draw_figure(
 
 def main() -> int:
     """Fit, print, draw; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("lynx_hare.png"), help="PNG to write")
     parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args()

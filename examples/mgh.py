@@ -91,7 +91,7 @@ class Result:
 
     def gap(self, way: str) -> float:
         """Distance of the value found from the nearest known minimum."""
-        return self.problem.gap(self.runs[way].value)
+        return float(self.problem.gap(self.runs[way].value))
 
 
 # Solving.
@@ -99,7 +99,7 @@ class Result:
 
 def solve(problem: Problem) -> Result:
     """Run the three solvers on a problem."""
-    runs = {}
+    runs: dict[str, Run] = {}
     for way in WAYS:
         for _ in range(REPEATS):
             began = time.perf_counter()
@@ -116,15 +116,13 @@ def _run(problem: Problem, way: str, seen: list[Any] | None = None) -> tuple[flo
     counts = f.nfev, f.njev, f.nhev
 
     def noted(kind: str, compute: Callable[[Array], Any]) -> Callable[[Array], Any]:
-        if seen is None:
-            return compute
-
         def call(x: Array) -> Any:
             result = compute(x)
-            seen.append((kind, f.fun(x) if kind == "f" else None))
+            if seen is not None:
+                seen.append((kind, f.fun(x) if kind == "f" else None))
             return result
 
-        return call
+        return call if seen is not None else compute
 
     options: dict[str, Any] = {"gtol": 1e-9, "maxiter": LIMIT}
     with warnings.catch_warnings(), np.errstate(all="ignore"):

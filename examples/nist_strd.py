@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = npt.NDArray[np.float64]
-Residuals = Callable[[Array], Array]
-Model = Callable[[Array, Array], Array]
+Residuals = Callable[[Array], Any]
+Model = Callable[[Array, Array], Any]
 
 DATA = Path(__file__).resolve().parent / "data" / "nist_strd"
 EPS = float(np.finfo(np.float64).eps)
@@ -50,22 +50,22 @@ INK, MUTED, FAINT = "#22303c", "#7d8a96", "#e3e8ec"
 # The models, in NIST's order: by level of difficulty, lower to higher.
 
 
-def chwirut(b: Array, x: Array) -> Array:
+def chwirut(b: Array, x: Array) -> Any:
     """Ultrasonic response against metal distance."""
     return np.exp(-b[0] * x) / (b[1] + b[2] * x)
 
 
-def saturation(b: Array, x: Array) -> Array:
+def saturation(b: Array, x: Array) -> Any:
     """Exponential approach to ``b[0]``."""
     return b[0] * (1 - np.exp(-b[1] * x))
 
 
-def lanczos(b: Array, x: Array) -> Array:
+def lanczos(b: Array, x: Array) -> Any:
     """Sum of three exponentials."""
     return b[0] * np.exp(-b[1] * x) + b[2] * np.exp(-b[3] * x) + b[4] * np.exp(-b[5] * x)
 
 
-def gauss(b: Array, x: Array) -> Array:
+def gauss(b: Array, x: Array) -> Any:
     """Two Gaussian peaks on a decaying baseline."""
     return (
         b[0] * np.exp(-b[1] * x)
@@ -74,14 +74,14 @@ def gauss(b: Array, x: Array) -> Array:
     )
 
 
-def cubic_over_cubic(b: Array, x: Array) -> Array:
+def cubic_over_cubic(b: Array, x: Array) -> Any:
     """Quotient of two cubics; the denominator starts with 1."""
     return (b[0] + b[1] * x + b[2] * x**2 + b[3] * x**3) / (
         1 + b[4] * x + b[5] * x**2 + b[6] * x**3
     )
 
 
-def enso(b: Array, x: Array) -> Array:
+def enso(b: Array, x: Array) -> Any:
     """Annual cycle and two cycles of unknown period, in months."""
     annual, slow, fast = (2 * np.pi * x / period for period in (12, b[3], b[6]))
     return (
@@ -164,7 +164,7 @@ class Problem:
     y: Array
     labels: tuple[str, str]
 
-    def residuals(self, b: Array) -> Array:
+    def residuals(self, b: Array) -> Any:
         """Return model minus response, ``f64[n]``, at the parameters ``b``."""
         return self.model(b, self.x) - self.y
 
@@ -358,7 +358,8 @@ class _Linearization:
         """
         variance = self.rss / (len(self.residuals) - len(self.b))
         w = self.vt.T / np.where(_is_resolved(self.s), self.s, 0.0) / self.scale[:, None]
-        return np.linalg.norm(w, axis=1) * math.sqrt(variance)
+        norms: Array = np.linalg.norm(w, axis=1)
+        return norms * math.sqrt(variance)
 
 
 def _linearize(
@@ -375,7 +376,7 @@ def _linearize(
     return _Linearization(b, residuals, scale, s, vt, -(u.T @ residuals))
 
 
-def _is_resolved(s: Array) -> npt.NDArray[np.bool_]:
+def _is_resolved(s: Array) -> Any:
     """Which singular values are more than rounding of the largest one."""
     return s > EPS * len(s) * s[0]
 

@@ -19,6 +19,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import spsolve
@@ -33,18 +34,21 @@ STEP, SPAN = 50.0, 300.0
 TOLERANCE = 1e-12
 INK, MUTED, ACCENT = "#22303c", "#7d8a96", "#bf3b76"
 
+History = list[tuple[float, list[float]]]
+"""Length of each accepted step, and the residuals on its way."""
+
 
 # The model, in plain NumPy.
 
 
-def laplacian(u):
+def laplacian(u: ft.Array) -> Any:
     """Differences with the four neighbours; the walls let nothing through."""
     padded = np.pad(u, 1, mode="edge")
     around = padded[2:, 1:-1] + padded[:-2, 1:-1] + padded[1:-1, 2:] + padded[1:-1, :-2]
     return around - 4 * u
 
 
-def rates(state):
+def rates(state: ft.Array) -> ft.Array:
     """How fast both chemicals change: ``[2, n, n]``."""
     u, v = state
     reaction = u * v * v
@@ -56,12 +60,12 @@ def rates(state):
     )
 
 
-def residual(state, before, inverse_step):
+def residual(state: ft.Array, before: ft.Array, inverse_step: float) -> Any:
     """Of an implicit Euler step."""
     return inverse_step * (state - before) - rates(state)
 
 
-def drops(n, seed=4):
+def drops(n: int, seed: int = 4) -> ft.Array:
     """The first chemical everywhere, some of the second one in a few places."""
     rng = np.random.default_rng(seed)
     state = np.stack([np.ones((n, n)), np.zeros((n, n))])
@@ -73,7 +77,7 @@ def drops(n, seed=4):
 
 
 @ft.jit
-def grow(state):
+def grow(state: ft.Array) -> ft.Array:
     """Explicit Euler steps of length 1."""
     return lax.fori_loop(0, GROWTH_STEPS, lambda _, now: now + rates(now), state)
 
@@ -84,9 +88,12 @@ jacobian = ft.sparse_jacobian(residual, format="csc")
 compiled_residual = ft.jit(residual)
 
 
-def newton(before, step, clock, most=9):
+def newton(
+    before: ft.Array, step: float, clock: dict[str, float], most: int = 9
+) -> tuple[ft.Array, list[float]]:
     """Solve one implicit step; the state and the largest residual after every iteration."""
-    state, inverse_step, norms = before, 1 / step, []
+    state, inverse_step = before, 1 / step
+    norms: list[float] = []
     for _ in range(most):
         start = time.perf_counter()
         value = compiled_residual(state, before, inverse_step)
@@ -105,9 +112,10 @@ def newton(before, step, clock, most=9):
     return state, norms
 
 
-def advance(state, clock):
+def advance(state: ft.Array, clock: dict[str, float]) -> tuple[ft.Array, History]:
     """Implicit steps over the span; residuals of every step that was accepted."""
-    history, now, step = [], 0.0, STEP
+    history: History = []
+    now, step = 0.0, STEP
     while now < SPAN:
         new, norms = newton(state, step, clock)
         is_solved = norms[-1] < TOLERANCE
@@ -122,7 +130,7 @@ def advance(state, clock):
     return state, history
 
 
-def error_ratios(history):
+def error_ratios(history: History) -> list[float]:
     """The last residuals above rounding, each over the square of the one before."""
     ratios = []
     for _, norms in history:
@@ -134,7 +142,7 @@ def error_ratios(history):
 # The figure.
 
 
-def draw(grown, state, history, path):
+def draw(grown: ft.Array, state: ft.Array, history: History, path: Path) -> None:
     """Both fields, the Jacobian in its colors, the convergence."""
     import matplotlib
 
@@ -192,9 +200,9 @@ def draw(grown, state, history, path):
     plt.close(figure)
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Grow, step, check and draw; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cells", type=int, default=200, help="cells along each side")
     parser.add_argument(
         "--output", type=Path, default=Path("reaction_diffusion.png"), help="PNG to write"

@@ -22,7 +22,9 @@ import functools
 import sys
 import time
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +39,15 @@ INK, MUTED = "#22303c", "#7d8a96"
 COLOURS = {"perceptron": "#3a6bd0", "LSTM": "#bf3b76"}
 
 
+Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
 # The program, as for torch.
 
 
 class Perceptron(torch.nn.Module):
     """Two layers on the pixels of an image."""
 
-    def __init__(self, width=64):
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
         self.layers = torch.nn.Sequential(
             torch.nn.Flatten(),
@@ -52,7 +56,7 @@ class Perceptron(torch.nn.Module):
             torch.nn.Linear(width, 10),
         )
 
-    def forward(self, images):
+    def forward(self, images: torch.Tensor) -> Any:
         """Logits of the digits."""
         return self.layers(images)
 
@@ -60,34 +64,37 @@ class Perceptron(torch.nn.Module):
 class RowReader(torch.nn.Module):
     """An LSTM that reads an image row by row; a layer on its last state."""
 
-    def __init__(self, width=48):
+    def __init__(self, width: int = 48) -> None:
         super().__init__()
         self.lstm = torch.nn.LSTM(8, width, batch_first=True)
         self.head = torch.nn.Linear(width, 10)
 
-    def forward(self, images):
+    def forward(self, images: torch.Tensor) -> Any:
         """Logits of the digits."""
         _, (state, _) = self.lstm(images)
         return self.head(state[-1])
 
 
+MODELS: dict[str, type[torch.nn.Module]] = {"perceptron": Perceptron, "LSTM": RowReader}
+
+
 class GradientNorms:
     """The size of each parameter's gradient in the last step, noted by hooks."""
 
-    def __init__(self, model):
+    def __init__(self, model: torch.nn.Module) -> None:
         parameters = list(model.parameters())
         self.values = torch.zeros(len(parameters))
         self.handles = [
             p.register_hook(functools.partial(self.note, i)) for i, p in enumerate(parameters)
         ]
 
-    def note(self, i, gradient):
+    def note(self, i: int, gradient: torch.Tensor) -> None:
         """The hook of one parameter."""
         with torch.no_grad():
             self.values[i] = gradient.norm()
 
 
-def load():
+def load() -> tuple[torch.Tensor, ...]:
     """Images between 0 and 1 and their digits, for training and for the test."""
     with np.load(DATA) as data:
         images, labels = data["images"] / 16.0, data["labels"]
@@ -97,16 +104,18 @@ def load():
     return x[N_TEST:], y[N_TEST:], x[:N_TEST], y[:N_TEST]
 
 
-def accuracy(model, x, y):
+def accuracy(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
     """Share of images whose digit is recognized."""
     model.eval()
     with torch.no_grad():
         hits = (model(x).argmax(dim=1) == y).sum().item()
     model.train()
-    return hits / len(y)
+    return float(hits / len(y))
 
 
-def train(name, epochs, compiled=None):
+def train(
+    name: str, epochs: int, compiled: Callable[[Step], Step] | None = None
+) -> tuple[list[float], list[float], float, float]:
     """Train a network.
 
     Args:
@@ -119,24 +128,25 @@ def train(name, epochs, compiled=None):
       second after the first epoch.
     """
     torch.manual_seed(SEED)
-    model = {"perceptron": Perceptron, "LSTM": RowReader}[name]()
+    model = MODELS[name]()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=20, gamma=0.3)
     criterion = torch.nn.CrossEntropyLoss()
     norms = GradientNorms(model)
     x, y, x_test, y_test = load()
 
-    def step(images, digits):
+    def step(images: torch.Tensor, digits: torch.Tensor) -> torch.Tensor:
         optimizer.zero_grad()
-        loss = criterion(model(images), digits)
+        loss: torch.Tensor = criterion(model(images), digits)
         loss.backward()
         optimizer.step()
         return loss.detach()
 
-    if compiled is not None:
-        step = compiled(step)
+    run: Step = step if compiled is None else compiled(step)
     order = np.random.default_rng(SEED)
-    losses, sizes, seconds, steps = [], [], 0.0, 0
+    losses: list[float] = []
+    sizes: list[float] = []
+    seconds, steps = 0.0, 0
     for epoch in range(epochs):
         places = order.permutation(len(x))
         batches = [
@@ -146,7 +156,7 @@ def train(name, epochs, compiled=None):
         ]
         start = time.perf_counter()
         for images, digits in batches:
-            losses.append(step(images[:BATCH], digits[:BATCH]).item())
+            losses.append(run(images[:BATCH], digits[:BATCH]).item())
             sizes.append(norms.values.norm().item())
         if epoch:
             seconds += time.perf_counter() - start
@@ -158,7 +168,7 @@ def train(name, epochs, compiled=None):
 # Around it.
 
 
-def in_torch():
+def in_torch() -> types.ModuleType:
     """This program with ``import torch`` in the place of its own import."""
     source = Path(__file__).read_text(encoding="utf-8")
     module = types.ModuleType("train_digits_in_torch")
@@ -167,13 +177,13 @@ def in_torch():
     return module
 
 
-def smooth(values, n=20):
+def smooth(values: np.ndarray, n: int = 20) -> np.ndarray:
     """Means of ``n`` neighbours."""
     kernel = np.ones(n) / n
     return np.convolve(values, kernel, mode="valid")
 
 
-def draw(results, path):
+def draw(results: dict[str, Any], path: Path) -> None:
     """Losses and sizes of gradients by step."""
     import matplotlib as mpl
 
@@ -207,9 +217,9 @@ def draw(results, path):
     plt.close(figure)
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Train, print and draw; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=40, help="passes over the images")
     parser.add_argument("--model", choices=[*COLOURS], help="one of them only")
     parser.add_argument("--jit", action="store_true", help="compile the whole step")

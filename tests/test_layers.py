@@ -284,7 +284,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 def _run_time(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes but those that only type checkers see."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             continue
         yield node
         yield from _run_time(node)

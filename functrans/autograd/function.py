@@ -110,7 +110,7 @@ class Function:
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
         """Gradients of the arguments from those of the results.
 
         Args:

@@ -61,6 +61,7 @@ from functrans.core.lowering import Structured, branch_number
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.state import batch_axis, current_config
+from functrans.core.values import R, Result
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.parameters import check_fits, check_number
 from functrans.passes.batch import evaluate_batched, named_axes
@@ -639,8 +640,8 @@ def _stage_branches(
 
 @boundary
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
-) -> Any:
+    pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., Result], *operands: Any
+) -> R | Result:
     """Call one of two functions, depending on a traced condition.
 
     Args:
@@ -673,7 +674,7 @@ def cond(
 
 
 @boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """Call one of several functions, chosen by a traced number.
 
     Args:

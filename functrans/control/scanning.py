@@ -40,6 +40,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
 from functrans.core.state import current_config
+from functrans.core.values import R, Result
 from functrans.errors import ShapeError
 from functrans.passes.programs import batch_jaxpr, split
 from functrans.passes.staging import stage
@@ -158,7 +159,7 @@ def _unroll(value: Any) -> int:
 
 @boundary
 def scan(
-    f: Callable[..., Any],
+    f: Callable[..., tuple[R, Result]],
     init: Any,
     xs: Any = None,
     length: int | None = None,
@@ -166,7 +167,7 @@ def scan(
     unroll: int | bool = 1,
     *,
     checkpoint: Binomial | None = None,
-) -> Any:
+) -> tuple[R, Result]:
     """Run a function along the first axis of arrays, carrying values from element to element.
 
     The meaning is that of this loop, which is staged once, differentiable in both modes::
@@ -242,9 +243,7 @@ def scan(
 
 
 @boundary
-def map(
-    f: Callable[..., Any], xs: Any, *, batch_size: int | None = None
-) -> Any:  # jax.lax.map's name
+def map(f: Callable[..., R], xs: Any, *, batch_size: int | None = None) -> R:  # jax.lax.map's name
     """Apply a function to the elements of the first axis of arrays, one after the other.
 
     Args:
@@ -339,11 +338,11 @@ def _bound_loop(
 @boundary
 def while_loop(
     cond_fun: Callable[..., Any],
-    body_fun: Callable[..., Any],
+    body_fun: Callable[..., R],
     init_val: Any,
     *,
     checkpoint: Binomial | None = None,
-) -> Any:
+) -> R:
     """Apply a function again and again, as long as a condition holds.
 
     The meaning is that of this loop, which is staged once, differentiable in both modes::
@@ -428,12 +427,12 @@ def _check_condition(condition: Body) -> None:
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[..., Any],
+    body_fun: Callable[..., R],
     init_val: Any,
     *,
     unroll: int | bool | None = None,
     checkpoint: Binomial | None = None,
-) -> Any:
+) -> R:
     """Apply a function for each of a range of integers.
 
     The meaning is that of this loop, which is staged once, differentiable in both modes::
@@ -522,9 +521,7 @@ def _along(x: Any, axis: int, entry: slice) -> Any:
 
 
 @boundary
-def associative_scan(
-    fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Callable[..., R], elems: Any, reverse: bool = False, axis: int = 0) -> R:
     """All prefixes of an associative operation, in logarithmically many steps.
 
     Args:

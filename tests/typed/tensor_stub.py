@@ -201,7 +201,8 @@ def stub() -> str:
         if isinstance(value, property):
             lines.append(f"@property\n{_method(name, value.fget, imports)}")
             if value.fset is not None:
-                kind = lines[-1].rsplit("-> ", 1)[1].removesuffix(": ...\n")
+                given = list(inspect.unwrap(value.fset).__annotations__.values())[1]
+                kind = imports.text(given, value.fset)
                 lines.append(f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...\n")
         elif isinstance(value, staticmethod):
             lines.append("def __new__(cls, *args: Any, **options: Any) -> Self: ...\n")

@@ -86,7 +86,7 @@ def is_leaf(self: Tensor) -> bool:
     return node is None or node.primitive is None
 
 
-def _get_grad_fn(self: Tensor) -> GraphNode | None:
+def _get_grad_fn(self: Tensor) -> GraphNode | Any:
     """The node that made it; ``None`` for leaves."""
     node = node_of(self)
     return None if node is None or node.primitive is None else edge_of(node)[0]
@@ -97,7 +97,7 @@ def _get_output_nr(self: Tensor) -> int:
     return edge_of(node_of(self))[1]
 
 
-def _get_grad(self: Tensor) -> Tensor | None:
+def _get_grad(self: Tensor) -> Tensor | Any:
     """The accumulated gradient, or ``None``."""
     if modes.session is not None:
         modes.session.touch(self)
@@ -119,7 +119,7 @@ def _delete_grad(self: Tensor) -> None:
     _set_grad(self, None)
 
 
-def _set_grad(self: Tensor, value: Any) -> None:
+def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if modes.session is not None:
         modes.session.touch(self)
     if value is None:

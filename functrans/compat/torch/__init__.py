@@ -10,6 +10,7 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math as _math
+import typing as _typing
 from importlib import import_module as _import_module
 from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
@@ -50,6 +51,19 @@ from functrans.compat.torch.saving import save as save
 from functrans.compat.torch.submodules import install_finder as _install_finder
 from functrans.compiler.threads import get_num_threads as get_num_threads
 from functrans.compiler.threads import set_num_threads as set_num_threads
+
+if _typing.TYPE_CHECKING:
+    from functrans.compat.torch import amp as amp
+    from functrans.compat.torch import autograd as autograd
+    from functrans.compat.torch import backends as backends
+    from functrans.compat.torch import cuda as cuda
+    from functrans.compat.torch import fft as fft
+    from functrans.compat.torch import func as func
+    from functrans.compat.torch import linalg as linalg
+    from functrans.compat.torch import nn as nn
+    from functrans.compat.torch import optim as optim
+    from functrans.compat.torch import special as special
+    from functrans.compat.torch import utils as utils
 
 inf = _math.inf
 nan = _math.nan

@@ -16,6 +16,7 @@ import functrans.numpy as fnp
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.scipy.integrate.odes_methods import Method, interpolate
 from functrans.scipy.reprs import aligned, summary
@@ -98,7 +99,7 @@ class OdeResult(NamedTuple):
 
     t: Any
     y: Any
-    sol: OdeSolution | None
+    sol: OdeSolution | Any
     nfev: Any
     njev: Any
     nlu: Any
@@ -106,8 +107,8 @@ class OdeResult(NamedTuple):
     success: Any
     n_steps: Any
     n_rejected: Any
-    t_events: list[Any] | None = None
-    y_events: list[Any] | None = None
+    t_events: list[Array] | Any = None
+    y_events: list[Array] | Any = None
 
     @property
     def message(self) -> str:
