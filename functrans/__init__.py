@@ -47,11 +47,15 @@ if TYPE_CHECKING:
     from functrans.control.custom_rules import custom_jvp as custom_jvp
     from functrans.control.custom_rules import custom_vjp as custom_vjp
     from functrans.control.custom_rules import stop_gradient as stop_gradient
+    from functrans.control.custom_rules import zero_from_primal as zero_from_primal
+    from functrans.control.custom_vmap import custom_vmap as custom_vmap
+    from functrans.control.custom_vmap import sequential_vmap as sequential_vmap
     from functrans.core.dispatch import Tracer as Tracer
     from functrans.core.jaxpr import Jaxpr as Jaxpr
     from functrans.core.state import config as config
     from functrans.core.state import named_scope as named_scope
     from functrans.core.structs import ShapeDtypeStruct as ShapeDtypeStruct
+    from functrans.core.structs import SymbolicZero as SymbolicZero
     from functrans.core.values import Array as Array
     from functrans.debugging.versions import show_versions as show_versions
     from functrans.debugging.watching import debug_nans as debug_nans
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
     from functrans.transforms.forward import jvp as jvp
     from functrans.transforms.forward import linear_transpose as linear_transpose
     from functrans.transforms.forward import linearize as linearize
+    from functrans.transforms.inspect import closure_convert as closure_convert
     from functrans.transforms.inspect import eval_jaxpr as eval_jaxpr
     from functrans.transforms.inspect import eval_shape as eval_shape
     from functrans.transforms.inspect import make_jaxpr as make_jaxpr

@@ -111,6 +111,7 @@ while_loop
 reversal
 revolve
 checkpoint scanning
+custom_vmap
 """,
     "rerolling": """
 periods

@@ -225,10 +225,10 @@ class _FunctionCall(_UserVjpCall):
     function: _Traced
 
     def forward(
-        self, closed: Sequence[Any], args: Sequence[Any]
+        self, closed: Sequence[Any], args: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[list[Any], list[Any], _UserPullback]:
         """The user's ``forward``; what a linear program pushes forward is pushed by his ``jvp``."""
-        outs, residuals, pullback = super().forward(closed, args)
+        outs, residuals, pullback = super().forward(closed, args, perturbed)
         function = self.function
         if function.rules.has_jvp(function.cls):
             pullback.pusher = function.push

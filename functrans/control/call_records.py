@@ -68,9 +68,9 @@ class VjpCall(Call):
     __slots__ = ()
 
     def forward(
-        self, closed: Sequence[Any], args: Sequence[Any]
+        self, closed: Sequence[Any], args: Sequence[Any], perturbed: Flags
     ) -> tuple[list[Any], list[Any], Pullback]:
-        """Results, residuals, and the backward function."""
+        """Results, residuals, and the backward function; which arguments have tangents is told."""
         raise NotImplementedError
 
     def push(
@@ -97,11 +97,13 @@ class Pullback:
     Attributes:
       label: what it is, for messages.
       has_push: whether there is a rule for forward mode, too.
+      takes_zeros: whether ``pull`` takes ``None`` for a cotangent that is zero.
     """
 
     __slots__ = ("label",)
     label: str
     has_push = False
+    takes_zeros = False
 
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Tangents of the results from those of the arguments, ``None`` for zero, by that rule."""
@@ -207,14 +209,15 @@ class BatchedVjpCall(VjpCall):
         return _primal_of_each(self, closed, args)
 
     def forward(
-        self, closed: Sequence[Any], args: Sequence[Any]
+        self, closed: Sequence[Any], args: Sequence[Any], perturbed: Flags
     ) -> tuple[list[Any], list[Any], Pullback]:
         """The forward function for each element."""
         pullbacks: list[Any] = []
         n_outs: list[int] = []
 
         def one(*values: Any) -> list[Any]:
-            outs, residuals, pullback = self.inner.forward(*split(values, self.n_closed))
+            own_closed, own_args = split(values, self.n_closed)
+            outs, residuals, pullback = self.inner.forward(own_closed, own_args, perturbed)
             pullbacks.append(pullback)
             n_outs.append(len(outs))
             return [*outs, *residuals]
@@ -234,7 +237,9 @@ class BatchedVjpCall(VjpCall):
 class BatchedPullback(Pullback):
     """A batch of backward functions."""
 
-    __slots__ = ("arg_flags", "axis_name", "ct_flags", "inner", "residual_flags", "size")
+    __slots__ = (
+        "arg_flags", "axis_name", "ct_flags", "inner", "residual_flags", "size", "takes_zeros"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -246,6 +251,7 @@ class BatchedPullback(Pullback):
         axis_name: str | None,
     ) -> None:
         self.label = inner.label
+        self.takes_zeros = inner.takes_zeros
         self.inner = inner
         self.size = size
         self.residual_flags = residual_flags

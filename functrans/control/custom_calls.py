@@ -369,7 +369,10 @@ def _custom_vjp_jvp(
         with only_traces_of([*primals, *tangents]):
             pushed = call.push(list(map(guarded, args)), given)
             if pushed is None:
-                outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+                perturbed = tuple(t is not None for t in given)
+                outs, residuals, pullback = call.forward(
+                    closed, list(map(guarded, args)), perturbed
+                )
                 dots = list(_bind_linear(pullback, residuals, given, outs))
             else:
                 outs, dots = pushed
@@ -392,7 +395,7 @@ def _custom_vjp_linearize(
     _refuse(call, needs[n_extra:n])
     closure = _closure_nodes(needs, operands, call, jaxpr, n_extra) if any(needs[:n]) else None
     if any(needs[n:]):
-        outs, residuals, pullback = call.forward(closed, list(map(guarded, args)))
+        outs, residuals, pullback = call.forward(closed, list(map(guarded, args)), needs[n:])
         outs = list(map(_recorded_constant, outs))
         residuals = list(map(_recorded_constant, residuals))
     else:
@@ -539,7 +542,9 @@ def _linear_call_transpose(
             f"{pullback.label}: cannot be transposed in its residuals{here()}"
         )
     given = [
-        instantiate(ct) if is_differentiable_dtype(aval.dtype) else None
+        None
+        if not is_differentiable_dtype(aval.dtype) or (pullback.takes_zeros and type(ct) is Zero)
+        else instantiate(ct)
         for ct, aval in zip(cts, out_avals, strict=True)
     ]
     pulled = _pulled(pullback, residuals, given, wanted)

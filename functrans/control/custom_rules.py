@@ -32,11 +32,12 @@ from functrans.core.arguments import (
     name_of,
     take_over,
 )
-from functrans.core.avals import Aval, aval_of_plain, is_differentiable_dtype
+from functrans.core.avals import Aval, ShapedArray, aval_of_plain, is_differentiable_dtype
 from functrans.core.calling import call_traced, traced_form
 from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.core.primitive import Primitive
 from functrans.core.state import open_traces
+from functrans.core.structs import SymbolicZero
 from functrans.core.transformed import Wrapper
 from functrans.core.values import Argnums, Instance, P, Q, R, Result, Rule
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
@@ -57,13 +58,19 @@ def _pair(label: str, rule: str, result: Any, names: str) -> tuple[Any, Any]:
 
 
 def _fitted(label: str, what: str, value: Any, expected: Aval, where: str) -> Any:
-    """A tangent or cotangent of a rule, in the type of what it belongs to; ``None`` for integers.
+    """A tangent or cotangent of a rule, in the type of what it belongs to.
+
+    ``None`` for integers and symbolic zeros.
 
     Raises:
       ShapeError, TypeError: it has another type.
     """
     if not is_differentiable_dtype(expected.dtype):
         return None
+    if type(value) is SymbolicZero:
+        if value.shape == expected.shape:
+            return None
+        raise ShapeError(f"{label}: {what} is {value}, expected the shape of {where}, {expected}")
     value = canonical(value, lambda: f"{label}: {what}")
     aval: Any = aval_of(value)
     if aval.shape != expected.shape:
@@ -88,6 +95,48 @@ def _leaves(label: str, what: str, value: Any) -> tuple[list[Any], Any]:
         canonical(leaf, functools.partial(leaf_description, label, value, i, what))
         for i, leaf in enumerate(leaves)
     ], treedef
+
+
+def by_position(
+    label: str, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Arguments of a function by position, with defaults: rules see every one of them.
+
+    Arguments that can only be passed by keyword keep their defaults, which are a part of the
+    function (``functools.partial`` binds such).
+
+    Raises:
+      TypeError: an argument cannot be given by position.
+    """
+    if signature is None:
+        if kwargs:
+            raise TypeError(
+                f"{label}: keyword arguments {', '.join(kwargs)} cannot be placed, since "
+                "the signature of the function is not known; pass them by position"
+            )
+        return args
+    parameters = signature.parameters
+    if not kwargs and len(args) == len(parameters):
+        return args
+    bound = signature.bind(*args, **kwargs)
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    given = [name for name in bound.arguments if parameters[name].kind in by_name]
+    if given:
+        raise TypeError(
+            f"{label}: keyword-only arguments ({', '.join(given)}) cannot be passed on "
+            "to rules; make them positional, or bind them with functools.partial before "
+            "decorating"
+        )
+    bound.apply_defaults()
+    return bound.args
+
+
+def _none(aval: Any, symbolic: bool) -> Any:
+    """What a rule gets where there is no tangent or cotangent."""
+    if symbolic:
+        real = is_differentiable_dtype(aval.dtype)
+        return SymbolicZero(ShapedArray(aval.shape, aval.dtype if real else tree.FLOAT0))
+    return np.zeros(aval.shape, tree.FLOAT0)
 
 
 # calls ------------------------------------------------------------------------------------------
@@ -133,12 +182,15 @@ class _Signature:
 class _UserJvpCall(JvpCall):
     """A call of a function that ``custom_jvp`` decorates."""
 
-    __slots__ = ("signature",)
+    __slots__ = ("signature", "takes_zeros")
 
-    def __init__(self, signature: _Signature, refused: tuple[str | None, ...]) -> None:
+    def __init__(
+        self, signature: _Signature, refused: tuple[str | None, ...], symbolic: bool
+    ) -> None:
         self.label = signature.label
         self.refused = refused
         self.signature = signature
+        self.takes_zeros = symbolic
 
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The function."""
@@ -153,7 +205,7 @@ class _UserJvpCall(JvpCall):
         signature, label = self.signature, self.label
         _, rule, nondiff = signature.template.fill(closed)
         filled = [
-            np.zeros(aval_of(x).shape, tree.FLOAT0) if t is None else t
+            _none(aval_of(x), self.takes_zeros) if t is None else t
             for t, x in zip(tangents, args, strict=True)
         ]
         result = call_traced(
@@ -181,14 +233,21 @@ class _UserJvpCall(JvpCall):
 
 
 class _UserVjpCall(VjpCall):
-    """A call of a function that ``custom_vjp`` decorates."""
+    """A call of a function that ``custom_vjp`` decorates.
 
-    __slots__ = ("signature",)
+    Attributes:
+      symbolic: whether the rules take :class:`Perturbed` and :class:`SymbolicZero`.
+    """
 
-    def __init__(self, signature: _Signature, refused: tuple[str | None, ...]) -> None:
+    __slots__ = ("signature", "symbolic")
+
+    def __init__(
+        self, signature: _Signature, refused: tuple[str | None, ...], symbolic: bool = False
+    ) -> None:
         self.label = signature.label
         self.refused = refused
         self.signature = signature
+        self.symbolic = symbolic
 
     def primal(self, closed: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         """The function."""
@@ -197,12 +256,13 @@ class _UserVjpCall(VjpCall):
         return self.signature.results(result)
 
     def forward(
-        self, closed: Sequence[Any], args: Sequence[Any]
+        self, closed: Sequence[Any], args: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[list[Any], list[Any], _UserPullback]:
         """The user's forward function; its residuals are the leaves that are arrays."""
         signature = self.signature
         _, fwd, _, nondiff = signature.template.fill(closed)
-        result = call_traced(fwd, *signature.arguments(nondiff, args))
+        given = list(map(CustomVJPPrimal, args, perturbed)) if self.symbolic else args
+        result = call_traced(fwd, *signature.arguments(nondiff, given))
         out, residuals = _pair(self.label, "fwd", result, "(out, residuals)")
         expected = signature.out[0] if signature.out else None
         outs = signature.results(out)
@@ -218,9 +278,28 @@ class _UserVjpCall(VjpCall):
         others = [leaf for leaf, flag in zip(leaves, is_array, strict=True) if not flag]
         pullback = _UserPullback(
             signature, len(closed), is_array, others, treedef, [aval_of(x) for x in args],
-            [aval_of(x) for x in outs],
+            [aval_of(x) for x in outs], self.symbolic,
         )  # fmt: skip
         return outs, [*closed, *arrays], pullback
+
+
+class CustomVJPPrimal:
+    """An argument of a forward function that was set with ``symbolic_zeros=True``.
+
+    Attributes:
+      value: the argument.
+      perturbed: whether a derivative is asked in it.
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        """``CustomVJPPrimal(array(2.), perturbed=True)``."""
+        return f"CustomVJPPrimal({self.value!r}, perturbed={self.perturbed})"
 
 
 class _UserPullback(Pullback):
@@ -232,7 +311,8 @@ class _UserPullback(Pullback):
     """
 
     __slots__ = (
-        "arg_avals", "is_array", "n_closed", "others", "out_avals", "pusher", "signature", "treedef"
+        "arg_avals", "is_array", "n_closed", "others", "out_avals", "pusher", "signature",
+        "takes_zeros", "treedef",
     )  # fmt: skip
 
     def __init__(
@@ -244,8 +324,10 @@ class _UserPullback(Pullback):
         treedef: Any,
         arg_avals: list[Any],
         out_avals: list[Any],
+        symbolic: bool,
     ) -> None:
         self.label = signature.label
+        self.takes_zeros = symbolic
         self.signature = signature
         self.n_closed = n_closed
         self.is_array = is_array
@@ -276,7 +358,7 @@ class _UserPullback(Pullback):
         signature = self.signature
         _, _, bwd, nondiff = signature.template.fill(residuals[: self.n_closed])
         filled = [
-            np.zeros(aval.shape, tree.FLOAT0) if ct is None else ct
+            _none(aval, self.takes_zeros) if ct is None else ct
             for ct, aval in zip(cts, self.out_avals, strict=True)
         ]
         result = call_traced(
@@ -376,18 +458,39 @@ class _CustomFunction(Wrapper, Generic[P, R]):
     _kind: str
 
     @overload
-    def __new__(cls, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> Self: ...
+    def __new__(
+        cls,
+        fun: Callable[P, R],
+        nondiff_argnums: Argnums = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> Self: ...
     @overload
     def __new__(  # type: ignore[misc]  # a decorator
-        cls, fun: None = None, *, nondiff_argnums: Argnums
+        cls,
+        fun: None = None,
+        *,
+        nondiff_argnums: Argnums = (),
+        nondiff_argnames: str | Sequence[str] = (),
     ) -> Callable[[Callable[Q, Result]], _CustomFunction[Q, Result]]: ...
-    def __new__(cls, fun: Any = None, nondiff_argnums: Argnums = ()) -> Any:
+    def __new__(
+        cls,
+        fun: Any = None,
+        nondiff_argnums: Argnums = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> Any:
         """Without a function, a decorator: ``@ft.custom_jvp(nondiff_argnums=0)``."""
         if fun is None:
-            return functools.partial(cls, nondiff_argnums=nondiff_argnums)
+            return functools.partial(
+                cls, nondiff_argnums=nondiff_argnums, nondiff_argnames=nondiff_argnames
+            )
         return super().__new__(cls)
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
+    def __init__(
+        self,
+        fun: Callable[P, R],
+        nondiff_argnums: Argnums = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
         check_callable(self._kind, fun)
         take_over(self, fun)
         self._fun: Callable[..., R] = fun
@@ -402,12 +505,30 @@ class _CustomFunction(Wrapper, Generic[P, R]):
             self._parameters: inspect.Signature | None = inspect.signature(fun)
         except (TypeError, ValueError):
             self._parameters = None
+        if nondiff_argnames:
+            names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+            found = {self._position(name) for name in names}
+            self._nondiff = tuple(sorted(found.union(self._nondiff)))
+        self._symbolic = False
+
+    def _position(self, name: str) -> int:
+        """The position of an argument that ``nondiff_argnames`` names."""
+        own = () if self._parameters is None else self._parameters.parameters.values()
+        by_position = [
+            p.name for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        if name not in by_position:
+            raise ValueError(
+                f"{self._label}: nondiff_argnames: no argument {name!r} that can be given by "
+                f"position; there are {', '.join(by_position) or 'none'}"
+            )
+        return by_position.index(name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         try:
             rules = self._rules()
-            full = self._positional(args, kwargs)
+            full = by_position(self._label, self._parameters, args, kwargs)
             if not open_traces.get() and not any(isinstance(x, Tracer) for x in tree.leaves(full)):
                 return self._fun(*full)  # tensors are tracers of a trace that is always open
             nondiff = tuple(i % len(full) for i in self._nondiff if -len(full) <= i < len(full))
@@ -453,34 +574,6 @@ class _CustomFunction(Wrapper, Generic[P, R]):
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
         raise NotImplementedError
 
-    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments by position, with defaults: rules see every one of them.
-
-        Arguments that can only be passed by keyword keep their defaults, which are a part of the
-        function (``functools.partial`` binds such).
-        """
-        if self._parameters is None:
-            if kwargs:
-                raise TypeError(
-                    f"{self._label}: keyword arguments {', '.join(kwargs)} cannot be placed, since "
-                    "the signature of the function is not known; pass them by position"
-                )
-            return args
-        if not kwargs and len(args) == len(self._parameters.parameters):
-            return args
-        bound = self._parameters.bind(*args, **kwargs)
-        by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
-        parameters = self._parameters.parameters
-        given = [name for name in bound.arguments if parameters[name].kind in by_name]
-        if given:
-            raise TypeError(
-                f"{self._label}: keyword-only arguments ({', '.join(given)}) cannot be passed on "
-                "to rules; make them positional, or bind them with functools.partial before "
-                "decorating"
-            )
-        bound.apply_defaults()
-        return bound.args
-
     def _array(self, leaf: Any, args: Any, i: int) -> Any:
         """A leaf of an argument that is differentiated."""
         if not isinstance(leaf, (np.ndarray, Tracer)) and aval_of_plain(leaf) is None:
@@ -513,6 +606,7 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
       fun: function of pytrees of arrays. Without it, a decorator.
       nondiff_argnums: positions of arguments that are passed to the rule first and have no
         derivatives.
+      nondiff_argnames: names of such arguments.
 
     Example:
       >>> @custom_jvp
@@ -527,23 +621,31 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
     _primitive = custom_jvp_p
     _kind = "custom_jvp"
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
-        super().__init__(fun, nondiff_argnums)
+    def __init__(
+        self,
+        fun: Callable[P, R],
+        nondiff_argnums: Argnums = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self._jvp: Callable[..., Any] | None = None
 
-    def defjvp(self, jvp: Rule) -> Rule:
+    def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
         """Set the rule.
 
         Args:
           jvp: function ``(*nondiff, primals, tangents) -> (primal_out, tangent_out)``, linear in
             ``tangents``, which has the structure of ``primals``; the tangent of an integer has
             dtype ``float0``.
+          symbolic_zeros: whether tangents that are zero for certain, those of integers among them,
+            come as :class:`functrans.SymbolicZero`.
 
         Returns:
           ``jvp``, so that this can be used as a decorator.
         """
         check_callable(f"{self._label}: defjvp", jvp)
         self._jvp = jvp
+        self._symbolic = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -578,6 +680,7 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
             return out, total
 
         self._jvp = jvp
+        self._symbolic = False
 
     def parts(self) -> tuple[Any, ...]:
         """The function and its rule."""
@@ -585,8 +688,9 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
 
     def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> custom_jvp:
         """The same decorated function around other functions."""
-        new = custom_jvp(_Late(parts, 0, self._fun), self._nondiff)
-        new._jvp = None if self._jvp is None else _Late(parts, 1, self._jvp)
+        new = custom_jvp(Late(parts, 0, self._fun), self._nondiff)
+        new._jvp = None if self._jvp is None else Late(parts, 1, self._jvp)
+        new._symbolic = self._symbolic
         return new
 
     def _rules(self) -> tuple[Callable[..., Any], ...]:
@@ -595,7 +699,7 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
         return (self._jvp,)
 
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
-        return _UserJvpCall(signature, refused)
+        return _UserJvpCall(signature, refused, self._symbolic)
 
 
 class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decorator
@@ -605,6 +709,7 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
       fun: function of pytrees of arrays. Without it, a decorator.
       nondiff_argnums: positions of arguments that are passed to the backward function first and
         have no derivatives.
+      nondiff_argnames: names of such arguments.
 
     Example:
       >>> @custom_vjp
@@ -616,12 +721,19 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
     _primitive = custom_vjp_p
     _kind = "custom_vjp"
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Argnums = ()) -> None:
-        super().__init__(fun, nondiff_argnums)
+    def __init__(
+        self,
+        fun: Callable[P, R],
+        nondiff_argnums: Argnums = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self._forward: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
 
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+    def defvjp(
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False
+    ) -> None:
         """Set the rule.
 
         Args:
@@ -629,11 +741,15 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
           bwd: function ``(*nondiff, residuals, ct) -> cts``: from the cotangent of the result, a
             tuple with the cotangent of each differentiated argument. ``None`` stands for zeros, for
             an argument or for any part of it; for integers and booleans there may be anything.
+          symbolic_zeros: whether cotangents that are zero for certain come as
+            :class:`functrans.SymbolicZero`, and leaves of the arguments of ``fwd`` as objects with
+            ``value`` and ``perturbed``, which says whether a derivative is asked in them.
         """
         check_callable(f"{self._label}: defvjp: fwd", fwd)
         check_callable(f"{self._label}: defvjp: bwd", bwd)
         self._forward = fwd
         self._backward = bwd
+        self._symbolic = symbolic_zeros
 
     def parts(self) -> tuple[Any, ...]:
         """The function and its rules."""
@@ -641,9 +757,10 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
 
     def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> custom_vjp:
         """The same decorated function around other functions."""
-        new = custom_vjp(_Late(parts, 0, self._fun), self._nondiff)
-        new._forward = None if self._forward is None else _Late(parts, 1, self._forward)
-        new._backward = None if self._backward is None else _Late(parts, 2, self._backward)
+        new = custom_vjp(Late(parts, 0, self._fun), self._nondiff)
+        new._forward = None if self._forward is None else Late(parts, 1, self._forward)
+        new._backward = None if self._backward is None else Late(parts, 2, self._backward)
+        new._symbolic = self._symbolic
         return new
 
     def _rules(self) -> tuple[Callable[..., Any], ...]:
@@ -652,10 +769,10 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
         return (self._forward, self._backward)
 
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
-        return _UserVjpCall(signature, refused)
+        return _UserVjpCall(signature, refused, self._symbolic)
 
 
-class _Late(Wrapper):
+class Late(Wrapper):
     """A function that is found when it is first called."""
 
     def __init__(self, parts: Callable[[], tuple[Any, ...]], index: int, like: Any) -> None:
@@ -664,6 +781,7 @@ class _Late(Wrapper):
         functools.update_wrapper(self, like, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
         return self._parts()[self._index](*args, **kwargs)
 
     def parts(self) -> tuple[Any, ...]:
@@ -672,7 +790,7 @@ class _Late(Wrapper):
 
     def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
         """The other function, found late as well."""
-        return _Late(parts, 0, self)
+        return Late(parts, 0, self)
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -746,6 +864,28 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     function: Any = custom_vjp(primal)
     function.defvjp(forward, backward)
     return function
+
+
+def zero_from_primal(primal: Any, symbolic_zeros: bool = False) -> Any:
+    """Tangents of zero for a pytree of arrays.
+
+    Args:
+      primal: the pytree.
+      symbolic_zeros: whether they are :class:`functrans.SymbolicZero` in place of arrays.
+
+    Example:
+      >>> zero_from_primal((2.0, 3), symbolic_zeros=True)
+      (SymbolicZero(f64[]), SymbolicZero(float0[]))
+    """
+
+    def zero(leaf: Any) -> Any:
+        aval: Any = aval_of(leaf)
+        real = is_differentiable_dtype(aval.dtype)
+        if symbolic_zeros or not real:
+            return _none(aval, symbolic_zeros)
+        return np.zeros(aval.shape, aval.dtype)
+
+    return tree.map(zero, primal)
 
 
 # stop_gradient ----------------------------------------------------------------------------------

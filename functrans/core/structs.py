@@ -1,4 +1,4 @@
-"""Shapes and dtypes that stand for arrays: ``ShapeDtypeStruct``.
+"""Shapes and dtypes that stand for arrays: ``ShapeDtypeStruct``, ``SymbolicZero``.
 
 Layer: ``core``.
 """
@@ -34,8 +34,13 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any) -> None:
-        extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)
-        self.shape = tuple([operator.index(extent) for extent in extents])
+        try:
+            extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+            self.shape = tuple([operator.index(extent) for extent in extents])
+        except TypeError:
+            raise TypeError(
+                f"ShapeDtypeStruct: shape must be a tuple of integers, got {shape!r}"
+            ) from None
         if dtype is None:
             raise TypeError("ShapeDtypeStruct: dtype is None; give the dtype of the array")
         self.dtype = np.dtype(dtype).newbyteorder("=")
@@ -77,3 +82,58 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         """``ShapeDtypeStruct(f64[3])``."""
         return f"ShapeDtypeStruct({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is zero for certain, in rules that ask for such.
+
+    Rules set with ``defjvp(..., symbolic_zeros=True)`` and ``defvjp(..., symbolic_zeros=True)`` get
+    it in place of an array of zeros, and any rule may return it.
+
+    Attributes:
+      aval: shape and dtype of the array that it stands for; dtype ``float0`` for an integer's.
+
+    Example:
+      >>> import functrans as ft
+      >>> @ft.custom_jvp
+      ... def product(x, y):
+      ...     return x * y
+      >>> def rule(primals, tangents):
+      ...     (x, y), (x_dot, y_dot) = primals, tangents
+      ...     print(y_dot)
+      ...     return x * y, x_dot * y if type(y_dot) is SymbolicZero else x_dot * y + x * y_dot
+      >>> product.defjvp(rule, symbolic_zeros=True) is rule
+      True
+      >>> ft.grad(product)(2.0, 3.0)
+      SymbolicZero(f64[])
+      array(3.)
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = ShapedArray(tuple(aval.shape), np.dtype(aval.dtype))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of the array."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    def __repr__(self) -> str:
+        """``SymbolicZero(f64[3])``."""
+        return f"SymbolicZero({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"

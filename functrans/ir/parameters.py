@@ -169,6 +169,7 @@ OWN = frozenset({
     # what a family or one primitive alone knows: words, records, tables, Python functions
     "mode", "op", "index", "patterns", "ranges", "transposed", "pullback", "policy",
     "callback", "call", "forward", "backward", "factor", "vmap_method", "result_avals", "out_avals",
+    "rule",
 })  # fmt: skip
 """Names that have no common meaning; the primitive checks them."""
 

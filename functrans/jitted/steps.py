@@ -223,7 +223,7 @@ _TOTAL = frozenset(
         "argmax", "argmin", "linear_recurrence", "cumsum", "cumprod", "cummax", "cummin",
         "cumlogsumexp", "sort", "argsort", "top_k", "lexsort", "searchsorted", "argpartition",
         "dot_general", "conv_general", "fft_c2c", "rfft", "irfft", "threefry2x32", "jit", "cond",
-        "scan", "checkpoint", "custom_jvp", "custom_vjp",
+        "scan", "checkpoint", "custom_jvp", "custom_vjp", "custom_vmap",
     }
 )  # fmt: skip
 """Primitives that neither fail nor run for ever, if the programs in their parameters do not."""

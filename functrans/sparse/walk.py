@@ -270,5 +270,6 @@ def _dense(walk: Walk, eqn: Equation, operands: Sequence[Value]) -> list[Value]:
 _RULES: dict[str, Callable[[Walk, Equation, Sequence[Value]], list[Value]]] = {
     "cond": _cond, "cond_lanes": _cond_lanes, "scan": _scan, "while": _while,
     "checkpoint": _checkpoint, "binomial": _checkpoint, "revolve": _checkpoint,
+    "custom_vmap": _checkpoint,
     "linear_call": _linear_call, "custom_jvp": _dense, "custom_vjp": _dense,
 }  # fmt: skip

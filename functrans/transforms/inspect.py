@@ -1,4 +1,4 @@
-"""Looking at programs: ``make_jaxpr``, ``eval_shape``, ``eval_jaxpr``.
+"""Looking at programs: ``make_jaxpr``, ``eval_shape``, ``eval_jaxpr``, ``closure_convert``.
 
 Layer: ``transforms``.
 """
@@ -15,14 +15,15 @@ from functrans import pytrees as tree
 from functrans.core.arguments import canonical, name_of, named, result_leaf
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
-from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import transform
-from functrans.core.values import P
+from functrans.core.values import P, R
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
+from functrans.passes.programs import hoist
 from functrans.passes.staging import stage
 from functrans.primitives.structural import cast
 from functrans.transforms.forward import leaf_aval
@@ -166,6 +167,53 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     fun = traced_form("eval_shape", fun)
     jaxpr, out_treedef = _stage_call("eval_shape", fun, args, kwargs, frozenset())
     return _shapes(jaxpr, out_treedef)
+
+
+def closure_convert(
+    fun: Callable[..., R], *example_args: Any
+) -> tuple[Callable[..., R], list[Any]]:
+    """Make the traced values that a function refers to arguments of it.
+
+    A function with rules of its own that takes ``fun`` then has derivatives in them, too.
+
+    Args:
+      fun: function of pytrees of arrays.
+      *example_args: arguments (arrays or ``ShapeDtypeStruct``) like those that it is called with.
+
+    Returns:
+      Function ``(*args, *consts)`` for arguments of these shapes and dtypes, and the list of the
+      traced values.
+
+    Raises:
+      ConcretizationError: ``fun`` asks for the value of an argument.
+
+    Example:
+      >>> import functrans as ft
+      >>> def f(scale):
+      ...     function, consts = closure_convert(lambda x: scale * x, 1.0)
+      ...     return function(3.0, *consts)
+      >>> ft.grad(f)(2.0)
+      array(3.)
+    """
+    fun = traced_form("closure_convert", fun)
+    jaxpr, treedef = _stage_call("closure_convert", fun, example_args, {}, frozenset())
+    program, captured = hoist(jaxpr)
+    is_traced = [isinstance(value, Tracer) for value in captured]
+    expected = tree.structure(tree.fold_float0(example_args))
+    n = len(example_args)
+
+    def converted(*args: Any) -> Any:
+        given = iter(args[n:])
+        consts = [
+            next(given) if flag else value for flag, value in zip(is_traced, captured, strict=True)
+        ]
+        leaves, received = tree.flatten_folded(args[:n])
+        tree.check_same(expected, received, label, "the examples", "args")
+        outs = run_program(label, program, None, [*consts, *leaves])
+        return tree.unflatten(treedef, outs)
+
+    label = f"closure_convert of {name_of(fun)}"
+    return converted, [value for value in captured if isinstance(value, Tracer)]
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[Any]:

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 import functrans as ft
-from functrans.control import branches, callbacks, custom_calls, loops, native, revolve, while_loop
+from functrans.control import (
+    branches,
+    callbacks,
+    custom_calls,
+    custom_vmap,
+    loops,
+    native,
+    revolve,
+    while_loop,
+)
 from functrans.control import checkpoint as cp
 from functrans.control.scanning import fori_loop, scan
 from functrans.control.scanning import while_loop as run_while
@@ -271,6 +280,25 @@ def _product_bwd(residuals: Any, ct: Any) -> Any:
 _product.defvjp(_product_fwd, _product_bwd)
 
 
+@ft.custom_vmap
+def _scaled(x: Any, y: Any) -> Any:
+    return np.sin(x) * np.sum(y)
+
+
+@_scaled.def_vmap
+def _scaled_vmap(axis_size: int, in_batched: Any, x: Any, y: Any) -> Any:
+    return ft.vmap(lambda x, y: np.sin(x) * np.sum(y), [0 if b else None for b in in_batched])(
+        x, y
+    ), True
+
+
+def _custom_vmap_samples(rng: Rng) -> Iterator[Sample]:
+    for label, shape in (("vector", (3,)), ("0d", ()), ("matrix", (2, 2)), ("empty", (0,))):
+        args = uniform(rng, shape), uniform(rng, (2,))
+        expected = np.sin(args[0]) * np.sum(args[1])
+        yield captured(custom_vmap.custom_vmap_p, label, _scaled, args, expected)
+
+
 def _custom_jvp_samples(rng: Rng) -> Iterator[Sample]:
     for label, shape in (("vector", (3,)), ("0d", ()), ("matrix", (2, 2)), ("empty", (0,))):
         x = uniform(rng, shape)
@@ -407,6 +435,7 @@ ROWS = (
     Row(revolve.binomial_p, _binomial_samples),
     Row(revolve.revolve_p, _revolve_samples),
     Row(custom_calls.custom_jvp_p, _custom_jvp_samples),
+    Row(custom_vmap.custom_vmap_p, _custom_vmap_samples),
     Row(custom_calls.custom_vjp_p, _custom_vjp_samples),
     Row(custom_calls.linear_call_p, _linear_call_samples),
     Row(
