@@ -298,8 +298,14 @@ def _loads(name: str) -> set[str]:
 
 @functools.cache
 def _imports(name: str) -> set[str]:
-    """Modules that a module imports, also for its annotations only."""
-    return {module for node in ast.walk(_tree(name)) for module in _imported(node)} - {name}
+    """Modules that a module imports, also for its annotations only.
+
+    What a package shows type checkers of its own modules, which it imports late, does not count.
+    """
+    tree = _tree(name)
+    first = {module for node in _run_time(tree) for module in _imported(node)}
+    all_of_them = {module for node in ast.walk(tree) for module in _imported(node)} - {name}
+    return {x for x in all_of_them if x in first or not x.startswith(f"{name}.")}
 
 
 def _places(text: str) -> dict[str, int]:
