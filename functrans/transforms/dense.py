@@ -17,11 +17,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from functrans import pytrees as tree
+from functrans.core.analyses import analysis
 from functrans.core.arguments import (
     argument_paths,
     differentiable_leaf,
@@ -33,14 +35,28 @@ from functrans.core.arguments import (
 )
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.deferred import deferred
-from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.dispatch import (
+    Tracer,
+    aval_of,
+    dtype_of,
+    innermost_staging,
+    program_effects,
+    shape_of,
+)
+from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
+from functrans.debugging.watched import recording_trace
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
-from functrans.passes.nodes import Node, ordered_nodes
+from functrans.passes.evaluate import evaluate
+from functrans.passes.nodes import LinearProgram, Node, ordered_nodes
+from functrans.passes.programs import batch_jaxpr, hoist, jvp_jaxpr, select, spread
 from functrans.passes.pullback import pull_back
 from functrans.passes.pushforward import push_forward
+from functrans.passes.recording import WritingTrace, Written
+from functrans.passes.simplify import simplify
+from functrans.passes.staging import has_answer, stage
 from functrans.passes.work import forward_bytes, residual_bytes, reverse_bytes
 from functrans.primitives.creation import diagonal
 from functrans.primitives.elementwise import equal
@@ -100,7 +116,9 @@ class DenseJacobian:
                 *unflatten_call(args, numbers, tracers, self.treedefs, self.counts), **kwargs
             )
 
-        self.recorded = Recorded(call, self.leaves, label, has_aux)
+        writes = direction == "forward" and _are_staged(self.leaves)
+        make_trace = WritingTrace if writes else recording_trace
+        self.recorded = Recorded(call, self.leaves, label, has_aux, make_trace)
         self.outs = self.recorded.outs
         self._check_kinds(holomorphic)
 
@@ -152,6 +170,8 @@ class DenseJacobian:
         else:
             is_reverse = self.direction == "reverse"
             rows, columns = (set(outs), set()) if is_reverse else (set(), set(inputs))
+        if columns and self._recomputes():
+            return self._pushed_blocks()
         table: list[list[Any]] = [[None for _ in inputs] for _ in outs]
         total = sum(math.prod(shape_of(self.outs[i])) for i in rows)
         total += sum(math.prod(shape_of(self.leaves[j])) for j in columns)
@@ -263,6 +283,59 @@ class DenseJacobian:
             None if block is None else _shaped(block, own + shape)
             for block, own in zip(found, shapes, strict=True)
         ]
+
+    def _recomputes(self) -> bool:
+        """Whether columns are pushed as the function runs, not by what was recorded of it.
+
+        In a program that is being staged, and where the linear part of an equation computes its
+        values again (checkpoints): all columns at once, so that they are computed once.
+        """
+        recorded = self.recorded
+        if type(recorded.trace) is not WritingTrace or self.chunking != Chunking():
+            return False
+        nodes = ordered_nodes([node for node in recorded.out_nodes if node is not None])
+        if not any(
+            type(node.saved) is LinearProgram and recomputes(node.saved.jaxpr) for node in nodes
+        ) or any(_has_effects(eqn) for eqn in recorded.trace.written):
+            return False
+        n = sum(math.prod(shape_of(leaf)) for leaf in self.leaves)
+        return self._lanes(n, nodes, forward_bytes(nodes, recorded.out_nodes)) >= n
+
+    def _pushed_blocks(self) -> list[list[Any]]:
+        """The blocks by columns, from tangents that are pushed as the function runs."""
+        recorded = self.recorded
+        assert type(recorded.trace) is WritingTrace
+        written = functools.partial(recorded.trace.again, recorded.leaves, recorded.outs)
+        flags = tuple([node is not None for node in recorded.inputs])
+        avals = [aval_of(leaf) for leaf in recorded.leaves]
+        staged = stage(lambda *leaves: written(leaves), avals, self.label)
+        program, captured = hoist(simplify(staged))
+        known = (*captured, *recorded.leaves)
+        pushed, nonzero = jvp_jaxpr(program, (*(False for _ in captured), *flags))
+        sizes = [math.prod(shape_of(x)) if flag else 0 for x, flag in zip(avals, flags, strict=True)]
+        *starts, n = accumulate(sizes, initial=0)
+        seeds = []
+        for start, leaf in select([*zip(starts, recorded.leaves, strict=True)], flags):
+            shape = shape_of(leaf)
+            seeds.append(np.eye(n, math.prod(shape), -start, dtype_of(leaf)).reshape(n, *shape))
+            seeds[-1].flags.writeable = False
+        lanes = (*(False for _ in known), *(True for _ in seeds))
+        n_outs = len(self.outs)
+        force = (*(False for _ in range(n_outs)), *(True for _ in range(sum(nonzero))))
+        batched, _ = batch_jaxpr(pushed, n, lanes, force)
+        columns = evaluate(batched, [*known, *seeds])[n_outs:]
+        table: list[list[Any]] = []
+        for i, found in enumerate(spread(nonzero, columns, lambda i: None)):
+            table.append([self._zero_block(i, j, is_row=False) for j in range(len(flags))])
+            if found is None:
+                continue
+            found = cast(found, dtype_of(self.outs[i]))
+            for j, flag in enumerate(flags):
+                if flag:
+                    rows = BasicIndex((slice(starts[j], starts[j] + sizes[j]),))
+                    shape = shape_of(self.outs[i]) + shape_of(self.leaves[j])
+                    table[i][j] = _shaped(_last(slice_index(found, rows)), shape)
+        return table
 
     def _in_chunks(
         self,
@@ -463,6 +536,30 @@ class DenseJacobian:
             trees = split_leaves(flat[i * n : (i + 1) * n], self.treedefs, self.counts)
             built.append(trees[0] if isinstance(self.argnums, int) else tuple(trees))
         return tree.unflatten(self.recorded.treedef, built)
+
+
+def _are_staged(leaves: Sequence[Any]) -> bool:
+    """Whether some values are those of a program that is being staged, and none is asked for."""
+    config = current_config.get()
+    return (
+        config.nan_watch is None
+        and innermost_staging() is not None
+        and any(isinstance(leaf, Tracer) for leaf in leaves)
+        and not any(map(has_answer, leaves))
+    )
+
+
+def _has_effects(eqn: Written) -> bool:
+    return bool(eqn.primitive.effects) or program_effects(eqn.params)
+
+
+@analysis
+def recomputes(jaxpr: Jaxpr) -> bool:
+    """Whether a linear program computes values again that it could have been given."""
+    return any(
+        eqn.primitive.name in ("checkpoint", "revolve") or any(map(recomputes, subjaxprs(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
 
 
 def _basis(n: int, start: int, size: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -58,7 +58,7 @@ from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.passes.layouts import copy_in_layout
 from functrans.passes.nodes import Node, input_node
 from functrans.passes.pullback import pull_back
-from functrans.passes.recording import RecordingTracer
+from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.staging import may_change
 from functrans.primitives.structural import cast
 
@@ -72,15 +72,22 @@ class Recorded:
       treedef: structure of the result.
       aux: second result when ``has_aux``.
       inputs: node of each differentiated leaf.
+      leaves: the leaves as the function got them.
+      trace: under which it ran.
     """
 
-    __slots__ = ("aux", "inputs", "out_nodes", "outs", "treedef")
+    __slots__ = ("aux", "inputs", "leaves", "out_nodes", "outs", "trace", "treedef")
 
     def __init__(
-        self, fun: Callable[[list[Any]], Any], leaves: Sequence[Any], label: str, has_aux: bool
+        self,
+        fun: Callable[[list[Any]], Any],
+        leaves: Sequence[Any],
+        label: str,
+        has_aux: bool,
+        make_trace: Callable[[str], RecordingTrace] = recording_trace,
     ) -> None:
-        trace = recording_trace(label)
-        leaves = [private(leaf) for leaf in leaves]  # residuals may be inputs
+        self.trace = trace = make_trace(label)
+        self.leaves = leaves = [private(leaf) for leaf in leaves]  # residuals may be inputs
         with tracing(trace, leaves):
             self.inputs: list[Any] = [
                 input_node(leaf) if is_differentiable_dtype(dtype_of(leaf)) else None
