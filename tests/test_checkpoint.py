@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose
 
 import functrans as ft
 from functrans import lax
+from functrans.core.jaxpr import subjaxprs
 from functrans.errors import ConcretizationError
+from functrans.passes.simplify import simplify
 
 POLICIES = ft.checkpoint_policies
 W = np.cos(np.arange(16.0)).reshape(4, 4)
@@ -184,3 +186,87 @@ def test_effects_are_not_repeated() -> None:
     assert ft.grad(f)(0.5) == np.cos(0.5)
     assert ft.jit(ft.grad(f))(0.5) == 2 * np.cos(0.5)
     assert len(seen) == 2
+
+
+# forward mode in programs: nothing is computed again ---------------------------------------------
+
+
+def _sines(jaxpr: Any) -> int:
+    """How often a program, with those in it, computes a sine."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        total += eqn.primitive.name == "sin" and sum(map(_sines, subjaxprs(eqn.params))) == 0
+        total += sum(map(_sines, subjaxprs(eqn.params)))
+    return total
+
+
+@ft.checkpoint
+def _block(x: Any, scale: Any) -> Any:
+    return np.sin(x * scale) * x[::-1]
+
+
+def _chain(p: Any) -> Any:
+    y, _ = lax.scan(lambda y, s: (_block(y, s), None), p["x"] * 1.0, np.linspace(1, 2, 3))
+    return {"y": _block(y, p["s"]), "s": np.sum(p["s"] ** 2), "zero": np.zeros(2)}
+
+
+_POINT = {"x": X + 0.5, "s": np.float64(0.7), "idle": np.ones(3)}
+
+COLUMNS = {
+    "jacfwd": ft.jacfwd(_chain),
+    "jacfwd of a part": ft.jacfwd(lambda p: _chain(p)["y"]),
+    "hessian": ft.hessian(lambda p: np.sum(_chain(p)["y"] ** 2)),
+    "jacfwd of jacfwd": ft.jacfwd(ft.jacfwd(lambda p: _chain(p)["y"])),
+    "third": ft.jacfwd(ft.hessian(lambda p: np.sum(_chain(p)["y"] ** 2))),
+    "reverse of forward": ft.jacrev(ft.jacfwd(lambda p: _chain(p)["y"])),
+    "under vmap": lambda p: ft.vmap(lambda s: ft.jacfwd(_chain)({**p, "s": s}))(np.arange(3.0)),
+    "with aux": ft.jacfwd(lambda p: (_chain(p)["y"], {"kept": p["x"] * 2}), has_aux=True),
+    "written to": ft.jacfwd(lambda p: _written_to(p)),
+    "one of two": ft.jacfwd(lambda a, p: a * _chain(p)["y"], argnums=1),
+}
+
+
+def _written_to(p: Any) -> Any:
+    y = p["x"] * 2
+    y[1:] = _block(y[1:], p["s"])
+    z = np.zeros_like(y)
+    z[0] = y[1]
+    y[0] = 3.0
+    return y * z[0]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_in_programs_are_those_outside(name: str) -> None:
+    fun = COLUMNS[name]
+    args = (np.float64(1.5), _POINT) if name == "one of two" else (_POINT,)
+    with ft.config(check_jaxprs=True):
+        found, expected = ft.jit(fun)(*args), fun(*args)
+    assert ft.tree.structure(found) == ft.tree.structure(expected)
+    for own, other in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
+        assert (own.shape, own.dtype) == (other.shape, other.dtype)
+        assert_allclose(own, other, rtol=1e-10, atol=1e-10)
+
+
+def test_forward_mode_in_a_program_computes_nothing_again() -> None:
+    def loop(x: Any) -> Any:
+        return lax.scan(lambda y, s: (_block(y, s), None), x, np.linspace(1, 2, 3))[0]
+
+    assert _sines(simplify(ft.make_jaxpr(ft.jacfwd(loop))(X))) == 1
+    assert _sines(simplify(ft.make_jaxpr(ft.jacrev(loop))(X))) == 2
+
+
+def test_effects_are_not_repeated_by_columns() -> None:
+    calls: list[float] = []
+
+    def fun(x: Any) -> Any:
+        ft.io_callback(lambda v: calls.append(float(np.sum(v))), None, x)
+        return _block(x, 0.7)
+
+    ft.jit(ft.jacfwd(fun))(X)
+    assert len(calls) == 1
+
+
+def test_columns_that_do_not_fit_at_once_are_pushed_in_a_loop() -> None:
+    with ft.config(jacobian_memory_bytes=1000):
+        small = ft.jit(ft.jacfwd(lambda x: _block(x, 0.7)))(X)
+    assert_allclose(small, ft.jacfwd(lambda x: _block(x, 0.7))(X))

@@ -942,3 +942,40 @@ def test_stacks_of_prefixes_and_elements_are_compiled(n: int, places: tuple[int,
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that it is interpreted
         np.testing.assert_array_equal(ft.jit(prefixes)(x), prefixes(x))
+
+
+@pytest.mark.parametrize("order", ["broadcast", "transposed", "0-d", "writable"])
+def test_captured_constants_do_not_keep_a_call_from_machine_code(order: str) -> None:
+    """Of arrays that nobody can write to, machine code gets a copy in its order, made once."""
+    base = np.arange(6.0).reshape(2, 3).copy()
+    captured = {
+        "broadcast": np.broadcast_to(base[:1], (2, 3)),
+        "transposed": base.reshape(3, 2).T,
+        "0-d": np.broadcast_to(base[1, 1:2], (1,))[0:1].reshape(()),
+        "writable": base[:, ::-1],
+    }[order]
+    if order != "writable":
+        base.flags.writeable = captured.flags.writeable = False
+    expected = captured * 2.0
+    f = ft.jit(lambda x: captured * x)
+    x = np.full(captured.shape, 2.0)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x), expected)
+    assert f._positional is not None
+    assert (f._positional(x) is NotImplemented) == (order == "writable")
+    if order == "writable":  # a hidden input
+        base[:] = 1.0
+        np.testing.assert_array_equal(f(x), np.full((2, 3), 2.0))
+
+
+def test_gradient_of_a_loop_is_machine_code_alone() -> None:
+    def fun(x: Any) -> Any:
+        return np.sum(
+            ft.lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * x), (0, x))[1]
+        )
+
+    gradient = ft.jit(ft.grad(fun))
+    x = np.array([0.3, 0.4])
+    gradient(x)
+    assert gradient._positional is not None
+    np.testing.assert_allclose(gradient._positional(x), 6 * x**5)

@@ -55,9 +55,9 @@ routine
     "primitives": """
 index_arrays native.fortran native.routine_loops
 native.convolution native.cumulative native.dot_plan native.index native.sorting structural
-family native.dot slicing sorting tapes
+family native.dot slicing sorting
 elementwise movement special.family threefry
-complex_parts creation gather_scatter special.cylinder special.series
+complex_parts creation gather_scatter special.cylinder special.series tapes
 block_gather convolution cumulative dot dynamic_slicing fft linalg.common scatter_reduce
 special.functions special.hypergeometric
 filters indexing linalg.det linalg.parlett linalg.triangular reduction special.elementary

@@ -1,6 +1,6 @@
 """Control flow as instructions: loops and branches with programs in them.
 
-Here: ``write_scan``, ``write_while``, ``write_cond``, one per kind of ``core.lowering.Structured``
+Here: ``write_scan``, ``write_while`` and so on, one per kind of ``core.lowering.Structured``
 (``compiler.programs`` has the table). Values that a loop carries live in registers when they are
 small, else in two places in turn, so that no round copies them, or in one place where the body
 reads each element before it writes it; entries of scanned operands and results are read and written
@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.places import is_small
-from functrans.compiler.prepare import prepare
+from functrans.compiler.prepare import entry_program, prepare
 from functrans.compiler.storage import Stored
 from functrans.core.avals import Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
@@ -32,6 +33,8 @@ WORK_PER_POLL = 1e7
 """Work between two looks at pending signals, in additions."""
 _MOST_ROUNDS = 1 << 20
 _MOST_ROUNDS_OF_WHILE = 256
+_MANY_ROUNDS = 16
+"""From how many on the code of a round is worth to be optimised."""
 
 
 def _block_env(w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]) -> dict[Var, Stored]:
@@ -159,7 +162,8 @@ def _counted(w: BodyWriter, count: Value, length: int | None, jaxpr: Jaxpr) -> I
     b = w.b
     rounds = _rounds_per_poll(jaxpr)
     if length is not None and length <= rounds:
-        with b.loop(b.index(0), count, hint="scan") as counter:
+        hint = "scan" if length >= _MANY_ROUNDS else "few"
+        with b.loop(b.index(0), count, hint=hint) as counter:
             yield counter
         return
     with b.loop(b.index(0), count, rounds, hint="chunk") as start:
@@ -175,12 +179,34 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
     jaxpr = prepare(params["jaxpr"])
     n_consts, n_carry, length = params["n_consts"], params["n_carry"], params["length"]
     operands = [w.stored(atom) for atom in eqn.inputs]
-    b = w.b
-    is_known = length is not None
-    if is_known:
-        count = b.index(length)
+    if length is not None:
+        count = w.b.index(length)
     else:
         count = w.e.cast(w.element(operands.pop(0), 0), "int64").parts[0]
+    _write_rounds(w, eqn, jaxpr, operands, n_consts, n_carry, count, length, params["reverse"])
+
+
+def write_entries(w: BodyWriter, eqn: Equation) -> None:
+    """``entries``: a loop over the entries of tapes; the result has as many as the longest one."""
+    tapes = [w.stored(atom) for atom in eqn.inputs]
+    lengths = [w.b.load(I64, tape.tape.length, 8) for tape in tapes]  # type: ignore[union-attr]  # tapes
+    count = reduce(lambda a, b: w.b.intrinsic("smax", a, b), lengths)
+    _write_rounds(w, eqn, entry_program(eqn), tapes, 0, 0, count, None, False)
+
+
+def _write_rounds(
+    w: BodyWriter,
+    eqn: Equation,
+    jaxpr: Jaxpr,
+    operands: Sequence[Stored],
+    n_consts: int,
+    n_carry: int,
+    count: Value,
+    length: int | None,
+    reverse: bool,
+) -> None:
+    """``count`` rounds of a program, which are ``length`` if that is known."""
+    b = w.b
     consts = operands[:n_consts]
     xs = operands[n_consts + n_carry :]
     block = BodyWriter(w.program, jaxpr, {}, {})
@@ -200,9 +226,9 @@ def write_scan(w: BodyWriter, eqn: Equation) -> None:
         for var in eqn.outputs[n_carry:]
     ]
     if length != 0:
-        last = b.index(length - 1) if is_known else b.sub(count, b.index(1))
+        last = b.index(length - 1) if length is not None else b.sub(count, b.index(1))
         with _counted(w, count, length, jaxpr) as counter:
-            number = b.sub(last, counter) if params["reverse"] else counter
+            number = b.sub(last, counter) if reverse else counter
             entries = [_entry(w, x, number) for x in xs]
             arguments = [
                 *(const.inner() for const in consts),

@@ -317,13 +317,32 @@ def optimisation_level(text: str) -> int:
 
     Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
     once, and no slot on the stack has to become a register. A loop, which has a phi, is another
-    matter: where they make up a program, it is long only at several times the length.
+    matter: where they make up a program, it is long only at several times the length; and where
+    most of it is the body of a ``scan`` or ``while`` that may have many rounds, at twice that.
     """
     lines, loops = text.count("\n"), text.count(" = phi ")
     is_plain = not loops and text.count("= alloca ") <= _PLAIN_SLOTS and not _VECTOR.search(text)
     is_looping = loops * _LINES_PER_LOOP >= lines
     longest = LONG_PROGRAM_LINES * (_LOOPING if is_looping else 1)
+    if lines >= longest and 2 * _lines_in_rounds(text) >= lines:
+        longest = LONG_PROGRAM_LINES * _LOOPING * 2
     return 0 if is_plain or lines >= longest else 1
+
+
+def _lines_in_rounds(text: str) -> int:
+    """Lines in bodies of ``scan`` and ``while``, but for those of a few rounds."""
+    total = depth = start = 0
+    for label in _ROUNDS.finditer(text):
+        if label[1] == "h":
+            start = label.end() if not depth else start
+            depth += 1
+        else:
+            depth -= 1
+            total += 0 if depth else text.count("\n", start, label.start())
+    return total
+
+
+_ROUNDS = re.compile(r"^(?:scan|while)_([hd])\d+:", re.MULTILINE)
 
 
 _HEAD = struct.Struct("<I")

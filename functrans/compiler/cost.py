@@ -20,11 +20,11 @@ import numpy as np
 
 from functrans.compiler.functions import ProgramFunction
 from functrans.compiler.parts import updates_of_parts
-from functrans.compiler.prepare import prepare
+from functrans.compiler.prepare import prepare, programs_of
 from functrans.compiler.schedule import loop_axes, unrolled
 from functrans.compiler.support import obstacle
 from functrans.core.caching import remembered
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
 from functrans.core.lowering import IndexMap, Pointwise, Reduction
 from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Module
@@ -66,7 +66,7 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> tuple[int, int]:
         if in_place.intersection(eqn.outputs):
             lines += _UPDATE_LINES
             continue
-        programs = list(subjaxprs(eqn.params))
+        programs = programs_of(eqn)
         if not programs:
             lines += _lines(eqn, helpers)
             continue

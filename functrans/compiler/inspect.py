@@ -30,7 +30,12 @@ from functrans.core.source import resolve
 from functrans.ir.printing import atom_text, equation_line, param_text, variable_names
 
 _INDENT = "    "
-_KINDS = {"scan": "loop", "while": "loop without a known end", "cond": "branches"}
+_KINDS = {
+    "scan": "loop",
+    "entries": "loop over entries of tapes",
+    "while": "loop without a known end",
+    "cond": "branches",
+}
 
 Names = Mapping[Var, str]
 

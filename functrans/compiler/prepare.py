@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from functrans.compiler.merging import with_merged_axes
 from functrans.compiler.parts import with_parts_in_place
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.lowering import Expansion, Reduction, Structured
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
@@ -132,6 +133,25 @@ def inner_program(eqn: Equation) -> Jaxpr | None:
         return list(lower.function(*operands, **eqn.params))
 
     return stage(expanded, avals, eqn.primitive.name)
+
+
+def entry_program(eqn: Equation) -> Jaxpr:
+    """What an equation of entries of tapes does to one of each, prepared."""
+    lower = eqn.primitive.lower
+    assert isinstance(lower, Structured)
+    assert lower.entry is not None
+    entry = partial(lower.entry, **eqn.params)
+    avals = [atom.aval.element for atom in eqn.inputs]  # type: ignore[union-attr]  # tapes
+    name = f"an entry of {eqn.primitive.name}"
+    return prepare(stage(lambda *entries: [entry(*entries)], avals, name, name=name))
+
+
+def programs_of(eqn: Equation) -> list[Jaxpr]:
+    """The programs that an equation runs."""
+    lower = eqn.primitive.lower
+    if isinstance(lower, Structured) and lower.kind == "entries":
+        return [entry_program(eqn)]
+    return list(subjaxprs(eqn.params))
 
 
 def _with_single_axes(jaxpr: Jaxpr) -> Jaxpr:

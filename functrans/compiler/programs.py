@@ -19,7 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from functrans.compiler import engine
-from functrans.compiler.blocks import write_cond, write_cond_lanes, write_scan, write_while
+from functrans.compiler.blocks import (
+    write_cond,
+    write_cond_lanes,
+    write_entries,
+    write_scan,
+    write_while,
+)
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.functions import NativeError, ProgramFunction
 from functrans.compiler.prepare import known_values
@@ -29,6 +35,7 @@ from functrans.emitter.builder import Module
 from functrans.emitter.types import Value
 
 _BLOCKS = {
+    "entries": write_entries,
     "scan": write_scan,
     "while": write_while,
     "cond": write_cond,

@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans.compiler.compiled import Compiled, compiled
 from functrans.compiler.engine import compile_object, load_object
-from functrans.compiler.prepare import prepare
+from functrans.compiler.prepare import entry_program, prepare
 from functrans.compiler.reductions import empty_value, identity_value, is_ordered
 from functrans.compiler.support import HostCall, partition
 from functrans.compiler.symbols import address, symbol_name
@@ -133,6 +133,12 @@ def _as_compiled(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
     if isinstance(lower, Routine):
         return _routine(eqn, operands)
     assert isinstance(lower, Structured)
+    if lower.kind == "entries":
+        count = np.int64(max(tape.length for tape in operands))
+        return _scan(
+            (count, *operands), jaxpr=entry_program(eqn), n_consts=0, n_carry=0, length=None,
+            reverse=False, unroll=1,
+        )  # fmt: skip
     return _BLOCKS[lower.kind](operands, **eqn.params)
 
 
@@ -426,7 +432,7 @@ def _scan(
     consts, carry, xs = operands[:n_consts], operands[n_consts:first_x], operands[first_x:]
     ys: list[Any] = [
         np.empty((length, *atom.aval.shape), atom.aval.dtype)
-        if is_counted
+        if is_counted and type(atom.aval) is not Tape
         else TapeValue(Tape(atom.aval.strong()), length)
         for atom in jaxpr.outvars[n_carry:]
     ]

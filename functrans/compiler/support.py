@@ -13,12 +13,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.compiler.prepare import prepare
+from functrans.compiler.prepare import prepare, programs_of
 from functrans.compiler.schedule import FEW_PARTS, general_reads
 from functrans.core.affine import as_affine
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray, Tape
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
 from functrans.primitives.tapes import entry_aval
 
@@ -114,7 +114,7 @@ def _operands_and_results(eqn: Equation) -> tuple[list[Any], list[Any]]:
     for first, atoms in ((n_before, eqn.inputs), (0, eqn.outputs)):
         for i, atom in enumerate(atoms):
             is_carried = first <= i < first + n_carry
-            if type(atom.aval) is Tape and kind in ("scan", "while") and not is_carried:
+            if type(atom.aval) is Tape and kind in ("scan", "while", "entries") and not is_carried:
                 entries.append(entry_aval(atom.aval))
             else:
                 arrays.append(atom.aval)
@@ -137,7 +137,7 @@ def _aval_obstacle(aval: Any) -> str | None:
 def _structured_obstacle(eqn: Equation, kind: str) -> str | None:
     if kind == "call":
         return f"{eqn.primitive.name}: calls are nested too deep"
-    for sub in subjaxprs(eqn.params):
+    for sub in programs_of(eqn):
         reason = program_obstacle(sub)
         if reason is not None:
             return f"{kind} of {reason}"

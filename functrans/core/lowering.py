@@ -129,10 +129,13 @@ class Structured:
 
     Attributes:
       kind: ``call`` (the program ``jaxpr`` runs once, on the operands), ``scan``, ``while``,
-        ``cond`` or ``cond_lanes``, with the parameters of the primitives of these names.
+        ``cond`` or ``cond_lanes``, with the parameters of the primitives of these names; or
+        ``entries``, a loop over the entries of tapes.
+      entry: for ``entries``: one of the result, from one of each operand and the parameters.
     """
 
     kind: str
+    entry: Callable[..., Any] | None = None
 
 
 def branch_number(index: Any, count: int) -> int:

@@ -25,7 +25,9 @@ _FIRST_CAPACITY = 16
 def zero_entry(aval: Aval) -> Any:
     """The zero of an aval: an array without memory of its own, or a zero tape."""
     if type(aval) is ShapedArray:
-        return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+        zero = np.zeros((), aval.dtype)
+        zero.flags.writeable = False  # nobody's to change: a constant of a program, not its input
+        return np.broadcast_to(zero, aval.shape)
     assert type(aval) is Tape
     return TapeValue(aval)
 

@@ -12,7 +12,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from functrans import pytrees as tree
+from functrans.passes.staging import may_change
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,11 +43,17 @@ def direct_call(program: Any, treedef: Any, static: Hashable) -> Direct | None:
         return None
     call: Callable[..., Any] = native.direct.call
     if program.captured:
-        call = functools.partial(call, *program.captured)
+        call = functools.partial(call, *map(_in_order, program.captured))
     entry = native.direct.entry
     returned = tree.LEAF if entry.single else tree.structure((0,) * len(entry.outputs))
     result = None if program.treedef == returned else program.treedef
     return Direct(call, treedef, static, result)
+
+
+def _in_order(value: Any) -> Any:
+    """A captured array as machine code takes it, where nobody can write to it."""
+    is_array = type(value) is np.ndarray
+    return np.asarray(value, order="C") if is_array and not may_change(value) else value
 
 
 def structured(treedef: Any, result: Any) -> Any:

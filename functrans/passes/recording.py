@@ -279,15 +279,17 @@ class WritingTrace(RecordingTrace):
         ]
 
     def _write(
-        self, primitive: Primitive, values: list[Any], params: Mapping[str, Any], outs: Sequence[Any]
+        self,
+        primitive: Primitive,
+        values: list[Any],
+        params: Mapping[str, Any],
+        outs: Sequence[Any],
     ) -> None:
         origin = replayed.get() or (capture(), name_scope.get())
         results, _ = self.taken_apart(outs)
         self.written.append(Written(primitive, values, params, results, origin))
 
-    def again(
-        self, inputs: Sequence[Any], outs: Sequence[Any], others: Sequence[Any]
-    ) -> list[Any]:
+    def again(self, inputs: Sequence[Any], outs: Sequence[Any], others: Sequence[Any]) -> list[Any]:
         """The results of what was written for other inputs.
 
         Args:

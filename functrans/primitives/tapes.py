@@ -18,9 +18,11 @@ import numpy as np
 
 from functrans.core.avals import Aval, ShapedArray, Tape
 from functrans.core.dispatch import aval_of, bind
+from functrans.core.lowering import Structured
 from functrans.core.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.core.tapes import TapeValue
-from functrans.primitives.structural import sum_to_shape
+from functrans.primitives.elementwise import add
+from functrans.primitives.structural import broadcast_to, reshape, sum_to_shape
 
 
 def entry_aval(aval: Aval) -> ShapedArray:
@@ -59,7 +61,7 @@ empty_tape_p = Primitive(
     jvp=nondifferentiable,
     batch=_empty_tape_batch,
     reasons=(
-        ("lower", "native tapes are made and read by loops only"),
+        ("lower", "no loop makes it"),
         ("transpose", "it has no operands"),
     ),
 )
@@ -89,6 +91,10 @@ def _tape_add_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
     return bind(tape_add_p, *operands), (0,)
 
 
+def _added(a: Any, b: Any) -> Any:
+    return tape_add(a, b) if type(aval_of(a)) is Tape else add(a, b)
+
+
 tape_add_p = Primitive(
     "tape_add",
     impl=_tape_add_impl,
@@ -96,7 +102,7 @@ tape_add_p = Primitive(
     jvp=linear,
     transpose=_tape_add_transpose,
     batch=_tape_add_batch,
-    reasons=(("lower", "native tapes are made and read by loops only"),),
+    lower=Structured("entries", _added),
 )
 
 
@@ -136,6 +142,11 @@ def _tape_broadcast_to_batch(
     return bind(tape_broadcast_to_p, padded, shape=(size, *shape)), (0,)
 
 
+def _broadcast(entry: Any, *, shape: tuple[int, ...]) -> Any:
+    whole = type(aval_of(entry)) is Tape
+    return tape_broadcast_to(entry, shape) if whole else broadcast_to(entry, shape)
+
+
 tape_broadcast_to_p = Primitive(
     "tape_broadcast_to",
     impl=_tape_broadcast_to_impl,
@@ -143,7 +154,7 @@ tape_broadcast_to_p = Primitive(
     jvp=linear,
     transpose=_tape_broadcast_to_transpose,
     batch=_tape_broadcast_to_batch,
-    reasons=(("lower", "native tapes are made and read by loops only"),),
+    lower=Structured("entries", _broadcast),
 )
 
 
@@ -179,6 +190,11 @@ def _tape_sum_to_batch(
     return bind(tape_reshape_p, summed, shape=(size, *shape)), (0,)
 
 
+def _summed(entry: Any, *, shape: tuple[int, ...]) -> Any:
+    whole = type(aval_of(entry)) is Tape
+    return tape_sum_to(entry, shape) if whole else sum_to_shape(entry, shape)
+
+
 tape_sum_to_p = Primitive(
     "tape_sum_to",
     impl=_tape_sum_to_impl,
@@ -186,7 +202,7 @@ tape_sum_to_p = Primitive(
     jvp=linear,
     transpose=_tape_sum_to_transpose,
     batch=_tape_sum_to_batch,
-    reasons=(("lower", "native tapes are made and read by loops only"),),
+    lower=Structured("entries", _summed),
 )
 
 
@@ -220,6 +236,12 @@ def _tape_reshape_batch(
     return bind(tape_reshape_p, operands[0], shape=(size, *shape)), (0,)
 
 
+def _reshaped(entry: Any, *, shape: tuple[int, ...]) -> Any:
+    if type(aval_of(entry)) is Tape:
+        return bind(tape_reshape_p, entry, shape=shape)[0]
+    return reshape(entry, shape)
+
+
 tape_reshape_p = Primitive(
     "tape_reshape",
     impl=_tape_reshape_impl,
@@ -227,7 +249,7 @@ tape_reshape_p = Primitive(
     jvp=linear,
     transpose=_tape_reshape_transpose,
     batch=_tape_reshape_batch,
-    reasons=(("lower", "native tapes are made and read by loops only"),),
+    lower=Structured("entries", _reshaped),
 )
 
 

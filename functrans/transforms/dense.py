@@ -312,13 +312,15 @@ class DenseJacobian:
         program, captured = hoist(simplify(staged))
         known = (*captured, *recorded.leaves)
         pushed, nonzero = jvp_jaxpr(program, (*(False for _ in captured), *flags))
-        sizes = [math.prod(shape_of(x)) if flag else 0 for x, flag in zip(avals, flags, strict=True)]
+        sizes = [
+            math.prod(shape_of(x)) if flag else 0 for x, flag in zip(avals, flags, strict=True)
+        ]
         *starts, n = accumulate(sizes, initial=0)
         seeds = []
         for start, leaf in select([*zip(starts, recorded.leaves, strict=True)], flags):
-            shape = shape_of(leaf)
-            seeds.append(np.eye(n, math.prod(shape), -start, dtype_of(leaf)).reshape(n, *shape))
-            seeds[-1].flags.writeable = False
+            rows = np.eye(n, math.prod(shape_of(leaf)), -start, dtype_of(leaf))
+            rows.flags.writeable = False  # nobody's to change
+            seeds.append(rows.reshape(n, *shape_of(leaf)))
         lanes = (*(False for _ in known), *(True for _ in seeds))
         n_outs = len(self.outs)
         force = (*(False for _ in range(n_outs)), *(True for _ in range(sum(nonzero))))
@@ -332,9 +334,9 @@ class DenseJacobian:
             found = cast(found, dtype_of(self.outs[i]))
             for j, flag in enumerate(flags):
                 if flag:
-                    rows = BasicIndex((slice(starts[j], starts[j] + sizes[j]),))
+                    place = BasicIndex((slice(starts[j], starts[j] + sizes[j]),))
                     shape = shape_of(self.outs[i]) + shape_of(self.leaves[j])
-                    table[i][j] = _shaped(_last(slice_index(found, rows)), shape)
+                    table[i][j] = _shaped(_last(slice_index(found, place)), shape)
         return table
 
     def _in_chunks(
@@ -557,7 +559,8 @@ def _has_effects(eqn: Written) -> bool:
 def recomputes(jaxpr: Jaxpr) -> bool:
     """Whether a linear program computes values again that it could have been given."""
     return any(
-        eqn.primitive.name in ("checkpoint", "revolve") or any(map(recomputes, subjaxprs(eqn.params)))
+        eqn.primitive.name in ("checkpoint", "revolve")
+        or any(map(recomputes, subjaxprs(eqn.params)))
         for eqn in jaxpr.eqns
     )
 

@@ -195,6 +195,14 @@ def test_loops_are_optimised_in_long_programs():
         assert straight.count("\n") > LONG_PROGRAM_LINES
         assert optimisation_level(straight) == 0
 
+    for loop in (
+        lambda x: ft.lax.scan(lambda c, _: (numbers(c), None), x, None, 300)[0],
+        lambda x: ft.lax.while_loop(lambda c: c < 1e6, numbers, x),
+    ):
+        text = ft.jit(loop).llvm(2.0)
+        assert text.count("\n") > LONG_PROGRAM_LINES
+        assert optimisation_level(text) == 1
+
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
 def test_a_few_long_rows_are_computed_together(rows):

@@ -114,6 +114,30 @@ def test_loops_in_loops_are_compiled_whole(order: int, kinds: str, rounds: int) 
     assert fun(0.3) != fun(0.5)
 
 
+MODES = {"f": ft.jacfwd, "r": ft.jacrev}
+
+
+@pytest.mark.parametrize("modes", ["fff", "ffr", "frf", "frr", "rff", "rfr", "rrf", "rrr"])
+@pytest.mark.parametrize("kinds", ["w", "sw", "ww"])
+def test_third_derivatives_are_compiled_whole(kinds: str, modes: str) -> None:
+    """In reverse mode over reverse mode they add tapes, which batches have widened."""
+
+    def fun(x: Any) -> Any:
+        return nested(x[0] + 0.7 * x[1], kinds, 2) * x[1]
+
+    third = fun
+    for mode in modes:
+        third = MODES[mode](third)
+    x = np.array([0.3, 0.4])
+    assert parts_of(third, x) == [NativePart]
+    with ft.disable_jit():
+        expected = third(x)
+    found = ft.jit(third)(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    with ft.config(compiler_math=True):
+        np.testing.assert_array_equal(ft.jit(third)(x), found)
+
+
 @pytest.mark.parametrize("mode", [ft.jacrev, ft.jacfwd])
 @pytest.mark.parametrize("kind", ["scan", "while"])
 def test_second_derivatives_with_few_states_kept_are_compiled_whole(kind: str, mode: Any) -> None:
