@@ -74,7 +74,7 @@ algebra cotangents dce layouts reuse staging
 executables simplify value_tracers
 evaluate nodes
 batch in_place recording transpose work
-answers pullback pushforward
+answers pullback pushforward written
 pushing
 programs
 """,

@@ -54,10 +54,10 @@ from functrans.passes.nodes import LinearProgram, Node, ordered_nodes
 from functrans.passes.programs import batch_jaxpr, hoist, jvp_jaxpr, select, spread
 from functrans.passes.pullback import pull_back
 from functrans.passes.pushforward import push_forward
-from functrans.passes.recording import WritingTrace, Written
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import has_answer, stage
 from functrans.passes.work import forward_bytes, residual_bytes, reverse_bytes
+from functrans.passes.written import WritingTrace, Written
 from functrans.primitives.creation import diagonal
 from functrans.primitives.elementwise import equal
 from functrans.primitives.movement import concatenate

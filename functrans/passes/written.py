@@ -1,0 +1,108 @@
+"""Recording what is asked for, too: equations as they were before they were linearized.
+
+Here: ``WritingTrace``, and what it writes, which can be applied to other values. Not here: who
+wants that (``transforms.dense``: columns of a Jacobian that are pushed as the function runs).
+
+Layer: ``passes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from functrans.core.dispatch import bind, replaying
+from functrans.core.primitive import Primitive
+from functrans.core.source import capture
+from functrans.core.state import name_scope, replayed
+from functrans.passes.recording import RecordingTrace, RecordingTracer
+from functrans.passes.staging import StagingTracer
+
+
+class Written(NamedTuple):
+    """An equation as it was asked for, before it was linearized.
+
+    Attributes:
+      primitive: the operation.
+      operands: values, of the enclosing trace.
+      params: its static parameters.
+      outs: values of the results.
+      origin: the user's line, and the scope.
+    """
+
+    primitive: Primitive
+    operands: list[Any]
+    params: Mapping[str, Any]
+    outs: list[Any]
+    origin: tuple[Any, str]
+
+
+class WritingTrace(RecordingTrace):
+    """A recording trace that also writes down what it evaluates, in the order of evaluation.
+
+    Attributes:
+      written: the equations.
+    """
+
+    __slots__ = ("written",)
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.written: list[Written] = []
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Evaluate an elementwise operation, record and write it."""
+        values = self._values(operands)
+        out = super().elementwise(primitive, operands)
+        self._write(primitive, values, {}, (out,))
+        return out
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate an operation, record and write it."""
+        values = self._values(operands)
+        outs = super().process(primitive, operands, params)
+        if primitive.elementwise is None or params:
+            self._write(primitive, values, params, outs)
+        return outs
+
+    def _values(self, operands: Sequence[Any]) -> list[Any]:
+        """What operands are now: tracers get other values where they are written to."""
+        return [
+            x._value if type(x) is RecordingTracer and x._trace is self else self.keep(x)
+            for x in operands
+        ]
+
+    def _write(
+        self,
+        primitive: Primitive,
+        values: list[Any],
+        params: Mapping[str, Any],
+        outs: Sequence[Any],
+    ) -> None:
+        origin = replayed.get() or (capture(), name_scope.get())
+        results, _ = self.taken_apart(outs)
+        self.written.append(Written(primitive, values, params, results, origin))
+
+    def again(self, inputs: Sequence[Any], outs: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+        """The results of what was written for other inputs.
+
+        Args:
+          inputs: values of the inputs.
+          outs: values of the results.
+          others: values or tracers in place of the inputs.
+        """
+        known = dict(zip(map(_key, inputs), others, strict=True))
+        with replaying() as replay:
+            for primitive, operands, params, results, origin in self.written:
+                if replay.is_on:
+                    replay.at(*origin)
+                found = bind(primitive, *[known.get(_key(x), x) for x in operands], **params)
+                known.update(zip(map(_key, results), found, strict=True))
+        return [known.get(_key(out), out) for out in outs]
+
+
+def _key(value: Any) -> Any:
+    """What tells values apart: a variable, whichever tracer stands for it."""
+    return value._var if type(value) is StagingTracer else id(value)
