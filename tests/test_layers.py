@@ -124,8 +124,8 @@ costs
 pages
 """,
     "jitted": """
-captured direct explanations guards hidden_state named_arguments shared signatures
-lowered steps
+captured direct explanations guards hidden_state named_arguments signatures
+lowered shared steps
 imperative
 specialize
 described staged_calls

@@ -162,14 +162,16 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         )
         if self._specialize or settings.specialize:
             return self._call_specialized(key, leaves, args, kwargs)
-        program: Program | None = self._programs.used(key) or self._find_shared(key)
+        program: Program | None = self._programs.used(key)
+        if program is None:
+            program, references = self._find_shared(key)
         if program is None:
             with looking_for_tensors(self):
                 program = staged_program(self.signature, self._specialize, args, kwargs)
             if program is None:
                 assert tensors is not None
                 return tensors.call(self, args, kwargs)
-            self._keep(key, program)
+            self._keep(key, program, references)
         operands = (*program.captured, *leaves)
         if axes and not any(isinstance(operand, Tracer) for operand in operands):
             outs = list(run(program.jaxpr, operands))  # an axis index is traced all the same
@@ -219,25 +221,27 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         """Pickled by name where the name leads here, else as its function; without programs."""
         return by_name(self, self._fun) or (JitFunction, (self._fun, *self._options, self._state))
 
-    def _find_shared(self, key: Any) -> Program | None:
-        """The program that another ``jit`` of the function staged for such a call."""
-        static = key[1]
-        program: Program | None = None if static else shared.find(self._fun, (self._options, key))
-        if program is not None:
-            self._programs[key] = program
-        return program
+    def _find_shared(self, key: Any) -> tuple[Any, Any]:
+        """What another ``jit`` of the function staged for such a call, or what ``keep`` asks for.
 
-    def _keep(self, key: Any, program: Program) -> None:
+        Static values might hold the function, and so keep it alive.
+        """
+        if not _holds_atoms(key[1]):
+            return None, None
+        found, references = shared.find(self._fun, (self._options, key))
+        if found is not None:
+            self._programs[key] = found
+        return found, references
+
+    def _keep(self, key: Any, program: Program, references: Any) -> None:
         """Keep a program for calls like the one that it was staged for.
 
-        Not one that refers to traced values; static values might hold the function, and so keep it
-        alive.
+        Not one that refers to traced values.
         """
         if any(isinstance(value, Tracer) for value in program.captured):
             return
         self._programs[key] = program
-        if not key[1]:
-            shared.keep(self._fun, (self._options, key), program)
+        shared.keep(self._fun, (self._options, key), references, program)
 
     # paths
 
@@ -279,12 +283,11 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
 
     def _new_paths(self, key: Any) -> Paths:
         """The paths of a kind of call; those of another ``jit`` of the function, if there are."""
-        shares = not key[1]  # static values might hold the function, and so keep it alive
-        found = shared.find(self._fun, (self._options, key)) if shares else None
-        own = found or Paths(self.signature.label, self.signature.name, self._max_paths)
-        paths: Paths = self._programs.kept(key, own)
-        if shares and found is None and paths is own:
-            shared.keep(self._fun, (self._options, key), paths)
+        found, references = self._find_shared(key)
+        if found is None:
+            found = Paths(self.signature.label, self.signature.name, self._max_paths)
+        paths: Paths = self._programs.kept(key, found)
+        shared.keep(self._fun, (self._options, key), references, paths)
         return paths
 
     def _error_of(self, call: Callable[..., Any], status: int) -> Exception:
@@ -335,6 +338,14 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
     def cache_size(self) -> int:
         """Number of programs kept."""
         return len(self.kept())
+
+
+def _holds_atoms(value: Any) -> bool:
+    """Whether static values are numbers and texts, and tuples of such."""
+    if type(value) is tuple:
+        return all(map(_holds_atoms, value))
+    is_builtin = isinstance(value, type) and value.__module__ == "builtins"
+    return is_builtin or value is None or type(value) in (int, float, complex, bool, str, bytes)
 
 
 _functions: Living[JitFunction] = Living()

@@ -140,13 +140,14 @@ def intern(jaxpr: Jaxpr) -> Jaxpr:
     Programs that hold constants or Python functions stand for themselves, since the table
     would keep what they refer to alive.
     """
-    if jaxpr.consts or jaxpr.annotations or not _holds_data(jaxpr):
+    if jaxpr.consts or jaxpr.annotations or not holds_data(jaxpr):
         return jaxpr
     return _interned.kept(_text_key(jaxpr), jaxpr)
 
 
 @analysis
-def _holds_data(jaxpr: Jaxpr) -> bool:
+def holds_data(jaxpr: Jaxpr) -> bool:
+    """Whether the parameters of a program refer to nothing of the user's."""
     return all(_is_data(value) for eqn in jaxpr.eqns for value in eqn.params.values())
 
 
@@ -154,7 +155,7 @@ def _is_data(value: Any) -> bool:
     """Whether a parameter refers to nothing of the user's: no function, no rule, no callback."""
     cls = type(value)
     if cls is Jaxpr:
-        return _holds_data(value)
+        return holds_data(value)
     if cls is tuple:
         return all(map(_is_data, value))
     return cls in _DATA or isinstance(value, (np.dtype, np.generic))
