@@ -28,7 +28,8 @@ from functrans.passes.pullback import pull_back
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
 from functrans.transforms.forward import push_call
-from functrans.transforms.reverse import Recorded, finish_cotangents, fit_tangent, value_and_grad
+from functrans.transforms.linear_functions import fit_tangent
+from functrans.transforms.reverse import Recorded, finish_cotangents, value_and_grad
 
 Arrays: TypeAlias = Array | complex | tuple[Array | complex, ...]
 _STRATEGIES = ("reverse-mode", "forward-mode")

@@ -133,7 +133,8 @@ jit
 caches
 """,
     "transforms": """
-batch_axes chunks directions reverse
+batch_axes chunks directions linear_functions
+reverse
 dense forward lanes
 inspect jacobian products vectorize
 residuals

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.core.avals import ShapedArray, aval_of_plain, is_differentiable_dtype
+from functrans.core.avals import ShapedArray, Tape, aval_of_plain, is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, escaped, standing
 from functrans.core.source import here
+from functrans.core.tapes import TapeValue
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -187,6 +188,8 @@ def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
         )
     if aval_of_plain(value) is not None:
         return np.asarray(value) if isinstance(value, np.ndarray) else value
+    if cls is TapeValue:
+        raise _is_record(describe())
     hint = remedy or _AS_ARGUMENT
     if cls.__module__ not in ("builtins", "numpy"):
         hint += f"; or {tree.HOW_TO_REGISTER}"
@@ -215,7 +218,17 @@ def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
     if tree.is_float0(value):
         return value
     value = standing(value)
+    if isinstance(value, Tracer) and type(aval_of(value)) is Tape:
+        raise _is_record(leaf_description(label, result, i, "result"))
     return canonical(value, lambda: leaf_description(label, result, i, "result"), _AS_RESULT)
+
+
+def _is_record(what: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{what} is what a while_loop keeps for its derivative{here()}, as many entries as it had "
+        "rounds: no array. Call the pullback or pushforward that has it where it was made, or give "
+        "the loop a length (ft.lax.scan, ft.lax.fori_loop)"
+    )
 
 
 def leaf_type(value: Any) -> Any:

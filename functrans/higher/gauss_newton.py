@@ -24,7 +24,8 @@ from functrans.core.ownership import own_arrays
 from functrans.higher.operators import Layout, Linearization, linear_operator, plain_point
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
-from functrans.transforms.reverse import fit_tangent, grad
+from functrans.transforms.linear_functions import fit_tangent
+from functrans.transforms.reverse import grad
 
 
 class GaussNewton:

@@ -76,7 +76,8 @@ from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import Flags, derivation, derived, permute, select, split
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
-from functrans.transforms.reverse import fit_tangent, private
+from functrans.transforms.linear_functions import fit_tangent
+from functrans.transforms.reverse import private
 
 Coefficients = list[Any]
 

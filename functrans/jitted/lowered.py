@@ -170,7 +170,8 @@ class LoweredStep(_Staged):
 class Executable(_Staged):
     """A jitted function compiled for one kind of arguments.
 
-    Called like the function, with arguments of this kind; raises ``TypeError`` for others.
+    Called like the function, with arguments of this kind; raises ``TypeError`` for others. It
+    pickles where the function does, and is compiled, or found in the cache, where it is loaded.
 
     Attributes:
       jaxpr: its program; captured arrays are its constants.
@@ -187,8 +188,13 @@ class Executable(_Staged):
         super().__init__(
             lowered._signature, lowered.jaxpr, lowered._kind, lowered._hoisted, lowered._captured
         )
+        self._lowered = lowered
         self._donated = donated
         self._native = native
+
+    def __reduce__(self) -> Any:
+        """Pickled as a program: machine code is of a machine, whose cache may have it."""
+        return Lowered.compile, (self._lowered,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""

@@ -22,6 +22,7 @@ from functrans.core.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
 from functrans.core.state import Config, current_config, open_traces
+from functrans.core.tapes import TapeValue
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.simplify import exact_key
 
@@ -161,7 +162,8 @@ class Signature:
             def describe(i: int = i) -> str:
                 return f"{self.label}: {self.paths(args, kwargs)[i]}"
 
-            if not isinstance(leaf, (np.ndarray, Tracer)) and aval_of_plain(leaf) is None:
+            known = isinstance(leaf, (np.ndarray, Tracer, TapeValue))
+            if not known and aval_of_plain(leaf) is None:
                 raise UnsupportedOperationError(
                     f"{describe()} is of type {type(leaf).__qualname__}, not an array of numbers; "
                     "make the argument static (static_argnums, static_argnames) if the program "

@@ -93,16 +93,16 @@ class WritingTrace(RecordingTrace):
           outs: values of the results.
           others: values or tracers in place of the inputs.
         """
-        known = dict(zip(map(_key, inputs), others, strict=True))
+        known = dict(zip(map(key_of, inputs), others, strict=True))
         with replaying() as replay:
             for primitive, operands, params, results, origin in self.written:
                 if replay.is_on:
                     replay.at(*origin)
-                found = bind(primitive, *[known.get(_key(x), x) for x in operands], **params)
-                known.update(zip(map(_key, results), found, strict=True))
-        return [known.get(_key(out), out) for out in outs]
+                found = bind(primitive, *[known.get(key_of(x), x) for x in operands], **params)
+                known.update(zip(map(key_of, results), found, strict=True))
+        return [known.get(key_of(out), out) for out in outs]
 
 
-def _key(value: Any) -> Any:
+def key_of(value: Any) -> Any:
     """What tells values apart: a variable, whichever tracer stands for it."""
     return value._var if type(value) is StagingTracer else id(value)

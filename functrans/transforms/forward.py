@@ -25,7 +25,7 @@ from functrans.core.arguments import (
     result_leaf,
     tangent_dtype,
 )
-from functrans.core.avals import ShapedArray, Zero, aval_of_plain
+from functrans.core.avals import ShapedArray, aval_of_plain
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, innermost_staging, standing, tracing
@@ -35,13 +35,18 @@ from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.values import Aux, R
 from functrans.debugging.watched import pushing_trace
 from functrans.errors import NonDifferentiableError
-from functrans.passes.nodes import ordered_nodes
-from functrans.passes.pullback import transpose_linear
-from functrans.passes.pushforward import push_forward
 from functrans.passes.pushing import PushingTracer
 from functrans.passes.staging import stage
 from functrans.primitives.structural import cast
-from functrans.transforms.reverse import fit_tangent, plain_leaf, private, record_primals, split_aux
+from functrans.transforms.linear_functions import (
+    Pullback,
+    Pushforward,
+    RecordedPush,
+    Side,
+    TransposedProgram,
+    fit_tangent,
+)
+from functrans.transforms.reverse import plain_leaf, private, record_primals, split_aux
 
 
 def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
@@ -184,7 +189,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Returns:
       ``(out, pushforward)`` or ``(out, pushforward, aux)``; ``pushforward(*tangents)`` gives the
       tangent of ``out``. The function is not run again: only what its derivative needs is kept.
-      Tangents of integers and booleans are as for ``jvp``.
+      Tangents of integers and booleans are as for ``jvp``. It is a pytree, whose leaves are the
+      arrays that it keeps: ``jit`` takes and returns it, and it pickles.
 
     Example:
       >>> out, pushforward = linearize(lambda x: x**3, 2.0)
@@ -194,44 +200,14 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Reference: Radul et al., You Only Linearize Once, POPL 2023.
     """
     recorded, leaves, treedef = record_primals("linearize", fun, primals, has_aux)
-    label = f"pushforward of {name_of(fun)}"
-    nodes = ordered_nodes([node for node in recorded.out_nodes if node is not None])
-    outs, out_nodes, out_treedef = recorded.outs, recorded.out_nodes, recorded.treedef
-    inputs = recorded.inputs
-    in_avals = [leaf_type(leaf) for leaf in leaves]
-    out_avals = [leaf_type(out) for out in outs]
-
-    def pushforward(*tangents: Any) -> Any:
-        """Push tangents of the primals forward to the result."""
-        given, given_treedef = tree.flatten(tangents)
-        check_same_structure(label, treedef, given_treedef, "the tangents", "the primals")
-        pairs = []
-        for i, (tangent, aval, node) in enumerate(zip(given, in_avals, inputs, strict=True)):
-            value = fit_tangent(
-                tangent, aval, functools.partial(leaf_description, label, tangents, i, "tangents")
-            )
-            if node is not None:
-                pairs.append((node, value))
-        results = push_forward(nodes, pairs, out_nodes)
-        filled = [
-            np.zeros(aval.shape, tangent_dtype(aval.dtype))
-            if t is None
-            else fitted(t, _Typed(aval.dtype))
-            for t, aval in zip(results, out_avals, strict=True)
-        ]
-        return tree.unflatten(out_treedef, own_arrays(filled, given))
-
-    out = tree.unflatten(out_treedef, private_arrays(outs))
+    pushforward = Pushforward(
+        f"pushforward of {name_of(fun)}",
+        Side(treedef, tuple(map(leaf_type, leaves)), "the tangents", "the primals", "tangents"),
+        Side(recorded.treedef, tuple(map(leaf_type, recorded.outs)), "", "the result", ""),
+        RecordedPush(recorded.inputs, recorded.out_nodes, ()),
+    )
+    out = tree.unflatten(recorded.treedef, private_arrays(recorded.outs))
     return (out, pushforward, recorded.aux) if has_aux else (out, pushforward)
-
-
-class _Typed:
-    """Something with a dtype."""
-
-    __slots__ = ("dtype",)
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype = dtype
 
 
 @boundary
@@ -275,24 +251,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
                     "argument of floats, such as 1.0, and return floats"
                 )
 
-    def transposed(ct: Any) -> Any:
-        """Pull a cotangent of the result back."""
-        cts, ct_treedef = tree.flatten(ct)
-        check_same_structure(label, out_treedef, ct_treedef, "the cotangent", "the result")
-        fitted_cts = [
-            fit_tangent(
-                value, aval, functools.partial(leaf_description, label, ct, i, "ct"), integers=True
-            )
-            for i, (value, aval) in enumerate(zip(cts, jaxpr.out_avals, strict=True))
-        ]
-        from_linear = transpose_linear(jaxpr, (), fitted_cts)
-        results = [
-            np.zeros(aval.shape, aval.dtype) if type(value) is Zero else value
-            for value, aval in zip(from_linear, avals, strict=True)
-        ]
-        return tree.unflatten(treedef, own_arrays(results, cts))
-
-    return transposed
+    return Pullback(
+        label,
+        Side(out_treedef, jaxpr.out_avals, "the cotangent", "the result", "ct", integers=True),
+        Side(treedef, tuple(avals), "", "the primals", "", integers=True),
+        TransposedProgram(jaxpr),
+    )
 
 
 def leaf_aval(leaf: Any, label: str) -> Any:

@@ -21,9 +21,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import (
-    canonical,
     check_argnums,
-    check_same_structure,
     differentiable_leaf,
     flatten_call,
     leaf_description,
@@ -35,7 +33,7 @@ from functrans.core.arguments import (
     split_leaves,
     unflatten_call,
 )
-from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
+from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import (
@@ -61,6 +59,7 @@ from functrans.passes.pullback import pull_back
 from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.staging import may_change
 from functrans.primitives.structural import cast
+from functrans.transforms.linear_functions import Pullback, RecordedPull, Side
 
 
 class Recorded:
@@ -434,7 +433,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
 
     Returns:
       ``(out, pullback)`` or ``(out, pullback, aux)``; ``pullback`` takes a cotangent shaped like
-      ``out`` and returns a tuple shaped like ``primals``. It can be called any number of times.
+      ``out`` and returns a tuple shaped like ``primals``. It can be called any number of times. It
+      is a pytree, whose leaves are the arrays that it keeps: ``jit`` takes and returns it, and it
+      pickles.
       Cotangents of integers and booleans are arrays of dtype ``float0``; given ones may be 0.
 
     Raises:
@@ -449,85 +450,12 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     Reference: Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008), ch. 3.
     """
     recorded, leaves, treedef = record_primals("vjp", fun, primals, has_aux)
-    label = f"pullback of {name_of(fun)}"
     out_avals = [leaf_type(out) for out in recorded.outs]
-    out_nodes = list(recorded.out_nodes)
-    out_treedef = recorded.treedef
-    inputs = recorded.inputs
-
-    def pullback(ct: Any) -> Any:
-        """Pull a cotangent of the result back to the primals."""
-        cts, ct_treedef = tree.flatten(ct)
-        check_same_structure(label, out_treedef, ct_treedef, "the cotangent", "the result")
-        seeds = []
-        for i, (value, aval, node) in enumerate(zip(cts, out_avals, out_nodes, strict=True)):
-            value = fit_tangent(
-                value, aval, functools.partial(leaf_description, label, ct, i, "ct")
-            )
-            if node is not None:
-                seeds.append((node, value))
-        result = pull_back(seeds, [node for node in inputs if node is not None])
-        return tree.unflatten(treedef, finish_cotangents(leaves, inputs, result, foreign=cts))
-
-    out = tree.unflatten(out_treedef, private_arrays(recorded.outs))
+    pullback = Pullback(
+        f"pullback of {name_of(fun)}",
+        Side(recorded.treedef, tuple(out_avals), "the cotangent", "the result", "ct"),
+        Side(treedef, tuple(map(leaf_type, leaves)), "", "the primals", ""),
+        RecordedPull(recorded.inputs, recorded.out_nodes, leaves),
+    )
+    out = tree.unflatten(recorded.treedef, private_arrays(recorded.outs))
     return (out, pullback, recorded.aux) if has_aux else (out, pullback)
-
-
-def fit_tangent(
-    value: Any, aval: Any, describe: Callable[[], str], *, integers: bool = False
-) -> Any:
-    """A tangent or cotangent given by the user, in the dtype of what it belongs to.
-
-    Args:
-      value: what was given.
-      aval: what it belongs to.
-      describe: gives its description for messages.
-      integers: whether integers have tangents, as those of a linear function do.
-
-    Raises:
-      ShapeError: the shape differs.
-      NonDifferentiableError: complex where real is expected, or no number; not zero where it
-        belongs to an integer or a boolean.
-    """
-    if not integers and not is_differentiable_dtype(aval.dtype):
-        return _no_tangent(value, aval, describe)
-    value = canonical(value, describe)
-    if shape_of(value) != aval.shape:
-        raise ShapeError(
-            f"{describe()} has shape {shape_of(value)}{here()}, but what it belongs to is {aval}; "
-            "shapes must be equal"
-        )
-    dtype = dtype_of(value)
-    if dtype == aval.dtype and not isinstance(value, (int, float, complex)):
-        return value
-    if dtype.kind == "c" and aval.dtype.kind != "c":
-        raise NonDifferentiableError(
-            f"{describe()} is complex{here()}, but what it belongs to is real ({aval})"
-        )
-    if not is_differentiable_dtype(aval.dtype):
-        if not np.can_cast(dtype, aval.dtype, "same_kind"):
-            raise NonDifferentiableError(
-                f"{describe()} is of {dtype}{here()}, but what it belongs to is {aval}; it would "
-                "be cut to integers"
-            )
-        return np.asarray(value) if type(value) in PYTHON_SCALARS else value
-    return value if isinstance(value, Tracer) and dtype == aval.dtype else cast(value, aval.dtype)
-
-
-def _no_tangent(value: Any, aval: Any, describe: Callable[[], str]) -> Any:
-    """The tangent or cotangent of an integer or a boolean, given as ``float0`` or as zeros."""
-    if tree.is_float0(value):
-        if value.shape != aval.shape:
-            raise ShapeError(
-                f"{describe()} has shape {value.shape}{here()}, but what it belongs to is {aval}; "
-                "shapes must be equal"
-            )
-        return value
-    value = canonical(value, describe)
-    if isinstance(value, Tracer) or shape_of(value) not in ((), aval.shape) or np.any(value):
-        raise NonDifferentiableError(
-            f"{describe()} is {aval_of(value)}{here()}, but what it belongs to is of dtype "
-            f"{aval.dtype} and has no derivative; use a float there (2.0, x.astype(float)), or "
-            f"give np.zeros({aval.shape}, ft.float0) or 0 here"
-        )
-    return np.zeros(aval.shape, tree.FLOAT0)
