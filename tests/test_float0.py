@@ -84,8 +84,31 @@ def by_custom_vjp(f: Any) -> Any:
     return ruled
 
 
+def by_custom_vmap(f: Any) -> Any:
+    """The rule gets and gives ``float0`` for what the function gets and gives."""
+
+    def rule(n: int, in_batched: Any, s: Any) -> Any:
+        axes = ft.tree.map(lambda flag: 0 if flag else None, in_batched)
+        return ft.vmap(f, axes)(s), True
+
+    ruled = ft.custom_vmap(f)
+    ruled.def_vmap(rule)
+    return lambda s: (ruled(s), ft.vmap(ruled)(twice(s)))
+
+
+def by_associative_scan(f: Any) -> Any:
+    def transformed(s: Any) -> Any:
+        return ft.lax.associative_scan(lambda a, b: b, ft.vmap(f)(twice(s)))
+
+    return transformed
+
+
 TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "jit": ft.jit,
+    "custom_vmap": by_custom_vmap,
+    "sequential_vmap": lambda f: lambda s: ft.vmap(ft.sequential_vmap(f))(twice(s)),
+    "switch": lambda f: lambda s: ft.lax.switch(s["n"] - 3, [f, f], s),
+    "associative_scan": by_associative_scan,
     "jvp": lambda f: lambda s: ft.jvp(f, (s,), (ones(s),)),
     "vjp": by_vjp,
     "linearize": by_linearize,
@@ -129,7 +152,7 @@ def test_every_transform_of_every_transform_carries_float0(outer: str, inner: st
         assert_equal(ft.jit(transformed)(STATE), transformed(STATE))
 
 
-@pytest.mark.parametrize("name", sorted(TRANSFORMS.keys() - {"cond"}))  # cond reads a boolean
+@pytest.mark.parametrize("name", sorted(TRANSFORMS.keys() - {"cond", "switch"}))  # which read some
 def test_integers_beside_floats_change_no_float(name: str) -> None:
     def alone(s: Any) -> Any:
         return floats(function({**STATE, **s}))

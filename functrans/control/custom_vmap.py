@@ -131,7 +131,9 @@ class _UserBatching(_Batching):
                 f"{self.label}: the function refers to a value that vmap maps{here()}, which its "
                 "rule does not see; pass it as an argument"
             )
-        in_batched = tree.unflatten(self.treedef, list(flags[n:]))
+        in_batched = tree.map(
+            lambda flag: flag is True, tree.unflatten(self.treedef, list(flags[n:]))
+        )  # float0 has no axis
         out_flags: list[bool] = []
 
         def flat(*operands: Any) -> list[Any]:
@@ -142,16 +144,24 @@ class _UserBatching(_Batching):
                 got = type(result).__name__
                 raise TypeError(f"{label}: expected a pair (out, out_batched), got {got}{here()}")
             out, out_batched = result
-            leaves, treedef = tree.flatten_folded(out)
-            where = "the result of the function"
-            check_structure(label, self.out_treedef, treedef, "out", where)
-            told = tree.broadcast_prefix(out_batched, tree.fold_float0(out), label, "out_batched")
-            out_flags.extend(map(bool, told))
+            told = tree.broadcast_prefix(out_batched, out, label, "out_batched")
+            flat_out = tree.leaves(out)
+            of_float0 = iter(
+                [flag for flag, leaf in zip(told, flat_out, strict=True) if tree.is_float0(leaf)]
+            )
+            folded = tree.fold_float0(out, lambda shape: shape[1:] if next(of_float0) else shape)
+            leaves, treedef = tree.flatten(folded)
+            check_structure(label, self.out_treedef, treedef, "out", "the result of the function")
+            out_flags.extend(
+                bool(flag)
+                for flag, leaf in zip(told, flat_out, strict=True)
+                if not tree.is_float0(leaf)
+            )
             found = []
             for i, (leaf, aval, flag) in enumerate(
                 zip(leaves, self.out_avals, out_flags, strict=True)
             ):
-                leaf = result_leaf(leaf, label, out, i)
+                leaf = result_leaf(leaf, label, folded, i)
                 expected = (batched_aval(aval, size) if flag else aval).strong()
                 own: Any = aval_of(leaf)
                 if own.shape != expected.shape or not np.can_cast(
@@ -448,7 +458,7 @@ def sequential_vmap(fun: Callable[P, R]) -> custom_vmap[P, R]:
 
     def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
         flags = tree.leaves(in_batched)
-        leaves, treedef = tree.flatten_folded(args)
+        leaves, treedef = tree.flatten(args)
 
         def one(mapped: Sequence[Any]) -> Any:
             given = iter(mapped)

@@ -226,7 +226,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
 
         Static values might hold the function, and so keep it alive.
         """
-        if not _holds_atoms(key[1]):
+        if self._state is not None or not _holds_atoms(key[1]):
             return None, None
         found, references = shared.find(self._fun, (self._options, key))
         if found is not None:
