@@ -1,8 +1,10 @@
 """A function that is jitted anew at every call is staged once, as long as it means the same."""
 
+import contextvars
 import enum
 import functools
 import gc
+import logging
 import sys
 import types
 import weakref
@@ -256,7 +258,25 @@ def tagged(x: Any) -> Any:
 
 tagged.scale = 2.0  # type: ignore[attr-defined]
 
-MODEL, SLOTTED = Model(), Slotted(3.0)
+
+class Heir(Model):
+    """Its call is that of its base."""
+
+
+def scaled(v: float) -> float:
+    return v * BOX[0]
+
+
+@functools.lru_cache
+def remembered(v: float) -> float:
+    return v * TABLE["names"][1]["deep"]
+
+
+MODEL, SLOTTED, HEIR = Model(), Slotted(3.0), Heir()
+item = BOX.__getitem__
+CONTEXT = contextvars.ContextVar("context", default=2.0)
+VECTOR = np.vectorize(scaled, otypes=[float])
+LOGGER = logging.getLogger("a test")
 
 
 @pytest.fixture
@@ -294,6 +314,12 @@ ANEW: dict[str, Callable[[], Any]] = {
     "hessian of a method": lambda: ft.jit(ft.hessian(MODEL.loss))(X),
     "static numbers": lambda: ft.jit(two, static_argnums=0)(3, X),
     "specialised": lambda: ft.jit(of_box, specialize=True)(X),
+    "an object whose class inherits its call": lambda: ft.jit(HEIR)(X),
+    "a method of a list": lambda: ft.jit(lambda x: (RUNS(0), x * item(0))[1])(X),
+    "a context variable": lambda: ft.jit(lambda x: (RUNS(0), x * CONTEXT.get())[1])(X),
+    "vectorize": lambda: ft.jit(lambda x: (RUNS(0), x * VECTOR(2.0))[1])(X),
+    "a cached function": lambda: ft.jit(lambda x: (RUNS(0), x * remembered(2.0))[1])(X),
+    "a logger": lambda: ft.jit(lambda x: (RUNS(0), LOGGER.debug("staged"), 2 * x)[2])(X),
     "within another": lambda: ft.jit(lambda x: ft.jit(two)(3.0, x))(X),
 }
 SCALE = Scale(2.0, Colour.BLUE)
@@ -344,6 +370,16 @@ CHANGED: dict[str, tuple[str, Callable[[], Callable[[], None]]]] = {
     "slot": ("an object with slots", set_attribute(SLOTTED, "a", 7.0)),
     "captured array": ("a lambda", set_item(FIXED, 0, 7.0)),
     "array of a partial": ("a partial of an array", set_item(FIXED, 0, 7.0)),
+    "inherited attribute": (
+        "an object whose class inherits its call",
+        set_attribute(Model, "scale", 7.0),
+    ),
+    "list behind a method": ("a method of a list", set_item(BOX, 0, 7.0)),
+    "context variable": (
+        "a context variable",
+        lambda: functools.partial(CONTEXT.reset, CONTEXT.set(7.0)),
+    ),
+    "what a vectorized function refers to": ("vectorize", set_item(BOX, 0, 7.0)),
     "array under grad": ("grad of a lambda", set_item(FIXED, 0, 7.0)),
 }
 

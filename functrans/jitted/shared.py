@@ -28,6 +28,7 @@ import sys
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from threading import Lock
 from types import (
@@ -55,7 +56,7 @@ from functrans.passes.staging import may_change
 
 _MAX_PROGRAMS = 512
 _MAX_PER_FUNCTION = 16
-_MAX_VALUES = 2000
+_MAX_VALUES = 1000
 _MAX_KEPT_BYTES = 4096
 _MAX_BYTES = 1 << 20
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc)
@@ -164,10 +165,14 @@ def _arrays_of(program: Any, references: tuple[Hashable, ...]) -> tuple[Any, ...
     for array in program.captured:
         if id(array) in theirs and may_change(array):
             found.append(weakref.ref(array))
-        elif id(array) in theirs or getattr(array, "base", None) is not None:
+            continue
+        found.append(array)  # computed while the function was staged
+        while isinstance(array, np.ndarray):
+            if id(array) in theirs:
+                return None
+            array = array.base
+        if array is not None and not isinstance(array, np.generic):
             return None
-        else:  # computed while the function was staged
-            found.append(array)
     return tuple(found)
 
 
@@ -199,7 +204,7 @@ def _code(fun: Any) -> CodeType | np.ufunc | None:
         elif isinstance(fun, Wrapper) or _is_library(cls.__module__):
             return None
         else:
-            fun = vars(cls).get("__call__")
+            fun = next((vars(c)["__call__"] for c in cls.__mro__ if "__call__" in vars(c)), None)
 
 
 def _references(fun: Any) -> tuple[Hashable, ...] | None:
@@ -264,15 +269,25 @@ def _parts(value: Any, names: Sequence[str]) -> _Parts | None:
     if isinstance(value, type):
         return (_Same(value), [], names) if _is_library(value.__module__) else _class(value)
     if _is_library(cls.__module__):
-        if isinstance(value, (Collection, Iterator)) or cls.__module__.startswith("numpy.random"):
-            return None
-        if hasattr(value, "__dict__") and not callable(value):
-            return None
-        if isinstance(value, Wrapper):
-            return _Same(value), list(value.parts()), names
-        wrapped = getattr(value, "__wrapped__", None)
-        return _Same(value), [] if wrapped is None else [wrapped], names
+        return _of_library(value, names)
     return _object(value)
+
+
+def _of_library(value: Any, names: Sequence[str]) -> _Parts | None:
+    """An object of a library's class; ``None`` for one whose state Python does not show."""
+    cls = type(value)
+    if isinstance(value, (Collection, Iterator)) or cls.__module__.startswith("numpy.random"):
+        return None
+    if cls is ContextVar:
+        return value.name, [value.get(None)], names
+    if cls is BuiltinFunctionType and type(value.__self__) not in (ModuleType, type(None)):
+        return value.__name__, [value.__self__], names
+    if isinstance(value, Wrapper):
+        return _Same(value), list(value.parts()), names
+    own = getattr(value, "__dict__", {})
+    if own and not callable(value) and cls.__module__ != "logging":
+        return None
+    return _Same(value), list(own.values()) if callable(value) else [], names
 
 
 def _array_key(value: np.ndarray) -> _Contents:
