@@ -14,7 +14,8 @@ import functrans
 NAMESPACES = (
     "functrans", "functrans.conventions", "functrans.debug", "functrans.errors",
     "functrans.extend", "functrans.flatten_util", "functrans.functional", "functrans.lax",
-    "functrans.lax.linalg", "functrans.nn", "functrans.numpy", "functrans.numpy.fft",
+    "functrans.lax.linalg", "functrans.nn", "functrans.nn.initializers",
+    "functrans.numpy", "functrans.numpy.fft",
     "functrans.numpy.linalg", "functrans.numpy.polynomial",
     "functrans.numpy.polynomial.chebyshev",
     "functrans.numpy.polynomial.hermite", "functrans.numpy.polynomial.hermite_e",

@@ -10,6 +10,7 @@ import pytest
 
 import functrans as ft
 from functrans import nn
+from functrans.errors import ShapeError
 from functrans.testing import check_grads
 from helpers import assert_close
 
@@ -74,6 +75,7 @@ ROWS = {
     "log1mexp": Row(lambda x: np.log(1 - np.exp(-x)), points=POSITIVE),
     "log_sigmoid": Row(lambda x: np.log(1 / (1 + np.exp(-x)))),
     "log_softmax": Row(lambda x: np.log(_softmax(x)), is_elementwise=False),
+    "logmeanexp": Row(lambda x: np.log(np.exp(x).mean()), is_elementwise=False),
     "logsumexp": Row(lambda x: np.log(np.exp(x).sum()), is_elementwise=False),
     "mish": Row(lambda x: x * np.tanh(np.log(1 + np.exp(x)))),
     "relu": Row(lambda x: np.maximum(x, 0), keeps_integers=True),
@@ -84,7 +86,13 @@ ROWS = {
     "soft_sign": Row(lambda x: x / (1 + np.abs(x))),
     "softmax": Row(_softmax, is_elementwise=False),
     "softplus": Row(lambda x: np.log(1 + np.exp(x))),
+    "sparse_plus": Row(
+        _each(lambda x: 0.0 if x < -1 else x if x > 1 else (x + 1) ** 2 / 4),
+        points=(*SEEN[:4], *SEEN[5:], 0.5),
+    ),
+    "sparse_sigmoid": Row(lambda x: np.clip((x + 1) / 2, 0, 1)),
     "squareplus": Row(lambda x: (x + np.sqrt(x**2 + 4)) / 2),
+    "tanh": Row(np.tanh),
     "standardize": Row(
         lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5),
         is_elementwise=False,
@@ -105,7 +113,8 @@ def _points(key: str, dtype: Any = np.float64) -> np.ndarray:
 
 def test_every_function_has_a_row() -> None:
     tested = {row.name or key for key, row in ROWS.items()}
-    assert tested | {"hard_swish", "one_hot", "swish"} == set(nn.__all__)
+    others = {"dot_product_attention", "hard_swish", "initializers", "one_hot", "swish"}
+    assert tested | others == set(nn.__all__)
     assert nn.hard_swish is nn.hard_silu
     assert nn.swish is nn.silu
 
@@ -380,3 +389,58 @@ def test_one_hot_refuses_what_is_no_class() -> None:
         nn.one_hot([0], -1)
     with pytest.raises(np.exceptions.AxisError):
         nn.one_hot([0], 2, axis=2)
+
+
+# attention ----------------------------------------------------------------------------------------
+
+
+def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = None) -> np.ndarray:
+    """For one batch, in loops."""
+    out = np.zeros((*q.shape[:-1], v.shape[-1]))
+    for i in range(q.shape[0]):
+        for h in range(q.shape[1]):
+            own = h * k.shape[1] // q.shape[1]
+            logits = k[:, own] @ q[i, h] / math.sqrt(q.shape[-1])
+            weights = np.exp(logits) if mask is None else np.exp(logits) * mask[i]
+            out[i, h] = weights / weights.sum() @ v[:, own]
+    return out
+
+
+def test_attention_weighs_values() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(3, heads, 4)) for heads in (2, 1, 1))
+    assert_close(nn.dot_product_attention(q, k, v), _attention(q, k, v))
+    causal = nn.dot_product_attention(q, k, v, is_causal=True)
+    assert_close(causal, _attention(q, k, v, np.tri(3)))
+    assert_close(nn.dot_product_attention(q, k, v, mask=np.tri(3, dtype=bool)), causal)
+    stacked = ft.jit(nn.dot_product_attention)(*(np.stack([x, 2 * x]) for x in (q, k, v)))
+    assert_close(stacked[1], _attention(2 * q, 2 * k, 2 * v))
+    check_grads(nn.dot_product_attention, (q, k, v), order=2)
+    with pytest.raises(ShapeError, match="multiple of those of the key"):
+        nn.dot_product_attention(k, q, q)
+
+
+# initializers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in nn.initializers.__all__ if "_" in n[1:]])
+def test_initializers_scale_by_the_number_of_inputs_and_outputs(name: str) -> None:
+    if name in ("truncated_normal", "variance_scaling"):
+        init, variance = nn.initializers.variance_scaling(2.0, "fan_out", "normal"), 2 / 500
+    else:
+        init = getattr(nn.initializers, name)()
+        family = name.partition("_")[0]
+        variance = {"glorot": 2 / 700, "xavier": 2 / 700, "lecun": 1 / 200}.get(family, 2 / 200)
+    weights = init(ft.random.key(1), (200, 500), np.float32)
+    assert weights.dtype == np.float32
+    assert abs(weights.mean()) < 4 * math.sqrt(variance / weights.size)
+    assert abs(weights.var() / variance - 1) < 0.02
+
+
+def test_initializers_name_what_they_need() -> None:
+    with pytest.raises(ValueError, match=r"got shape \(3,\)"):
+        nn.initializers.he_normal()(ft.random.key(0), (3,))
+    with pytest.raises(ValueError, match="mode must be one of fan_in"):
+        nn.initializers.variance_scaling(1.0, "fan", "normal")(ft.random.key(0), (3, 3))
+    q = nn.initializers.orthogonal(2.0, column_axis=0)(ft.random.key(0), (3, 2, 4))
+    assert_close(q.reshape(3, 8) @ q.reshape(3, 8).T, 4 * np.eye(3))

@@ -3,7 +3,7 @@
 Here: activation functions, ``softmax`` and ``log_softmax``, ``standardize``, ``one_hot``. They take
 what the functions of ``functrans.numpy`` take: traced and plain arrays, lists, numbers. Not here:
 formulas that other namespaces share (``primitives.activations``, ``primitives.special.functions``),
-layers with weights (``functrans.compat.torch.nn``).
+layers with weights (``functrans.compat.torch.nn``), random weights (``nn.initializers``).
 
 Integers become float64, except where NumPy keeps them (``relu``, ``relu6``, ``hard_tanh``: they
 select and limit). Values and derivatives are accurate far out, where the textbook's formulas cancel
@@ -23,6 +23,7 @@ import numpy as np
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
+from functrans.nn import initializers as initializers
 from functrans.numpy import means
 from functrans.numpy.common import as_array, as_operand, axes_of, axis_of, inexact
 from functrans.primitives import activations, complex_parts, movement
@@ -497,13 +498,126 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1
     return moveaxis(cast(hits, np.dtype(dtype)), ndim, axis_of(axis, ndim + 1))
 
 
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """Logarithm of the mean of exponentials.
+
+    Args:
+      x: real array.
+      axis: axis or tuple of axes, all for ``None``.
+      where: mask of the elements that count.
+      keepdims: whether the axes stay with extent 1.
+
+    Example:
+      >>> round(float(logmeanexp([1000.0, 1000.0])), 9)
+      1000.0
+    """
+    x = _floating("logmeanexp", as_array(x))
+    mask: Any = np.True_
+    if where is not None:
+        mask = cast(as_array(where), np.bool_)
+        x = ew.where(mask, x, -math.inf)
+    counted = np.sum(mask & np.ones(shape_of(x), bool), axis=axis, keepdims=keepdims)
+    total = logsumexp(x, axis=axis, keepdims=keepdims)
+    return total - ew.log(cast(counted, dtype_of(total)))
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent.
+
+    Example:
+      >>> tanh([0.0, np.inf])
+      array([0., 1.])
+    """
+    return ew.tanh(_floating("tanh", x))
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, ``x`` above 1, and ``(x + 1)**2 / 4`` between.
+
+    Example:
+      >>> sparse_plus(np.array([-2.0, 0.0, 2.0]))
+      array([0.  , 0.25, 2.  ])
+    """
+    x = _floating("sparse_plus", x)
+    half = 0.5 * (ew.clip(x, -1.0, 1.0) + 1.0)
+    return _number(ew.where(x >= 1.0, x, half * half))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """The derivative of :func:`sparse_plus`: ``(x + 1) / 2`` limited to ``[0, 1]``.
+
+    Example:
+      >>> sparse_sigmoid(np.array([-2.0, 0.0, 2.0]))
+      array([0. , 0.5, 1. ])
+    """
+    return ew.clip(0.5 * (_floating("sparse_sigmoid", x) + 1.0), 0.0, 1.0)
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Any:
+    """Values weighted by the softmax of products of queries and keys.
+
+    Args:
+      query: ``[..., t, n, h]``: ``t`` positions, ``n`` heads, ``h`` features.
+      key: ``[..., s, k, h]``, where ``n`` is a multiple of the number of heads ``k``.
+      value: as ``key``.
+      bias: added to the products; broadcasts with ``[..., n, t, s]``.
+      mask: booleans that broadcast with them; where false there is no attention.
+      scale: factor of the products; by default ``1 / sqrt(h)``.
+      is_causal: whether a position attends to those before it and itself alone.
+
+    Returns:
+      ``[..., t, n, h]``.
+
+    Raises:
+      ShapeError: shapes do not fit.
+
+    Example:
+      >>> x = np.ones((2, 3, 1, 4))
+      >>> dot_product_attention(x, x, x).shape
+      (2, 3, 1, 4)
+
+    Reference: Vaswani et al., Attention Is All You Need, NeurIPS 2017.
+    """
+    q, k, v = (_floating("dot_product_attention", as_array(x)) for x in (query, key, value))
+    heads, own = shape_of(q)[-2], shape_of(k)[-2]
+    if heads % own or shape_of(k)[:-1] != shape_of(v)[:-1]:
+        raise ShapeError(
+            f"nn.dot_product_attention: query {shape_of(q)}, key {shape_of(k)} and value "
+            f"{shape_of(v)} do not fit; heads of the query are a multiple of those of the key, "
+            "which has the value's positions"
+        )
+    if heads != own:
+        k, v = (np.repeat(x, heads // own, axis=-2) for x in (k, v))
+    logits = np.einsum("...tnh,...snh->...nts", q, k)
+    logits = logits * (1.0 / math.sqrt(shape_of(q)[-1]) if scale is None else scale)
+    if bias is not None:
+        logits = logits + as_array(bias)
+    allowed = None if mask is None else cast(as_array(mask), np.bool_)
+    if is_causal:
+        causal = np.tri(*shape_of(logits)[-2:], dtype=bool)
+        allowed = causal if allowed is None else allowed & causal
+    if allowed is not None:
+        logits = ew.where(allowed, logits, float(np.finfo(dtype_of(logits)).min))
+    return np.einsum("...nts,...snh->...tnh", softmax(logits), v)
+
+
 hard_swish = hard_silu
 swish = silu
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
-    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logsumexp", "mish",
-    "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus",
-    "squareplus", "standardize", "swish",
+    "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
+    "hard_swish", "hard_tanh", "identity", "initializers", "leaky_relu", "log1mexp",
+    "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6",
+    "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus",
+    "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
